@@ -1,0 +1,41 @@
+"""Message identifiers: mint, read, translate and derive them.
+
+>>> import msgid
+>>> id = msgid.parse("0156F7E71C361B21BC024CCDBE00000000")
+>>> id.mac, id.pid, id.time.year, id.sequence
+('56:f7:e7:1c:36:1b', 8636, 2022, 0)
+
+An id's life, module by module: its layout (`msgid.layout`), the value (`msgid.identifier`), the rule it is minted by
+(`msgid.minting`), the generators (`msgid.generator`) with their node (`msgid.node`) and batches (`msgid.batch`), the
+older forms (`msgid.v0`), reading any of them (`msgid.parsing`), and ids made from other things (`msgid.derived`).
+"""
+
+from msgid.batch import IdBatch
+from msgid.derived import derive_id, position_id
+from msgid.errors import InvalidMessageId
+from msgid.generator import Generator, explain_node, generate, generate_batch, generate_hex
+from msgid.identifier import MessageId
+from msgid.node import NodeChoice
+from msgid.parsing import is_valid, parse, translate_v0
+from msgid.v0 import BrokerOffsetId, ClientUniqueId
+
+__all__ = [
+    "BrokerOffsetId",
+    "ClientUniqueId",
+    "Generator",
+    "IdBatch",
+    "InvalidMessageId",
+    "MessageId",
+    "NodeChoice",
+    "derive_id",
+    "explain_node",
+    "generate",
+    "generate_batch",
+    "generate_hex",
+    "is_valid",
+    "parse",
+    "position_id",
+    "translate_v0",
+]
+
+__version__ = "0.1.0"

@@ -1,0 +1,180 @@
+"""The command line: ``msgid generate``, ``msgid inspect``, ``msgid node``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+import msgid as library
+from msgid import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from msgid.parsing import AnyId
+
+_CHUNK = 65_536
+_COLOURS = ("bright_black", "cyan", "green", "yellow", "magenta")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(library.__version__)
+def msgid() -> None:
+    """Mint message ids, take them apart, and see which node they carry."""
+
+
+@msgid.command()
+@click.option("-n", "--number", default=1, show_default=True, type=click.IntRange(min=0), help="How many ids.")
+@click.option(
+    "-o", "--output", type=click.File("w", lazy=False), default="-", help="Where to; default: standard output."
+)
+def generate(number: int, output: IO[str]) -> None:
+    """Mint ids, one a line."""
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    # Nothing is drawn for a batch that is done at once, nor over ids that go to the same terminal.
+    hidden = not console.is_terminal or number <= _CHUNK or output.isatty()
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        task = progress.add_task("minting", total=number)
+        for start in range(0, number, _CHUNK):
+            count = min(_CHUNK, number - start)
+            output.write("\n".join(library.generate_batch(count).hex()) + "\n")
+            progress.advance(task, count)
+
+
+class _Line(NamedTuple):
+    number: int
+    text: str
+
+
+@msgid.command()
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def inspect(ids: tuple[str, ...], as_json: bool) -> None:
+    """Take ids of any version apart. '-' reads them from standard input, one a line.
+
+    A malformed one is reported with its line number (as an argument, its place); the rest goes on, and the exit
+    status is 1.
+    """
+    if not ids:
+        raise click.UsageError("give one or more ids, or - to read them from standard input")
+    console = Console(highlight=False)
+    failed = False
+    for line in _lines(ids):
+        try:
+            id = library.parse(line.text)
+        except library.InvalidMessageId as error:
+            failed = True
+            if as_json:
+                click.echo(json.dumps({"line": line.number, "input": line.text, "error": str(error)}))
+            click.echo(f"line {line.number}: {error}", err=True)
+            continue
+        if as_json:
+            click.echo(json.dumps({"line": line.number, "input": line.text, **_plain(id)}))
+        else:
+            console.print(Text.assemble(id.kind, "  ", (id.hex, "bold")), soft_wrap=True)
+            console.print(_drawn(id))
+    sys.exit(1 if failed else 0)
+
+
+def _lines(ids: Iterable[str]) -> Iterator[_Line]:
+    number = 0
+    for id in ids:
+        # Bytes that are no text become escapes, so that a bad line is one bad line and not the end of the run.
+        if id == "-":
+            stream = sys.stdin.buffer
+            texts: Iterable[str] = (raw.rstrip(b"\r\n").decode("utf-8", "backslashreplace") for raw in stream)
+        else:
+            texts = (id,)
+        for text in texts:
+            number += 1
+            yield _Line(number, text)
+
+
+@msgid.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def node(as_json: bool) -> None:
+    """Say which MAC address is stamped on the ids minted here, and why that one."""
+    try:
+        choice = library.explain_node()
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+    if not as_json:
+        click.echo(choice)
+        return
+    passed_over = [candidate._asdict() for candidate in choice.passed_over]
+    fields = {"mac": choice.mac, "origin": choice.origin, **choice._asdict(), "passed_over": passed_over}
+    click.echo(json.dumps(fields))
+
+
+class _Part(NamedTuple):
+    """A piece of an id as it is drawn: its digits, its name, and what they say."""
+
+    digits: str
+    name: str
+    meaning: str
+
+
+def _plain(id: AnyId) -> dict[str, Any]:
+    """Give an id's fields as JSON has them."""
+    fields: dict[str, Any] = {"kind": id.kind, "canonical": id.canonical, "version": id.version}
+    if isinstance(id, library.MessageId):
+        names: tuple[str, ...] = ("mac", "pid", "seconds", "sequence", "origin")
+        fields["time"] = id.time.isoformat()
+        fields["uuid"] = str(id.uuid)
+    elif isinstance(id, library.BrokerOffsetId):
+        names = ("host", "port", "offset")
+    else:
+        names = ("host", "pid", "loader_hash", "elapsed_ms", "counter")
+    fields.update((name, getattr(id, name)) for name in names)
+    if "host" in fields:
+        fields["host"] = str(fields["host"])
+    return fields
+
+
+def _parts(id: AnyId) -> list[_Part]:
+    fields = _plain(id)
+    if isinstance(id, library.MessageId):
+        meanings = {
+            "version": str(id.version),
+            "node": f"{id.mac}\n{id.origin}",
+            "pid": str(id.pid),
+            "seconds": f"{id.seconds}\n{id.time:%Y-%m-%d %H:%M:%SZ}",
+            "sequence": str(id.sequence),
+        }
+        return [
+            _Part(id.hex[2 * field.start : 2 * field.stop], name, meanings[name])
+            for name, field in layout.FIELDS.items()
+        ]
+    if isinstance(id, library.BrokerOffsetId):
+        widths = {"port": 4, "offset": 8}
+    else:
+        widths = {"pid": 2, "loader_hash": 4, "elapsed_ms": 4, "counter": 2}
+    host_width = len(bytes(id)) - sum(widths.values())
+    parts, start = [], 0
+    for name, width in {"host": host_width, **widths}.items():
+        meaning = str(fields[name])
+        if name == "elapsed_ms":
+            days, rest = divmod(fields[name], 86_400_000)
+            hours, rest = divmod(rest, 3_600_000)
+            meaning += f"\nday {days + 1} of the month, {hours:02}:{rest // 60_000:02}"
+        parts.append(_Part(id.hex[2 * start : 2 * (start + width)], name, meaning))
+        start += width
+    return parts
+
+
+def _drawn(id: AnyId) -> Table:
+    """Draw an id as its fields, each with its name and meaning under it, like the figure in RocketMQ's document."""
+    table = Table()
+    parts = _parts(id)
+    for part, colour in zip(parts, _COLOURS, strict=False):
+        table.add_column(part.digits, style=colour, header_style=f"bold {colour}", overflow="fold")
+    table.add_row(*(f"{part.name}\n{part.meaning}" for part in parts))
+    return table

@@ -1,0 +1,235 @@
+"""The layout of an identifier, written once.
+
+Version 1 is 17 bytes, big-endian::
+
+    01 56F7E71C361B 21BC 024CCDBE 00000000
+    |  |            |    |        `- sequence  bytes 13-16, one counter for the life of a generator
+    |  |            |    `---------- seconds   bytes 9-12, since 2021-01-01T00:00:00Z
+    |  |            `--------------- pid       bytes 7-8, low 16 bits of the process id
+    |  `---------------------------- node      bytes 1-6, a MAC address or a synthetic node
+    `------------------------------- version   byte 0
+
+Everything that reads or writes an id, in Python and on Spark, takes its numbers from here: positions, widths,
+the epoch, the origins, the kinds and the rule that tells the version-0 kinds apart.
+
+The rules are RocketMQ's (the message-identifier document of version 1; ``MessageDecoder`` and
+``MessageClientIDSetter`` for version 0); the synthetic nodes are this library's own, within RFC 9562 section 6.10.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, Literal, NamedTuple
+
+__all__ = [
+    "AMBIGUOUS_OFFSET_MIN",
+    "BODY_LENGTH",
+    "BROKER_OFFSET",
+    "CANONICAL_V0_PREFIX",
+    "CLIENT_UNIQUE",
+    "EPOCH_UNIX",
+    "FIELDS",
+    "HEX_DIGITS",
+    "ID_DIGITS",
+    "ID_LENGTH",
+    "IPV4_LENGTH",
+    "IPV6_LENGTH",
+    "KINDS",
+    "KIND_AMBIGUOUS",
+    "KIND_BROKER_OFFSET",
+    "KIND_CLIENT_UNIQUE",
+    "KIND_V1",
+    "NODE_MAX",
+    "OFFSET_MAX",
+    "ORIGINS",
+    "PID_MAX",
+    "PORT_MAX",
+    "PREFIX_LENGTH",
+    "UINT32_SPAN",
+    "SYNTHETIC_BITS",
+    "UINT32_MASK",
+    "V0_LENGTHS",
+    "VERSION_0",
+    "VERSION_1",
+    "Field",
+    "Kind",
+    "Origin",
+    "origin_of",
+    "pack",
+    "synthetic_node",
+    "time_key",
+    "unpack",
+    "v0_kind",
+]
+
+# --- version 1 ---------------------------------------------------------------------------------------------------
+
+VERSION_0: Final = 0x00
+VERSION_1: Final = 0x01
+
+
+class Field(NamedTuple):
+    """One field of a version-1 id: its name and the half-open range of bytes it takes."""
+
+    name: str
+    start: int
+    stop: int
+
+    @property
+    def width(self) -> int:
+        """How many bytes the field takes."""
+        return self.stop - self.start
+
+
+FIELDS: Final = {
+    field.name: field
+    for field in (
+        Field("version", 0, 1),
+        Field("node", 1, 7),
+        Field("pid", 7, 9),
+        Field("seconds", 9, 13),
+        Field("sequence", 13, 17),
+    )
+}
+
+ID_LENGTH: Final = 17
+ID_DIGITS: Final = 2 * ID_LENGTH
+BODY_LENGTH: Final = 16
+"""The bytes after the version byte: as many as a UUID has."""
+PREFIX_LENGTH: Final = 9
+"""Version, node and pid: what stays the same for the life of a generator."""
+
+EPOCH_UNIX: Final = 1_609_459_200
+"""2021-01-01T00:00:00Z in Unix seconds: where ``seconds`` counts from."""
+
+NODE_MAX: Final = (1 << 48) - 1
+PID_MAX: Final = (1 << 16) - 1
+UINT32_SPAN: Final = 1 << 32
+"""How many sequence numbers, and how many seconds, there are; the one after the last is 0."""
+UINT32_MASK: Final = (1 << 32) - 1
+
+HEX_DIGITS: Final = "0123456789ABCDEF"
+
+_PACK: Final = struct.Struct(">BHIHII")  # the node as its high 16 and low 32 bits
+
+
+def pack(node: int, pid: int, seconds: int, sequence: int) -> bytes:
+    """Lay the fields of a version-1 id out as its 17 bytes.
+
+    All four must be in range already: ``node`` below 2**48, ``pid`` below 2**16, the others below 2**32.
+
+    >>> pack(0x56F7E71C361B, 8636, 38587838, 0).hex()
+    '0156f7e71c361b21bc024ccdbe00000000'
+    """
+    return _PACK.pack(VERSION_1, node >> 32, node & UINT32_MASK, pid, seconds, sequence)
+
+
+def unpack(raw: bytes) -> tuple[int, int, int, int]:
+    """Give ``(node, pid, seconds, sequence)`` of the 17 bytes of a version-1 id.
+
+    >>> unpack(bytes.fromhex("0156F7E71C361B21BC024CCDBE00000000"))
+    (95618033038875, 8636, 38587838, 0)
+    """
+    _, high, low, pid, seconds, sequence = _PACK.unpack(raw)
+    return high << 32 | low, pid, seconds, sequence
+
+
+def time_key(raw: bytes) -> bytes:
+    """Reorder a version-1 id to 16 bytes that sort by (seconds, sequence, node, pid).
+
+    >>> time_key(bytes.fromhex("0156F7E71C361B21BC024CCDBE00000007")).hex()
+    '024ccdbe0000000756f7e71c361b21bc'
+    """
+    pid_end = FIELDS["pid"].stop
+    return raw[pid_end:] + raw[FIELDS["node"].start : pid_end]
+
+
+# --- origins: where a node is from -------------------------------------------------------------------------------
+
+Origin = Literal["mac", "random", "assigned", "position", "derived"]
+
+SYNTHETIC_BITS: Final = 44
+"""The free bits of a synthetic node: 48 less the four that say what it is."""
+
+ORIGINS: Final[dict[Origin, int]] = {"random": 0b0011, "assigned": 0b0111, "position": 0b1011, "derived": 0b1111}
+"""The low four bits of a synthetic node's first byte: multicast (1), locally administered (2), and two for the origin.
+
+A node whose multicast bit is clear is a network card's: the origin ``mac``, which is not in this table.
+"""
+
+_MULTICAST: Final = 0b0001
+_LOCAL: Final = 0b0010
+_ORIGIN_SHIFT: Final = 40
+_ORIGIN_OF_BITS: Final[dict[int, Origin]] = {bits: origin for origin, bits in ORIGINS.items()}
+
+
+def synthetic_node(origin: Origin, bits: int) -> int:
+    """Make the 48-bit node that no network card can have out of an origin and 44 ``bits``.
+
+    The four high bits of the node's first byte are the first four of the 44.
+
+    >>> f"{synthetic_node('derived', 0xABCDEF01234):012x}"
+    'afbcdef01234'
+    """
+    low = (1 << _ORIGIN_SHIFT) - 1
+    return (bits >> _ORIGIN_SHIFT) << 44 | ORIGINS[origin] << _ORIGIN_SHIFT | bits & low
+
+
+def origin_of(node: int) -> Origin:
+    """Say where a node declares to be from. It is what the id says, no proof.
+
+    A node with the multicast bit alone is ``random`` too: RFC 9562 asks for that bit and no other.
+
+    >>> origin_of(0x56F7E71C361B), origin_of(0x0F0000000000)
+    ('mac', 'derived')
+    """
+    first = node >> _ORIGIN_SHIFT
+    if not first & _MULTICAST:
+        return "mac"
+    if not first & _LOCAL:
+        return "random"
+    return _ORIGIN_OF_BITS[first & 0b1111]
+
+
+# --- version 0 ---------------------------------------------------------------------------------------------------
+
+IPV4_LENGTH: Final = 4
+IPV6_LENGTH: Final = 16
+
+BROKER_OFFSET: Final = struct.Struct(">iq")
+"""After the address: port int32, commit-log offset int64."""
+CLIENT_UNIQUE: Final = struct.Struct(">HIIH")
+"""After the address: pid uint16, class-loader hash uint32, milliseconds of the month uint32, counter uint16."""
+
+V0_LENGTHS: Final = (IPV4_LENGTH + BROKER_OFFSET.size, IPV6_LENGTH + BROKER_OFFSET.size)
+CANONICAL_V0_PREFIX: Final = "00"
+"""The version byte that a canonical version-0 id has in front, as text."""
+
+PORT_MAX: Final = 65_535
+OFFSET_MAX: Final = (1 << 48) - 1
+AMBIGUOUS_OFFSET_MIN: Final = 1 << 40
+
+Kind = Literal["v1", "v0-broker-offset", "v0-client-unique", "v0-ambiguous"]
+KIND_V1: Final = "v1"
+KIND_BROKER_OFFSET: Final = "v0-broker-offset"
+KIND_CLIENT_UNIQUE: Final = "v0-client-unique"
+KIND_AMBIGUOUS: Final = "v0-ambiguous"
+KINDS: Final[tuple[Kind, ...]] = (KIND_V1, KIND_BROKER_OFFSET, KIND_CLIENT_UNIQUE, KIND_AMBIGUOUS)
+
+
+def v0_kind(port: int, offset: int) -> Kind:
+    """Tell the version-0 kinds apart by what a broker-offset id would say.
+
+    ``port`` and ``offset`` are the signed int32 and int64 after the address. The two kinds have the same length and
+    nothing marks them, so this is a rule of thumb: a broker offset when the port is a port and the offset below 2**48.
+    An offset of 2**40 and more that ends in a zero byte is ambiguous: RocketMQ's C++ client 1.2.0 to 1.2.3 wrote
+    client ids little-endian, and they look like that.
+
+    >>> v0_kind(10911, 123456), v0_kind(6324, -1), v0_kind(13950, 56753002317824)
+    ('v0-broker-offset', 'v0-client-unique', 'v0-ambiguous')
+    """
+    if not (1 <= port <= PORT_MAX and 0 <= offset <= OFFSET_MAX):
+        return KIND_CLIENT_UNIQUE
+    if offset >= AMBIGUOUS_OFFSET_MIN and offset & 0xFF == 0:
+        return KIND_AMBIGUOUS
+    return KIND_BROKER_OFFSET

@@ -1,0 +1,127 @@
+"""What every kind of id has in common: an immutable value that is its bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+
+from msgid.errors import quote
+from msgid.layout import CANONICAL_V0_PREFIX
+
+if TYPE_CHECKING:
+    from msgid.layout import Kind
+
+__all__ = ["Value"]
+
+V = TypeVar("V", bound="Value")
+
+
+class Value:
+    """An immutable, slotted value of bytes: equal, hashed and ordered by them within its own kind.
+
+    It is never equal to a str or to bytes, formats as its text (so ``f"{id:<40}"`` works) and copies to itself.
+    """
+
+    __slots__ = ("_bytes",)
+
+    _bytes: bytes
+    _json_pattern: ClassVar[str]
+
+    @classmethod
+    def _of(cls: type[V], raw: bytes) -> V:
+        """Wrap bytes that are known to be good."""
+        self = object.__new__(cls)
+        _set_bytes(self, raw)
+        return self
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is immutable: cannot set {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is immutable: cannot delete {name!r}")
+
+    @property
+    def hex(self) -> str:
+        """The text: upper-case hex digits, two a byte."""
+        return self._bytes.hex().upper()
+
+    @property
+    def kind(self) -> Kind:
+        """One of `msgid.layout.KINDS`."""
+        raise NotImplementedError
+
+    @property
+    def canonical(self) -> str:
+        """The text with the version byte in front: one form for a column that holds every version."""
+        return CANONICAL_V0_PREFIX + self.hex
+
+    def __str__(self) -> str:
+        return self._bytes.hex().upper()
+
+    def __bytes__(self) -> bytes:
+        return self._bytes
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __hash__(self) -> int:
+        return hash(self._bytes)
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return self._bytes == other._bytes
+
+    def __lt__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return self._bytes < other._bytes
+
+    def __le__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return self._bytes <= other._bytes
+
+    def __gt__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return self._bytes > other._bytes
+
+    def __ge__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return self._bytes >= other._bytes
+
+    def __copy__(self: V) -> V:
+        return self
+
+    def __deepcopy__(self: V, memo: object) -> V:
+        return self
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
+        # Called by Pydantic alone, which has imported its core by then: this library never does so itself.
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(
+            cls._validate,
+            serialization=core_schema.to_string_ser_schema(),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: object, handler: object) -> dict[str, str]:
+        return {"type": "string", "pattern": cls._json_pattern, "title": cls.__name__}
+
+    @classmethod
+    def _validate(cls: type[V], value: Any) -> V:
+        from msgid.parsing import parse
+
+        if isinstance(value, cls):
+            return value
+        found = parse(value)
+        if not isinstance(found, cls):
+            raise ValueError(f"{quote(value)} is a {found.kind} id, not a {cls.__name__}")
+        return found
+
+
+# The slot's own descriptor: the one door past __setattr__, so that a value can be filled in once.
+_set_bytes = Value.__dict__["_bytes"].__set__
