@@ -130,9 +130,9 @@ def _plain(id: AnyId) -> dict[str, Any]:
         fields["time"] = id.time.isoformat()
         fields["uuid"] = str(id.uuid)
     elif isinstance(id, library.BrokerOffsetId):
-        names = ("host", "port", "offset")
+        names = ("host", *layout.BROKER_FIELDS)
     else:
-        names = ("host", "pid", "loader_hash", "elapsed_ms", "counter")
+        names = ("host", *layout.CLIENT_FIELDS)
     fields.update((name, getattr(id, name)) for name in names)
     if "host" in fields:
         fields["host"] = str(fields["host"])
@@ -153,20 +153,16 @@ def _parts(id: AnyId) -> list[_Part]:
             _Part(id.hex[2 * field.start : 2 * field.stop], name, meanings[name])
             for name, field in layout.FIELDS.items()
         ]
-    if isinstance(id, library.BrokerOffsetId):
-        widths = {"port": 4, "offset": 8}
-    else:
-        widths = {"pid": 2, "loader_hash": 4, "elapsed_ms": 4, "counter": 2}
-    host_width = len(bytes(id)) - sum(widths.values())
-    parts, start = [], 0
-    for name, width in {"host": host_width, **widths}.items():
+    host_length = len(bytes(id)) - layout.TAIL_LENGTH
+    parts = [_Part(id.hex[: 2 * host_length], "host", fields["host"])]
+    tail = layout.BROKER_FIELDS if isinstance(id, library.BrokerOffsetId) else layout.CLIENT_FIELDS
+    for name, field in tail.items():
         meaning = str(fields[name])
         if name == "elapsed_ms":
             days, rest = divmod(fields[name], 86_400_000)
             hours, rest = divmod(rest, 3_600_000)
             meaning += f"\nday {days + 1} of the month, {hours:02}:{rest // 60_000:02}"
-        parts.append(_Part(id.hex[2 * start : 2 * (start + width)], name, meaning))
-        start += width
+        parts.append(_Part(id.hex[2 * (host_length + field.start) : 2 * (host_length + field.stop)], name, meaning))
     return parts
 
 

@@ -11,9 +11,30 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["InvalidMessageId", "quote"]
+__all__ = [
+    "MESSAGE",
+    "NOT_HEX",
+    "NOT_V0",
+    "NOT_V1",
+    "QUOTED_LENGTH",
+    "UNKNOWN_VERSION",
+    "WRONG_BYTE_LENGTH",
+    "WRONG_LENGTH",
+    "InvalidMessageId",
+    "quote",
+]
 
-_SHOWN: Final = 64
+# The words of the errors, with their blanks: Python and Spark fill in the same.
+MESSAGE: Final = "invalid message id {shown}: {reason}"
+WRONG_LENGTH: Final = "{length} characters; an id has 32, 34, 56 or 58 hex digits"
+WRONG_BYTE_LENGTH: Final = "{length} bytes; an id has 16, 17, 28 or 29"
+NOT_HEX: Final = "not hex digits alone"
+UNKNOWN_VERSION: Final = "unknown version {version}"
+NOT_V1: Final = "not version 1, which starts with 01 and has 34 hex digits"
+NOT_V0: Final = "not version 0, but version 1"
+
+QUOTED_LENGTH: Final = 64
+"""How much of a bad input an error shows."""
 
 
 def quote(value: object) -> str:
@@ -24,13 +45,13 @@ def quote(value: object) -> str:
     """
     if isinstance(value, str | bytes | bytearray):
         # ascii() keeps look-alikes (full-width digits, zero-width space) visible.
-        shown = ascii(value[:_SHOWN])
-        return shown if len(value) <= _SHOWN else f"{shown}... ({len(value)} in all)"
+        shown = ascii(value[:QUOTED_LENGTH])
+        return shown if len(value) <= QUOTED_LENGTH else f"{shown}... ({len(value)} in all)"
     try:
         shown = ascii(value)
     except Exception:
         shown = f"<{type(value).__name__}>"
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+    return shown if len(shown) <= QUOTED_LENGTH else f"{shown[:QUOTED_LENGTH]}..."
 
 
 class InvalidMessageId(ValueError):
@@ -40,9 +61,9 @@ class InvalidMessageId(ValueError):
         shown: what was given, shortened and quoted.
         reason: what is wrong with it.
 
-    >>> raise InvalidMessageId("'xyz'", "3 characters; an id has 34 hex digits")
+    >>> raise InvalidMessageId("'xyz'", WRONG_LENGTH.format(length=3))
     Traceback (most recent call last):
-    msgid.InvalidMessageId: invalid message id 'xyz': 3 characters; an id has 34 hex digits
+    msgid.InvalidMessageId: invalid message id 'xyz': 3 characters; an id has 32, 34, 56 or 58 hex digits
     """
 
     __module__ = "msgid"
@@ -53,4 +74,4 @@ class InvalidMessageId(ValueError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"invalid message id {self.shown}: {self.reason}"
+        return MESSAGE.format(shown=self.shown, reason=self.reason)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final, final
 
 from msgid import layout
-from msgid.errors import InvalidMessageId, quote
+from msgid.errors import NOT_V1, InvalidMessageId, quote
 from msgid.strict import EPOCH, aware, id_bytes, integer
 from msgid.value import Value
 
@@ -61,7 +61,7 @@ class MessageId(Value):
     def __new__(cls, value: str | bytes) -> MessageId:  # noqa: D102
         raw = id_bytes(value)
         if len(raw) != layout.ID_LENGTH or raw[0] != layout.VERSION_1:
-            raise InvalidMessageId(quote(value), f"not version 1; it starts with 01 and has {layout.ID_DIGITS} digits")
+            raise InvalidMessageId(quote(value), NOT_V1)
         return cls._of(raw)
 
     @classmethod

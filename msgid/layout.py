@@ -24,8 +24,10 @@ from typing import Final, Literal, NamedTuple
 __all__ = [
     "AMBIGUOUS_OFFSET_MIN",
     "BODY_LENGTH",
+    "BROKER_FIELDS",
     "BROKER_OFFSET",
     "CANONICAL_V0_PREFIX",
+    "CLIENT_FIELDS",
     "CLIENT_UNIQUE",
     "EPOCH_UNIX",
     "FIELDS",
@@ -47,6 +49,7 @@ __all__ = [
     "PREFIX_LENGTH",
     "UINT32_SPAN",
     "SYNTHETIC_BITS",
+    "TAIL_LENGTH",
     "UINT32_MASK",
     "V0_LENGTHS",
     "VERSION_0",
@@ -69,7 +72,7 @@ VERSION_1: Final = 0x01
 
 
 class Field(NamedTuple):
-    """One field of a version-1 id: its name and the half-open range of bytes it takes."""
+    """One field of an id: its name and the half-open range of bytes it takes."""
 
     name: str
     start: int
@@ -81,16 +84,15 @@ class Field(NamedTuple):
         return self.stop - self.start
 
 
-FIELDS: Final = {
-    field.name: field
-    for field in (
-        Field("version", 0, 1),
-        Field("node", 1, 7),
-        Field("pid", 7, 9),
-        Field("seconds", 9, 13),
-        Field("sequence", 13, 17),
-    )
-}
+def _fields(**widths: int) -> dict[str, Field]:
+    fields, start = {}, 0
+    for name, width in widths.items():
+        fields[name] = Field(name, start, start + width)
+        start += width
+    return fields
+
+
+FIELDS: Final = _fields(version=1, node=6, pid=2, seconds=4, sequence=4)
 
 ID_LENGTH: Final = 17
 ID_DIGITS: Final = 2 * ID_LENGTH
@@ -196,12 +198,14 @@ def origin_of(node: int) -> Origin:
 IPV4_LENGTH: Final = 4
 IPV6_LENGTH: Final = 16
 
+# After the address come 12 bytes: int32 and int64 of a broker offset; uint16, uint32, uint32, uint16 of a client.
+TAIL_LENGTH: Final = 12
+BROKER_FIELDS: Final = _fields(port=4, offset=8)
 BROKER_OFFSET: Final = struct.Struct(">iq")
-"""After the address: port int32, commit-log offset int64."""
+CLIENT_FIELDS: Final = _fields(pid=2, loader_hash=4, elapsed_ms=4, counter=2)
 CLIENT_UNIQUE: Final = struct.Struct(">HIIH")
-"""After the address: pid uint16, class-loader hash uint32, milliseconds of the month uint32, counter uint16."""
 
-V0_LENGTHS: Final = (IPV4_LENGTH + BROKER_OFFSET.size, IPV6_LENGTH + BROKER_OFFSET.size)
+V0_LENGTHS: Final = (IPV4_LENGTH + TAIL_LENGTH, IPV6_LENGTH + TAIL_LENGTH)
 CANONICAL_V0_PREFIX: Final = "00"
 """The version byte that a canonical version-0 id has in front, as text."""
 

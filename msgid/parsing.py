@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msgid import layout
-from msgid.errors import InvalidMessageId, quote
+from msgid.errors import NOT_V0, InvalidMessageId, quote
 from msgid.identifier import MessageId
 from msgid.strict import id_bytes
 from msgid.v0 import BrokerOffsetId, ClientUniqueId, read_v0, strip_version
@@ -69,5 +69,5 @@ def translate_v0(value: str | bytes) -> str:
     """
     v0 = strip_version(id_bytes(value))
     if v0 is None:
-        raise InvalidMessageId(quote(value), f"a {layout.KIND_V1} id, not version 0")
+        raise InvalidMessageId(quote(value), NOT_V0)
     return layout.CANONICAL_V0_PREFIX + v0.hex().upper()

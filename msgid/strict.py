@@ -6,6 +6,7 @@ import math
 from datetime import datetime, timedelta, timezone
 from typing import Final
 
+from msgid import errors
 from msgid.errors import InvalidMessageId, quote
 from msgid.layout import EPOCH_UNIX, ID_LENGTH, V0_LENGTHS, VERSION_0, VERSION_1
 
@@ -20,14 +21,6 @@ _UNIX_MAX: Final = 253_402_300_800  # the first it can no longer hold
 _LENGTHS: Final = frozenset({ID_LENGTH, *V0_LENGTHS, *(1 + length for length in V0_LENGTHS)})
 
 
-def _listed(numbers: list[int]) -> str:
-    return f"{', '.join(map(str, numbers[:-1]))} or {numbers[-1]}"
-
-
-_ALLOWED_LENGTHS: Final = _listed(sorted(_LENGTHS))
-_ALLOWED_DIGITS: Final = _listed([2 * length for length in sorted(_LENGTHS)])
-
-
 def id_bytes(value: object) -> bytes:
     """Turn the text or the bytes of an id of any version into its bytes, or raise `InvalidMessageId`.
 
@@ -37,22 +30,22 @@ def id_bytes(value: object) -> bytes:
     if isinstance(value, str):
         digits = len(value)
         if digits & 1 or digits >> 1 not in _LENGTHS:
-            raise InvalidMessageId(quote(value), f"{digits} characters; an id has {_ALLOWED_DIGITS} hex digits")
+            raise InvalidMessageId(quote(value), errors.WRONG_LENGTH.format(length=digits))
         try:
             raw = bytes.fromhex(value)
         except ValueError:
             raw = b""
         # fromhex skips white space, so a text with some gives fewer bytes than its length asks for.
         if len(raw) != digits >> 1:
-            raise InvalidMessageId(quote(value), "not hex digits alone")
+            raise InvalidMessageId(quote(value), errors.NOT_HEX)
     elif isinstance(value, bytes | bytearray | memoryview):
         raw = bytes(value)
         if len(raw) not in _LENGTHS:
-            raise InvalidMessageId(quote(raw), f"{len(raw)} bytes; an id has {_ALLOWED_LENGTHS}")
+            raise InvalidMessageId(quote(raw), errors.WRONG_BYTE_LENGTH.format(length=len(raw)))
     else:
         raise InvalidMessageId(quote(value), f"a {type(value).__name__}; an id is given as text or bytes")
     if raw[0] != VERSION_0 and not (raw[0] == VERSION_1 and len(raw) == ID_LENGTH) and len(raw) not in V0_LENGTHS:
-        raise InvalidMessageId(quote(value), f"unknown version {raw[0]}")
+        raise InvalidMessageId(quote(value), errors.UNKNOWN_VERSION.format(version=raw[0]))
     return raw
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, final
 
 from msgid import layout
-from msgid.errors import InvalidMessageId, quote
+from msgid.errors import NOT_V0, InvalidMessageId, quote
 from msgid.strict import aware, id_bytes, integer
 from msgid.value import Value
 
@@ -60,7 +60,7 @@ class _V0(Value):
         """
         raw = strip_version(id_bytes(value))
         if raw is None:
-            raise InvalidMessageId(quote(value), f"a {layout.KIND_V1} id, not version 0")
+            raise InvalidMessageId(quote(value), NOT_V0)
         id = cls._of(raw)
         id._check(value)
         return id
@@ -82,11 +82,11 @@ class _V0(Value):
 
     @property
     def _host_bytes(self) -> bytes:
-        return self._bytes[: -layout.BROKER_OFFSET.size]
+        return self._bytes[: -layout.TAIL_LENGTH]
 
     @property
     def _rest(self) -> bytes:
-        return self._bytes[-layout.BROKER_OFFSET.size :]
+        return self._bytes[-layout.TAIL_LENGTH :]
 
 
 @final
@@ -256,10 +256,7 @@ class ClientUniqueId(_V0):
         return made
 
     def __repr__(self) -> str:
-        fields = ", ".join(
-            f"{name}={value}"
-            for name, value in zip(("pid", "loader_hash", "elapsed_ms", "counter"), self._fields, strict=True)
-        )
+        fields = ", ".join(f"{name}={value}" for name, value in zip(layout.CLIENT_FIELDS, self._fields, strict=True))
         return f"ClientUniqueId('{self.host}', {fields})"
 
     def __reduce__(self) -> tuple[type[ClientUniqueId], tuple[str, int, int, int, int]]:
@@ -288,6 +285,6 @@ def strip_version(raw: bytes) -> bytes | None:
 
 def read_v0(raw: bytes) -> BrokerOffsetId | ClientUniqueId:
     """Wrap the 16 or 28 bytes of a version-0 id as the kind that the rule takes them for."""
-    if layout.v0_kind(*layout.BROKER_OFFSET.unpack(raw[-layout.BROKER_OFFSET.size :])) == layout.KIND_BROKER_OFFSET:
+    if layout.v0_kind(*layout.BROKER_OFFSET.unpack(raw[-layout.TAIL_LENGTH :])) == layout.KIND_BROKER_OFFSET:
         return BrokerOffsetId._of(raw)
     return ClientUniqueId._of(raw)

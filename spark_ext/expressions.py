@@ -1,0 +1,131 @@
+"""The building blocks of the column functions: text checked, digits read, errors raised, structs that stay prunable."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from msgid import errors, layout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "ColumnOrName",
+    "digits_to_bigint",
+    "fill",
+    "hex_text",
+    "is_id",
+    "is_v1",
+    "null_text",
+    "raise_invalid",
+    "reason",
+    "struct_if",
+]
+
+ColumnOrName = Column | str
+
+_V0_DIGITS = tuple(2 * length for length in layout.V0_LENGTHS)
+_CANONICAL_DIGITS = tuple(2 + digits for digits in _V0_DIGITS)
+_VERSION_1_DIGITS = f"{layout.VERSION_1:02X}"
+
+
+def column(col: ColumnOrName) -> Column:
+    """Give the column itself, or the one of that name."""
+    return F.col(col) if isinstance(col, str) else col
+
+
+def hex_text(col: ColumnOrName) -> Column:
+    """Give an id column as text, whether it is text or binary; a number becomes text that is no id.
+
+    The type is known when the query is planned: only the branch that is needed is left in the plan.
+    """
+    id = column(col)
+    return F.when(F.typeof(id) == "binary", F.hex(id)).otherwise(id.cast("string"))
+
+
+def null_text() -> Column:
+    """Give a text that is NULL."""
+    return F.lit(None).cast("string")
+
+
+def is_hex(text: Column) -> Column:
+    """Say whether text of an even length is hex digits alone; `unhex` knows nothing but those."""
+    return F.unhex(text).isNotNull()
+
+
+def is_v1(text: Column) -> Column:
+    """Say whether text is a version-1 id."""
+    return (F.length(text) == layout.ID_DIGITS) & text.startswith(_VERSION_1_DIGITS) & is_hex(text)
+
+
+def is_canonical_v0(text: Column) -> Column:
+    """Say whether text has the length and the version byte of a version-0 id in its canonical form."""
+    return F.length(text).isin(*_CANONICAL_DIGITS) & text.startswith(layout.CANONICAL_V0_PREFIX)
+
+
+def is_v0(text: Column) -> Column:
+    """Say whether text is a version-0 id, canonical or not."""
+    return (F.length(text).isin(*_V0_DIGITS) | is_canonical_v0(text)) & is_hex(text)
+
+
+def is_id(text: Column) -> Column:
+    """Say whether text is an id of any version."""
+    return F.coalesce(is_v1(text) | is_v0(text), F.lit(False))
+
+
+def digits_to_bigint(digits: Column) -> Column:
+    """Read up to 15 hex digits, known to be such, as a bigint."""
+    return F.conv(digits, 16, 10).cast("bigint")
+
+
+def fill(template: str, **blanks: Column) -> Column:
+    """Fill in a text with ``{blanks}``, as `str.format` does, with columns."""
+    parts = re.split(r"\{(\w+)\}", template)
+    return F.concat(*(blanks[part] if place % 2 else F.lit(part) for place, part in enumerate(parts)))
+
+
+def quoted(text: Column) -> Column:
+    """Quote what was given, shortened, as `msgid.errors.quote` does."""
+    length = F.length(text)
+    start = F.concat(F.lit("'"), F.left(text, F.lit(errors.QUOTED_LENGTH)), F.lit("'"))
+    return F.when(length <= errors.QUOTED_LENGTH, start).otherwise(
+        fill("{start}... ({n} in all)", start=start, n=length.cast("string"))
+    )
+
+
+def reason(text: Column) -> Column:
+    """Say why text is no id of any version, in the words of `msgid.errors`; NULL where it is one, or is NULL."""
+    length = F.length(text)
+    known = F.lit(False)
+    for digits in (*_V0_DIGITS, *_CANONICAL_DIGITS):
+        known = known | (length == digits)
+    version = digits_to_bigint(F.left(text, F.lit(2)))
+    return (
+        F.when(is_id(text) | text.isNull(), null_text())
+        .when(~known, fill(errors.WRONG_LENGTH, length=length.cast("string")))
+        .when(F.unhex(text).isNull(), F.lit(errors.NOT_HEX))
+        .otherwise(fill(errors.UNKNOWN_VERSION, version=version.cast("string")))
+    )
+
+
+def raise_invalid(text: Column, otherwise: str) -> Column:
+    """Raise for a text that is not the id that was asked for; ``otherwise`` is the reason for one of another kind."""
+    why = F.coalesce(reason(text), F.lit(otherwise))
+    return F.raise_error(fill(errors.MESSAGE, shown=quoted(text), reason=why))
+
+
+def struct_if(exists: Column, otherwise: Column | None, fields: Mapping[str, Column]) -> Column:
+    """Make a struct of ``fields`` where ``exists``, NULL where it is NULL, and ``otherwise`` elsewhere.
+
+    A CASE around a struct would compute all fields whenever one is asked for. Adding the fields to a struct that may
+    be NULL says the same, and the optimizer then drops what is not asked for.
+    """
+    stub = F.when(exists, F.struct(F.lit(True).alias("_")))
+    result = stub if otherwise is None else stub.when(exists.isNotNull(), otherwise)
+    for name, field in fields.items():
+        result = result.withField(name, field)
+    return result.dropFields("_")
