@@ -40,8 +40,8 @@ QUOTED_LENGTH: Final = 64
 def quote(value: object) -> str:
     """Give a short, one-line picture of any value for an error message; never raises.
 
-    >>> quote("01AB"), quote(None), quote("9" * 10_000)[-22:]
-    ("'01AB'", 'None', "99'... (10000 in all)")
+    >>> quote("01AB"), quote(None), quote("9" * 10_000)[-20:]
+    ("'01AB'", 'None', "9'... (10000 in all)")
     """
     if isinstance(value, str | bytes | bytearray):
         # ascii() keeps look-alikes (full-width digits, zero-width space) visible.
@@ -61,9 +61,12 @@ class InvalidMessageId(ValueError):
         shown: what was given, shortened and quoted.
         reason: what is wrong with it.
 
-    >>> raise InvalidMessageId("'xyz'", WRONG_LENGTH.format(length=3))
-    Traceback (most recent call last):
-    msgid.InvalidMessageId: invalid message id 'xyz': 3 characters; an id has 32, 34, 56 or 58 hex digits
+    >>> import msgid
+    >>> try:
+    ...     msgid.parse("xyz")
+    ... except msgid.InvalidMessageId as error:
+    ...     print(error)
+    invalid message id 'xyz': 3 characters; an id has 32, 34, 56 or 58 hex digits
     """
 
     __module__ = "msgid"

@@ -118,11 +118,9 @@ class Generator:
         clock: Callable[[], float] | None = None,
         sequence: int | None = None,
     ) -> None:
-        if clock is not None and not callable(clock):
-            raise TypeError(f"clock must be a function giving Unix seconds, not {quote(clock)}")
         self._choice: NodeChoice | None = None if node is None else read_node(node)
         self._pid: int | None = None if pid is None else integer("pid", pid, 0, (1 << 63) - 1)
-        self._clock: Callable[[], float] = time.time if clock is None else clock
+        self._clock: Callable[[], float] = time.time if clock is None else _checked(clock)
         # Re-entrant: a signal handler or a finalizer may mint while this very thread is at it (see _reserve).
         self._lock = threading.RLock()
         self._prefix = b""  # found at the first id
@@ -189,7 +187,7 @@ class Generator:
         with self._lock:
             while True:
                 block = self._block
-                second = self._second()
+                second = math.floor(self._clock()) - layout.EPOCH_UNIX
                 prefix = self._prefix or self._find_prefix()
                 runs: tuple[minting.Run, ...]
                 if count is None:
@@ -205,15 +203,6 @@ class Generator:
                     self._block = following
                     return prefix, runs
 
-    def _second(self) -> int:
-        now = self._clock()
-        try:
-            if abs(now) < _CLOCK_LIMIT:
-                return math.floor(now) - layout.EPOCH_UNIX
-        except TypeError:
-            pass
-        raise ValueError(f"the clock must give Unix seconds, not {quote(now)}")
-
     def _find_prefix(self) -> bytes:
         node = self.explain_node().node
         pid = (os.getpid() if self._pid is None else self._pid) & layout.PID_MAX
@@ -224,6 +213,23 @@ class Generator:
         self._lock = threading.RLock()  # another thread of the parent's may have held it, and is not here
         self._pid, self._prefix = None, b""
         self._block = _Block(b"", None, minting.fresh(_random_start()))
+
+
+def _checked(clock: Callable[[], float]) -> Callable[[], float]:
+    """Wrap a clock that is handed in, so that what is no time is an error here and nowhere further in."""
+    if not callable(clock):
+        raise TypeError(f"clock must be a function giving Unix seconds, not {quote(clock)}")
+
+    def checked() -> float:
+        now = clock()
+        try:
+            if -_CLOCK_LIMIT < now < _CLOCK_LIMIT:  # false for NaN
+                return now
+        except TypeError:
+            pass
+        raise ValueError(f"the clock must give Unix seconds, not {quote(now)}")
+
+    return checked
 
 
 def _random_start() -> int:

@@ -130,7 +130,7 @@ def unpack(raw: bytes) -> tuple[int, int, int, int]:
     """Give ``(node, pid, seconds, sequence)`` of the 17 bytes of a version-1 id.
 
     >>> unpack(bytes.fromhex("0156F7E71C361B21BC024CCDBE00000000"))
-    (95618033038875, 8636, 38587838, 0)
+    (95622734296603, 8636, 38587838, 0)
     """
     _, high, low, pid, seconds, sequence = _PACK.unpack(raw)
     return high << 32 | low, pid, seconds, sequence

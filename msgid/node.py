@@ -68,6 +68,10 @@ class NodeChoice(NamedTuple):
         reason: why this one, in words.
         interface: the network interface's name, where it is one's.
         passed_over: the candidates that were not taken, each with the reason.
+
+    >>> import msgid
+    >>> print(msgid.Generator(node="56:f7:e7:1c:36:1b").explain_node())
+    56:f7:e7:1c:36:1b (mac): handed in by the caller
     """
 
     node: int

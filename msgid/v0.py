@@ -142,7 +142,7 @@ class BrokerOffsetId(_V0):
         return f"BrokerOffsetId('{self.host}', {self.port}, {self.offset})"
 
     def __reduce__(self) -> tuple[type[BrokerOffsetId], tuple[str, int, int]]:
-        return BrokerOffsetId, (str(self.host), self.port, self.offset)
+        return BrokerOffsetId, (self.host.exploded, self.port, self.offset)
 
 
 @final
@@ -260,7 +260,7 @@ class ClientUniqueId(_V0):
         return f"ClientUniqueId('{self.host}', {fields})"
 
     def __reduce__(self) -> tuple[type[ClientUniqueId], tuple[str, int, int, int, int]]:
-        return ClientUniqueId, (str(self.host), *self._fields)
+        return ClientUniqueId, (self.host.exploded, *self._fields)
 
 
 def _zone(tz: tzinfo | str) -> tzinfo:

@@ -7,9 +7,9 @@ import sys
 try:
     from spark_ext.cli import main
 except ImportError as missing:
-    if missing.name not in ("click", "pyspark"):
+    if missing.name != "click":
         raise
-    sys.exit(f"spark_ext: the command line needs {missing.name}: pip install 'msgid[spark,cli]'")
+    sys.exit("spark_ext: the command line needs click: pip install 'msgid[spark,cli]'")
 
 if __name__ == "__main__":
     main()

@@ -118,14 +118,15 @@ def raise_invalid(text: Column, otherwise: str) -> Column:
     return F.raise_error(fill(errors.MESSAGE, shown=quoted(text), reason=why))
 
 
-def struct_if(exists: Column, otherwise: Column | None, fields: Mapping[str, Column]) -> Column:
-    """Make a struct of ``fields`` where ``exists``, NULL where it is NULL, and ``otherwise`` elsewhere.
+def struct_if(text: Column, exists: Column, otherwise: Column | None, fields: Mapping[str, Column]) -> Column:
+    """Make a struct of ``fields`` where ``exists``, NULL where ``text`` is, and ``otherwise`` elsewhere.
 
     A CASE around a struct would compute all fields whenever one is asked for. Adding the fields to a struct that may
     be NULL says the same, and the optimizer then drops what is not asked for.
     """
-    stub = F.when(exists, F.struct(F.lit(True).alias("_")))
-    result = stub if otherwise is None else stub.when(exists.isNotNull(), otherwise)
+    result = F.when(exists, F.struct(F.lit(True).alias("_")))
+    if otherwise is not None:
+        result = result.when(text.isNotNull(), otherwise)
     for name, field in fields.items():
         result = result.withField(name, field)
     return result.dropFields("_")

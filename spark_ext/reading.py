@@ -120,7 +120,7 @@ def _parsed(text: Column, otherwise: Column | None) -> Column:
         "sequence": digits_to_bigint(digits["sequence"]),
         "origin": _origin(F.upper(F.substring(digits["node"], 2, 1))),
     }
-    return struct_if(is_v1(text), otherwise, fields)
+    return struct_if(text, is_v1(text), otherwise, fields)
 
 
 def _origin(low_digit: Column) -> Column:

@@ -182,7 +182,7 @@ def _parsed(text: Column, otherwise: Column | None) -> Column:
         "elapsed_ms": F.when(~is_broker, client["elapsed_ms"]),
         "counter": F.when(~is_broker, client["counter"].cast("int")),
     }
-    return struct_if(is_v0(text), otherwise, fields)
+    return struct_if(text, is_v0(text), otherwise, fields)
 
 
 def _ipv4(address: Column) -> Column:

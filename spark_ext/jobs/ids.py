@@ -17,7 +17,7 @@ from spark_ext.reading import try_parse_id
 from spark_ext.v0 import try_parse_v0, try_translate_v0
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["FORMATS", "BadInput", "Summary", "read_messages", "run", "split_malformed", "with_id_columns"]
 
@@ -80,9 +80,7 @@ def with_id_columns(df: DataFrame, column: str = "id") -> DataFrame:
     Raises:
         BadInput: there is no such column, or a name is taken already.
     """
-    if column not in df.columns:
-        raise BadInput(f"no column {column!r}; there are: {', '.join(df.columns)}")
-    id = F.col(f"`{column}`")
+    id = _ids_of(df, column)
     text = hex_text(id)
     v1, v0 = try_parse_id(id), try_parse_v0(id)
     parts = {
@@ -107,12 +105,23 @@ def with_id_columns(df: DataFrame, column: str = "id") -> DataFrame:
     return df.withColumns(added)
 
 
+def _ids_of(df: DataFrame, column: str) -> Column:
+    if column not in df.columns or column == _CORRUPT:
+        raise BadInput(f"no column {column!r}; there are: {', '.join(name for name in df.columns if name != _CORRUPT)}")
+    return df[_quoted(column)]
+
+
+def _quoted(name: str) -> str:
+    """Quote a column's name, in which Spark would take a dot for a struct's field."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def split_malformed(df: DataFrame, column: str = "id") -> tuple[DataFrame, DataFrame]:
     """Part the rows that hold an id from those that do not; the latter get a column ``reason``.
 
     Every row is in one of the two, as it was read.
     """
-    text = hex_text(F.col(f"`{column}`"))
+    text = hex_text(_ids_of(df, column))
     why = F.when(text.isNull(), F.lit("no id")).otherwise(reason(text))
     if _CORRUPT in df.columns:
         why = F.when(F.col(_CORRUPT).isNotNull(), F.lit("the line does not fit the format")).otherwise(why)
@@ -144,7 +153,7 @@ def run(
     ids_path, malformed_path = f"{output}/ids", f"{output}/malformed"
     with_id_columns(good, column).write.mode(mode).parquet(ids_path)
     malformed.write.mode(mode).parquet(malformed_path)
-    counted = spark.read.parquet(ids_path).groupBy(F.col(f"`{column}_kind`").alias("kind")).count().collect()
+    counted = spark.read.parquet(ids_path).groupBy(F.col(_quoted(f"{column}_kind")).alias("kind")).count().collect()
     found = {row["kind"]: row["count"] for row in counted}
     kinds: dict[str, int] = {kind: found[kind] for kind in layout.KINDS if kind in found}
     return Summary(kinds, spark.read.parquet(malformed_path).count())

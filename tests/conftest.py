@@ -1,0 +1,50 @@
+"""What all tests share."""
+
+import os
+import sys
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("msgid", deadline=None)  # the machine's speed is not what is tested
+settings.load_profile("msgid")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--connect", action="store_true", help="run the Spark tests through Spark Connect")
+
+
+@pytest.fixture(scope="session")
+def connect(request):
+    """Whether the Spark tests run through Spark Connect."""
+    return request.config.getoption("--connect")
+
+
+@pytest.fixture(scope="session")
+def spark(connect, tmp_path_factory):
+    """The one Spark session of all tests: two cores, few shuffle partitions, no UI, Spark's defaults otherwise."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "America/New_York",  # where a forgotten time zone shows
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+    }
+    builder = SparkSession.builder.appName("msgid tests")
+    builder = builder.remote("local[2]") if connect else builder.master("local[2]")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(params=["true", "false"], ids=["ansi", "not-ansi"])
+def ansi(request, spark):
+    """ANSI mode on and off: what the functions say must not depend on it."""
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", request.param)
+    yield request.param == "true"
+    spark.conf.set("spark.sql.ansi.enabled", before)

@@ -1,0 +1,224 @@
+"""The job ``ids``: a file of messages in, their ids taken apart out, and nothing lost."""
+
+import csv
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import vectors
+
+import msgid
+from spark_ext.jobs import ids as job
+
+pytestmark = pytest.mark.spark
+
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+BROKER = "7F0000010000238F000000000001E240"
+CLIENT = "C0A8F001103E214D29547ACFD6E30000"
+
+
+def good(spark, folder):
+    return spark.read.parquet(f"{folder}/ids").collect()
+
+
+def malformed(spark, folder):
+    return spark.read.parquet(f"{folder}/malformed").collect()
+
+
+def test_real_ids(spark, tmp_path):
+    """Every row of the real ids comes out with its kind and fields, beside the columns it had."""
+    summary = job.run(spark, str(vectors.REAL_IDS_FILE), str(tmp_path / "out"))
+    kinds = [row.kind for row in vectors.REAL_IDS]
+    assert summary == job.Summary({kind: kinds.count(kind) for kind in msgid.layout.KINDS}, 0)
+    assert summary.rows == len(vectors.REAL_IDS)
+    with open(vectors.REAL_IDS_FILE, encoding="utf-8", newline="") as file:
+        read = {row["id"]: row for row in csv.DictReader(file, delimiter="\t")}
+    rows = good(spark, tmp_path / "out")
+    assert {row.id for row in rows} == set(read)
+    for row in rows:
+        id = msgid.parse(row.id)
+        assert {name: row[name] or "" for name in read[row.id]} == read[row.id]
+        assert (row.id_kind, row.id_canonical, row.id_pid) == (id.kind, id.canonical, getattr(id, "pid", None))
+        assert row.id_mac == getattr(id, "mac", None)
+        assert row.id_offset == getattr(id, "offset", None)
+
+
+MESSAGES = [
+    {"id": V1, "topic": "a"},
+    {"id": BROKER.lower(), "topic": 'b "quoted", with comma'},
+    {"id": CLIENT, "topic": "c"},
+    {"id": "nonsense", "topic": "d"},
+    {"id": V1 + " ", "topic": "e"},
+    {"id": None, "topic": "f"},
+]
+
+
+def write_csv(path, separator):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, ["id", "topic"], delimiter=separator)
+        writer.writeheader()
+        writer.writerows(MESSAGES)
+
+
+def write_json(path):
+    path.write_text("".join(json.dumps(message) + "\n" for message in MESSAGES))
+
+
+def write_parquet(path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.Table.from_pylist(MESSAGES), path)
+
+
+def write_text(path):
+    path.write_text("".join(f"{message['id'] or ''}\n" for message in MESSAGES))
+
+
+def write_gzip(path):
+    with gzip.open(path, "wt") as file:
+        file.write("id,topic\n" + "".join(f"{m['id'] or ''},{m['topic'][0]}\n" for m in MESSAGES))
+
+
+WRITERS = {
+    "csv": lambda path: write_csv(path, ","),
+    "tsv": lambda path: write_csv(path, "\t"),
+    "json": write_json,
+    "parquet": write_parquet,
+    "txt": write_text,
+    "csv.gz": write_gzip,
+}
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_every_format(spark, tmp_path, ending):
+    """Text, CSV, TSV, JSON and Parquet, by the file's ending: good rows and bad, each where it belongs."""
+    path = tmp_path / f"messages.{ending}"
+    WRITERS[ending](path)
+    column = "value" if ending == "txt" else "id"
+    summary = job.run(spark, str(path), str(tmp_path / "out"), column=column)
+    assert summary == job.Summary({"v1": 1, "v0-broker-offset": 1, "v0-client-unique": 1}, 3)
+    kinds = {row[column]: row[f"{column}_kind"] for row in good(spark, tmp_path / "out")}
+    assert kinds == {V1: "v1", BROKER.lower(): "v0-broker-offset", CLIENT: "v0-client-unique"}
+    reasons = {row[column]: row.reason for row in malformed(spark, tmp_path / "out")}
+    empty = "0 characters; an id has 32, 34, 56 or 58 hex digits" if ending == "txt" else "no id"
+    assert reasons == {
+        "nonsense": "8 characters; an id has 32, 34, 56 or 58 hex digits",
+        V1 + " ": "35 characters; an id has 32, 34, 56 or 58 hex digits",
+        "" if ending == "txt" else None: empty,
+    }
+
+
+def test_binary_ids_of_parquet(spark, tmp_path):
+    """Ids kept as binary are read as well."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"id": [bytes.fromhex(V1), b"x"]}), tmp_path / "in.parquet")
+    summary = job.run(spark, str(tmp_path / "in.parquet"), str(tmp_path / "out"))
+    assert summary == job.Summary({"v1": 1}, 1)
+    assert good(spark, tmp_path / "out")[0].id_canonical == V1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "lines"),
+    [
+        ("in.csv", f"id,topic\n{V1},a\n{V1},b,too,many\n{V1}\n{CLIENT},c\n", [f"{V1},b,too,many", V1]),
+        ("in.json", f'{{"id": "{V1}"}}\n{{"id": "{V1}"\n{{"id": "{CLIENT}"}}\n', [f'{{"id": "{V1}"']),
+    ],
+)
+def test_lines_that_do_not_fit_the_format_are_kept_whole(spark, tmp_path, name, content, lines):
+    """A line with too few or too many columns, or that is no JSON, is set aside as it was, with the reason."""
+    (tmp_path / name).write_text(content)
+    summary = job.run(spark, str(tmp_path / name), str(tmp_path / "out"))
+    assert (sum(summary.kinds.values()), summary.malformed) == (2, len(lines))
+    rows = malformed(spark, tmp_path / "out")
+    assert sorted(row._corrupt_record for row in rows) == sorted(lines)
+    assert {row.reason for row in rows} == {"the line does not fit the format"}
+
+
+def test_names_that_clash_are_refused(spark, tmp_path):
+    """No column of the input is overwritten in silence."""
+    (tmp_path / "in.csv").write_text(f"id,id_kind\n{V1},mine\n")
+    with pytest.raises(job.BadInput, match="has a column 'id_kind' already"):
+        job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"))
+    (tmp_path / "in2.csv").write_text(f"id,reason\n{V1},mine\n")
+    with pytest.raises(job.BadInput, match="has a column 'reason' already"):
+        job.run(spark, str(tmp_path / "in2.csv"), str(tmp_path / "out"))
+
+
+def test_a_missing_column_names_those_there_are(spark, tmp_path):
+    """The error says what would go."""
+    (tmp_path / "in.csv").write_text(f"message id,b\n{V1},1\n")
+    with pytest.raises(job.BadInput, match="no column 'id'; there are: message id, b"):
+        job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"))
+    (tmp_path / "in.csv").write_text(f"message `id`.x,b\n{V1},1\n")
+    summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), column="message `id`.x")
+    assert summary.kinds == {"v1": 1}
+
+
+def command(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "spark_ext", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.slow
+def test_the_command_line(connect, tmp_path):
+    """``python -m spark_ext ids``: a summary, a folder, and no overwriting unless asked."""
+    if connect:
+        pytest.skip("starts its own session")
+    result = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == [
+        f"107 rows of {vectors.REAL_IDS_FILE}",
+        " 11 v1",
+        " 42 v0-broker-offset",
+        " 53 v0-client-unique",
+        "  1 v0-ambiguous",
+        "  0 malformed",
+        f"written to {tmp_path}/out/ids",
+    ]
+    again = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out")
+    assert again.returncode == 1
+    assert again.stderr.splitlines()[-1] == f"Error: {tmp_path}/out holds results already; --overwrite replaces them"
+    missing = command("ids", tmp_path / "none.csv", "--output", tmp_path / "out2")
+    assert missing.returncode == 1
+    assert "none.csv" in missing.stderr.splitlines()[-1]
+
+
+def test_without_java_it_says_what_to_install(tmp_path):
+    """One clear line, no traceback."""
+    environment = {key: value for key, value in os.environ.items() if key not in ("JAVA_HOME", "SPARK_REMOTE")}
+    result = subprocess.run(
+        [sys.executable, "-m", "spark_ext", "ids", "x", "--output", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**environment, "PATH": str(tmp_path)},
+    )
+    assert result.returncode == 1
+    assert result.stderr.startswith("Error: Spark needs Java 17 or 21, and none was found: install one")
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("missing", "says"),
+    [
+        ("click", "spark_ext: the command line needs click: pip install 'msgid[spark,cli]'"),
+        ("pyspark", "ImportError: spark_ext needs pyspark: pip install 'msgid[spark]'"),
+    ],
+)
+def test_without_the_extras_it_says_what_to_install(missing, says):
+    """One clear line in the end."""
+    program = f"import sys; sys.modules['{missing}'] = None; import runpy; runpy.run_module('spark_ext.__main__')"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == says

@@ -1,0 +1,50 @@
+"""The Hypothesis strategies of all tests."""
+
+import ipaddress
+from datetime import datetime, timezone
+
+from hypothesis import strategies as st
+
+import msgid
+from msgid import layout
+
+UINT16 = st.integers(0, 2**16 - 1)
+UINT32 = st.integers(0, 2**32 - 1)
+# Not evenly drawn: a real id has few bits set or many, and the edges are where things break.
+EDGES32 = st.one_of(UINT32, st.integers(0, 3), st.integers(2**32 - 3, 2**32 - 1))
+
+nodes = st.one_of(st.integers(0, 2**48 - 1), st.sampled_from([0, 2**48 - 1, 0x56F7E71C361B]))
+
+message_ids = st.builds(msgid.MessageId.from_fields, node=nodes, pid=UINT16, seconds=EDGES32, sequence=EDGES32)
+
+# Addresses with runs of zero groups are where the text of IPv6 is hard.
+_zero_heavy = st.lists(st.one_of(st.just(0), st.just(0), UINT16), min_size=8, max_size=8).map(
+    lambda groups: ipaddress.IPv6Address(b"".join(group.to_bytes(2, "big") for group in groups))
+)
+hosts = st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6), _zero_heavy)
+
+offsets = st.one_of(st.integers(0, 2**48 - 1), st.integers(0, 2**20), st.sampled_from([0, 2**40, 2**48 - 1]))
+
+broker_offset_ids = st.builds(msgid.BrokerOffsetId, hosts, st.integers(0, 65535), offsets)
+client_unique_ids = st.builds(
+    msgid.ClientUniqueId, hosts, pid=UINT16, loader_hash=EDGES32, elapsed_ms=EDGES32, counter=UINT16
+)
+v0_ids = st.one_of(broker_offset_ids, client_unique_ids)
+ids = st.one_of(message_ids, v0_ids)
+
+# Any moment a datetime can hold, within a day of its ends.
+moments = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)).map(lambda naive: naive.replace(tzinfo=timezone.utc))
+
+# Text that UTF-8 can write: anything but lone surrogates.
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+# A clock's readings, as it might misbehave: standing still, creeping, leaping, going back, before 2021 and past 2157.
+readings = st.lists(
+    st.one_of(
+        st.floats(-1e10, 1e11),
+        st.integers(-(10**10), 10**11),
+        st.integers(layout.EPOCH_UNIX - 2, layout.EPOCH_UNIX + 2),
+    ),
+    min_size=1,
+    max_size=50,
+)

@@ -1,0 +1,102 @@
+"""The packages as packages: what is public, what an import costs, and the examples in the docstrings."""
+
+import doctest
+import importlib
+import importlib.util
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import msgid
+
+HEAVY = {
+    "asyncio", "click", "dataclasses", "getmac", "hashlib", "inspect", "ipaddress", "numpy", "pandas", "psutil",
+    "pyarrow", "pydantic", "pydantic_core", "pyspark", "rich", "secrets", "spark_ext", "subprocess", "uuid", "zoneinfo",
+}  # fmt: skip
+
+
+def loaded_by(program):
+    result = subprocess.run(
+        [sys.executable, "-I", "-c", f"{program}; import sys; print(*sys.modules)"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return set(result.stdout.split())
+
+
+def test_importing_msgid_loads_nothing_heavy():
+    """In a fresh interpreter, ``import msgid`` loads none of the libraries that only some calls need."""
+    nothing = loaded_by("pass")
+    assert not (loaded_by("import msgid") - nothing) & HEAVY
+
+
+def test_reading_ids_loads_nothing_heavy_either():
+    """Parsing needs no network card and no library; minting needs psutil, once."""
+    parse = f"import msgid; str(msgid.parse('{'01' * 17}').time); msgid.is_valid('x')"
+    assert not (loaded_by(parse) - loaded_by("pass")) & HEAVY
+    assert "psutil" in loaded_by("import msgid; msgid.generate()")
+
+
+def test_all_is_what_is_public():
+    """``__all__`` names what the package offers: all of it and nothing more, in order."""
+    assert msgid.__all__ == sorted(msgid.__all__)
+    modules = {name for _, name, _ in pkgutil.iter_modules(msgid.__path__)}
+    offered = {name for name in vars(msgid) if not name.startswith("_")} - modules
+    assert offered == set(msgid.__all__)
+
+
+def all_modules(package):
+    module = importlib.import_module(package)
+    yield module
+    for info in pkgutil.walk_packages(module.__path__, package + "."):
+        if not info.name.endswith("__main__"):
+            yield importlib.import_module(info.name)
+
+
+MODULES = list(all_modules("msgid"))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_modules_say_what_they_are(module):
+    """Each module has a docstring, and an ``__all__`` of things it has."""
+    assert module.__doc__
+    for name in getattr(module, "__all__", ()):
+        assert hasattr(module, name)
+
+
+def examples(modules, globs):
+    """The doctests of modules; classes by themselves, as theirs say that they live in the package."""
+    finder = doctest.DocTestFinder()
+    for module in modules:
+        yield from finder.find(module, globs={**vars(module), **globs})
+        for name in getattr(module, "__all__", ()):
+            thing = getattr(module, name)
+            if isinstance(thing, type) and thing.__module__ == "msgid" and module is not msgid:
+                yield from finder.find(thing, name, module=False, globs={**vars(module), **globs})
+
+
+EXAMPLES = [example for example in examples(MODULES, {}) if example.examples]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_docstring_examples(example):
+    """What the docstrings show is what happens."""
+    assert doctest.DocTestRunner(optionflags=doctest.IGNORE_EXCEPTION_DETAIL).run(example).failed == 0
+
+
+@pytest.mark.parametrize("name", msgid.__all__)
+def test_everything_public_has_an_example(name):
+    """Each public name shows how it is used, in a doctest."""
+    thing = getattr(msgid, name)
+    assert ">>>" in thing.__doc__
+
+
+def test_the_package_is_typed():
+    """Type checkers are told to read the annotations."""
+    for package in ("msgid", "spark_ext"):
+        spec = importlib.util.find_spec(package)
+        assert (Path(spec.origin).parent / "py.typed").exists()
