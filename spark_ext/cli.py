@@ -27,7 +27,8 @@ def spark_ext() -> None:
     help="The input's format.  [default: by its ending]",
 )
 @click.option("--overwrite", is_flag=True, help="Replace what is in the output folder.")
-def ids(input: str, output: str, column: str | None, format: str | None, overwrite: bool) -> None:
+@click.option("--show", type=click.IntRange(min=0), default=0, help="Print so many of the rows written.")
+def ids(input: str, output: str, column: str | None, format: str | None, overwrite: bool, show: int) -> None:
     """Take the ids in a file of messages apart.
 
     INPUT is a file or folder of text, CSV, TSV, JSON or Parquet. Its columns are kept, and one is added for each field
@@ -40,8 +41,9 @@ def ids(input: str, output: str, column: str | None, format: str | None, overwri
     format = format or job.guess_format(input)
     column = column or ("value" if format == "text" else "id")
     try:
+        spark = session()
         summary = job.run(
-            session(), input, output, column=column, format=format, mode="overwrite" if overwrite else "error"
+            spark, input, output, column=column, format=format, mode="overwrite" if overwrite else "error"
         )
     except (NoJava, job.BadInput) as error:
         raise click.ClickException(str(error)) from None
@@ -49,6 +51,10 @@ def ids(input: str, output: str, column: str | None, format: str | None, overwri
         if error.getCondition() == "PATH_ALREADY_EXISTS":
             raise click.ClickException(f"{output} holds results already; --overwrite replaces them") from None
         raise click.ClickException(str(error).split("\n")[0]) from None
+    if show:
+        names = [column, *(f"{column}_{name}" for name in ("kind", "time", "mac", "host", "pid", "offset", "sequence"))]
+        rows = spark.read.parquet(f"{output}/ids").select(*(job.quoted(name) for name in names))
+        rows.show(show, truncate=False)
     width = len(f"{summary.rows:,}")
     click.echo(f"{summary.rows:>{width},} rows of {input}")
     for kind, count in summary.kinds.items():

@@ -100,3 +100,14 @@ def test_the_package_is_typed():
     for package in ("msgid", "spark_ext"):
         spec = importlib.util.find_spec(package)
         assert (Path(spec.origin).parent / "py.typed").exists()
+
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+@pytest.mark.skipif(not README.exists(), reason="the tests run outside the repository")
+def test_the_readme_shows_what_happens():
+    """The example at the top of the README runs and gives what it shows."""
+    example = doctest.DocTestParser().get_doctest(README.read_text(), {}, "README.md", str(README), 0)
+    assert len(example.examples) >= 4
+    assert doctest.DocTestRunner().run(example).failed == 0

@@ -108,10 +108,10 @@ def with_id_columns(df: DataFrame, column: str = "id") -> DataFrame:
 def _ids_of(df: DataFrame, column: str) -> Column:
     if column not in df.columns or column == _CORRUPT:
         raise BadInput(f"no column {column!r}; there are: {', '.join(name for name in df.columns if name != _CORRUPT)}")
-    return df[_quoted(column)]
+    return df[quoted(column)]
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """Quote a column's name, in which Spark would take a dot for a struct's field."""
     return "`" + name.replace("`", "``") + "`"
 
@@ -153,7 +153,7 @@ def run(
     ids_path, malformed_path = f"{output}/ids", f"{output}/malformed"
     with_id_columns(good, column).write.mode(mode).parquet(ids_path)
     malformed.write.mode(mode).parquet(malformed_path)
-    counted = spark.read.parquet(ids_path).groupBy(F.col(_quoted(f"{column}_kind")).alias("kind")).count().collect()
+    counted = spark.read.parquet(ids_path).groupBy(F.col(quoted(f"{column}_kind")).alias("kind")).count().collect()
     found = {row["kind"]: row["count"] for row in counted}
     kinds: dict[str, int] = {kind: found[kind] for kind in layout.KINDS if kind in found}
     return Summary(kinds, spark.read.parquet(malformed_path).count())

@@ -186,6 +186,9 @@ def test_the_command_line(connect, tmp_path):
         "  0 malformed",
         f"written to {tmp_path}/out/ids",
     ]
+    shown = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out", "--overwrite", "--show", 2)
+    assert "|id                              |id_kind" in shown.stdout
+    assert "only showing top 2 rows" in shown.stdout
     again = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out")
     assert again.returncode == 1
     assert again.stderr.splitlines()[-1] == f"Error: {tmp_path}/out holds results already; --overwrite replaces them"
