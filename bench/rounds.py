@@ -5,9 +5,12 @@ from __future__ import annotations
 import gc
 import platform
 import timeit
-from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 
 def alternate(calls: Mapping[str, Callable[[], object]], *, number: int, rounds: int) -> dict[str, float]:
@@ -29,7 +32,10 @@ def table(headers: list[str], rows: list[list[str]]) -> str:
     widths = [max(len(row[n]) for row in [headers, *rows]) for n in range(len(headers))]
 
     def line(cells: list[str]) -> str:
-        padded = [cell.rjust(width) if n else cell.ljust(width) for n, (cell, width) in enumerate(zip(cells, widths))]
+        padded = [
+            cell.rjust(width) if n else cell.ljust(width)
+            for n, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
         return "| " + " | ".join(padded) + " |"
 
     rule = "|" + "|".join(("-" * (width + 1) + ":") if n else "-" * (width + 2) for n, width in enumerate(widths)) + "|"
