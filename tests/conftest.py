@@ -29,9 +29,12 @@ def spark(connect, tmp_path_factory):
     settings = {
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
+        "spark.sql.codegen.fallback": "false",  # code that grows too large to compile is a failure, not a slow pass
         "spark.sql.session.timeZone": "America/New_York",  # where a forgotten time zone shows
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }
+    if connect:
+        os.environ["SPARK_TESTING"] = "1"  # a free port for the server, not the one port that another run may have
     builder = SparkSession.builder.appName("msgid tests")
     builder = builder.remote("local[2]") if connect else builder.master("local[2]")
     for key, value in settings.items():

@@ -135,6 +135,7 @@ def test_a_lease_is_random_or_the_runs():
         (1_609_459_200.999, 0),
         (1_609_459_199.5, 2**32 - 1),
         (0, -1_609_459_200 % 2**32),
+        (-0.5, -1_609_459_201 % 2**32),
         (datetime(2021, 1, 1, 5, 30, tzinfo=timezone(timedelta(hours=5, minutes=30))), 0),
     ],
 )

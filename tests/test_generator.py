@@ -180,8 +180,8 @@ def test_an_interrupt_leaves_no_lock_behind():
     minted = []
     try:
         for turn in range(300):
-            signal.setitimer(signal.ITIMER_REAL, 0.0002 + turn * 1e-6)
             try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0002 + turn * 1e-6)
                 while True:
                     minted.append(minting.generate_batch(1).hex()[0])
             except KeyboardInterrupt:
@@ -294,6 +294,7 @@ def test_containers_that_all_run_as_pid_1():
 
 def test_generators_are_collected():
     """A generator that nobody uses is freed: the fork hook does not keep it alive."""
+    gc.collect()
     before = len(generator._alive)
     Generator(node=1)
     gc.collect()
