@@ -10,7 +10,9 @@ An id's life, module by module: its layout (`msgid.layout`), the value (`msgid.i
 older forms (`msgid.v0`), reading any of them (`msgid.parsing`), and ids made from other things (`msgid.derived`).
 """
 
+from msgid._native import BACKEND as backend
 from msgid.batch import IdBatch
+from msgid.columns import IdColumns, parse_batch
 from msgid.derived import derive_id, position_id
 from msgid.errors import InvalidMessageId
 from msgid.generator import Generator, explain_node, generate, generate_batch, generate_hex
@@ -24,9 +26,11 @@ __all__ = [
     "ClientUniqueId",
     "Generator",
     "IdBatch",
+    "IdColumns",
     "InvalidMessageId",
     "MessageId",
     "NodeChoice",
+    "backend",
     "derive_id",
     "explain_node",
     "generate",
@@ -34,6 +38,7 @@ __all__ = [
     "generate_hex",
     "is_valid",
     "parse",
+    "parse_batch",
     "position_id",
     "translate_v0",
 ]

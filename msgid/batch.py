@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, final, overload
 
+from msgid import rows
 from msgid.identifier import MessageId
-from msgid.layout import FIELDS, ID_DIGITS, ID_LENGTH, PREFIX_LENGTH, UINT32_MASK
+from msgid.layout import ID_DIGITS, ID_LENGTH, PREFIX_LENGTH, UINT32_MASK
 from msgid.minting import Run
 
 if TYPE_CHECKING:
@@ -74,25 +73,41 @@ class IdBatch(Sequence[MessageId]):
 
     def to_bytes(self) -> bytes:
         """Write the ids out back to back: ``17 * n`` bytes."""
-        return bytes(self._rows())
+        return rows.rows(self._prefix, self._parts())
 
     def hex(self) -> list[str]:
         """Write the ids out as text: ``n`` times 34 upper-case hex digits."""
-        text = self._rows().hex().upper()
-        return [text[start : start + ID_DIGITS] for start in range(0, len(text), ID_DIGITS)]
+        return rows.hex_list(self._prefix, self._parts())
+
+    def to_hex_bytes(self) -> bytes:
+        """Write the ids' text out back to back, as ASCII: ``34 * n`` bytes. Far faster than ``n`` objects are made."""
+        return rows.hex_rows(self._prefix, self._parts())
 
     def to_numpy(self) -> NDArray[np.uint8]:
-        """Write the ids out as a NumPy array of shape ``(n, 17)``, one byte an element. Needs NumPy."""
+        """Write the ids out as a read-only NumPy array of shape ``(n, 17)``, one byte an element. Needs NumPy."""
         import numpy as np
 
-        return np.frombuffer(self._rows(), np.uint8).reshape(-1, ID_LENGTH)
+        return np.frombuffer(self.to_bytes(), np.uint8).reshape(-1, ID_LENGTH)
 
-    def to_arrow(self) -> pa.FixedSizeBinaryArray:
-        """Write the ids out as an Arrow array of ``n`` fixed-size binary(17) values. Needs PyArrow."""
+    def to_arrow(self, *, hex: bool = False) -> pa.FixedSizeBinaryArray | pa.LargeStringArray:
+        """Write the ids out as an Arrow array. Needs PyArrow.
+
+        Args:
+            hex: False for ``n`` fixed-size binary(17) values, True for ``n`` large strings of 34 hex digits.
+
+        Returns:
+            The array, whose data is the buffer that was written, without a copy.
+        """
         import pyarrow as pa
 
-        buffers: list[Any] = [None, pa.py_buffer(self._rows())]
-        return pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_LENGTH), len(self), buffers)
+        if not hex:
+            buffers: list[Any] = [None, pa.py_buffer(self.to_bytes())]
+            return pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_LENGTH), len(self), buffers)
+        import numpy as np
+
+        # Large: with 64-bit offsets, the text of any batch fits one array.
+        offsets = np.arange(0, ID_DIGITS * len(self) + 1, ID_DIGITS, dtype=np.int64)
+        return pa.LargeStringArray.from_buffers(len(self), pa.py_buffer(offsets), pa.py_buffer(self.to_hex_bytes()))
 
     def _id(self, second: int, sequence: int) -> MessageId:
         return MessageId._of(self._prefix + ((second & UINT32_MASK) << 32 | sequence).to_bytes(8, "big"))
@@ -111,22 +126,5 @@ class IdBatch(Sequence[MessageId]):
             start = stop
         return tuple(picked)
 
-    def _rows(self) -> bytearray:
-        """Write the rows column by column: one strided copy a byte of the id, which is as fast as plain Python gets."""
-        rows = bytearray(ID_LENGTH * len(self))
-        first = 0
-        for second, sequences in self._runs:
-            count = len(sequences)
-            last = first + count * ID_LENGTH
-            same = self._prefix + (second & UINT32_MASK).to_bytes(FIELDS["seconds"].width, "big")
-            for place, byte in enumerate(same):
-                rows[first + place : last : ID_LENGTH] = bytes([byte]) * count
-            numbers = array("I", sequences)
-            if sys.byteorder == "little":
-                numbers.byteswap()
-            columns = numbers.tobytes()
-            width = FIELDS["sequence"].width
-            for place in range(width):
-                rows[first + len(same) + place : last : ID_LENGTH] = columns[place::width]
-            first = last
-        return rows
+    def _parts(self) -> tuple[rows.Part, ...]:
+        return tuple((run.second, run.sequences.start, run.sequences.step, len(run.sequences)) for run in self._runs)

@@ -1,85 +1,42 @@
-"""Generators: where ids are minted, with their lock, their clock and their process.
+"""Generators: where ids are minted, with their node, their process and their clock.
 
-The rule itself is pure and lives in `msgid.minting`; here it meets threads, forks and the clock.
+The rule by which they are is pure and lives in `msgid.minting`; a minter (`msgid.minter`, or its compiled twin) takes
+it past threads and signals; a generator adds who and where it is, and what happens at a fork.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import os
-import sys
-import threading
-import time
 import weakref
-from collections.abc import Callable
-from typing import Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Final, final
 
-from msgid import layout, minting
+from msgid import layout, minter
+from msgid._native import native
 from msgid.batch import IdBatch
 from msgid.errors import quote
 from msgid.identifier import MessageId
+from msgid.minting import Run
 from msgid.node import NodeChoice, find_node, read_node
 from msgid.strict import integer
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["Generator", "explain_node", "generate", "generate_batch", "generate_hex"]
 
-_DIGITS: Final = tuple(f"{byte:02X}" for byte in range(256))
-_BYTES: Final = tuple(bytes([byte]) for byte in range(256))
+if TYPE_CHECKING or native is None:
+    Minter = minter.Minter
+else:
+    Minter = native.Minter
+
 _CLOCK_LIMIT: Final = 1 << 53  # where a float no longer tells neighbouring seconds apart
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-class _Block:
-    """Up to 256 ids of one second, waiting to be taken: all they share is written out already.
-
-    Whoever draws a number from ``left`` owns it. That is one step of C under the interpreter's lock, so the hot path
-    needs no lock of its own, and nothing can be left half done by a signal or an exception.
-    """
-
-    __slots__ = ("head", "hex_head", "left", "state", "until")
-
-    def __init__(self, prefix: bytes, run: minting.Run | None, state: minting.State) -> None:
-        self.state = state
-        """Where the generator goes on when the block is used up."""
-        if run is None:  # nothing to take, and no time at which there would be
-            self.left, self.head, self.hex_head, self.until = iter(range(0)), b"", "", -math.inf
-            return
-        first = run.sequences.start
-        place = ((run.second & layout.UINT32_MASK) << 32 | first).to_bytes(8, "big")
-        self.left = iter(range(first % minting.BLOCK, first % minting.BLOCK + len(run.sequences)))
-        self.head = prefix + place[:-1]
-        self.hex_head = self.head.hex().upper()
-        self.until = float(run.second + 1 + layout.EPOCH_UNIX)
-        """The Unix time from which on the block is of the past."""
-
-    def drain(self) -> minting.State:
-        """Take all that is left, so that nobody else can, and give the state as if it had never been reserved."""
-        unused = len(list(self.left))
-        return self.state._replace(sequence=self.state.sequence - unused)
-
-
-def _exclusive(method: F) -> F:
-    """Take the generator's lock around a method where the interpreter has none of its own (free-threaded builds)."""
-
-    @functools.wraps(method)
-    def locked(self: Generator, *args: Any) -> Any:
-        with self._lock:
-            return method(self, *args)
-
-    return locked  # type: ignore[return-value]
-
-
-def _exclusive_if_free_threaded(method: F) -> F:
-    return method if getattr(sys, "_is_gil_enabled", lambda: True)() else _exclusive(method)
-
 
 _alive: weakref.WeakSet[Generator] = weakref.WeakSet()
 
 
 @final
-class Generator:
+class Generator(Minter):
     """Mints version-1 ids. No two ids of one generator are equal, and they strictly increase as bytes.
 
     That holds across threads, in signal handlers, after ``fork``, when the clock stands still or goes back and when
@@ -109,7 +66,7 @@ class Generator:
     """
 
     __module__ = "msgid"
-    __slots__ = ("__weakref__", "_block", "_choice", "_clock", "_lock", "_pid", "_prefix")
+    __slots__ = ("__weakref__", "_choice", "_pid")
 
     def __init__(
         self,
@@ -120,43 +77,9 @@ class Generator:
     ) -> None:
         self._choice: NodeChoice | None = None if node is None else read_node(node)
         self._pid: int | None = None if pid is None else integer("pid", pid, 0, (1 << 63) - 1)
-        self._clock: Callable[[], float] = time.time if clock is None else _checked(clock)
-        # Re-entrant: a signal handler or a finalizer may mint while this very thread is at it (see _reserve).
-        self._lock = threading.RLock()
-        self._prefix = b""  # found at the first id
         first = _random_start() if sequence is None else integer("sequence", sequence, 0, layout.UINT32_MASK)
-        self._block = _Block(b"", None, minting.fresh(first))
+        self._begin(MessageId, Run, None if clock is None else _checked(clock), first)
         _alive.add(self)
-
-    @_exclusive_if_free_threaded
-    def generate(self) -> MessageId:
-        """Mint one id.
-
-        >>> import msgid
-        >>> msgid.generate() < msgid.generate()
-        True
-        """
-        while True:
-            block = self._block
-            if self._clock() < block.until:
-                for last in block.left:
-                    return MessageId._of(block.head + _BYTES[last])
-            self._reserve(None)
-
-    @_exclusive_if_free_threaded
-    def generate_hex(self) -> str:
-        """Mint one id as its text, 34 upper-case hex digits, without making a `MessageId` of it.
-
-        >>> import msgid
-        >>> len(msgid.generate_hex())
-        34
-        """
-        while True:
-            block = self._block
-            if self._clock() < block.until:
-                for last in block.left:
-                    return block.hex_head + _DIGITS[last]
-            self._reserve(None)
 
     def generate_batch(self, n: int) -> IdBatch:
         """Mint ``n`` neighbouring ids at once, 0 to 2**32.
@@ -179,52 +102,26 @@ class Generator:
         """
         return find_node() if self._choice is None else self._choice
 
-    def _reserve(self, count: int | None) -> tuple[bytes, tuple[minting.Run, ...]]:
-        """Take ``count`` ids off the generator; None: put the next block out for the single calls to take from.
-
-        The block that was out is drained first: its numbers are given back, and what comes next is above them.
-        """
-        with self._lock:
-            while True:
-                block = self._block
-                second = math.floor(self._clock()) - layout.EPOCH_UNIX
-                prefix = self._prefix or self._find_prefix()
-                runs: tuple[minting.Run, ...]
-                if count is None:
-                    run, state = minting.reserve_block(block.drain(), second)
-                    runs, following = (run,), _Block(prefix, run, state)
-                else:
-                    runs, state = minting.reserve(block.drain(), second, count)
-                    following = _Block(prefix, None, state)
-                # A signal handler or finalizer that minted in between has put another block out: what was reckoned
-                # from this one is dropped, and reckoned again. Between this comparison and the store nothing is
-                # called or allocated, so nothing can come in between.
-                if self._block is block:
-                    self._block = following
-                    return prefix, runs
-
     def _find_prefix(self) -> bytes:
         node = self.explain_node().node
         pid = (os.getpid() if self._pid is None else self._pid) & layout.PID_MAX
-        self._prefix = layout.pack(node, pid, 0, 0)[: layout.PREFIX_LENGTH]
-        return self._prefix
+        return layout.pack(node, pid, 0, 0)[: layout.PREFIX_LENGTH]
 
     def _after_fork_in_child(self) -> None:
-        self._lock = threading.RLock()  # another thread of the parent's may have held it, and is not here
-        self._pid, self._prefix = None, b""
-        self._block = _Block(b"", None, minting.fresh(_random_start()))
+        self._pid = None
+        self._restart(_random_start())
 
 
-def _checked(clock: Callable[[], float]) -> Callable[[], float]:
-    """Wrap a clock that is handed in, so that what is no time is an error here and nowhere further in."""
+def _checked(clock: Callable[[], float]) -> Callable[[], int]:
+    """Wrap a clock that is handed in: whole seconds, and what is no time is an error here and nowhere further in."""
     if not callable(clock):
         raise TypeError(f"clock must be a function giving Unix seconds, not {quote(clock)}")
 
-    def checked() -> float:
+    def checked() -> int:
         now = clock()
         try:
             if -_CLOCK_LIMIT < now < _CLOCK_LIMIT:  # false for NaN
-                return now
+                return math.floor(now)
         except TypeError:
             pass
         raise ValueError(f"the clock must give Unix seconds, not {quote(now)}")

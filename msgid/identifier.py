@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, final
 from msgid import layout
 from msgid.errors import NOT_V1, InvalidMessageId, quote
 from msgid.strict import EPOCH, aware, id_bytes, integer
-from msgid.value import Value
+from msgid.value import Value, compiled
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -34,6 +34,7 @@ def format_mac(node: int) -> str:
     return node.to_bytes(6, "big").hex(":")
 
 
+@compiled
 @final
 class MessageId(Value):
     """A version-1 message id: 17 bytes, written as 34 upper-case hex digits.

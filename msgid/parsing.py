@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgid import layout
+from msgid._native import native
 from msgid.errors import NOT_V0, InvalidMessageId, quote
 from msgid.identifier import MessageId
 from msgid.strict import id_bytes
@@ -71,3 +72,8 @@ def translate_v0(value: str | bytes) -> str:
     if v0 is None:
         raise InvalidMessageId(quote(value), NOT_V0)
     return layout.CANONICAL_V0_PREFIX + v0.hex().upper()
+
+
+if native is not None:
+    native.bind(MessageId, parse, is_valid)
+    parse, is_valid = native.parse, native.is_valid

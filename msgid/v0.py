@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, final
 from msgid import layout
 from msgid.errors import NOT_V0, InvalidMessageId, quote
 from msgid.strict import aware, id_bytes, integer
-from msgid.value import Value
+from msgid.value import Value, compiled
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
@@ -89,6 +89,7 @@ class _V0(Value):
         return self._bytes[-layout.TAIL_LENGTH :]
 
 
+@compiled
 @final
 class BrokerOffsetId(_V0):
     """A version-0 id made by a broker: its address and the message's place in its commit log.
@@ -145,6 +146,7 @@ class BrokerOffsetId(_V0):
         return BrokerOffsetId, (self.host.exploded, self.port, self.offset)
 
 
+@compiled
 @final
 class ClientUniqueId(_V0):
     """A version-0 id made by a client: its address, process, the time of the month and a counter.

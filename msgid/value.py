@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
+from msgid._native import native
 from msgid.errors import quote
 from msgid.layout import CANONICAL_V0_PREFIX
 
 if TYPE_CHECKING:
     from msgid.layout import Kind
 
-__all__ = ["Value"]
+__all__ = ["Value", "compiled"]
 
+C = TypeVar("C", bound="Core")
 V = TypeVar("V", bound="Value")
 
 
-class Value:
-    """An immutable, slotted value of bytes: equal, hashed and ordered by them within its own kind.
+class Core:
+    """An immutable value of bytes: equal, hashed and ordered by them within its own kind.
 
-    It is never equal to a str or to bytes, formats as its text (so ``f"{id:<40}"`` works) and copies to itself.
+    The reference of the compiled ``Core``, which takes its place by way of `compiled`.
     """
 
     __slots__ = ("_bytes",)
 
     _bytes: bytes
-    _json_pattern: ClassVar[str]
 
     @classmethod
-    def _of(cls: type[V], raw: bytes) -> V:
+    def _of(cls: type[C], raw: bytes) -> C:
         """Wrap bytes that are known to be good."""
         self = object.__new__(cls)
         _set_bytes(self, raw)
@@ -44,24 +45,11 @@ class Value:
         """The text: upper-case hex digits, two a byte."""
         return self._bytes.hex().upper()
 
-    @property
-    def kind(self) -> Kind:
-        """One of `msgid.layout.KINDS`."""
-        raise NotImplementedError
-
-    @property
-    def canonical(self) -> str:
-        """The text with the version byte in front: one form for a column that holds every version."""
-        return CANONICAL_V0_PREFIX + self.hex
-
     def __str__(self) -> str:
         return self._bytes.hex().upper()
 
     def __bytes__(self) -> bytes:
         return self._bytes
-
-    def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
 
     def __hash__(self) -> int:
         return hash(self._bytes)
@@ -90,6 +78,34 @@ class Value:
         if other.__class__ is not self.__class__:
             return NotImplemented
         return self._bytes >= other._bytes
+
+
+# The slot's own descriptor: the one door past __setattr__, so that a value can be filled in once.
+_set_bytes = Core.__dict__["_bytes"].__set__
+
+
+class Value(Core):
+    """What every kind of id is: an immutable value of bytes.
+
+    It is never equal to a str or to bytes, formats as its text (so ``f"{id:<40}"`` works) and copies to itself.
+    """
+
+    __slots__ = ()
+
+    _json_pattern: ClassVar[str]
+
+    @property
+    def kind(self) -> Kind:
+        """One of `msgid.layout.KINDS`."""
+        raise NotImplementedError
+
+    @property
+    def canonical(self) -> str:
+        """The text with the version byte in front: one form for a column that holds every version."""
+        return CANONICAL_V0_PREFIX + self.hex
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
 
     def __copy__(self: V) -> V:
         return self
@@ -123,5 +139,17 @@ class Value:
         return found
 
 
-# The slot's own descriptor: the one door past __setattr__, so that a value can be filled in once.
-_set_bytes = Value.__dict__["_bytes"].__set__
+_CLASS_OWN: Final = frozenset({"__dict__", "__module__", "__slots__", "__weakref__"})
+
+
+def compiled(cls: type[V]) -> type[V]:
+    """Give a class of ids its compiled twin, if there is one, with all that the class can do beyond `Core`."""
+    if native is None:
+        return cls
+    twin: type[V] = getattr(native, cls.__name__)
+    for base in reversed(cls.__mro__):
+        if base not in (object, Core):
+            for name, attribute in vars(base).items():
+                if name not in _CLASS_OWN:
+                    setattr(twin, name, attribute)
+    return twin

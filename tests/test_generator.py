@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from strategies import EDGES32, readings
 
 import msgid
-from msgid import Generator, MessageId, generator
+from msgid import Generator, MessageId, generator, minter
 
 NOON = 1_700_000_000
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -144,10 +144,17 @@ def test_without_an_interpreter_lock_the_generators_own_is_taken():
         thread.join()
 
     with mock.patch.object(sys, "_is_gil_enabled", return_value=False, create=True):
-        generator._exclusive_if_free_threaded(method)(Generator())
+        minter._exclusive_if_free_threaded(method)(pure_minter())
     assert held == [True, False]  # re-entrant for its own thread, closed to others
     with mock.patch.object(sys, "_is_gil_enabled", return_value=True, create=True):
-        assert generator._exclusive_if_free_threaded(method) is method
+        assert minter._exclusive_if_free_threaded(method) is method
+
+
+def pure_minter():
+    """The pure-Python minter, whichever one the generators are built on."""
+    plain = minter.Minter()
+    plain._begin(MessageId, minter.minting.Run, None, 0)
+    return plain
 
 
 def test_minting_goes_on_in_a_signal_handler():
