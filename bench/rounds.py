@@ -1,25 +1,25 @@
-"""Measuring rivals in turns: the one way all scripts here take time."""
+"""Measuring rivals in turns, and printing what came out: the one way all scripts here do it."""
 
 from __future__ import annotations
 
 import gc
 import platform
-import timeit
+import subprocess
+import sys
+import sysconfig
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import timeit
+    from collections.abc import Mapping
 
 
-def alternate(calls: Mapping[str, Callable[[], object]], *, number: int, rounds: int) -> dict[str, float]:
-    """Call each rival ``number`` times, then each again, for so many rounds; give the least ns a call took in any.
-
-    The call is made by `timeit`'s own loop, so what a loop costs is in every figure alike.
-    """
-    timers = {name: timeit.Timer("call()", globals={"call": call}) for name, call in calls.items()}
-    best = dict.fromkeys(calls, float("inf"))
+def alternate(timers: Mapping[str, timeit.Timer], *, number: int, rounds: int) -> dict[str, float]:
+    """Run each rival ``number`` times, then each again, for so many rounds; give the least ns one took in any."""
+    best = dict.fromkeys(timers, float("inf"))
     for _ in range(rounds):
         for name, timer in timers.items():
             gc.collect()
@@ -32,18 +32,15 @@ def table(headers: list[str], rows: list[list[str]]) -> str:
     widths = [max(len(row[n]) for row in [headers, *rows]) for n in range(len(headers))]
 
     def line(cells: list[str]) -> str:
-        padded = [
-            cell.rjust(width) if n else cell.ljust(width)
-            for n, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        return "| " + " | ".join(padded) + " |"
+        sized = enumerate(zip(cells, widths, strict=True))
+        return "| " + " | ".join(cell.rjust(width) if n else cell.ljust(width) for n, (cell, width) in sized) + " |"
 
     rule = "|" + "|".join(("-" * (width + 1) + ":") if n else "-" * (width + 2) for n, width in enumerate(widths)) + "|"
     return "\n".join([line(headers), rule, *map(line, rows)])
 
 
 def machine() -> str:
-    """Name the processor and the Python that ran."""
+    """Name the Python that ran, the system and the processor."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -53,6 +50,20 @@ def machine() -> str:
     return f"{platform.python_implementation()} {platform.python_version()}, {platform.system()}, {model}"
 
 
-def versioned(distribution: str) -> str:
+def versioned(distribution: str | None) -> str:
     """Name a distribution with its version."""
-    return f"{distribution} {version(distribution)}"
+    return f"{distribution} {version(distribution)}" if distribution else "standard library"
+
+
+def floor() -> bool:
+    """Compile floor.c to be imported as ``floor``; False where there is no compiler."""
+    folder = tempfile.mkdtemp()
+    target = Path(folder) / f"floor{sysconfig.get_config_var('EXT_SUFFIX')}"
+    source = Path(__file__).with_name("floor.c")
+    command = ["cc", "-O3", "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}", str(source), "-o", str(target)]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    sys.path.insert(0, folder)
+    return True

@@ -667,7 +667,13 @@ read_parts(PyObject *args, const unsigned char **prefix, Py_ssize_t *parts, Py_s
     }
     for (Py_ssize_t i = 0; i < *parts; i++) {
         long long second, start, step;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(listed, i), "LLLn", &second, &start, &step, &read[i].count)) {
+        PyObject *part = PyTuple_GET_ITEM(listed, i);
+        if (!PyTuple_Check(part)) {
+            PyErr_SetString(PyExc_TypeError, "parts of four numbers are expected");
+            PyMem_Free(read);
+            return NULL;
+        }
+        if (!PyArg_ParseTuple(part, "LLLn", &second, &start, &step, &read[i].count)) {
             PyMem_Free(read);
             return NULL;
         }

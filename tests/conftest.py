@@ -6,6 +6,9 @@ import sys
 import pytest
 from hypothesis import settings
 
+# Other processes that the tests start import what is installed, as this one does, not what lies in the folder.
+os.environ["PYTHONSAFEPATH"] = "1"
+
 settings.register_profile("msgid", deadline=None)  # the machine's speed is not what is tested
 settings.load_profile("msgid")
 

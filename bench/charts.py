@@ -1,0 +1,42 @@
+"""The charts, as SVG; Matplotlib draws them."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+
+mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "msgid", "font.size": 9, "axes.spines.top": False})
+OURS, THEIRS, FLOOR = "#c2410c", "#94a3b8", "#e2e8f0"
+
+
+def bars(measured: dict[str, dict[str, float]], path: str) -> None:
+    """Draw a panel a section: ns an id, on a logarithmic scale, the fastest on top."""
+    heights = [len(best) for best in measured.values()]
+    figure, axes = plt.subplots(
+        len(measured), figsize=(9, 0.28 * sum(heights) + 0.75 * len(measured)), height_ratios=heights
+    )
+    for panel, (title, best) in zip(axes, measured.items(), strict=True):
+        ordered = sorted(best.items(), key=lambda pair: -pair[1])
+        colours = [OURS if "msgid" in name else FLOOR if name.startswith("floor") else THEIRS for name, _ in ordered]
+        drawn = panel.barh([name.replace("`", "") for name, _ in ordered], [ns for _, ns in ordered], color=colours)
+        panel.bar_label(drawn, [f" {ns:.1f}" for _, ns in ordered])
+        panel.set(title=f"{title}, ns an id", xscale="log")
+        panel.spines["right"].set_visible(False)
+        panel.margins(x=0.1)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
+def lines(by_size: dict[str, dict[int, float]], by_threads: dict[int, float], path: str) -> None:
+    """Draw ns an id over the size of a batch, and over the number of threads."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2))
+    for form, grown in by_size.items():
+        left.plot(list(grown), list(grown.values()), marker="o", markersize=3, label=form)
+    left.set(xscale="log", yscale="log", xlabel="ids a batch", ylabel="ns an id")
+    left.legend(frameon=False)
+    right.plot(list(by_threads), list(by_threads.values()), marker="o", markersize=3, color=OURS)
+    right.set(xlabel="threads minting at once", ylabel="ns an id over all", ylim=(0, None), xticks=list(by_threads))
+    for panel in (left, right):
+        panel.spines["right"].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})

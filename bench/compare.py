@@ -1,0 +1,75 @@
+"""Ids against every rival, in turns in one process: one at a time, read back, and in batches.
+
+python bench/compare.py [--rounds 15] [--number 50000] [--batch 1000000] [--chart bench/compare.svg]
+"""
+
+from __future__ import annotations
+
+import argparse
+import timeit
+
+import rivals
+from rounds import alternate, floor, machine, table, versioned
+
+import msgid
+
+SECTIONS = {
+    "text": "one id as text",
+    "value": "one id as a value",
+    "parse": "text read to a value",
+    "check": "text checked",
+    "batch bytes": "a batch as bytes, back to back",
+    "batch text": "a batch as text, back to back",
+    "batch list": "a batch as a list of texts",
+}
+_EMPTY = ("an empty function of C that returns a new text", "from floor import empty_str", "empty_str()")
+_MEMSET = "memset of as many bytes"
+_FRESH = "memset of as many bytes in large pages"
+FLOORS = {
+    "text": [_EMPTY],
+    "batch bytes": [(_MEMSET, "", "b'1' * (17 * n)"), (_FRESH, "from floor import fresh_bytes", "fresh_bytes(17 * n)")],
+    "batch text": [(_MEMSET, "", "b'1' * (34 * n)"), (_FRESH, "from floor import fresh_bytes", "fresh_bytes(34 * n)")],
+    "batch list": [("a list of new texts, filled by memset", "from floor import empty_list", "empty_list(n)")],
+}
+
+
+def main() -> None:
+    """Measure section by section, and print a table of each."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--number", type=int, default=50_000, help="calls a round, one at a time")
+    parser.add_argument("--batch", type=int, default=1_000_000, help="ids a batch")
+    parser.add_argument("--chart", help="draw the chart into this SVG file")
+    arguments = parser.parse_args()
+    found, has_floor = rivals.installed(), floor()
+    print(f"{machine()}; msgid.backend: {msgid.backend}; the least of {arguments.rounds} alternating rounds\n")
+    measured = {}
+    for section, title in SECTIONS.items():
+        batch = section.startswith("batch")
+        statements = {
+            f"`{rival.CALLS[section]}` {versioned(rival.DISTRIBUTION)}": (rival.SETUP, rival.CALLS[section])
+            for rival in found
+            if section in rival.CALLS
+        }
+        for name, setup, statement in FLOORS.get(section, []):
+            if has_floor or not setup:
+                statements[f"floor: {name}"] = (setup, statement)
+        timers = {
+            name: timeit.Timer(statement, f"{setup}\nn = {arguments.batch}")
+            for name, (setup, statement) in statements.items()
+        }
+        best = alternate(timers, number=1 if batch else arguments.number, rounds=arguments.rounds if not batch else 7)
+        if batch:
+            best = {name: ns / arguments.batch for name, ns in best.items()}
+        ours = next(iter(best.values()))
+        rows = [[name, f"{ns:.1f}", f"{ns / ours:.2f}"] for name, ns in sorted(best.items(), key=lambda pair: pair[1])]
+        print(table([title, "ns an id", "times msgid"], rows) + "\n")
+        measured[title] = best
+    if arguments.chart:
+        from charts import bars
+
+        bars(measured, arguments.chart)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,9 +1,0 @@
-"""The standard library: UUID version 4."""
-
-import uuid
-
-DISTRIBUTION = None
-
-
-def text():
-    return str(uuid.uuid4())
