@@ -20,7 +20,7 @@ def bars(measured: dict[str, dict[str, float]], path: str) -> None:
         colours = [OURS if "msgid" in name else FLOOR if name.startswith("floor") else THEIRS for name, _ in ordered]
         drawn = panel.barh([name.replace("`", "") for name, _ in ordered], [ns for _, ns in ordered], color=colours)
         panel.bar_label(drawn, [f" {ns:.1f}" for _, ns in ordered])
-        panel.set(title=f"{title}, ns an id", xscale="log")
+        panel.set(title=f"{title}, ns an id (logarithmic)", xscale="log")
         panel.spines["right"].set_visible(False)
         panel.margins(x=0.1)
     figure.tight_layout()

@@ -13,6 +13,7 @@ from typing import Final
 
 __all__ = [
     "MESSAGE",
+    "NOT_AN_ID",
     "NOT_HEX",
     "NOT_V0",
     "NOT_V1",
@@ -31,6 +32,7 @@ WRONG_BYTE_LENGTH: Final = "{length} bytes; an id has 16, 17, 28 or 29"
 NOT_HEX: Final = "not hex digits alone"
 UNKNOWN_VERSION: Final = "unknown version {version}"
 NOT_V1: Final = "not version 1, which starts with 01 and has 34 hex digits"
+NOT_AN_ID: Final = "no message id"
 NOT_V0: Final = "not version 0, but version 1"
 
 QUOTED_LENGTH: Final = 64

@@ -3,11 +3,14 @@
 Every function takes a column or its name and gives a column. All are built from Spark's own functions, so they run in
 the JVM with no Python worker, the same on one machine, on a cluster and over Spark Connect.
 
-- Make ids: `assign_id`.
-- Read them: `parse_id`, `try_parse_id`, `is_valid_id`.
-- Older forms: `parse_v0`, `try_parse_v0`, `translate_v0`, `try_translate_v0`.
+- Make ids: `position_id`, `derive_id`, `assign_id`, `assign_ids`, `generate_id`.
+- Read them: `parse_id`, `try_parse_id`, `is_valid_id`, `id_kind`, `id_time`, `id_mac`, `id_origin`, `time_key`.
+- Other forms: `id_to_binary`, `id_from_binary`, `id_to_uuid`, `id_from_uuid`.
+- Version 0: `parse_v0`, `try_parse_v0`, `translate_v0`, `try_translate_v0`, `v0_time`.
+- SQL: `register`.
 
-``parse_x`` raises on what is no id, ``try_parse_x`` gives NULL; NULL in, NULL out.
+``parse_x`` raises on what is no id, ``try_parse_x`` gives NULL, and so do those that are named after what they give.
+NULL in, NULL out.
 """
 
 try:
@@ -15,17 +18,45 @@ try:
 except ImportError as _missing:
     raise ImportError(f"spark_ext needs {_missing.name}: pip install 'msgid[spark]'", name=_missing.name) from None
 
-from spark_ext.making import assign_id
-from spark_ext.reading import is_valid_id, parse_id, try_parse_id
-from spark_ext.v0 import parse_v0, translate_v0, try_parse_v0, try_translate_v0
+from spark_ext.making import assign_id, assign_ids, derive_id, generate_id, position_id
+from spark_ext.reading import (
+    id_from_binary,
+    id_from_uuid,
+    id_mac,
+    id_origin,
+    id_time,
+    id_to_binary,
+    id_to_uuid,
+    is_valid_id,
+    parse_id,
+    time_key,
+    try_parse_id,
+)
+from spark_ext.sql import register
+from spark_ext.v0 import id_kind, parse_v0, translate_v0, try_parse_v0, try_translate_v0, v0_time
 
 __all__ = [
     "assign_id",
+    "assign_ids",
+    "derive_id",
+    "generate_id",
+    "id_from_binary",
+    "id_from_uuid",
+    "id_kind",
+    "id_mac",
+    "id_origin",
+    "id_time",
+    "id_to_binary",
+    "id_to_uuid",
     "is_valid_id",
     "parse_id",
     "parse_v0",
+    "position_id",
+    "register",
+    "time_key",
     "translate_v0",
     "try_parse_id",
     "try_parse_v0",
     "try_translate_v0",
+    "v0_time",
 ]

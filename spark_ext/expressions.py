@@ -6,23 +6,26 @@ import re
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from msgid import errors, layout
+from spark_ext.dialect import F, is_writing_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
     "ColumnOrName",
+    "byte_digits",
     "digits_to_bigint",
     "fill",
     "hex_text",
     "is_id",
     "is_v1",
     "null_text",
+    "padded_digits",
     "raise_invalid",
     "reason",
+    "seconds_digits",
     "struct_if",
 ]
 
@@ -30,7 +33,7 @@ ColumnOrName = Column | str
 
 _V0_DIGITS = tuple(2 * length for length in layout.V0_LENGTHS)
 _CANONICAL_DIGITS = tuple(2 + digits for digits in _V0_DIGITS)
-_VERSION_1_DIGITS = f"{layout.VERSION_1:02X}"
+VERSION_1_DIGITS = f"{layout.VERSION_1:02X}"
 
 
 def column(col: ColumnOrName) -> Column:
@@ -59,7 +62,7 @@ def is_hex(text: Column) -> Column:
 
 def is_v1(text: Column) -> Column:
     """Say whether text is a version-1 id."""
-    return (F.length(text) == layout.ID_DIGITS) & text.startswith(_VERSION_1_DIGITS) & is_hex(text)
+    return (F.length(text) == layout.ID_DIGITS) & text.startswith(VERSION_1_DIGITS) & is_hex(text)
 
 
 def is_canonical_v0(text: Column) -> Column:
@@ -80,6 +83,23 @@ def is_id(text: Column) -> Column:
 def digits_to_bigint(digits: Column) -> Column:
     """Read up to 15 hex digits, known to be such, as a bigint."""
     return F.conv(digits, 16, 10).cast("bigint")
+
+
+def byte_digits(byte: Column) -> Column:
+    """Write an int of 0 to 255 as two hex digits; NULL for anything above."""
+    pairs = ", ".join(f"'{value:02X}'" for value in range(256))
+    return F.get(F.expr(f"array({pairs})"), byte.cast("int"))
+
+
+def padded_digits(number: Column, digits: int) -> Column:
+    """Write a bigint as so many hex digits, 15 at most: with a bit above them set, none is left out."""
+    return F.substring(F.hex(number.bitwiseOR(1 << 4 * digits)), 2, digits)
+
+
+def seconds_digits(at: Column) -> Column:
+    """Write the seconds field of a moment: since 2021, rounded down, modulo 2**32."""
+    seconds = F.unix_seconds(at.cast("timestamp")) - layout.EPOCH_UNIX
+    return padded_digits(seconds.bitwiseAND(layout.UINT32_MASK), 8)
 
 
 def fill(template: str, **blanks: Column) -> Column:
@@ -124,6 +144,10 @@ def struct_if(text: Column, exists: Column, otherwise: Column | None, fields: Ma
     A CASE around a struct would compute all fields whenever one is asked for. Adding the fields to a struct that may
     be NULL says the same, and the optimizer then drops what is not asked for.
     """
+    if is_writing_sql():  # which has no way to add a field
+        pairs = [part for name, field in fields.items() for part in (F.lit(name), field)]
+        whole = F.when(exists, F.named_struct(*pairs))
+        return whole if otherwise is None else whole.when(text.isNotNull(), otherwise)
     result = F.when(exists, F.struct(F.lit(True).alias("_")))
     if otherwise is not None:
         result = result.when(text.isNotNull(), otherwise)

@@ -1,46 +1,160 @@
-"""Making ids on Spark: `assign_id`."""
+"""Making ids on Spark, by what the rows have: a place, a parent, nothing."""
 
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any
 
 from msgid import layout
 from msgid.derived import assigned_node
+from msgid.errors import NOT_AN_ID
 from msgid.strict import seconds_since_epoch
+from spark_ext.dialect import F
+from spark_ext.expressions import (
+    VERSION_1_DIGITS,
+    byte_digits,
+    column,
+    hex_text,
+    is_canonical_v0,
+    is_id,
+    is_v1,
+    padded_digits,
+    raise_invalid,
+    seconds_digits,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
-__all__ = ["assign_id"]
+    from spark_ext.expressions import ColumnOrName
+
+__all__ = ["assign_id", "assign_ids", "derive_id", "generate_id", "position_id"]
 
 _ROW_BITS = 33
 """`monotonically_increasing_id` counts rows in its low 33 bits and has the partition above them."""
+
+_IN_STREAMS = "in a streaming query use position_id, derive_id or generate_id"
+
+
+def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) -> Column:
+    """Give the message at a position of an ordered log its id, as `msgid.position_id` does: the same one always.
+
+    Whoever reads the message, whenever and however often, in batch or in a stream, in whatever partition: retries,
+    restarts and replays change nothing.
+
+    Parameters
+    ----------
+    source : Column or str
+        the name of one ordered log; of a single log, ``lit("kafka://orders/3")``.
+    offset : Column or str
+        the message's place in it, an integer of 0 to 2**48 - 1.
+    at : Column or str
+        the message's own time, a timestamp or Unix seconds.
+
+    Returns
+    -------
+    Column
+        text of 34 hex digits, of the origin ``position``; NULL where an argument is. Fails the query on an offset out
+        of range with the error condition ``USER_RAISED_EXCEPTION``.
+
+    Examples
+    --------
+    >>> from pyspark.sql.functions import lit
+    >>> df = spark.createDataFrame([(1234, 1648047038)], ["offset", "at"])
+    >>> df.select(position_id(lit("kafka://orders/3"), "offset", "at")).show(truncate=False)
+    +----------------------------------+
+    |position_id                       |
+    +----------------------------------+
+    |013B0121EF30BE0000024CCDBE000004D2|
+    +----------------------------------+
+    """
+    place = column(offset).cast("bigint")
+    digest = F.upper(F.sha2(column(source).cast("string"), 256))
+    message = F.concat(
+        F.lit(f"offset must be 0 to {layout.OFFSET_MAX}, not "), F.coalesce(place.cast("string"), F.lit("NULL"))
+    )
+    pid, sequence = F.shiftright(place, 32), place.bitwiseAND(layout.UINT32_MASK)
+    id = F.concat(
+        _synthetic(digest, "position"),
+        padded_digits(pid, 4),
+        seconds_digits(column(at)),
+        padded_digits(sequence, 8),
+    )
+    return F.when(~place.between(0, layout.OFFSET_MAX), F.raise_error(message)).otherwise(id).alias("position_id")
+
+
+def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None = None) -> Column:
+    """Give what is made from a message its id, as `msgid.derive_id` does: the same one however often it is processed.
+
+    Parameters
+    ----------
+    parent : Column or str
+        the message's id, of any version, as text or binary.
+    name : Column or str
+        which of the message's offspring: text, or an integer for its decimal digits; of one kind, ``lit("invoice")``.
+    at : Column or str, optional
+        a timestamp or Unix seconds. Default: the parent's seconds; 0 for a version-0 parent.
+
+    Returns
+    -------
+    Column
+        text of 34 hex digits, of the origin ``derived``; NULL where an argument is. Fails the query on a parent that is
+        no id with the error condition ``USER_RAISED_EXCEPTION``.
+
+    Examples
+    --------
+    >>> from pyspark.sql.functions import lit
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
+    >>> df.select(derive_id("id", lit("invoice"))).show(truncate=False)
+    +----------------------------------+
+    |derive_id                         |
+    +----------------------------------+
+    |01DF8354A8161BB5AE024CCDBE2DFA320C|
+    +----------------------------------+
+    """
+    text = hex_text(parent)
+    bare = F.when(is_canonical_v0(text), F.substring(text, 3, 2 * layout.V0_LENGTHS[1])).otherwise(text)
+    hashed = F.concat(F.unhex(bare), F.unhex(F.lit("00")), column(name).cast("string").cast("binary"))
+    digest = F.upper(F.sha2(hashed, 256))
+    seconds = layout.FIELDS["seconds"]
+    if at is None:
+        own = F.substring(F.upper(text), 2 * seconds.start + 1, 2 * seconds.width)
+        when = F.when(is_v1(text), own).otherwise(F.lit("0" * 2 * seconds.width))
+    else:
+        when = seconds_digits(column(at))
+    # 44 bits to the node, 16 to the pid, 32 to the sequence: digits 1 to 11, 12 to 15, 16 to 23.
+    id = F.concat(_synthetic(digest, "derived"), F.substring(digest, 12, 4), when, F.substring(digest, 16, 8))
+    return F.when(is_id(text), id).when(text.isNotNull(), raise_invalid(text, NOT_AN_ID)).alias("derive_id")
+
+
+def _synthetic(digest: Column, origin: layout.Origin) -> Column:
+    """Write version and node: the first 44 bits of a digest, with the origin for the second digit of the node."""
+    start = F.concat(F.lit(VERSION_1_DIGITS), F.substring(digest, 1, 1), F.lit(f"{layout.ORIGINS[origin]:X}"))
+    return F.concat(start, F.substring(digest, 2, layout.SYNTHETIC_BITS // 4 - 1))
 
 
 def assign_id(run: str | None = None, at: datetime | float | None = None) -> Column:
     """Give each row a new id: the run's lease as node, the partition as pid, the row in it as sequence.
 
     The ids are unique within a run. A task that is retried gives a row the same id as long as the rows of its
-    partition come in the same order: that is so before any shuffle, and after a sort within partitions by a unique
-    key. After a shuffle it is not, and a stage that is run again renumbers its rows: give rows that have a place or a
-    key their id from that instead. Assign after a union: a DataFrame in union with itself repeats its numbers.
+    partition come in the same order: that is so before any shuffle, and after a sort within partitions by a unique key
+    (`assign_ids` does that). After a shuffle without it, a stage that is run again renumbers its rows, and who reads of
+    both attempts can see one id twice: give rows that have a place or a key their id from that instead. Assign after a
+    union: a DataFrame in union with itself repeats its numbers.
 
     Parameters
     ----------
     run : str, optional
-        the run's name: the same name, time and rows give the same ids again. Default: a random lease, new at each
-        call of this function.
+        the run's name: the same name, time and rows give the same ids again. Default: a random lease, new at each call
+        of this function.
     at : datetime or float, optional
         the run's time, an aware datetime or Unix seconds. Default: now, when this function is called.
 
     Returns
     -------
     Column
-        text of 34 hex digits, of the origin ``assigned``. Fails a query with more than 65 536 partitions, or 2**32
-        rows in one. For batch queries: Spark refuses it in streaming ones.
+        text of 34 hex digits, of the origin ``assigned``. Fails a query with more than 65 536 partitions, or 2**32 rows
+        in one. For batch queries: Spark refuses it in streaming ones.
 
     Examples
     --------
@@ -54,10 +168,7 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
     +----------------------------------+
     """
     seconds = seconds_since_epoch("at", datetime.now(timezone.utc) if at is None else at) & layout.UINT32_MASK
-    first = layout.pack(assigned_node(run), 0, seconds, 0)
-    pid, sequence = layout.FIELDS["pid"], layout.FIELDS["sequence"]
-    before = first[: pid.start].hex().upper()
-    between = first[pid.stop : sequence.start].hex().upper()
+    head = layout.pack(assigned_node(run), 0, 0, 0)[: layout.FIELDS["pid"].start].hex().upper()
 
     # Each use of the numbering counts for itself, one up a row. All are used on every row, so they agree.
     def partition() -> Column:
@@ -66,12 +177,97 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
     def row() -> Column:
         return F.monotonically_increasing_id().bitwiseAND((1 << _ROW_BITS) - 1)
 
-    too_many = (partition() > layout.PID_MAX) | (row() > layout.UINT32_MASK)
-    message = f"assign_id numbers at most {layout.PID_MAX + 1} partitions of {layout.UINT32_SPAN} rows each"
-    id = F.concat(F.lit(before), _padded(partition(), pid.width), F.lit(between), _padded(row(), sequence.width))
-    return F.when(too_many, F.raise_error(F.lit(message))).otherwise(id).alias("assign_id")
+    limits = f"at most {layout.PID_MAX + 1} partitions of {layout.UINT32_SPAN} rows each; {_IN_STREAMS}"
+    refuse = F.raise_error(F.lit(f"assign_id numbers {limits}"))
+    # Digits are looked up byte by byte: above 255 there are none, which is where partitions end.
+    pid = F.concat(
+        F.coalesce(byte_digits(F.shiftright(partition(), 8)), refuse), byte_digits(partition().bitwiseAND(255))
+    )
+    # Seconds and sequence are written as one number. Its leading zeros, which hex leaves out, are known by now.
+    zeros = "0" * (8 - len(f"{seconds:X}")) if seconds else "0" * 7
+    known = F.when(row() > layout.UINT32_MASK, refuse).otherwise(F.lit(zeros))
+    above = (seconds << 32) - (1 << 64 if seconds >> 31 else 0)  # a bigint has a sign, which hex does not mind
+    tail = F.hex(row().bitwiseOR(above)) if seconds else padded_digits(row(), 9)
+    return F.concat(F.lit(head), pid, known, tail).alias("assign_id")
 
 
-def _padded(number: Column, width: int) -> Column:
-    """Write a number as so many bytes of hex digits: with a bit above them all set, no digit is left out."""
-    return F.substring(F.hex(number.bitwiseOR(1 << 8 * width)), 2, 2 * width)
+def assign_ids(
+    df: DataFrame,
+    name: str = "id",
+    order_by: ColumnOrName | list[ColumnOrName] | None = None,
+    run: str | None = None,
+    at: datetime | float | None = None,
+) -> DataFrame:
+    """Add a column of `assign_id` to a DataFrame; for ``df.transform(assign_ids, ...)``.
+
+    Parameters
+    ----------
+    df : DataFrame
+        of a batch query.
+    name : str
+        the new column's name.
+    order_by : Column, str or a list of them, optional
+        a unique key of the rows: each partition is sorted by it first, so that a stage that is run again numbers its
+        rows alike.
+    run, at
+        as for `assign_id`.
+
+    Returns
+    -------
+    DataFrame
+        with the column added.
+
+    Raises
+    ------
+    ValueError
+        the DataFrame is a stream.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("b",), ("a",)], ["key"]).coalesce(1)
+    >>> df.transform(assign_ids, order_by="key", run="nightly", at=1795219200).show(truncate=False)
+    +---+----------------------------------+
+    |key|id                                |
+    +---+----------------------------------+
+    |a  |0127A3B62B53DD00000B12790000000000|
+    |b  |0127A3B62B53DD00000B12790000000001|
+    +---+----------------------------------+
+    """
+    if df.isStreaming:
+        raise ValueError(f"assign_ids numbers the rows of a batch; {_IN_STREAMS}")
+    if order_by is not None:
+        keys = order_by if isinstance(order_by, list) else [order_by]
+        df = df.sortWithinPartitions(*keys)
+    return df.withColumn(name, assign_id(run, at))
+
+
+def generate_id() -> Column:
+    """Give each row a new id of the executor's own generator: its MAC address, its process, its clock.
+
+    An Arrow UDF: it needs a Python worker, and makes each batch of ids at once. The ids are unique, but new ones each
+    time a row is computed: write them down before they are used twice.
+
+    Returns
+    -------
+    Column
+        text of 34 hex digits.
+
+    Examples
+    --------
+    >>> df = spark.range(1000).select(generate_id())
+    >>> df.distinct().count()
+    1000
+    """
+    import pyarrow
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    def generated(rows: Any) -> Any:
+        import msgid
+
+        return msgid.generate_batch(len(rows)).to_arrow(hex=True).cast("string")
+
+    # Spark tells by them what the function takes; as text, as they stand in this file, it could not resolve them.
+    generated.__annotations__ = {"rows": pyarrow.Array, "return": pyarrow.Array}
+    udf: Any = arrow_udf(generated, "string")  # type: ignore[call-overload]
+    ids: Column = udf.asNondeterministic()(F.lit(0)).alias("generate_id")
+    return ids

@@ -1,21 +1,36 @@
-"""Reading version-1 ids: `parse_id`, `try_parse_id`, `is_valid_id`."""
+"""Reading version-1 ids: all fields at once or one of them, and their other forms."""
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
 
 from msgid import layout
 from msgid.errors import NOT_V1
-from spark_ext.expressions import digits_to_bigint, hex_text, is_id, is_v1, raise_invalid, struct_if
+from spark_ext.dialect import F
+from spark_ext.expressions import VERSION_1_DIGITS, hex_text, is_hex, is_id, is_v1, raise_invalid, struct_if
+from spark_ext.words import WORD_WIDTH, word
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from spark_ext.expressions import ColumnOrName
 
-__all__ = ["is_valid_id", "parse_id", "try_parse_id"]
+__all__ = [
+    "id_from_binary",
+    "id_from_uuid",
+    "id_mac",
+    "id_origin",
+    "id_time",
+    "id_to_binary",
+    "id_to_uuid",
+    "is_valid_id",
+    "parse_id",
+    "time_key",
+    "try_parse_id",
+]
+
+UUID_DIGITS = 36
 
 
 def parse_id(col: ColumnOrName) -> Column:
@@ -103,24 +118,258 @@ def is_valid_id(col: ColumnOrName) -> Column:
     return F.when(text.isNotNull(), is_id(text)).alias("is_valid_id")
 
 
-def _parsed(text: Column, otherwise: Column | None) -> Column:
-    digits = {
-        name: F.substring(text, 2 * field.start + 1, 2 * field.width)  # Spark counts from 1
-        for name, field in layout.FIELDS.items()
-    }
-    seconds = digits_to_bigint(digits["seconds"])
-    node = F.lower(digits["node"])
+def id_time(col: ColumnOrName) -> Column:
+    """Give the time of a version-1 id.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids, as text or binary.
+
+    Returns
+    -------
+    Column
+        timestamp, 2021-01-01 to 2157-02-07; NULL where there is no version-1 id.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
+    >>> df.select(id_time("id").cast("bigint").alias("unix")).show()
+    +----------+
+    |      unix|
+    +----------+
+    |1648047038|
+    +----------+
+    """
+    text = hex_text(col)
+    return F.when(is_v1(text), _fields(text)["time"]).alias("id_time")
+
+
+def id_mac(col: ColumnOrName) -> Column:
+    """Give the node of a version-1 id, written as a MAC address.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids, as text or binary.
+
+    Returns
+    -------
+    Column
+        text, ``aa:bb:cc:dd:ee:ff``; NULL where there is no version-1 id.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
+    >>> df.select(id_mac("id")).show()
+    +-----------------+
+    |           id_mac|
+    +-----------------+
+    |56:f7:e7:1c:36:1b|
+    +-----------------+
+    """
+    text = hex_text(col)
+    return F.when(is_v1(text), _fields(text)["mac"]).alias("id_mac")
+
+
+def id_origin(col: ColumnOrName) -> Column:
+    """Say where a version-1 id declares to be from: ``mac``, ``random``, ``assigned``, ``position`` or ``derived``.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids, as text or binary.
+
+    Returns
+    -------
+    Column
+        text; NULL where there is no version-1 id.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("013B0121EF30BE0000024CCDBE000004D2",)], ["id"])
+    >>> df.select(id_origin("id")).show()
+    +---------+
+    |id_origin|
+    +---------+
+    | position|
+    +---------+
+    """
+    text = hex_text(col)
+    return F.when(is_v1(text), _fields(text)["origin"]).alias("id_origin")
+
+
+def time_key(col: ColumnOrName) -> Column:
+    """Give 16 bytes that sort version-1 ids by (seconds, sequence, node, pid), as `msgid.MessageId.time_key` does.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids, as text or binary.
+
+    Returns
+    -------
+    Column
+        binary; NULL where there is no version-1 id.
+
+    Examples
+    --------
+    >>> from pyspark.sql.functions import hex
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000007",)], ["id"])
+    >>> df.select(hex(time_key("id")).alias("key")).show(truncate=False)
+    +--------------------------------+
+    |key                             |
+    +--------------------------------+
+    |024CCDBE0000000756F7E71C361B21BC|
+    +--------------------------------+
+    """
+    text = hex_text(col)
+    node, pid, seconds, sequence = (_digits(text, name) for name in ("node", "pid", "seconds", "sequence"))
+    return F.when(is_v1(text), F.unhex(F.concat(seconds, sequence, node, pid))).alias("time_key")
+
+
+def id_to_binary(col: ColumnOrName) -> Column:
+    """Give an id's bytes: 17 of version 1; of version 0 as many as its text has.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids of any version, as text or binary.
+
+    Returns
+    -------
+    Column
+        binary; NULL where there is no id.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
+    >>> df.select(id_from_binary(id_to_binary("id"))).show(truncate=False)
+    +----------------------------------+
+    |id_from_binary                    |
+    +----------------------------------+
+    |0156F7E71C361B21BC024CCDBE00000000|
+    +----------------------------------+
+    """
+    text = hex_text(col)
+    return F.when(is_id(text), F.unhex(text)).alias("id_to_binary")
+
+
+def id_from_binary(col: ColumnOrName) -> Column:
+    """Give the text of an id from its bytes.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids of any version, as binary; text is taken as `id_to_binary` takes it.
+
+    Returns
+    -------
+    Column
+        text of upper-case hex digits; NULL where there is no id.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([(bytes.fromhex("0156F7E71C361B21BC024CCDBE00000000"),)], ["id"])
+    >>> df.select(id_from_binary("id")).show(truncate=False)
+    +----------------------------------+
+    |id_from_binary                    |
+    +----------------------------------+
+    |0156F7E71C361B21BC024CCDBE00000000|
+    +----------------------------------+
+    """
+    text = hex_text(col)
+    return F.when(is_id(text), F.upper(text)).alias("id_from_binary")
+
+
+def id_to_uuid(col: ColumnOrName) -> Column:
+    """Write the 16 bytes after the version byte of a version-1 id as a UUID, as `msgid.MessageId.uuid` does.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids, as text or binary.
+
+    Returns
+    -------
+    Column
+        text of 36 characters in lower case; NULL where there is no version-1 id.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
+    >>> df.select(id_to_uuid("id")).show(truncate=False)
+    +------------------------------------+
+    |id_to_uuid                          |
+    +------------------------------------+
+    |56f7e71c-361b-21bc-024c-cdbe00000000|
+    +------------------------------------+
+    """
+    text = hex_text(col)
+    body = F.lower(F.substring(text, 3, 2 * layout.BODY_LENGTH))
+    starts = (1, 9, 13, 17, 21, 33)
+    groups = [F.substring(body, start, stop - start) for start, stop in itertools.pairwise(starts)]
+    return F.when(is_v1(text), F.concat_ws("-", *groups)).alias("id_to_uuid")
+
+
+def id_from_uuid(col: ColumnOrName) -> Column:
+    """Make a version-1 id of the UUID that `id_to_uuid` gave.
+
+    Parameters
+    ----------
+    col : Column or str
+        UUIDs, as text of 36 characters in either case.
+
+    Returns
+    -------
+    Column
+        text of 34 upper-case hex digits; NULL where there is no such UUID.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("56f7e71c-361b-21bc-024c-cdbe00000000",)], ["uuid"])
+    >>> df.select(id_from_uuid("uuid")).show(truncate=False)
+    +----------------------------------+
+    |id_from_uuid                      |
+    +----------------------------------+
+    |0156F7E71C361B21BC024CCDBE00000000|
+    +----------------------------------+
+    """
+    text = hex_text(col)
+    dashed = (F.length(text) == UUID_DIGITS) & (F.regexp_replace(text, "[^-]", "") == "----")
+    for place in (9, 14, 19, 24):
+        dashed = dashed & (F.substring(text, place, 1) == "-")
+    digits = F.upper(F.regexp_replace(text, "-", ""))
+    return F.when(dashed & is_hex(digits), F.concat(F.lit(VERSION_1_DIGITS), digits)).alias("id_from_uuid")
+
+
+def _digits(text: Column, name: str) -> Column:
+    field = layout.FIELDS[name]
+    return F.substring(text, 2 * field.start + 1, 2 * field.width)  # Spark counts from 1
+
+
+def _fields(text: Column) -> dict[str, Column]:
+    raw = F.unhex(text)
+
+    def number(name: str) -> Column:
+        field = layout.FIELDS[name]
+        return F.shiftright(word(F.substring(raw, field.start + 1, WORD_WIDTH)), 8 * (WORD_WIDTH - field.width))
+
+    node = F.lower(_digits(text, "node"))
     octets = [F.substring(node, place, 2) for place in range(1, 13, 2)]
-    fields = {
-        "version": digits_to_bigint(digits["version"]).cast("int"),
+    return {
+        "version": F.lit(layout.VERSION_1),
         "mac": F.concat_ws(":", *octets),
-        "pid": digits_to_bigint(digits["pid"]).cast("int"),
-        "seconds": seconds,
-        "time": F.timestamp_seconds(seconds + layout.EPOCH_UNIX),
-        "sequence": digits_to_bigint(digits["sequence"]),
-        "origin": _origin(F.upper(F.substring(digits["node"], 2, 1))),
+        "pid": number("pid").cast("int"),
+        "seconds": number("seconds"),
+        "time": F.timestamp_seconds(number("seconds") + layout.EPOCH_UNIX),
+        "sequence": number("sequence"),
+        "origin": _origin(F.upper(F.substring(_digits(text, "node"), 2, 1))),
     }
-    return struct_if(text, is_v1(text), otherwise, fields)
+
+
+def _parsed(text: Column, otherwise: Column | None) -> Column:
+    return struct_if(text, is_v1(text), otherwise, _fields(text))
 
 
 def _origin(low_digit: Column) -> Column:

@@ -1,18 +1,19 @@
-"""Version-0 ids: `parse_v0`, `translate_v0`, and their forms that give NULL instead of an error."""
+"""Version-0 ids: which kind, what they say, when a client made one, and the canonical form."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from msgid import layout
 from msgid.errors import NOT_V0
+from spark_ext.dialect import F
 from spark_ext.expressions import (
+    column,
     digits_to_bigint,
     hex_text,
     is_canonical_v0,
     is_v0,
+    is_v1,
     null_text,
     raise_invalid,
     struct_if,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from spark_ext.expressions import ColumnOrName
 
-__all__ = ["parse_v0", "translate_v0", "try_parse_v0", "try_translate_v0"]
+__all__ = ["id_kind", "parse_v0", "translate_v0", "try_parse_v0", "try_translate_v0", "v0_time"]
 
 _TAIL_DIGITS = 2 * layout.TAIL_LENGTH
 _IPV6_DIGITS = 2 * layout.IPV6_LENGTH
@@ -142,6 +143,83 @@ def try_translate_v0(col: ColumnOrName) -> Column:
     return _translated(hex_text(col), null_text()).alias("try_translate_v0")
 
 
+def id_kind(col: ColumnOrName) -> Column:
+    """Say which kind of id a value is.
+
+    Parameters
+    ----------
+    col : Column or str
+        text or binary.
+
+    Returns
+    -------
+    Column
+        ``v1``, ``v0-broker-offset``, ``v0-client-unique`` or ``v0-ambiguous``; NULL where there is no id.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("7F0000010000238F000000000001E240",), ("no id",)], ["id"])
+    >>> df.select(id_kind("id")).show()
+    +----------------+
+    |         id_kind|
+    +----------------+
+    |v0-broker-offset|
+    |            NULL|
+    +----------------+
+    """
+    text = hex_text(col)
+    v0 = F.when(is_v0(text), _fields(text)["kind"])
+    return F.when(is_v1(text), F.lit(layout.KIND_V1)).otherwise(v0).alias("id_kind")
+
+
+def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Column:
+    """Rebuild when a version-0 client id was made, as `msgid.ClientUniqueId.time` does.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids, as text or binary.
+    near : Column or str
+        timestamps: when each id was seen, less than a month after it was made.
+    timezone : Column or str
+        the names of the clients' time zones; of one zone, ``lit("Asia/Shanghai")``.
+
+    Returns
+    -------
+    Column
+        timestamp, with milliseconds; NULL where there is no client id, and where ``near`` or ``timezone`` is NULL. The
+        session's time zone plays no part.
+
+    Examples
+    --------
+    >>> from pyspark.sql.functions import lit, timestamp_seconds
+    >>> df = spark.createDataFrame([("C0A8F001103E214D29547ACFD6E30000",)], ["id"])
+    >>> made = v0_time("id", timestamp_seconds(lit(1633240802)), lit("Asia/Shanghai"))
+    >>> df.select(made.cast("decimal(20, 3)").alias("unix")).show()
+    +--------------+
+    |          unix|
+    +--------------+
+    |1632486041.315|
+    +--------------+
+    """
+    text, seen, zone = hex_text(col), column(near).cast("timestamp"), column(timezone)
+    fields = _fields(text)
+    # Wall clocks as timestamps without a zone, so that the session's has no say: micros since 1970 in UTC.
+    start, utc = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz"), F.lit("UTC")
+    near_utc = F.timestamp_add("MICROSECOND", F.unix_micros(seen), start)
+    month = F.trunc(F.convert_timezone(utc, zone, near_utc), "MM")
+
+    def made(first_day: Column) -> Column:
+        month_utc = F.convert_timezone(zone, utc, first_day.cast("timestamp_ntz"))
+        return F.timestamp_add("MILLISECOND", fields["elapsed_ms"], month_utc)
+
+    this_month, last_month = made(month), made(F.add_months(month, -1))
+    found = F.when(this_month < near_utc, this_month).otherwise(last_month)
+    is_client = is_v0(text) & (fields["kind"].isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS))
+    moment = F.timestamp_micros(F.timestamp_diff("MICROSECOND", start, found))
+    return F.when(is_client, moment).alias("v0_time")
+
+
 def _translated(text: Column, otherwise: Column) -> Column:
     bare = F.concat(F.lit(layout.CANONICAL_V0_PREFIX), F.upper(text))
     return (
@@ -152,6 +230,10 @@ def _translated(text: Column, otherwise: Column) -> Column:
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
+    return struct_if(text, is_v0(text), otherwise, _fields(text))
+
+
+def _fields(text: Column) -> dict[str, Column]:
     tail = F.right(text, F.lit(_TAIL_DIGITS))
     # Without the version byte, what stands before the last 24 digits is the address.
     bare = F.when(is_canonical_v0(text), F.substring(text, 3, _IPV6_DIGITS + _TAIL_DIGITS)).otherwise(text)
@@ -170,7 +252,7 @@ def _parsed(text: Column, otherwise: Column | None) -> Column:
     ends_in_zero = number(offset_field.stop - 1, offset_field.stop) == 0
     is_ambiguous = is_broker_shaped & (offset >= layout.AMBIGUOUS_OFFSET_MIN) & ends_in_zero
     is_broker = is_broker_shaped & ~is_ambiguous
-    fields = {
+    return {
         "kind": F.when(is_ambiguous, F.lit(layout.KIND_AMBIGUOUS))
         .when(is_broker, F.lit(layout.KIND_BROKER_OFFSET))
         .otherwise(F.lit(layout.KIND_CLIENT_UNIQUE)),
@@ -182,7 +264,6 @@ def _parsed(text: Column, otherwise: Column | None) -> Column:
         "elapsed_ms": F.when(~is_broker, client["elapsed_ms"]),
         "counter": F.when(~is_broker, client["counter"].cast("int")),
     }
-    return struct_if(text, is_v0(text), otherwise, fields)
 
 
 def _ipv4(address: Column) -> Column:

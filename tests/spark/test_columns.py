@@ -17,6 +17,13 @@ V1 = "0156F7E71C361B21BC024CCDBE00000000"
 V0 = "7F0000010000238F000000000001E240"
 CLIENT = "C0A8F001103E214D29547ACFD6E30000"
 
+# The functions of one column of ids.
+OF_AN_ID = [
+    "id_from_binary", "id_from_uuid", "id_kind", "id_mac", "id_origin", "id_time", "id_to_binary", "id_to_uuid",
+    "is_valid_id", "parse_id", "parse_v0", "time_key", "translate_v0", "try_parse_id", "try_parse_v0",
+    "try_translate_v0",
+]  # fmt: skip
+
 # Rows go to Spark many at a time: a query an example would take hours.
 many_a_query = settings(max_examples=5, suppress_health_check=list(HealthCheck), print_blob=True)
 
@@ -77,6 +84,15 @@ def check_all(spark, texts):
             spark_ext.try_parse_v0("id").alias("v0"),
             spark_ext.try_translate_v0("id").alias("canonical"),
             spark_ext.is_valid_id("id").alias("valid"),
+            spark_ext.id_kind("id").alias("kind"),
+            F.unix_timestamp(spark_ext.id_time("id")).alias("time"),
+            spark_ext.id_mac("id").alias("mac"),
+            spark_ext.id_origin("id").alias("origin"),
+            spark_ext.time_key("id").alias("key"),
+            spark_ext.id_to_binary("id").alias("binary"),
+            spark_ext.id_from_binary(spark_ext.id_to_binary("id")).alias("text"),
+            spark_ext.id_to_uuid("id").alias("uuid"),
+            spark_ext.id_from_uuid(spark_ext.id_to_uuid("id")).alias("of_uuid"),
         )
         .collect()
     )
@@ -87,6 +103,15 @@ def check_all(spark, texts):
         assert (row.v0 and tuple(row.v0)) == v0
         assert row.canonical == (msgid.translate_v0(row.id) if v0 else None)
         assert row.valid == msgid.is_valid(row.id)
+        id = msgid.parse(row.id) if row.valid else None
+        v1 = id if isinstance(id, msgid.MessageId) else None
+        assert row.kind == (id and id.kind)
+        assert row.time == (v1 and msgid.layout.EPOCH_UNIX + v1.seconds)
+        assert (row.mac, row.origin) == ((v1.mac, v1.origin) if v1 else (None, None))
+        assert row.key == (v1 and v1.time_key)
+        assert row.binary == (bytes.fromhex(row.id) if id else None)
+        assert row.text == (row.id.upper() if id else None)
+        assert (row.uuid, row.of_uuid) == ((str(v1.uuid), str(v1)) if v1 else (None, None))
 
 
 @many_a_query
@@ -137,8 +162,12 @@ def test_hostile_input_is_null_or_one_error(spark, text):
     df = frame(spark, [text])
     tries = (spark_ext.try_parse_id, spark_ext.try_parse_v0, spark_ext.try_translate_v0)
     assert column(df, *(function("id") for function in tries)) == [(None, None, None)]
+    nulls = [name for name in OF_AN_ID if name.startswith("id_") or name == "time_key"]
+    if text != "56f7e71c-361b-21bc-024c-cdbe00000000":  # which is a UUID
+        assert column(df, *(getattr(spark_ext, name)("id") for name in nulls)) == [(None,) * len(nulls)]
     assert column(df, spark_ext.is_valid_id("id")) == [False]
-    for function in (spark_ext.parse_id, spark_ext.parse_v0, spark_ext.translate_v0):
+    derive_id = lambda id: spark_ext.derive_id(id, F.lit(1))  # noqa: E731
+    for function in (spark_ext.parse_id, spark_ext.parse_v0, spark_ext.translate_v0, derive_id):
         fails(df.select(function("id")), text)
 
 
@@ -167,8 +196,8 @@ def test_the_other_version_is_an_error_that_says_so(spark):
 
 def test_null_in_null_out(spark, ansi):
     """NULL is NULL, never an error; a struct is NULL itself, not a struct of NULLs."""
-    functions = [getattr(spark_ext, name) for name in spark_ext.__all__ if name != "assign_id"]
-    assert column(frame(spark, [None]), *(function("id") for function in functions)) == [(None,) * len(functions)]
+    for name in OF_AN_ID:
+        assert column(frame(spark, [None]), getattr(spark_ext, name)("id")) == [None]
     nulls = frame(spark, [None, "x"]).where(
         spark_ext.try_parse_id("id").isNull() & spark_ext.try_parse_v0("id").isNull()
     )
@@ -204,7 +233,7 @@ def test_a_field_alone_costs_that_field_alone(spark, connect):
     ):
         plan = one._jdf.queryExecution().optimizedPlan().toString()
         before, _, _ = plan.partition(" AS ")
-        assert before.count("conv(") <= 2  # the pid, and the version in the error
+        assert before.count("crc32(") == 4  # one look at the pid, which takes four bytes of the checksum
         assert "timestamp" not in before
         assert "concat_ws" not in before
     whole = df.select(spark_ext.try_parse_id("id"))._jdf.queryExecution().optimizedPlan().toString()
@@ -216,9 +245,17 @@ def test_no_python_worker(spark, connect):
     """All of it runs in the JVM: the plan evaluates no Python."""
     if connect:
         pytest.skip("the plan is the server's")
-    functions = [getattr(spark_ext, name) for name in spark_ext.__all__ if name != "assign_id"]
-    df = frame(spark, [V1]).select(*(function("id") for function in functions), spark_ext.assign_id())
+    functions = [getattr(spark_ext, name) for name in OF_AN_ID]
+    more = (
+        spark_ext.assign_id(),
+        spark_ext.derive_id("id", F.lit("x")),
+        spark_ext.position_id("id", F.lit(1), F.lit(0)),
+        spark_ext.v0_time("id", F.lit(0), F.lit("UTC")),
+    )
+    df = frame(spark, [V1]).select(*(function("id") for function in functions), *more)
     assert "Python" not in df._jdf.queryExecution().executedPlan().toString()
+    made = frame(spark, [V1]).select(spark_ext.generate_id())
+    assert "ArrowEvalPython" in made._jdf.queryExecution().executedPlan().toString()
 
 
 def test_assign_id_numbers_partitions_and_rows(spark, ansi):
@@ -271,9 +308,7 @@ def test_bad_arguments_of_assign_id(spark):
         spark_ext.assign_id("x", "today")
 
 
-@pytest.mark.parametrize(
-    "name", ["parse_id", "try_parse_id", "is_valid_id", "parse_v0", "try_parse_v0", "try_translate_v0"]
-)
+@pytest.mark.parametrize("name", OF_AN_ID)
 def test_results_are_named_after_the_function(spark, name):
     """As Spark's own are; and a column may be given by name or as itself."""
     function = getattr(spark_ext, name)
