@@ -139,8 +139,8 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
     The ids are unique within a run. A task that is retried gives a row the same id as long as the rows of its
     partition come in the same order: that is so before any shuffle, and after a sort within partitions by a unique key
     (`assign_ids` does that). After a shuffle without it, a stage that is run again renumbers its rows, and who reads of
-    both attempts can see one id twice: give rows that have a place or a key their id from that instead. Assign after a
-    union: a DataFrame in union with itself repeats its numbers.
+    both attempts can see one id twice (where Spark notices, it fails the job): give rows that have a place or a key
+    their id from that instead. Assign after a union: a DataFrame in union with itself repeats its numbers.
 
     Parameters
     ----------
