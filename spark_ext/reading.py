@@ -355,16 +355,16 @@ def _fields(text: Column) -> dict[str, Column]:
         field = layout.FIELDS[name]
         return F.shiftright(word(F.substring(raw, field.start + 1, WORD_WIDTH)), 8 * (WORD_WIDTH - field.width))
 
-    node = F.lower(_digits(text, "node"))
-    octets = [F.substring(node, place, 2) for place in range(1, 13, 2)]
+    node = layout.FIELDS["node"]
+    octets = [F.substring(text, 2 * place + 1, 2) for place in range(node.start, node.stop)]
     return {
         "version": F.lit(layout.VERSION_1),
-        "mac": F.concat_ws(":", *octets),
+        "mac": F.lower(F.concat_ws(":", *octets)),
         "pid": number("pid").cast("int"),
         "seconds": number("seconds"),
         "time": F.timestamp_seconds(number("seconds") + layout.EPOCH_UNIX),
         "sequence": number("sequence"),
-        "origin": _origin(F.upper(F.substring(_digits(text, "node"), 2, 1))),
+        "origin": _origin(F.substring(text, 2 * node.start + 2, 1)),
     }
 
 
@@ -374,11 +374,7 @@ def _parsed(text: Column, otherwise: Column | None) -> Column:
 
 def _origin(low_digit: Column) -> Column:
     """Name the origin that the second digit of a node declares: its low four bits are all there is to it."""
-    by_origin: dict[str, list[str]] = {}
+    names = ["NULL"] * (ord("f") + 1)  # by the character, in either case
     for bits, digit in enumerate(layout.HEX_DIGITS):
-        by_origin.setdefault(layout.origin_of(bits << 40), []).append(digit)
-    (first, *others) = by_origin
-    result = F.when(low_digit.isin(*by_origin[first]), F.lit(first))
-    for origin in others:
-        result = result.when(low_digit.isin(*by_origin[origin]), F.lit(origin))
-    return result
+        names[ord(digit)] = names[ord(digit.lower())] = f"'{layout.origin_of(bits << 40)}'"
+    return F.get(F.expr(f"array({', '.join(names)})"), F.ascii(low_digit))
