@@ -159,6 +159,7 @@ def call(name: str, *arguments: object) -> SqlText:
 _TEXT_OF: dict[str, Any] = {
     "lit": lambda value: SqlText(literal(value)),
     "expr": SqlText,
+    "call_function": call,
     "when": lambda condition, value: SqlText("").when(condition, value),
     "timestamp_add": lambda unit, quantity, ts: SqlText(f"timestampadd({unit}, {quantity}, {ts})"),
     "timestamp_diff": lambda unit, start, end: SqlText(f"timestampdiff({unit}, {start}, {end})"),

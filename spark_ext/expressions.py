@@ -18,8 +18,12 @@ __all__ = [
     "byte_digits",
     "digits_to_bigint",
     "fill",
+    "has_v1_shape",
     "hex_text",
+    "is_canonical_v0",
+    "is_hex",
     "is_id",
+    "is_v0",
     "is_v1",
     "null_text",
     "padded_digits",
@@ -27,6 +31,7 @@ __all__ = [
     "reason",
     "seconds_digits",
     "struct_if",
+    "v1_bytes",
 ]
 
 ColumnOrName = Column | str
@@ -60,24 +65,47 @@ def is_hex(text: Column) -> Column:
     return F.unhex(text).isNotNull()
 
 
+def has_v1_shape(text: Column) -> Column:
+    """Say whether text has the length and the version byte of a version-1 id.
+
+    Lengths are counted in bytes, which is at hand, where characters would have to be counted; what has others than
+    ASCII is no hex.
+    """
+    return (F.octet_length(text) == layout.ID_DIGITS) & text.startswith(VERSION_1_DIGITS)
+
+
 def is_v1(text: Column) -> Column:
     """Say whether text is a version-1 id."""
-    return (F.length(text) == layout.ID_DIGITS) & text.startswith(VERSION_1_DIGITS) & is_hex(text)
+    raw = F.unhex(text)
+    # What a condition names twice is computed once, and what comes under the condition uses it too.
+    return has_v1_shape(text) & (F.octet_length(raw) == layout.ID_LENGTH) & raw.isNotNull()
+
+
+def v1_bytes(text: Column) -> Column:
+    """Give the 17 bytes of a version-1 id, and NULL for all else.
+
+    What is computed from them needs no condition of its own: Spark computes what repeats in it once, which under a
+    condition it does not.
+    """
+    return F.when(has_v1_shape(text), F.unhex(text))
 
 
 def is_canonical_v0(text: Column) -> Column:
     """Say whether text has the length and the version byte of a version-0 id in its canonical form."""
-    return F.length(text).isin(*_CANONICAL_DIGITS) & text.startswith(layout.CANONICAL_V0_PREFIX)
+    return F.octet_length(text).isin(*_CANONICAL_DIGITS) & text.startswith(layout.CANONICAL_V0_PREFIX)
 
 
 def is_v0(text: Column) -> Column:
     """Say whether text is a version-0 id, canonical or not."""
-    return (F.length(text).isin(*_V0_DIGITS) | is_canonical_v0(text)) & is_hex(text)
+    return (F.octet_length(text).isin(*_V0_DIGITS) | is_canonical_v0(text)) & is_hex(text)
 
 
 def is_id(text: Column) -> Column:
-    """Say whether text is an id of any version."""
-    return F.coalesce(is_v1(text) | is_v0(text), F.lit(False))
+    """Say whether text is an id of any version; NULL for NULL."""
+    shape = F.when(has_v1_shape(text) | is_canonical_v0(text), F.lit(True)).otherwise(
+        F.octet_length(text).isin(*_V0_DIGITS)
+    )
+    return shape & (is_hex(text) | text.isNull())
 
 
 def digits_to_bigint(digits: Column) -> Column:
@@ -125,7 +153,7 @@ def reason(text: Column) -> Column:
         known = known | (length == digits)
     version = digits_to_bigint(F.left(text, F.lit(2)))
     return (
-        F.when(is_id(text) | text.isNull(), null_text())
+        F.when(text.isNull() | is_id(text), null_text())
         .when(~known, fill(errors.WRONG_LENGTH, length=length.cast("string")))
         .when(F.unhex(text).isNull(), F.lit(errors.NOT_HEX))
         .otherwise(fill(errors.UNKNOWN_VERSION, version=version.cast("string")))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgid import layout
 from msgid.errors import NOT_V1
 from spark_ext.dialect import F
-from spark_ext.expressions import VERSION_1_DIGITS, hex_text, is_hex, is_id, is_v1, raise_invalid, struct_if
+from spark_ext.expressions import VERSION_1_DIGITS, hex_text, is_hex, is_id, is_v1, raise_invalid, struct_if, v1_bytes
 from spark_ext.words import WORD_WIDTH, word
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def is_valid_id(col: ColumnOrName) -> Column:
     +-----------+
     """
     text = hex_text(col)
-    return F.when(text.isNotNull(), is_id(text)).alias("is_valid_id")
+    return is_id(text).alias("is_valid_id")
 
 
 def id_time(col: ColumnOrName) -> Column:
@@ -142,7 +142,7 @@ def id_time(col: ColumnOrName) -> Column:
     +----------+
     """
     text = hex_text(col)
-    return F.when(is_v1(text), _fields(text)["time"]).alias("id_time")
+    return _fields(text, v1_bytes(text))["time"].alias("id_time")
 
 
 def id_mac(col: ColumnOrName) -> Column:
@@ -169,7 +169,7 @@ def id_mac(col: ColumnOrName) -> Column:
     +-----------------+
     """
     text = hex_text(col)
-    return F.when(is_v1(text), _fields(text)["mac"]).alias("id_mac")
+    return F.when(is_v1(text), _fields(text, F.unhex(text))["mac"]).alias("id_mac")
 
 
 def id_origin(col: ColumnOrName) -> Column:
@@ -196,7 +196,7 @@ def id_origin(col: ColumnOrName) -> Column:
     +---------+
     """
     text = hex_text(col)
-    return F.when(is_v1(text), _fields(text)["origin"]).alias("id_origin")
+    return F.when(is_v1(text), _fields(text, F.unhex(text))["origin"]).alias("id_origin")
 
 
 def time_key(col: ColumnOrName) -> Column:
@@ -348,8 +348,8 @@ def _digits(text: Column, name: str) -> Column:
     return F.substring(text, 2 * field.start + 1, 2 * field.width)  # Spark counts from 1
 
 
-def _fields(text: Column) -> dict[str, Column]:
-    raw = F.unhex(text)
+def _fields(text: Column, raw: Column) -> dict[str, Column]:
+    """Give the fields of an id, of which there are the text and the bytes."""
 
     def number(name: str) -> Column:
         field = layout.FIELDS[name]
@@ -369,7 +369,7 @@ def _fields(text: Column) -> dict[str, Column]:
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
-    return struct_if(text, is_v1(text), otherwise, _fields(text))
+    return struct_if(text, is_v1(text), otherwise, _fields(text, F.unhex(text)))
 
 
 def _origin(low_digit: Column) -> Column:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spark_ext import making, reading, v0
+from spark_ext import making, reading, v0, words
 from spark_ext.dialect import SqlText, sql_text
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ __all__ = ["FUNCTIONS", "register"]
 
 # Name in SQL: (the function, its parameters). A column function is written down as the text of SQL and inlined.
 FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
+    words.SQL_NAME: (words.definition, {"raw": "BINARY"}),  # the others call it
     "msgid_position": (making.position_id, {"source": "STRING", "offset": "BIGINT", "at": "TIMESTAMP"}),
     "msgid_derive": (making.derive_id, {"parent": "STRING", "name": "STRING"}),
     "msgid_parse": (reading.parse_id, {"id": "STRING"}),

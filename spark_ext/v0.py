@@ -222,11 +222,8 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
 
 def _translated(text: Column, otherwise: Column) -> Column:
     bare = F.concat(F.lit(layout.CANONICAL_V0_PREFIX), F.upper(text))
-    return (
-        F.when(text.isNull(), null_text())
-        .when(~is_v0(text), otherwise)
-        .otherwise(F.when(is_canonical_v0(text), F.upper(text)).otherwise(bare))
-    )
+    canonical = F.when(is_canonical_v0(text), F.upper(text)).otherwise(bare)
+    return F.when(is_v0(text), canonical).when(text.isNotNull(), otherwise)
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:

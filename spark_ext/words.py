@@ -11,14 +11,15 @@ import zlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-from spark_ext.dialect import F
+from spark_ext.dialect import F, is_writing_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["WORD_WIDTH", "word"]
+__all__ = ["SQL_NAME", "WORD_WIDTH", "definition", "word"]
 
 WORD_WIDTH = 4
+SQL_NAME = "msgid_word"
 
 
 @cache
@@ -61,6 +62,12 @@ def _table_text(place: int) -> str:
 
 def word(raw: Column) -> Column:
     """Read a binary of exactly four bytes as an unsigned big-endian integer, a bigint."""
+    if is_writing_sql():
+        return F.call_function(SQL_NAME, raw)
+    return _word(raw)
+
+
+def _word(raw: Column) -> Column:
     checksum = F.crc32(raw)
     number = None
     for place in range(WORD_WIDTH):
@@ -69,3 +76,8 @@ def word(raw: Column) -> Column:
         number = entry if number is None else number.bitwiseXOR(entry)
     assert number is not None
     return number
+
+
+def definition(raw: Column) -> Column:
+    """Give the body of the SQL function that `word` calls in SQL, where the tables would be in the text of each."""
+    return _word(raw)
