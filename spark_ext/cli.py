@@ -18,7 +18,7 @@ def spark_ext() -> None:
 
 @spark_ext.command()
 @click.argument("input")
-@click.option("-o", "--output", required=True, help="The folder to write: 'ids' and 'malformed' in it, as Parquet.")
+@click.option("-o", "--output", required=True, help="The folder to write: 'ids' and 'quarantine' in it, as Parquet.")
 @click.option("-c", "--column", help="The column of ids.  [default: id; value for text]")
 @click.option(
     "-f",
@@ -27,40 +27,76 @@ def spark_ext() -> None:
     help="The input's format.  [default: by its ending]",
 )
 @click.option("--overwrite", is_flag=True, help="Replace what is in the output folder.")
-@click.option("--show", type=click.IntRange(min=0), default=0, help="Print so many of the rows written.")
-def ids(input: str, output: str, column: str | None, format: str | None, overwrite: bool, show: int) -> None:
-    """Take the ids in a file of messages apart.
+@click.option("--show", type=click.IntRange(min=0), default=0, help="Print so many of the rows written, of each kind.")
+@click.option(
+    "--assign",
+    type=click.Choice(["position", "generate", "assign"]),
+    help="Give the rows ids in a new column: by their position, by the generator, or numbered.",
+)
+@click.option("--source", multiple=True, help="For a position: the column of the log's name; more are joined by '/'.")
+@click.option("--offset", help="For a position: the column of the place in the log.")
+@click.option("--at", help="For a position: the column of the row's own time, a timestamp or Unix seconds.")
+@click.option("--order-by", multiple=True, help="To number rows alike each time: the columns of a unique key.")
+@click.option("--stream", is_flag=True, help="Do what files are new since the last time, from a checkpoint.")
+@click.option("--interval", type=click.FloatRange(min=0), help="With --stream: go on, looking every so many seconds.")
+def ids(
+    input: str,
+    output: str,
+    column: str | None,
+    format: str | None,
+    overwrite: bool,
+    show: int,
+    assign: str | None,
+    source: tuple[str, ...],
+    offset: str | None,
+    at: str | None,
+    order_by: tuple[str, ...],
+    stream: bool,
+    interval: float | None,
+) -> None:
+    """Take the ids in a file of messages apart, or give its rows ids.
 
     INPUT is a file or folder of text, CSV, TSV, JSON or Parquet. Its columns are kept, and one is added for each field
-    of the ids. Rows without a good id go to a folder of their own, with the reason.
+    of the ids. Rows without a good id go to a folder of their own, 'quarantine', with the reason.
     """
     from pyspark.errors import AnalysisException
 
+    from spark_ext.jobs import files
     from spark_ext.jobs import ids as job
 
-    format = format or job.guess_format(input)
-    column = column or ("value" if format == "text" else "id")
+    if stream and overwrite:
+        raise click.UsageError(
+            "--stream adds to the output folder, from its checkpoint: --overwrite does not go with it"
+        )
+    if interval is not None and not stream:
+        raise click.UsageError("--interval goes with --stream")
+    format = format or files.guess_format(input)
+    column = column or ("value" if format == "text" and not assign else "id")
+    assignment = job.Assignment(assign, source, offset, at, order_by) if assign else None
     try:
         spark = session()
-        summary = job.run(
-            spark, input, output, column=column, format=format, mode="overwrite" if overwrite else "error"
-        )
-    except (NoJava, job.BadInput) as error:
+        if stream:
+            result = job.run_stream(
+                spark, input, output, column=column, format=format, assign=assignment, interval=interval
+            )
+        else:
+            mode = "overwrite" if overwrite else "error"
+            result = job.run(spark, input, output, column=column, format=format, mode=mode, assign=assignment)
+        shown = job.examples(spark, output, column, show) if show else None
+        if shown is not None:
+            shown.show(show, truncate=False)
+    except (NoJava, files.BadInput) as error:
         raise click.ClickException(str(error)) from None
     except AnalysisException as error:
         if error.getCondition() == "PATH_ALREADY_EXISTS":
             raise click.ClickException(f"{output} holds results already; --overwrite replaces them") from None
         raise click.ClickException(str(error).split("\n")[0]) from None
-    if show:
-        names = [column, *(f"{column}_{name}" for name in ("kind", "time", "mac", "host", "pid", "offset", "sequence"))]
-        rows = spark.read.parquet(f"{output}/ids").select(*(job.quoted(name) for name in names))
-        rows.show(show, truncate=False)
-    width = len(f"{summary.rows:,}")
-    click.echo(f"{summary.rows:>{width},} rows of {input}")
-    for kind, count in summary.kinds.items():
-        click.echo(f"{count:>{width},} {kind}")
-    click.echo(f"{summary.malformed:>{width},} malformed" + (", kept aside" if summary.malformed else ""))
-    click.echo(f"written to {output}/ids" + (f" and {output}/malformed" if summary.malformed else ""))
+    width = len(f"{result.rows:,}")
+    click.echo(f"{result.rows:>{width},} rows of {input}")
+    for count in result.counts:
+        click.echo(f"{count.rows:>{width},} {count.kind}" + (f" {count.origin}" if count.origin else ""))
+    click.echo(f"{result.malformed:>{width},} malformed" + (", kept aside" if result.malformed else ""))
+    click.echo(f"written to {output}/{job.IDS}" + (f" and {output}/{job.QUARANTINE}" if result.malformed else ""))
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,8 @@ def session() -> SparkSession:
             defaults = {
                 "spark.master": "local[*]",
                 "spark.ui.enabled": "false",
+                "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),  # Spark's own progress bar
+                "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable),  # workers have msgid too
                 "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
             }
             for key, value in defaults.items():

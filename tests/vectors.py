@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 FOLDER = Path(__file__).parent / "vectors"
 REAL_IDS_FILE = FOLDER / "real_ids.tsv"
+ORDERS_FILE = REAL_IDS_FILE.with_name("orders.csv")
 
 # The table's name for where an id is from -> the kind it must parse to.
 _KIND_OF = {

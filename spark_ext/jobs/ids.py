@@ -1,75 +1,107 @@
-"""The job ``ids``: take the ids in a file of messages apart.
+"""The job ``ids``: take the ids in a file of messages apart, or give its rows ids; once, or as files come.
 
-The parts are usable by themselves: `read_messages`, `with_id_columns`, `split_malformed`.
+The parts are usable by themselves: `with_assigned_ids`, `split_malformed`, `with_id_columns`.
 """
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StringType
 
 from msgid import layout
 from spark_ext.expressions import hex_text, is_v1, reason
+from spark_ext.jobs.files import CORRUPT, BadInput, column_of, quoted, read_rows, written
+from spark_ext.making import assign_ids, generate_id, position_id
 from spark_ext.reading import try_parse_id
 from spark_ext.v0 import try_parse_v0, try_translate_v0
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, SparkSession
 
-__all__ = ["FORMATS", "BadInput", "Summary", "read_messages", "run", "split_malformed", "with_id_columns"]
+__all__ = [
+    "ASSIGNMENTS",
+    "Assignment",
+    "Count",
+    "Summary",
+    "examples",
+    "run",
+    "run_stream",
+    "split_malformed",
+    "summary",
+    "with_assigned_ids",
+    "with_id_columns",
+]
 
-FORMATS = ("csv", "tsv", "json", "parquet", "text")
+ASSIGNMENTS = ("position", "generate", "assign")
 REASON = "reason"
+_UNIX_SECONDS = (-62_135_596_800, 253_402_300_799)  # the years 1 to 9999, which a timestamp has
+IDS, QUARANTINE, CHECKPOINT = "ids", "quarantine", "checkpoint"
 
-_CORRUPT = "_corrupt_record"
-_ENDINGS = {"csv": "csv", "tsv": "tsv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
 
+class Count(NamedTuple):
+    """How many rows have ids of a kind and, of version 1, an origin."""
 
-class BadInput(ValueError):
-    """What was asked for does not go together with the input; the message says what and what would."""
+    kind: str
+    origin: str | None
+    rows: int
 
 
 class Summary(NamedTuple):
-    """What a run has written: how many rows of each kind, and how many were kept aside."""
+    """What the output folder holds: how many rows of each kind and origin, and how many were kept aside."""
 
-    kinds: dict[str, int]
+    counts: list[Count]
     malformed: int
 
     @property
     def rows(self) -> int:
         """All rows read."""
-        return sum(self.kinds.values()) + self.malformed
+        return sum(count.rows for count in self.counts) + self.malformed
 
 
-def guess_format(path: str) -> str:
-    """Guess a format by a path's ending, looking through compression; ``text`` where it says nothing.
+class Assignment(NamedTuple):
+    """How rows without ids get theirs: which function, and the columns it takes."""
 
-    >>> guess_format("logs/ids.tsv.gz"), guess_format("ids.txt")
-    ('tsv', 'text')
+    how: str
+    source: tuple[str, ...] = ()
+    offset: str | None = None
+    at: str | None = None
+    order_by: tuple[str, ...] = ()
+
+
+def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> DataFrame:
+    """Add a column of ids to rows that have none.
+
+    A row of which no position can be told (no source, offset or time, or none that reads as one) gets NULL.
+
+    Raises:
+        BadInput: a column is missing or not named, the name is taken, or rows of a stream are to be numbered.
     """
-    endings = [
-        suffix[1:].lower() for suffix in PurePath(path).suffixes if suffix.lower() not in (".gz", ".bz2", ".zst")
-    ]
-    return _ENDINGS.get(endings[-1], "text") if endings else "text"
-
-
-def read_messages(spark: SparkSession, path: str, format: str | None = None) -> DataFrame:
-    """Read a file or folder of messages.
-
-    CSV and TSV have a header, and their columns stay text; each line of a text file is a ``value``. A line that does
-    not fit its header or is no JSON is in the column ``_corrupt_record``, as Spark has it, with what could be read.
-    """
-    format = format or guess_format(path)
-    if format not in ("csv", "tsv"):
-        return spark.read.format(format).load(path)
-    options = {"sep": "\t" if format == "tsv" else ",", "header": True, "escape": '"', "multiLine": format == "csv"}
-    names = spark.read.options(**options).csv(path).columns
-    # With a schema that has the column for it, Spark keeps a line of too few or too many columns whole.
-    fields = [StructField(name, StringType()) for name in (*names, _CORRUPT)]
-    return spark.read.options(**options, columnNameOfCorruptRecord=_CORRUPT).schema(StructType(fields)).csv(path)
+    how, source, offset, at, order_by = assignment
+    if column in df.columns:
+        raise BadInput(f"the input has a column {column!r} already; --column names another for the new ids")
+    if how == "generate":
+        return df.withColumn(column, generate_id())
+    if how == "assign":
+        if df.isStreaming:
+            raise BadInput("--assign assign numbers the rows of a batch; with --stream use position or generate")
+        keys = [column_of(df, name) for name in order_by]
+        return df.transform(assign_ids, name=column, order_by=keys or None)
+    if not source or offset is None or at is None:
+        raise BadInput("--assign position needs --source, --offset and --at: the columns that say where a row stands")
+    names = [column_of(df, name).cast("string") for name in source]
+    log = F.concat(names[0], *(part for name in names[1:] for part in (F.lit("/"), name)))
+    place = column_of(df, offset).try_cast("bigint")
+    moment = column_of(df, at)
+    if isinstance(df.schema[at].dataType, StringType):
+        seconds = moment.try_cast("bigint")
+        unix = F.when(seconds.between(*_UNIX_SECONDS), F.timestamp_seconds(seconds))
+        moment = F.coalesce(unix, moment.try_cast("timestamp"))
+    fits = place.between(0, layout.OFFSET_MAX)
+    return df.withColumn(column, F.when(fits, position_id(log, F.when(fits, place), moment)))
 
 
 def with_id_columns(df: DataFrame, column: str = "id") -> DataFrame:
@@ -80,7 +112,7 @@ def with_id_columns(df: DataFrame, column: str = "id") -> DataFrame:
     Raises:
         BadInput: there is no such column, or a name is taken already.
     """
-    id = _ids_of(df, column)
+    id = column_of(df, column)
     text = hex_text(id)
     v1, v0 = try_parse_id(id), try_parse_v0(id)
     parts = {
@@ -105,55 +137,136 @@ def with_id_columns(df: DataFrame, column: str = "id") -> DataFrame:
     return df.withColumns(added)
 
 
-def _ids_of(df: DataFrame, column: str) -> Column:
-    if column not in df.columns or column == _CORRUPT:
-        raise BadInput(f"no column {column!r}; there are: {', '.join(name for name in df.columns if name != _CORRUPT)}")
-    return df[quoted(column)]
-
-
-def quoted(name: str) -> str:
-    """Quote a column's name, in which Spark would take a dot for a struct's field."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def split_malformed(df: DataFrame, column: str = "id") -> tuple[DataFrame, DataFrame]:
     """Part the rows that hold an id from those that do not; the latter get a column ``reason``.
 
     Every row is in one of the two, as it was read.
     """
-    text = hex_text(_ids_of(df, column))
-    why = F.when(text.isNull(), F.lit("no id")).otherwise(reason(text))
-    if _CORRUPT in df.columns:
-        why = F.when(F.col(_CORRUPT).isNotNull(), F.lit("the line does not fit the format")).otherwise(why)
+    text = hex_text(column_of(df, column))
+    return _split(df, F.when(text.isNull(), F.lit("no id")).otherwise(reason(text)))
+
+
+def _split(df: DataFrame, why: Column) -> tuple[DataFrame, DataFrame]:
+    if CORRUPT in df.columns:
+        why = F.when(F.col(CORRUPT).isNotNull(), F.lit("the line does not fit the format")).otherwise(why)
     if REASON in df.columns:
         raise BadInput(f"the input has a column {REASON!r} already; rename it")
     marked = df.withColumn(REASON, why)
-    good = marked.where(F.col(REASON).isNull()).drop(REASON, _CORRUPT)
+    good = marked.where(F.col(REASON).isNull()).drop(REASON, CORRUPT)
     return good, marked.where(F.col(REASON).isNotNull())
 
 
 def run(
-    spark: SparkSession, input: str, output: str, *, column: str = "id", format: str | None = None, mode: str = "error"
+    spark: SparkSession,
+    input: str,
+    output: str,
+    *,
+    column: str = "id",
+    format: str | None = None,
+    mode: str = "error",
+    assign: Assignment | None = None,
 ) -> Summary:
     """Read messages, write them as Parquet with their ids taken apart, and keep malformed rows aside.
 
     Args:
         spark: the session.
         input: a file or folder; what Spark can read.
-        output: a folder: ``ids`` and ``malformed`` in it are written.
+        output: a folder: ``ids`` and ``quarantine`` in it are written.
         column: the column of ids; ``value`` for a text file.
         format: one of `FORMATS`; default: by the path's ending.
         mode: Spark's save mode, ``error`` or ``overwrite``.
+        assign: the rows have no ids; give them some so, in the new column.
 
     Raises:
         BadInput: the input has no such column, or columns of names that the job adds.
     """
-    messages = read_messages(spark, input, format)
-    good, malformed = split_malformed(messages, column)
-    ids_path, malformed_path = f"{output}/ids", f"{output}/malformed"
-    with_id_columns(good, column).write.mode(mode).parquet(ids_path)
-    malformed.write.mode(mode).parquet(malformed_path)
-    counted = spark.read.parquet(ids_path).groupBy(F.col(quoted(f"{column}_kind")).alias("kind")).count().collect()
-    found = {row["kind"]: row["count"] for row in counted}
-    kinds: dict[str, int] = {kind: found[kind] for kind in layout.KINDS if kind in found}
-    return Summary(kinds, spark.read.parquet(malformed_path).count())
+    good, malformed = _parts(read_rows(spark, input, format), column, assign)
+    good.write.mode(mode).parquet(f"{output}/{IDS}")
+    malformed.write.mode(mode).parquet(f"{output}/{QUARANTINE}")
+    return summary(spark, output, column)
+
+
+def run_stream(
+    spark: SparkSession,
+    input: str,
+    output: str,
+    *,
+    column: str = "id",
+    format: str | None = None,
+    assign: Assignment | None = None,
+    interval: float | None = None,
+) -> Summary:
+    """Do what `run` does to the files of a folder that have not been done yet, from a checkpoint in the output folder.
+
+    Each micro-batch is a folder ``batch=N`` in ``ids`` and ``quarantine``. One that is replayed after a crash replaces
+    what it had written.
+
+    Args:
+        spark: the session.
+        input: a folder, into which files are moved whole.
+        output: a folder: ``ids``, ``quarantine`` and ``checkpoint`` in it are written.
+        column: as for `run`.
+        format: as for `run`.
+        assign: as for `run`.
+        interval: seconds between looks for new files, without an end. Default: do what is there, and return.
+
+    Raises:
+        BadInput: as for `run`; also where rows are to be numbered.
+    """
+    messages = read_rows(spark, input, format, stream=True)
+    _parts(messages, column, assign)  # what does not go together is said now, not by the first batch
+
+    def write(batch: DataFrame, number: int) -> None:
+        for part, name in zip(_parts(batch, column, assign), (IDS, QUARANTINE), strict=True):
+            part.write.mode("overwrite").parquet(f"{output}/{name}/batch={number}")
+
+    writer = messages.writeStream.foreachBatch(write).option("checkpointLocation", f"{output}/{CHECKPOINT}")
+    if interval is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{interval} seconds")
+    query = writer.start()
+    try:
+        query.awaitTermination()
+    except KeyboardInterrupt:
+        query.stop()
+    return summary(spark, output, column)
+
+
+def _parts(df: DataFrame, column: str, assign: Assignment | None) -> tuple[DataFrame, DataFrame]:
+    if assign is None:
+        good, malformed = split_malformed(df, column)
+    else:
+        df = with_assigned_ids(df, column, assign)
+        good, malformed = _split(df, F.when(df[quoted(column)].isNull(), F.lit("no position can be told")))
+    return with_id_columns(good, column), malformed
+
+
+def summary(spark: SparkSession, output: str, column: str = "id") -> Summary:
+    """Count what a run has written to its output folder."""
+    kind, origin = (F.col(quoted(f"{column}_{name}")).alias(name) for name in ("kind", "origin"))
+    counted = written(spark, f"{output}/{IDS}")
+    found = [] if counted is None else counted.groupBy(kind, origin).count().collect()
+    places: dict[str, int] = {name: place for place, name in enumerate((*layout.KINDS, *layout.ORIGINS))}
+    counts = sorted(
+        (Count(row["kind"], row["origin"], row["count"]) for row in found),
+        key=lambda count: (places[count.kind], places.get(count.origin or "", -1)),
+    )
+    aside = written(spark, f"{output}/{QUARANTINE}")
+    return Summary(counts, 0 if aside is None else aside.count())
+
+
+def examples(spark: SparkSession, output: str, column: str, rows: int) -> DataFrame | None:
+    """Give some of the rows written, of each kind as many; None where there are none."""
+    rows_written = written(spark, f"{output}/{IDS}")
+    kinds = sorted({count.kind for count in summary(spark, output, column).counts}, key=list[str](layout.KINDS).index)
+    if rows_written is None or not kinds:
+        return None
+    names = [column, *(f"{column}_{name}" for name in ("kind", "time", "mac", "host", "pid", "offset", "sequence"))]
+    shown = rows_written.select(*(quoted(name) for name in names))
+    shares = [rows // len(kinds) + (place < rows % len(kinds)) for place in range(len(kinds))]
+    parts = [
+        shown.where(F.col(quoted(f"{column}_kind")) == kind).limit(share)
+        for kind, share in zip(kinds, shares, strict=True)
+    ]
+    return reduce(DataFrame.union, parts)

@@ -3,6 +3,7 @@
 Each cell of the README's table of which id for which row, done for real.
 """
 
+import doctest
 import json
 import os
 import subprocess
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.spark
 PARENT = "0156F7E71C361B21BC024CCDBE00000000"
 
 
-def lose_an_executor(how, folder, adaptive="true", partitions=8):
+def disturbed(how, trouble, folder, adaptive="true", partitions=8):
     """Run the program that does, and give (number, id) of its rows, and of the same rows read once more.
 
     None where Spark itself found that the rows are no longer the same, and failed the job.
@@ -30,8 +31,9 @@ def lose_an_executor(how, folder, adaptive="true", partitions=8):
     result = subprocess.run(
         [
             sys.executable,
-            str(Path(__file__).with_name("executor_loss.py")),
+            str(Path(__file__).with_name("disturbed.py")),
             how,
+            trouble,
             str(folder),
             adaptive,
             str(partitions),
@@ -44,7 +46,7 @@ def lose_an_executor(how, folder, adaptive="true", partitions=8):
     )
     assert result.returncode == 0, result.stderr[-3000:]
     found = json.loads(result.stdout.splitlines()[-1])
-    assert found["ended"]
+    assert found["done"]
     if "refused" in found:
         return None
     return [tuple(row) for row in found["rows"]], dict(map(tuple, found["again"]))
@@ -59,11 +61,22 @@ def classic(connect):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("how", "adaptive", "partitions"), [("position", "true", 8), ("position", "false", 3), ("derive", "true", 8)]
+    ("how", "trouble", "adaptive", "partitions"),
+    [
+        ("position", "executor", "true", 8),
+        ("position", "executor", "false", 3),
+        ("derive", "executor", "true", 8),
+        ("position", "stage", "true", 5),
+        ("derive", "speculation", "false", 8),
+        ("position", "task", "true", 1),
+    ],
 )
-def test_ids_of_content_survive_the_loss_of_an_executor(classic, tmp_path, how, adaptive, partitions):
-    """Ids that follow from the row are the same for every row, whatever is lost, computed again or split otherwise."""
-    rows, again = lose_an_executor(how, tmp_path / "run", adaptive, partitions)
+def test_ids_of_content_survive_whatever_is_run_again(classic, tmp_path, how, trouble, adaptive, partitions):
+    """Ids that follow from the row are the same for every row, however often and wherever it is computed.
+
+    An executor is lost, a stage or a task is run again, a task is run twice at once; adaptive execution is on or off.
+    """
+    rows, again = disturbed(how, trouble, tmp_path / "run", adaptive, partitions)
     expected = {
         n: str(msgid.position_id("log", n, 0) if how == "position" else msgid.derive_id(PARENT, n))
         for n in range(20_000)
@@ -73,9 +86,10 @@ def test_ids_of_content_survive_the_loss_of_an_executor(classic, tmp_path, how, 
 
 
 @pytest.mark.slow
-def test_numbers_assigned_before_a_shuffle_survive(classic, tmp_path):
+@pytest.mark.parametrize("trouble", ["executor", "stage", "task", "speculation"])
+def test_numbers_assigned_before_a_shuffle_survive(classic, tmp_path, trouble):
     """Before any shuffle the rows of a partition come in the same order each time, and so do their numbers."""
-    rows, again = lose_an_executor("assign before", tmp_path / "run")
+    rows, again = disturbed("assign before", trouble, tmp_path / "run")
     assert len(rows) == len({id for _, id in rows}) == 20_000
     assert dict(rows) == again
 
@@ -88,12 +102,12 @@ def test_numbers_assigned_after_a_shuffle_do_not_and_sorting_mends_it(classic, t
     With ``order_by`` each partition is sorted by a unique key first: then every row keeps its number.
     """
     for attempt in range(3):  # the order in which blocks arrive is chance
-        found = lose_an_executor("assign after", tmp_path / f"after{attempt}")
+        found = disturbed("assign after", "executor", tmp_path / f"after{attempt}")
         if found is None or dict(found[0]) != found[1]:
             break
     else:
         pytest.fail("three times the rows happened to arrive in the same order")
-    rows, again = lose_an_executor("assign ordered", tmp_path / "ordered")
+    rows, again = disturbed("assign ordered", "executor", tmp_path / "ordered")
     assert len(rows) == len({id for _, id in rows}) == 20_000
     assert dict(rows) == again
 
@@ -176,3 +190,21 @@ def test_a_union_with_itself_repeats_numbers_made_before_it(spark):
     before = rows.withColumn("new", spark_ext.assign_id("run", 0))
     assert before.union(before).select("new").distinct().count() == 100
     assert rows.union(rows).withColumn("new", spark_ext.assign_id("run", 0)).select("new").distinct().count() == 200
+
+
+README = Path(__file__).parent.parent.parent / "README.md"
+
+
+@pytest.mark.skipif(not README.exists(), reason="the tests run outside the repository")
+def test_the_readmes_orders_are_read_again_after_a_failure(spark, tmp_path, monkeypatch):
+    """The README's walk-through runs and gives what it shows.
+
+    The first job fails half way; the orders are read again, in other pieces, and every row has the id it had.
+    """
+    monkeypatch.chdir(README.parent)
+    text = README.read_text()
+    text = text[text.index("<!-- orders -->") :]
+    text = text[: text.index("<!-- end -->")].replace("spark-orders", str(tmp_path / "orders"))
+    example = doctest.DocTestParser().get_doctest(text, {"spark": spark}, "README.md", str(README), 0)
+    assert len(example.examples) > 5
+    assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS).run(example).failed == 0

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 import vectors
 
 import msgid
+from spark_ext.jobs import files
 from spark_ext.jobs import ids as job
 
 pytestmark = pytest.mark.spark
@@ -25,14 +27,18 @@ def good(spark, folder):
 
 
 def malformed(spark, folder):
-    return spark.read.parquet(f"{folder}/malformed").collect()
+    return spark.read.parquet(f"{folder}/quarantine").collect()
 
 
 def test_real_ids(spark, tmp_path):
     """Every row of the real ids comes out with its kind and fields, beside the columns it had."""
     summary = job.run(spark, str(vectors.REAL_IDS_FILE), str(tmp_path / "out"))
     kinds = [row.kind for row in vectors.REAL_IDS]
-    assert summary == job.Summary({kind: kinds.count(kind) for kind in msgid.layout.KINDS}, 0)
+    assert sum(count.rows for count in summary.counts if count.kind == "v1") == kinds.count("v1")
+    assert [count for count in summary.counts if count.kind != "v1"] == [
+        job.Count(kind, None, kinds.count(kind)) for kind in msgid.layout.KINDS[1:]
+    ]
+    assert summary.malformed == 0
     assert summary.rows == len(vectors.REAL_IDS)
     with open(vectors.REAL_IDS_FILE, encoding="utf-8", newline="") as file:
         read = {row["id"]: row for row in csv.DictReader(file, delimiter="\t")}
@@ -100,7 +106,8 @@ def test_every_format(spark, tmp_path, ending):
     WRITERS[ending](path)
     column = "value" if ending == "txt" else "id"
     summary = job.run(spark, str(path), str(tmp_path / "out"), column=column)
-    assert summary == job.Summary({"v1": 1, "v0-broker-offset": 1, "v0-client-unique": 1}, 3)
+    counts = [job.Count("v1", "mac", 1), job.Count("v0-broker-offset", None, 1), job.Count("v0-client-unique", None, 1)]
+    assert summary == job.Summary(counts, 3)
     kinds = {row[column]: row[f"{column}_kind"] for row in good(spark, tmp_path / "out")}
     assert kinds == {V1: "v1", BROKER.lower(): "v0-broker-offset", CLIENT: "v0-client-unique"}
     reasons = {row[column]: row.reason for row in malformed(spark, tmp_path / "out")}
@@ -119,7 +126,7 @@ def test_binary_ids_of_parquet(spark, tmp_path):
 
     pq.write_table(pa.table({"id": [bytes.fromhex(V1), b"x"]}), tmp_path / "in.parquet")
     summary = job.run(spark, str(tmp_path / "in.parquet"), str(tmp_path / "out"))
-    assert summary == job.Summary({"v1": 1}, 1)
+    assert summary == job.Summary([job.Count("v1", "mac", 1)], 1)
     assert good(spark, tmp_path / "out")[0].id_canonical == V1
 
 
@@ -134,7 +141,7 @@ def test_lines_that_do_not_fit_the_format_are_kept_whole(spark, tmp_path, name, 
     """A line with too few or too many columns, or that is no JSON, is set aside as it was, with the reason."""
     (tmp_path / name).write_text(content)
     summary = job.run(spark, str(tmp_path / name), str(tmp_path / "out"))
-    assert (sum(summary.kinds.values()), summary.malformed) == (2, len(lines))
+    assert (summary.rows - summary.malformed, summary.malformed) == (2, len(lines))
     rows = malformed(spark, tmp_path / "out")
     assert sorted(row._corrupt_record for row in rows) == sorted(lines)
     assert {row.reason for row in rows} == {"the line does not fit the format"}
@@ -143,21 +150,123 @@ def test_lines_that_do_not_fit_the_format_are_kept_whole(spark, tmp_path, name, 
 def test_names_that_clash_are_refused(spark, tmp_path):
     """No column of the input is overwritten in silence."""
     (tmp_path / "in.csv").write_text(f"id,id_kind\n{V1},mine\n")
-    with pytest.raises(job.BadInput, match="has a column 'id_kind' already"):
+    with pytest.raises(files.BadInput, match="has a column 'id_kind' already"):
         job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"))
     (tmp_path / "in2.csv").write_text(f"id,reason\n{V1},mine\n")
-    with pytest.raises(job.BadInput, match="has a column 'reason' already"):
+    with pytest.raises(files.BadInput, match="has a column 'reason' already"):
         job.run(spark, str(tmp_path / "in2.csv"), str(tmp_path / "out"))
 
 
 def test_a_missing_column_names_those_there_are(spark, tmp_path):
     """The error says what would go."""
     (tmp_path / "in.csv").write_text(f"message id,b\n{V1},1\n")
-    with pytest.raises(job.BadInput, match="no column 'id'; there are: message id, b"):
+    with pytest.raises(files.BadInput, match="no column 'id'; there are: message id, b"):
         job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"))
     (tmp_path / "in.csv").write_text(f"message `id`.x,b\n{V1},1\n")
     summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), column="message `id`.x")
-    assert summary.kinds == {"v1": 1}
+    assert summary == job.Summary([job.Count("v1", "mac", 1)], 0)
+
+
+def put(folder, name, text):
+    """Put a file into a folder as a whole, as a stream's source must be fed."""
+    folder.mkdir(exist_ok=True)
+    partial = folder.parent / name
+    partial.write_text(text)
+    partial.rename(folder / name)
+
+
+def test_a_stream_does_each_file_once(spark, tmp_path):
+    """What is there is done, and what comes later by the next run; bad rows are kept aside as in a batch."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    put(source, "1.csv", f"id,n\n{V1},1\nnonsense,2\n")
+    first = job.run_stream(spark, str(source), str(out), format="csv")
+    assert first == job.Summary([job.Count("v1", "mac", 1)], 1)
+    assert job.run_stream(spark, str(source), str(out), format="csv") == first  # nothing new
+    put(source, "2.csv", f"id,n\n{CLIENT},3\n{V1},4,5\n")
+    second = job.run_stream(spark, str(source), str(out), format="csv")
+    assert second == job.Summary([job.Count("v1", "mac", 1), job.Count("v0-client-unique", None, 1)], 2)
+    assert sorted((row.n, row.id_kind) for row in good(spark, out)) == [("1", "v1"), ("3", "v0-client-unique")]
+    assert sorted((row.id, row.reason) for row in malformed(spark, out)) == [
+        (V1, "the line does not fit the format"),
+        ("nonsense", "8 characters; an id has 32, 34, 56 or 58 hex digits"),
+    ]
+
+
+@pytest.mark.parametrize("how", ["position", "generate"])
+def test_a_batch_of_a_stream_that_is_replayed_replaces_what_it_wrote(spark, tmp_path, how):
+    """After a crash between writing and committing, no row is there twice; a position has the id it had."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    assign = job.Assignment(how, ("topic",), "offset", "at")
+    put(source, "1.csv", "topic,offset,at\n" + "".join(f"t,{n},{1_795_219_200 + n}\n" for n in range(10)))
+    job.run_stream(spark, str(source), str(out), format="csv", assign=assign)
+    before = {row.offset: row.id for row in good(spark, out)}
+    for name in ("0", ".0.crc"):
+        (out / "checkpoint" / "commits" / name).unlink()
+    summary = job.run_stream(spark, str(source), str(out), format="csv", assign=assign)
+    after = {row.offset: row.id for row in good(spark, out)}
+    assert (summary.rows, len(after), set(after)) == (10, 10, set(before))
+    assert (after == before) == (how == "position")
+
+
+POSITIONS = [
+    ("orders", "1", "7", "1795219200", True),
+    ("orders", "1", "8", "2026-11-21T00:00:00Z", True),
+    ("orders", "", "9", "1795219200", False),
+    ("orders", "1", "-1", "1795219200", False),
+    ("orders", "1", str(1 << 48), "1795219200", False),
+    ("orders", "1", "x", "1795219200", False),
+    ("orders", "1", "10", "yesterday", False),
+    ("orders", "1", "11", str(1 << 62), False),
+]
+
+
+def test_positions_are_assigned_and_rows_without_one_kept_aside(spark, tmp_path):
+    """The source is the columns' texts joined by ``/``; a time is Unix seconds or a timestamp."""
+    lines = [",".join(row[:4]) + "\n" for row in POSITIONS]
+    (tmp_path / "in.csv").write_text("topic,partition,offset,at\n" + "".join(lines))
+    assign = job.Assignment("position", ("topic", "partition"), "offset", "at")
+    summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), assign=assign)
+    assert summary == job.Summary([job.Count("v1", "position", 2)], 6)
+    assert {row.offset: row.id for row in good(spark, tmp_path / "out")} == {
+        str(n): str(msgid.position_id("orders/1", n, 1_795_219_200)) for n in (7, 8)
+    }
+    aside = malformed(spark, tmp_path / "out")
+    assert {row.reason for row in aside} == {"no position can be told"}
+    assert sorted(row.offset for row in aside) == sorted(row[2] for row in POSITIONS if not row[4])
+
+
+@pytest.mark.parametrize(("how", "origin"), [("generate", ("mac", "random")), ("assign", ("assigned",))])
+def test_new_ids_are_assigned(spark, tmp_path, how, origin):
+    """Each row gets an id of its own."""
+    (tmp_path / "in.csv").write_text("key\n" + "".join(f"{n}\n" for n in range(50)))
+    assign = job.Assignment(how, order_by=("key",))
+    summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), column="message_id", assign=assign)
+    assert summary.rows == 50
+    assert summary.counts[0].origin in origin
+    rows = good(spark, tmp_path / "out")
+    assert len({row.message_id for row in rows}) == 50
+    if how == "assign":
+        ids = [row.message_id for row in sorted(rows, key=lambda row: row.key)]
+        assert ids == sorted(ids)
+
+
+@pytest.mark.parametrize(
+    ("assign", "column", "stream", "says"),
+    [
+        (job.Assignment("position"), "new", False, "--assign position needs --source, --offset and --at"),
+        (job.Assignment("position", ("nope",), "key", "key"), "new", False, "no column 'nope'; there are: key"),
+        (job.Assignment("generate"), "key", False, "has a column 'key' already"),
+        (job.Assignment("assign"), "new", True, "with --stream use position or generate"),
+        (job.Assignment("assign", order_by=("nope",)), "new", False, "no column 'nope'"),
+    ],
+)
+def test_what_cannot_be_assigned_is_said_before_anything_is_written(spark, tmp_path, assign, column, stream, says):
+    """One clear error, and no output folder."""
+    put(tmp_path / "in", "1.csv", "key\n1\n")
+    run = job.run_stream if stream else job.run
+    with pytest.raises(files.BadInput, match=re.escape(says)):
+        run(spark, str(tmp_path / "in"), str(tmp_path / "out"), column=column, format="csv", assign=assign)
+    assert not (tmp_path / "out").exists()
 
 
 def command(*arguments, **environment):
@@ -179,22 +288,53 @@ def test_the_command_line(connect, tmp_path):
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines() == [
         f"107 rows of {vectors.REAL_IDS_FILE}",
-        " 11 v1",
+        " 11 v1 mac",
         " 42 v0-broker-offset",
         " 53 v0-client-unique",
         "  1 v0-ambiguous",
         "  0 malformed",
         f"written to {tmp_path}/out/ids",
     ]
-    shown = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out", "--overwrite", "--show", 2)
-    assert "|id                              |id_kind" in shown.stdout
-    assert "only showing top 2 rows" in shown.stdout
+    shown = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out", "--overwrite", "--show", 4)
+    assert re.search(r"^\|id +\|id_kind +\|id_time", shown.stdout, re.MULTILINE)
+    assert [kind in shown.stdout for kind in ("|v1 ", "|v0-broker-offset")] == [True, True]  # some of each kind
     again = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out")
     assert again.returncode == 1
     assert again.stderr.splitlines()[-1] == f"Error: {tmp_path}/out holds results already; --overwrite replaces them"
     missing = command("ids", tmp_path / "none.csv", "--output", tmp_path / "out2")
     assert missing.returncode == 1
     assert "none.csv" in missing.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_the_command_line_streams_and_assigns(connect, tmp_path):
+    """The same job, over files as they come."""
+    if connect:
+        pytest.skip("starts its own session")
+    put(tmp_path / "in", "1.csv", vectors.ORDERS_FILE.read_text())
+    position = ["--assign", "position", "--source", "topic", "--source", "partition", "--offset", "offset"]
+    arguments = [
+        "ids",
+        tmp_path / "in",
+        "-o",
+        tmp_path / "out",
+        "-f",
+        "csv",
+        "--stream",
+        *position,
+        "--at",
+        "timestamp",
+    ]
+    for _ in range(2):
+        result = command(*arguments)
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.splitlines()[:3] == [
+            f"24 rows of {tmp_path}/in",
+            "24 v1 position",
+            " 0 malformed",
+        ]
+    refused = command("ids", "in", "-o", "out", "--interval", 1)
+    assert (refused.returncode, refused.stderr.splitlines()[-1]) == (2, "Error: --interval goes with --stream")
 
 
 def test_without_java_it_says_what_to_install(tmp_path):

@@ -1,0 +1,78 @@
+"""Files of rows, as the jobs read and find them: formats, columns by name, what has been written."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql.types import StringType, StructField, StructType
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["CORRUPT", "FORMATS", "BadInput", "column_of", "guess_format", "quoted", "read_rows", "written"]
+
+FORMATS = ("csv", "tsv", "json", "parquet", "text")
+CORRUPT = "_corrupt_record"
+"""Where Spark keeps a line that does not fit its format."""
+
+_ENDINGS = {"csv": "csv", "tsv": "tsv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
+
+
+class BadInput(ValueError):
+    """What was asked for does not go together with the input; the message says what and what would."""
+
+
+def guess_format(path: str) -> str:
+    """Guess a format by a path's ending, looking through compression; ``text`` where it says nothing.
+
+    >>> guess_format("logs/ids.tsv.gz"), guess_format("ids.txt")
+    ('tsv', 'text')
+    """
+    endings = [
+        suffix[1:].lower() for suffix in PurePath(path).suffixes if suffix.lower() not in (".gz", ".bz2", ".zst")
+    ]
+    return _ENDINGS.get(endings[-1], "text") if endings else "text"
+
+
+def read_rows(spark: SparkSession, path: str, format: str | None = None, *, stream: bool = False) -> DataFrame:
+    """Read a file or folder of rows; as a stream, what files are in the folder and will be.
+
+    CSV and TSV have a header, and their columns stay text; each line of a text file is a ``value``. A line that does
+    not fit its header or is no JSON is in the column ``_corrupt_record``, as Spark has it, with what could be read. A
+    stream's schema is that of the files that are there when it starts.
+    """
+    format = format or guess_format(path)
+    reader: Any = spark.readStream if stream else spark.read
+    if format not in ("csv", "tsv"):
+        now = spark.read.format(format).load(path)
+        return reader.format(format).schema(now.schema).load(path) if stream else now
+    options = {"sep": "\t" if format == "tsv" else ",", "header": True, "escape": '"', "multiLine": format == "csv"}
+    names = spark.read.options(**options).csv(path).columns
+    # With a schema that has the column for it, Spark keeps a line of too few or too many columns whole.
+    fields = [StructField(name, StringType()) for name in (*names, CORRUPT)]
+    read: DataFrame = reader.options(**options, columnNameOfCorruptRecord=CORRUPT).schema(StructType(fields)).csv(path)
+    return read
+
+
+def column_of(df: DataFrame, column: str) -> Column:
+    """Give a column by its name; `BadInput` says which there are."""
+    if column not in df.columns or column == CORRUPT:
+        raise BadInput(f"no column {column!r}; there are: {', '.join(name for name in df.columns if name != CORRUPT)}")
+    return df[quoted(column)]
+
+
+def quoted(name: str) -> str:
+    """Quote a column's name, in which Spark would take a dot for a struct's field."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def written(spark: SparkSession, path: str) -> DataFrame | None:
+    """Read what was written; None where nothing was."""
+    try:
+        return spark.read.parquet(path)
+    except AnalysisException as error:
+        if error.getCondition() in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
+            return None
+        raise
