@@ -8,17 +8,20 @@
 An id's life, module by module: its layout (`msgid.layout`), the value (`msgid.identifier`), the rule it is minted by
 (`msgid.minting`), the generators (`msgid.generator`) with their node (`msgid.node`) and batches (`msgid.batch`), the
 older forms (`msgid.v0`), reading any of them (`msgid.parsing`), and ids made from other things (`msgid.derived`).
+What ids travel in: Iggy's messages (`msgid.iggy`), with their state (`msgid.state`) and names (`msgid.names`).
 """
 
 from msgid._native import BACKEND as backend
 from msgid.batch import IdBatch
 from msgid.columns import IdColumns, parse_batch
 from msgid.derived import derive_id, position_id
-from msgid.errors import InvalidMessageId
+from msgid.errors import InvalidMessage, InvalidMessageId, TruncatedMessage
 from msgid.generator import Generator, explain_node, generate, generate_batch, generate_hex
 from msgid.identifier import MessageId
+from msgid.names import normalize_name
 from msgid.node import NodeChoice
 from msgid.parsing import is_valid, parse, translate_v0
+from msgid.state import MessageState
 from msgid.v0 import BrokerOffsetId, ClientUniqueId
 
 __all__ = [
@@ -27,9 +30,12 @@ __all__ = [
     "Generator",
     "IdBatch",
     "IdColumns",
+    "InvalidMessage",
     "InvalidMessageId",
     "MessageId",
+    "MessageState",
     "NodeChoice",
+    "TruncatedMessage",
     "backend",
     "derive_id",
     "explain_node",
@@ -37,6 +43,7 @@ __all__ = [
     "generate_batch",
     "generate_hex",
     "is_valid",
+    "normalize_name",
     "parse",
     "parse_batch",
     "position_id",

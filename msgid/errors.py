@@ -1,7 +1,9 @@
-"""The library's error, and how input is quoted in one.
+"""The library's errors, and how input is quoted in one.
 
     ValueError
-     `-- InvalidMessageId    a text or bytes that is no message id
+     |-- InvalidMessageId        a text or bytes that is no message id
+     `-- InvalidMessage          bytes or JSON that are no message, a command or response, or a name
+          `-- TruncatedMessage   bytes that end before the message does
 
 Everything else that is wrong with an argument is Python's own TypeError (of the wrong type) or ValueError (out of
 range), with what was given and what is allowed.
@@ -21,7 +23,9 @@ __all__ = [
     "UNKNOWN_VERSION",
     "WRONG_BYTE_LENGTH",
     "WRONG_LENGTH",
+    "InvalidMessage",
     "InvalidMessageId",
+    "TruncatedMessage",
     "quote",
 ]
 
@@ -80,3 +84,35 @@ class InvalidMessageId(ValueError):
 
     def __str__(self) -> str:
         return MESSAGE.format(shown=self.shown, reason=self.reason)
+
+
+class InvalidMessage(ValueError):
+    r"""What was given is no message.
+
+    Attributes:
+        reason: what is wrong, with what was given.
+        offset: the byte at which it is, counted from the start of what was given; None where there are no bytes.
+
+    >>> from msgid import iggy
+    >>> try:
+    ...     iggy.decode(bytes(8) + b"\x07" + bytes(40))
+    ... except InvalidMessage as error:
+    ...     print(error)
+    invalid message: state 7, not 1, 10, 20 or 30, at byte 8
+    """
+
+    __module__ = "msgid"
+
+    def __init__(self, reason: str, offset: int | None = None) -> None:
+        super().__init__(reason, offset)  # both in args: it pickles
+        self.reason = reason
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return f"invalid message: {self.reason}" + ("" if self.offset is None else f", at byte {self.offset}")
+
+
+class TruncatedMessage(InvalidMessage):
+    """The bytes end before the message does; with more of them it may be one."""
+
+    __module__ = "msgid"

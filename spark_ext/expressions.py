@@ -113,9 +113,9 @@ def digits_to_bigint(digits: Column) -> Column:
     return F.conv(digits, 16, 10).cast("bigint")
 
 
-def byte_digits(byte: Column) -> Column:
-    """Write an int of 0 to 255 as two hex digits; NULL for anything above."""
-    pairs = ", ".join(f"'{value:02X}'" for value in range(256))
+def byte_digits(byte: Column, before: str = "", after: str = "") -> Column:
+    """Write an int of 0 to 255 as two hex digits, with other text around them; NULL for anything above."""
+    pairs = ", ".join(f"'{before}{value:02X}{after}'" for value in range(256))
     return F.get(F.expr(f"array({pairs})"), byte.cast("int"))
 
 

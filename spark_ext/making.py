@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["assign_id", "assign_ids", "derive_id", "generate_id", "position_id"]
 
-_ROW_BITS = 33
-"""`monotonically_increasing_id` counts rows in its low 33 bits and has the partition above them."""
-
 _IN_STREAMS = "in a streaming query use position_id, derive_id or generate_id"
 
 
@@ -170,25 +167,21 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
     seconds = seconds_since_epoch("at", datetime.now(timezone.utc) if at is None else at) & layout.UINT32_MASK
     head = layout.pack(assigned_node(run), 0, 0, 0)[: layout.FIELDS["pid"].start].hex().upper()
 
-    # Each use of the numbering counts for itself, one up a row. All are used on every row, so they agree.
-    def partition() -> Column:
-        return F.shiftright(F.monotonically_increasing_id(), _ROW_BITS)
-
-    def row() -> Column:
-        return F.monotonically_increasing_id().bitwiseAND((1 << _ROW_BITS) - 1)
-
     limits = f"at most {layout.PID_MAX + 1} partitions of {layout.UINT32_SPAN} rows each; {_IN_STREAMS}"
     refuse = F.raise_error(F.lit(f"assign_id numbers {limits}"))
-    # Digits are looked up byte by byte: above 255 there are none, which is where partitions end.
-    pid = F.concat(
-        F.coalesce(byte_digits(F.shiftright(partition(), 8)), refuse), byte_digits(partition().bitwiseAND(255))
-    )
-    # Seconds and sequence are written as one number. Its leading zeros, which hex leaves out, are known by now.
+    # Seconds and sequence are written as one number. Its leading zeros, which hex leaves out, are known by now, and
+    # stand with the digits of the pid; those are looked up byte by byte, with what is before and after them.
     zeros = "0" * (8 - len(f"{seconds:X}")) if seconds else "0" * 7
-    known = F.when(row() > layout.UINT32_MASK, refuse).otherwise(F.lit(zeros))
     above = (seconds << 32) - (1 << 64 if seconds >> 31 else 0)  # a bigint has a sign, which hex does not mind
-    tail = F.hex(row().bitwiseOR(above)) if seconds else padded_digits(row(), 9)
-    return F.concat(F.lit(head), pid, known, tail).alias("assign_id")
+    # Each use of the numbering counts for itself, one up a row. Both are used on every row, so they agree.
+    number = F.monotonically_increasing_id()
+    row = F.monotonically_increasing_id().bitwiseAND(layout.UINT32_MASK)
+    tail = F.hex(row.bitwiseOR(above)) if seconds else padded_digits(row, 9)
+    # There is nothing to look up where partitions end, at 65 536, nor where rows do: their bit 32 is 256 here.
+    partition, full = F.spark_partition_id(), F.shiftright(number, 24).bitwiseAND(256).cast("int")
+    high = byte_digits(F.shiftright(partition, 8), before=head)
+    low = byte_digits(partition.bitwiseAND(255).bitwiseOR(full), after=zeros)
+    return F.concat(F.coalesce(high, refuse), F.coalesce(low, refuse), tail).alias("assign_id")
 
 
 def assign_ids(

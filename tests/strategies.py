@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from hypothesis import strategies as st
 
 import msgid
-from msgid import layout
+from msgid import iggy, layout
 
 UINT16 = st.integers(0, 2**16 - 1)
 UINT32 = st.integers(0, 2**32 - 1)
@@ -48,3 +48,44 @@ readings = st.lists(
     min_size=1,
     max_size=50,
 )
+
+# Messages. Payloads and headers of every size that is an edge, and ids of every kind.
+BYTES = st.binary(max_size=300)
+keys = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60).filter(lambda key: len(key.encode()) <= 255)
+
+
+def _header(kind):
+    name = str(kind)
+    if kind is iggy.HeaderKind.RAW:
+        values = st.binary(min_size=1, max_size=255)
+    elif kind is iggy.HeaderKind.STRING:
+        values = keys
+    elif kind is iggy.HeaderKind.BOOL:
+        values = st.booleans()
+    elif name.startswith("float"):
+        values = st.floats(width=int(name[5:]))
+    else:
+        bits = int(name.lstrip("uint"))
+        signed = not name.startswith("u")
+        values = st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) if signed else st.integers(0, (1 << bits) - 1)
+    return values.map(lambda value: iggy.Header.of(value, kind))
+
+
+iggy_headers = st.dictionaries(keys, st.one_of(*map(_header, iggy.HeaderKind)), max_size=4)
+uint64 = st.one_of(st.integers(0, 2**63 - 1), st.sampled_from([0, 2**63 - 1]))
+iggy_ids = st.one_of(st.integers(0, 2**128 - 1), message_ids, st.uuids(version=4))
+timestamps = st.integers(0, 253_402_300_799_999_999)
+
+
+def iggy_messages(layout="current"):
+    """Messages that fit the columns of a table."""
+    return st.builds(
+        iggy.Message.new,
+        BYTES,
+        id=iggy_ids,
+        offset=uint64,
+        timestamp=timestamps,
+        state=st.sampled_from(msgid.MessageState),
+        headers=iggy_headers,
+        layout=st.just(layout),
+    )

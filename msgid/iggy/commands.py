@@ -1,0 +1,154 @@
+"""Commands and responses of the message-expiry document: topics and streams, with how long messages live."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from msgid.errors import InvalidMessage
+from msgid.iggy.wire import U32, U32_MAX, U64_MAX, Reader, unsigned
+from msgid.names import MAX_NAME_BYTES, normalize_name
+
+__all__ = ["CreateStream", "CreateTopic", "Stream", "Topic"]
+
+_NUMERIC = 1
+_TEXT = 2
+
+
+def _name(name: str) -> bytes:
+    raw = normalize_name(name).encode()
+    return bytes([len(raw)]) + raw
+
+
+def _u32(name: str, value: int) -> bytes:
+    return U32.pack(unsigned(name, value, U32_MAX))
+
+
+def _u64(name: str, value: int) -> bytes:
+    return unsigned(name, value, U64_MAX).to_bytes(8, "little")
+
+
+def _identifier(stream: int | str) -> bytes:
+    """Write which stream: kind, length, and its number or its name."""
+    if isinstance(stream, str):
+        return bytes([_TEXT]) + _name(stream)
+    return bytes([_NUMERIC, U32.size]) + _u32("stream", stream)
+
+
+def _read(reader: Reader, **widths: int) -> dict[str, Any]:
+    """Read unsigned integers of so many bytes each, then the name, which is all there is."""
+    values: dict[str, Any] = {name: reader.unsigned(width, name) for name, width in widths.items()}
+    values["name"] = reader.text(1, "name", MAX_NAME_BYTES)
+    reader.finish("the name")
+    return values
+
+
+def _read_identifier(reader: Reader) -> int | str:
+    start = reader.place
+    kind = reader.unsigned(1, "the kind of a stream's identifier")
+    if kind == _TEXT:
+        return reader.text(1, "a stream's name", MAX_NAME_BYTES)
+    if kind != _NUMERIC:
+        raise InvalidMessage(f"a stream's identifier of kind {kind}, not {_NUMERIC} or {_TEXT}", start)
+    return int.from_bytes(reader.sized(1, "a stream's number", U32.size, U32.size), "little")
+
+
+class CreateTopic(NamedTuple):
+    """Ask for a topic.
+
+    >>> CreateTopic(1, 2, 3, 10, "test").encode().hex()
+    '01040100000002000000030000000a0000000474657374'
+    """
+
+    stream: int | str
+    """Its number, or its name."""
+    topic_id: int
+    partitions: int
+    message_expiry: int
+    """Seconds; 0 for none."""
+    name: str
+
+    def encode(self) -> bytes:
+        """Write the command, its names in their normal form."""
+        numbers = (_u32(name, getattr(self, name)) for name in ("topic_id", "partitions", "message_expiry"))
+        return b"".join((_identifier(self.stream), *numbers, _name(self.name)))
+
+    @classmethod
+    def decode(cls, data: bytes) -> CreateTopic:
+        """Read the command, which is all there is; raise `InvalidMessage` where it is none."""
+        reader = Reader(data)
+        stream = _read_identifier(reader)
+        return cls(stream=stream, **_read(reader, topic_id=4, partitions=4, message_expiry=4))
+
+
+class CreateStream(NamedTuple):
+    """Ask for a stream.
+
+    >>> CreateStream(1, "test").encode().hex()
+    '010000000474657374'
+    """
+
+    stream_id: int
+    name: str
+
+    def encode(self) -> bytes:
+        """Write the command, its name in the normal form."""
+        return _u32("stream_id", self.stream_id) + _name(self.name)
+
+    @classmethod
+    def decode(cls, data: bytes) -> CreateStream:
+        """Read the command, which is all there is; raise `InvalidMessage` where it is none."""
+        return cls(**_read(Reader(data), stream_id=4))
+
+
+class Topic(NamedTuple):
+    """What a server says of a topic.
+
+    >>> Topic.decode(Topic(2, 3, 10, 1024, 7, "test").encode())
+    Topic(topic_id=2, partitions=3, message_expiry=10, size=1024, messages=7, name='test')
+    """
+
+    topic_id: int
+    partitions: int
+    message_expiry: int
+    """Seconds; 0 for none."""
+    size: int
+    """Bytes."""
+    messages: int
+    name: str
+
+    def encode(self) -> bytes:
+        """Write the response, its name in the normal form."""
+        small = (_u32(name, getattr(self, name)) for name in ("topic_id", "partitions", "message_expiry"))
+        large = (_u64(name, getattr(self, name)) for name in ("size", "messages"))
+        return b"".join((*small, *large, _name(self.name)))
+
+    @classmethod
+    def decode(cls, data: bytes) -> Topic:
+        """Read the response, which is all there is; raise `InvalidMessage` where it is none."""
+        return cls(**_read(Reader(data), topic_id=4, partitions=4, message_expiry=4, size=8, messages=8))
+
+
+class Stream(NamedTuple):
+    """What a server says of a stream.
+
+    >>> Stream(1, 2, 1024, 7, "test").encode().hex()
+    '0100000002000000000400000000000007000000000000000474657374'
+    """
+
+    stream_id: int
+    topics: int
+    size: int
+    """Bytes."""
+    messages: int
+    name: str
+
+    def encode(self) -> bytes:
+        """Write the response, its name in the normal form."""
+        small = (_u32(name, getattr(self, name)) for name in ("stream_id", "topics"))
+        large = (_u64(name, getattr(self, name)) for name in ("size", "messages"))
+        return b"".join((*small, *large, _name(self.name)))
+
+    @classmethod
+    def decode(cls, data: bytes) -> Stream:
+        """Read the response, which is all there is; raise `InvalidMessage` where it is none."""
+        return cls(**_read(Reader(data), stream_id=4, topics=4, size=8, messages=8))

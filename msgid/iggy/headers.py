@@ -1,0 +1,191 @@
+"""The headers of an Iggy message: values of 15 kinds, to and from bytes and Python."""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgid.errors import InvalidMessage, quote
+from msgid.iggy.wire import HEADER_KEY_MAX, HEADER_VALUE_MAX, U32, Reader
+from msgid.strict import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Header", "HeaderKind", "HeaderValue", "decode_headers", "encode_headers", "headers_of"]
+
+HeaderValue = bytes | str | bool | int | float
+
+
+class HeaderKind(IntEnum):
+    """What a header's value is.
+
+    >>> HeaderKind(12), str(HeaderKind.UINT64)
+    (<HeaderKind.UINT64: 12>, 'uint64')
+    """
+
+    RAW = 1
+    STRING = 2
+    BOOL = 3
+    INT8 = 4
+    INT16 = 5
+    INT32 = 6
+    INT64 = 7
+    INT128 = 8
+    UINT8 = 9
+    UINT16 = 10
+    UINT32 = 11
+    UINT64 = 12
+    UINT128 = 13
+    FLOAT32 = 14
+    FLOAT64 = 15
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+NAMES: Final = {str(kind): kind for kind in HeaderKind}
+_FLOATS: Final = {HeaderKind.FLOAT32: struct.Struct("<f"), HeaderKind.FLOAT64: struct.Struct("<d")}
+_INTEGERS: Final = {
+    NAMES[f"{sign}int{bits}"]: (bits // 8, sign == "") for sign in ("", "u") for bits in (8, 16, 32, 64, 128)
+}
+WIDTHS: Final = {
+    HeaderKind.BOOL: 1,
+    **{kind: width for kind, (width, _) in _INTEGERS.items()},
+    **{kind: packer.size for kind, packer in _FLOATS.items()},
+}
+
+
+class Header(NamedTuple):
+    r"""A header's kind and the bytes of its value.
+
+    >>> Header.of(250000), Header.of(250000).value
+    (Header(kind=<HeaderKind.INT64: 7>, raw=b'\x90\xd0\x03\x00\x00\x00\x00\x00'), 250000)
+    """
+
+    kind: HeaderKind
+    raw: bytes
+
+    @classmethod
+    def of(cls, value: HeaderValue, kind: HeaderKind | None = None) -> Header:
+        r"""Make a header of a Python value.
+
+        Args:
+            value: bytes, str, bool, int or float.
+            kind: default: raw, string, bool, int64 or float64, by the value's type.
+
+        Raises:
+            TypeError: the value is not of the kind's type.
+            ValueError: an integer out of the kind's range, or a value of no bytes or more than 255.
+
+        >>> Header.of(-1, HeaderKind.INT8).raw
+        b'\xff'
+        """
+        if kind is None:
+            for type_, kind_ in _DEFAULTS:
+                if isinstance(value, type_):
+                    kind = kind_
+                    break
+            else:
+                raise TypeError(f"a header's value must be bytes, str, bool, int or float, not {quote(value)}")
+        raw = _encoded(value, kind)
+        if not 1 <= len(raw) <= HEADER_VALUE_MAX:
+            raise ValueError(
+                f"a header's value must have 1 to {HEADER_VALUE_MAX} bytes, not {len(raw)}: {quote(value)}"
+            )
+        return cls(kind, raw)
+
+    @property
+    def value(self) -> HeaderValue:
+        """The value in Python."""
+        if self.kind in _INTEGERS:
+            return int.from_bytes(self.raw, "little", signed=_INTEGERS[self.kind][1])
+        if self.kind in _FLOATS:
+            number: float = _FLOATS[self.kind].unpack(self.raw)[0]
+            return number
+        if self.kind is HeaderKind.BOOL:
+            return self.raw != b"\0"
+        return self.raw.decode() if self.kind is HeaderKind.STRING else self.raw
+
+
+_DEFAULTS: Final = (
+    (bytes | bytearray | memoryview, HeaderKind.RAW),
+    (str, HeaderKind.STRING),
+    (bool, HeaderKind.BOOL),  # before int, which a bool is too
+    (int, HeaderKind.INT64),
+    (float, HeaderKind.FLOAT64),
+)
+
+
+def _encoded(value: object, kind: HeaderKind) -> bytes:
+    if kind in _INTEGERS:
+        width, signed = _INTEGERS[kind]
+        low, high = (-(1 << 8 * width - 1), (1 << 8 * width - 1) - 1) if signed else (0, (1 << 8 * width) - 1)
+        return integer(f"a header of kind {kind}", value, low, high).to_bytes(width, "little", signed=signed)
+    if kind in _FLOATS and isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return _FLOATS[kind].pack(value)
+        except OverflowError:
+            raise ValueError(f"a header of kind {kind} cannot hold {quote(value)}") from None
+    if kind is HeaderKind.BOOL and isinstance(value, bool):
+        return bytes([value])
+    if kind is HeaderKind.STRING and isinstance(value, str):
+        return value.encode()
+    if kind is HeaderKind.RAW and isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    raise TypeError(f"a header of kind {kind} cannot hold {quote(value)}, a {type(value).__name__}")
+
+
+def checked(kind: HeaderKind, raw: bytes, offset: int | None) -> Header:
+    """Make a header of bytes that were read, or raise `InvalidMessage` where they are no value of the kind."""
+    width = WIDTHS.get(kind, len(raw))
+    if len(raw) != width or not 1 <= width <= HEADER_VALUE_MAX:
+        raise InvalidMessage(f"a header's value of {len(raw)} bytes for kind {kind}", offset)
+    if kind is HeaderKind.BOOL and raw not in (b"\0", b"\1"):
+        raise InvalidMessage(f"a header of kind bool with the value {quote(raw)}", offset)
+    if kind is HeaderKind.STRING:
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            raise InvalidMessage(f"a header of kind string with the value {quote(raw)}, no UTF-8", offset) from None
+    return Header(kind, raw)
+
+
+def headers_of(headers: Mapping[str, Header | HeaderValue] | None) -> dict[str, Header]:
+    """Give headers as such, made of Python values where they are not yet, sorted by key."""
+    made = {}
+    for key in sorted(headers or {}):
+        value = (headers or {})[key]
+        if not 1 <= len(key.encode()) <= HEADER_KEY_MAX:
+            raise ValueError(
+                f"a header's key must have 1 to {HEADER_KEY_MAX} bytes, not {len(key.encode())}: {quote(key)}"
+            )
+        made[key] = value if isinstance(value, Header) else Header.of(value)
+    return made
+
+
+def encode_headers(headers: Mapping[str, Header]) -> bytes:
+    """Write headers, without the length of them all, in the order that they have."""
+    parts = []
+    for key, (kind, raw) in headers.items():
+        name = key.encode()
+        parts += [U32.pack(len(name)), name, bytes([kind]), U32.pack(len(raw)), raw]
+    return b"".join(parts)
+
+
+def decode_headers(reader: Reader) -> dict[str, Header]:
+    """Read headers to the reader's end, in the order that they have."""
+    headers: dict[str, Header] = {}
+    while reader.place < reader.end:
+        start = reader.base + reader.place
+        key = reader.text(4, "a header's key", HEADER_KEY_MAX)
+        if key in headers:
+            raise InvalidMessage(f"a second header {quote(key)}", start)
+        at = reader.base + reader.place
+        code = reader.unsigned(1, "a header's kind")
+        if not HeaderKind.RAW <= code <= HeaderKind.FLOAT64:
+            raise InvalidMessage(f"a header's kind {code}, not 1 to 15", at)
+        at = reader.base + reader.place
+        headers[key] = checked(HeaderKind(code), reader.sized(4, "a header's value", 1, HEADER_VALUE_MAX), at)
+    return headers

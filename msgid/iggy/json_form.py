@@ -1,0 +1,117 @@
+"""Iggy's JSON form of a message: snake_case states and kinds, standard base64, the id as a bare number.
+
+The id has up to 39 digits, more than a double or a decimal(38) holds: it never passes through either.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Any
+
+from msgid.errors import InvalidMessage, quote
+from msgid.iggy.headers import NAMES, Header, checked
+from msgid.iggy.message import Message
+from msgid.iggy.wire import HEADER_KEY_MAX, U32_MAX, U64_MAX, U128_MAX
+from msgid.state import MessageState
+
+__all__ = ["from_json", "from_value", "to_json", "to_value"]
+
+
+def to_json(message: Message) -> str:
+    """Write a message as JSON; state and checksum are left out where there are none.
+
+    >>> print(to_json(Message.new(b"hello", id=7, headers={"n": True})))
+    {"offset": 0, "state": "available", "timestamp": 0, "id": 7, "checksum": 907060870, "headers": {"n": \
+{"kind": "bool", "value": "AQ=="}}, "payload": "aGVsbG8="}
+    """
+    return json.dumps(to_value(message), ensure_ascii=False)
+
+
+def to_value(message: Message) -> dict[str, Any]:
+    """Give what `to_json` writes as dicts, texts and ints."""
+    offset, state, timestamp, id, checksum, headers, payload = message
+    value: dict[str, Any] = {"offset": offset}
+    if state is not None:
+        value["state"] = str(state)
+    value |= {"timestamp": timestamp, "id": id}
+    if checksum is not None:
+        value["checksum"] = checksum
+    value["headers"] = {
+        key: {"kind": str(kind), "value": base64.b64encode(raw).decode()} for key, (kind, raw) in headers.items()
+    } or None
+    value["payload"] = base64.b64encode(payload).decode()
+    return value
+
+
+def from_json(text: str | bytes) -> Message:
+    """Read a message from JSON.
+
+    Args:
+        text: one JSON object; with state and checksum, or without both.
+
+    Raises:
+        InvalidMessage: it is no JSON, or no message; where it is no JSON, with the place of the character.
+
+    >>> from_json('{"offset":0,"timestamp":1,"id":340282366920938463463374607431768211455,"payload":"aGk="}').id_text
+    '01FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF'
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidMessage(f"{quote(text)} is no JSON: {error.msg}", error.pos) from None
+    except (UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise InvalidMessage(f"{quote(text)} is no JSON: {error}") from None
+    return from_value(value)
+
+
+def from_value(value: Any) -> Message:
+    """Read a message from what JSON was read to."""
+    if not isinstance(value, dict):
+        raise InvalidMessage(f"{quote(value)} is no JSON object")
+    unknown = set(value) - {*Message._fields}
+    if unknown:
+        raise InvalidMessage(f"no field {quote(min(unknown))} in a message")
+    state, checksum = value.get("state"), value.get("checksum")
+    if (state is None) != (checksum is None):
+        raise InvalidMessage("state and checksum, of which there is one alone")
+    headers = value.get("headers")
+    if headers is not None and not isinstance(headers, dict):
+        raise InvalidMessage(f"headers {quote(headers)}, no JSON object")
+    return Message(
+        _number(value, "offset", U64_MAX),
+        None if state is None else MessageState.of(state if isinstance(state, str) else str(state)),
+        _number(value, "timestamp", U64_MAX),
+        _number(value, "id", U128_MAX),
+        None if checksum is None else _number(value, "checksum", U32_MAX),
+        {key: _header(key, header) for key, header in (headers or {}).items()},
+        _binary(value.get("payload"), "payload"),
+    )
+
+
+def _number(value: dict[str, Any], name: str, most: int) -> int:
+    number = value.get(name)
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= most:
+        raise InvalidMessage(f"{name} {quote(number)}, not an integer of 0 to {most}")
+    return number
+
+
+def _binary(text: object, name: str) -> bytes:
+    if not isinstance(text, str):
+        raise InvalidMessage(f"{name} {quote(text)}, not base64")
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidMessage(f"{name} {quote(text)}, not base64") from None
+
+
+def _header(key: str, header: object) -> Header:
+    if not 1 <= len(key.encode("utf-8", "surrogatepass")) <= HEADER_KEY_MAX:
+        raise InvalidMessage(f"a header's key {quote(key)}, not of 1 to {HEADER_KEY_MAX} bytes")
+    if not isinstance(header, dict) or set(header) != {"kind", "value"}:
+        raise InvalidMessage(f"header {quote(key)} is {quote(header)}, not a kind and a value")
+    kind = NAMES.get(header["kind"]) if isinstance(header["kind"], str) else None
+    if kind is None:
+        raise InvalidMessage(f"a header's kind {quote(header['kind'])}, not {', '.join(NAMES)}")
+    return checked(kind, _binary(header["value"], f"the value of header {quote(key)}"), None)
