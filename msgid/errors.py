@@ -113,6 +113,14 @@ class InvalidMessage(ValueError):
 
 
 class TruncatedMessage(InvalidMessage):
-    """The bytes end before the message does; with more of them it may be one."""
+    """The bytes end before the message does; with more of them it may be one.
+
+    >>> from msgid import iggy
+    >>> try:
+    ...     iggy.decode(bytes(20))
+    ... except TruncatedMessage as error:
+    ...     print(error)
+    invalid message: a message needs 41 bytes, and 20 are left, at byte 0
+    """
 
     __module__ = "msgid"

@@ -1,13 +1,16 @@
 """Message ids on Spark, a column at a time: the functions of `msgid` as PySpark columns.
 
-Every function takes a column or its name and gives a column. All are built from Spark's own functions, so they run in
-the JVM with no Python worker, the same on one machine, on a cluster and over Spark Connect.
+Every function takes a column or its name and gives a column. They are built from Spark's own functions, so they run in
+the JVM with no Python worker, the same on one machine, on a cluster and over Spark Connect; the few that are Arrow UDFs
+say so.
 
 - Make ids: `position_id`, `derive_id`, `assign_id`, `assign_ids`, `generate_id`.
 - Read them: `parse_id`, `try_parse_id`, `is_valid_id`, `id_kind`, `id_time`, `id_mac`, `id_origin`, `time_key`.
 - Other forms: `id_to_binary`, `id_from_binary`, `id_to_uuid`, `id_from_uuid`.
 - Version 0: `parse_v0`, `try_parse_v0`, `translate_v0`, `try_translate_v0`, `v0_time`.
-- SQL: `register`.
+- Messages around ids: `iggy_message`, `iggy_messages`, `danube_message` and their ``try_``, `iggy_id_to_id`,
+  `id_to_iggy_id`, `danube_id`, `message_state`, `checksum_ok`, `normalize_name`.
+- SQL, and ``format("iggy")``: `register`.
 
 ``parse_x`` raises on what is no id, ``try_parse_x`` gives NULL, and so do those that are named after what they give.
 NULL in, NULL out.
@@ -18,6 +21,21 @@ try:
 except ImportError as _missing:
     raise ImportError(f"spark_ext needs {_missing.name}: pip install 'msgid[spark]'", name=_missing.name) from None
 
+from spark_ext.envelopes import (
+    checksum_ok,
+    danube_id,
+    danube_message,
+    id_to_iggy_id,
+    iggy_id_to_id,
+    iggy_message,
+    iggy_messages,
+    message_state,
+    normalize_name,
+    try_danube_message,
+    try_iggy_message,
+    try_iggy_messages,
+    try_normalize_name,
+)
 from spark_ext.making import assign_id, assign_ids, derive_id, generate_id, position_id
 from spark_ext.reading import (
     id_from_binary,
@@ -38,6 +56,9 @@ from spark_ext.v0 import id_kind, parse_v0, translate_v0, try_parse_v0, try_tran
 __all__ = [
     "assign_id",
     "assign_ids",
+    "checksum_ok",
+    "danube_id",
+    "danube_message",
     "derive_id",
     "generate_id",
     "id_from_binary",
@@ -47,14 +68,24 @@ __all__ = [
     "id_origin",
     "id_time",
     "id_to_binary",
+    "id_to_iggy_id",
     "id_to_uuid",
+    "iggy_id_to_id",
+    "iggy_message",
+    "iggy_messages",
     "is_valid_id",
+    "message_state",
+    "normalize_name",
     "parse_id",
     "parse_v0",
     "position_id",
     "register",
     "time_key",
     "translate_v0",
+    "try_danube_message",
+    "try_iggy_message",
+    "try_iggy_messages",
+    "try_normalize_name",
     "try_parse_id",
     "try_parse_v0",
     "try_translate_v0",

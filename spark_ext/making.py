@@ -251,6 +251,12 @@ def generate_id() -> Column:
     >>> df.distinct().count()
     1000
     """
+    ids: Column = generator_udf()(F.lit(0)).alias("generate_id")
+    return ids
+
+
+def generator_udf() -> Any:
+    """Make the Arrow UDF of `generate_id`; it takes any column, whose values play no part."""
     import pyarrow
     from pyspark.sql.pandas.functions import arrow_udf
 
@@ -262,5 +268,4 @@ def generate_id() -> Column:
     # Spark tells by them what the function takes; as text, as they stand in this file, it could not resolve them.
     generated.__annotations__ = {"rows": pyarrow.Array, "return": pyarrow.Array}
     udf: Any = arrow_udf(generated, "string")  # type: ignore[call-overload]
-    ids: Column = udf.asNondeterministic()(F.lit(0)).alias("generate_id")
-    return ids
+    return udf.asNondeterministic()

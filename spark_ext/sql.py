@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spark_ext import making, reading, v0, words
+from spark_ext import envelopes, making, reading, v0, words
 from spark_ext.dialect import SqlText, sql_text
+from spark_ext.iggy_source import IggyDataSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     words.SQL_NAME: (words.definition, {"raw": "BINARY"}),  # the others call it
     "msgid_position": (making.position_id, {"source": "STRING", "offset": "BIGINT", "at": "TIMESTAMP"}),
     "msgid_derive": (making.derive_id, {"parent": "STRING", "name": "STRING"}),
+    "msgid_derive_at": (making.derive_id, {"parent": "STRING", "name": "STRING", "at": "TIMESTAMP"}),
     "msgid_parse": (reading.parse_id, {"id": "STRING"}),
     "msgid_try_parse": (reading.try_parse_id, {"id": "STRING"}),
     "msgid_is_valid": (reading.is_valid_id, {"id": "STRING"}),
@@ -36,6 +38,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "msgid_translate_v0": (v0.translate_v0, {"id": "STRING"}),
     "msgid_try_translate_v0": (v0.try_translate_v0, {"id": "STRING"}),
     "msgid_v0_time": (v0.v0_time, {"id": "STRING", "near": "TIMESTAMP", "timezone": "STRING"}),
+    "msgid_message_state": (envelopes.message_state, {"code": "BIGINT"}),
+    "msgid_checksum_ok": (envelopes.checksum_ok, {"payload": "BINARY", "checksum": "BIGINT"}),
+    "msgid_from_iggy_id": (envelopes.iggy_id_to_id, {"id": "BINARY"}),
+    "msgid_to_iggy_id": (envelopes.id_to_iggy_id, {"id": "STRING"}),
 }
 
 
@@ -52,7 +58,8 @@ def register(spark: SparkSession) -> list[str]:
     """Make the functions known to a session's SQL, as ``msgid_parse``, ``msgid_position`` and so on.
 
     They are temporary: they belong to this session, and not to one that ``newSession()`` makes of it. All but
-    ``msgid_generate`` are inlined into the query that uses them. ``msgid_assign()`` has a random lease for the session.
+    ``msgid_generate`` are inlined into the query that uses them. ``msgid_assign()`` has a random lease for the session;
+    ``msgid_generate(x)`` gives a new id for each row, whatever ``x`` is. ``format("iggy")`` is made known too.
 
     Parameters
     ----------
@@ -79,4 +86,6 @@ def register(spark: SparkSession) -> list[str]:
     with sql_text():
         assign = str(making.assign_id())
     spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION msgid_assign() RETURN {assign}")
-    return [*FUNCTIONS, "msgid_assign"]
+    spark.udf.register("msgid_generate", making.generator_udf())
+    spark.dataSource.register(IggyDataSource)
+    return [*FUNCTIONS, "msgid_assign", "msgid_generate"]

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from hypothesis import strategies as st
 
 import msgid
-from msgid import iggy, layout
+from msgid import danube, iggy, layout
 
 UINT16 = st.integers(0, 2**16 - 1)
 UINT32 = st.integers(0, 2**32 - 1)
@@ -89,3 +89,22 @@ def iggy_messages(layout="current"):
         headers=iggy_headers,
         layout=st.just(layout),
     )
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=20)
+full_uint64 = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 2**64 - 1]))
+topics = st.text(st.characters(codec="utf-8", exclude_characters=":"), min_size=1, max_size=20)
+danube_ids = st.builds(danube.MessageID, full_uint64, topics, texts, full_uint64)
+danube_messages = st.builds(
+    danube.StreamMessage,
+    full_uint64,
+    danube_ids,
+    BYTES,
+    full_uint64,
+    texts,
+    subscription_name=st.none() | texts,
+    attributes=st.dictionaries(texts, texts, max_size=3),
+    schema_id=st.none() | full_uint64,
+    schema_version=st.none() | UINT32,
+    routing_key=st.none() | texts,
+)

@@ -35,14 +35,12 @@ def run(cores: int, sizes: list[int]) -> None:
 
     def columns(rows: int) -> list:
         numbers = spark.range(0, rows, 1, 4)
-        assigned = spark_ext.assign_id("bench", 1_795_219_200)
+        assigned = numbers.select(spark_ext.assign_id("bench", 1_795_219_200).alias("id"))
+        at = F.lit(1_795_219_200)
         return [
-            numbers.select(column.alias("x"))
-            for column in (
-                assigned,
-                spark_ext.position_id(F.lit("kafka://orders/3"), "id", F.lit(1_795_219_200)),
-                spark_ext.id_time(assigned),
-            )
+            assigned,
+            numbers.select(spark_ext.position_id(F.lit("kafka://orders/3"), "id", at)),
+            assigned.select(spark_ext.id_time("id")),
         ]
 
     for _ in range(5):
@@ -74,11 +72,11 @@ def main() -> None:
     names = ["assign_id()", "position_id(lit, id, lit)", "id_time(assign_id())"]
     grown = measure(2, arguments.rows)
     print(table(["rows", *names, "memory of the JVM, MB"], [[f"{int(line[0]):,}", *line[1:]] for line in grown]) + "\n")
-    ten = [10_000_000]
-    by_cores = [[str(cores), *measure(cores, ten)[0][1:4]] for cores in (1, 2)]
+    many = [30_000_000]
+    by_cores = [[str(cores), *measure(cores, many)[0][1:4]] for cores in (1, 2)]
     one, two = ([float(rate) for rate in line[1:]] for line in by_cores)
     by_cores.append(["2 over 1", *(f"{b / a:.2f}" for a, b in zip(one, two, strict=True))])
-    print(table(["cores", *names], by_cores))
+    print(table([f"cores, {many[0]:,} rows", *names], by_cores))
 
 
 if __name__ == "__main__":

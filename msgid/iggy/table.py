@@ -25,6 +25,8 @@ class Decoded(NamedTuple):
 
     table: pa.RecordBatch
     """The messages before the first that is none."""
+    positions: np.ndarray[Any, Any]
+    """The byte at which each begins, int64."""
     length: int
     """How many bytes they take."""
     error: InvalidMessage | None
@@ -62,8 +64,8 @@ def decode_table(data: bytes | memoryview, layout: Layout = "current", *, base: 
         base: where the bytes start in their file; it is added to the place that an error has.
 
     Returns:
-        the messages of `schema`, how many bytes they take, and what is wrong after them. An offset of 2**63 or more
-        and a timestamp after the year 9999 do not fit the columns, and are wrong.
+        the messages of `schema`, where they begin, how many bytes they take, and what is wrong after them. An offset of
+        2**63 or more and a timestamp after the year 9999 do not fit the columns, and are wrong.
 
     >>> from msgid.iggy import Message, encode_log
     >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)])
@@ -91,7 +93,8 @@ def decode_table(data: bytes | memoryview, layout: Layout = "current", *, base: 
     good, wrong = _first_wrong(fixed, at, fields, base)
     headers, good, wrong = _headers(data, fixed["headers_length"], starts, fixed_size, good, wrong, base)
     length = (ends[good - 1] if good else 0) if wrong or good < len(starts) else (ends[-1] if starts else 0)
-    return Decoded(_batch(data, fixed[:good], headers, payloads[:good], ends[:good], layout), length, wrong or error)
+    table = _batch(data, fixed[:good], headers, payloads[:good], ends[:good], layout)
+    return Decoded(table, at[:good] + base, length, wrong or error)
 
 
 def _boundaries(

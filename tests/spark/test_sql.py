@@ -34,7 +34,7 @@ QUIET = [
 @pytest.fixture(scope="module")
 def registered(spark):
     """The session with the functions registered."""
-    assert spark_ext.register(spark) == [*sql.FUNCTIONS, "msgid_assign"]
+    assert spark_ext.register(spark) == [*sql.FUNCTIONS, "msgid_assign", "msgid_generate"]
     return spark
 
 
@@ -111,3 +111,23 @@ def test_sql_functions_are_inlined(registered, connect):
     plan = df._jdf.queryExecution().executedPlan().toString()
     assert "crc32" in plan
     assert "Python" not in plan
+
+
+def test_sql_generates_and_derives_at(registered):
+    """``msgid_generate`` gives each row an id of its own; ``msgid_derive_at`` one with a time of its own."""
+    rows = registered.sql("SELECT id, msgid_generate(id) AS made FROM range(100)").collect()
+    assert len({row.made for row in rows}) == 100
+    assert {msgid.parse(row.made).origin for row in rows} <= {"mac", "random"}
+    made = registered.sql(f"SELECT msgid_derive_at('{V1}', 'invoice', timestamp_seconds(1795219200)) AS id").first()
+    assert made.id == str(msgid.derive_id(V1, "invoice", 1_795_219_200))
+
+
+def test_sql_of_what_ids_travel_in(registered):
+    """States, checksums and Iggy's ids are in SQL what they are as columns."""
+    row = registered.sql(
+        "SELECT msgid_message_state(20) AS state, "
+        "msgid_checksum_ok(CAST('orders_data_2' AS BINARY), 2144931076) AS ok, "
+        "msgid_from_iggy_id(unhex('74B158CADDB3498FB0A99EEC1C6197AE')) AS id, "
+        f"msgid_from_iggy_id(msgid_to_iggy_id('{V1}')) AS back"
+    ).first()
+    assert row == ("poisoned", True, "74b158ca-ddb3-498f-b0a9-9eec1c6197ae", V1)

@@ -1,0 +1,277 @@
+"""Danube's messages (the Danube message-structure document): values, protobuf and JSON.
+
+>>> id = MessageID(9, "/default/events", "http://127.0.0.1:6650", 42)
+>>> message = StreamMessage(7, id, b"hello", 1648047038000, "p1")
+>>> StreamMessage.decode(message.encode()) == message
+True
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from datetime import datetime, timedelta, timezone
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgid.derived import position_id
+from msgid.errors import InvalidMessage, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from msgid.identifier import MessageId
+
+__all__ = ["MessageID", "StreamMessage", "unlogged"]
+
+_U32_MAX: Final = (1 << 32) - 1
+_U64_MAX: Final = (1 << 64) - 1
+_UNIX_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+_DISPLAY: Final = re.compile(r"topic:_([^:]+)_producer:_(\d{1,20})_topic_offset:_(\d{1,20})", re.ASCII)
+
+# Field name: (number, protobuf type). What is optional has presence: 0 or "" is not the same as nothing.
+_ID_FIELDS: Final = {
+    "producer_id": (1, "UINT64"),
+    "topic_name": (2, "STRING"),
+    "broker_addr": (3, "STRING"),
+    "topic_offset": (5, "UINT64"),
+}
+_FIELDS: Final = {
+    "request_id": (1, "UINT64"),
+    "msg_id": (2, "MESSAGE"),
+    "payload": (3, "BYTES"),
+    "publish_time": (4, "UINT64"),
+    "producer_name": (5, "STRING"),
+    "subscription_name": (6, "STRING"),
+    "attributes": (7, "MESSAGE"),
+    "schema_id": (8, "UINT64"),
+    "schema_version": (9, "UINT32"),
+    "routing_key": (10, "STRING"),
+}
+_OPTIONAL: Final = ("subscription_name", "schema_id", "schema_version", "routing_key")
+
+
+class MessageID(NamedTuple):
+    """Where a Danube message stands.
+
+    >>> print(MessageID(9, "/default/events", "http://127.0.0.1:6650", 42))
+    topic:_/default/events_producer:_9_topic_offset:_42
+    """
+
+    producer_id: int
+    topic_name: str
+    broker_addr: str
+    """Changes when a topic moves: it is no part of the identity."""
+    topic_offset: int
+
+    def __str__(self) -> str:
+        return f"topic:_{self.topic_name}_producer:_{self.producer_id}_topic_offset:_{self.topic_offset}"
+
+    @classmethod
+    def parse(cls, text: str) -> MessageID:
+        """Read what ``str`` gives, in which there is no broker's address: it is ``""``.
+
+        Args:
+            text: the display form. A topic's name has no colon, so it is clear where it ends.
+
+        Raises:
+            InvalidMessage: it is none.
+
+        >>> MessageID.parse("topic:_/default/events_producer:_9_topic_offset:_42")
+        MessageID(producer_id=9, topic_name='/default/events', broker_addr='', topic_offset=42)
+        """
+        match = _DISPLAY.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise InvalidMessage(f"message id {quote(text)}, not topic:_..._producer:_..._topic_offset:_...")
+        topic, producer, offset = match[1], int(match[2]), int(match[3])
+        if max(producer, offset) > _U64_MAX:
+            raise InvalidMessage(f"message id {quote(text)}, with a number of more than 64 bits")
+        return cls(producer, topic, "", offset)
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """The identity: (topic, producer, offset). See `unlogged` for messages that have none."""
+        return self.topic_name, self.producer_id, self.topic_offset
+
+    @property
+    def source(self) -> str:
+        """The name of the log for `msgid.position_id`: topic and producer."""
+        return f"danube:{self.topic_name}#{self.producer_id}"
+
+    def position_id(self, at: datetime | float) -> MessageId:
+        """Give the message its id: `msgid.position_id` of its source and offset.
+
+        Args:
+            at: when it was published, an aware datetime or Unix seconds.
+
+        Raises:
+            ValueError: the offset is 2**48 or more.
+
+        >>> MessageID(9, "/default/events", "", 42).position_id(1648047038)
+        MessageId('013B223F1FE58B0000024CCDBE0000002A')
+        """
+        return position_id(self.source, self.topic_offset, at)
+
+
+def unlogged(ids: Iterable[MessageID]) -> set[tuple[str, int]]:
+    """Give the (topic, producer) pairs that never left offset 0: topics without a log, whose messages have no identity.
+
+    Args:
+        ids: of all the messages at hand.
+
+    >>> unlogged([MessageID(1, "/a/b", "", 0), MessageID(1, "/a/b", "", 0), MessageID(2, "/a/b", "", 5)])
+    {('/a/b', 1)}
+    """
+    most: dict[tuple[str, int], int] = {}
+    for id in ids:
+        pair = (id.topic_name, id.producer_id)
+        most[pair] = max(most.get(pair, 0), id.topic_offset)
+    return {pair for pair, offset in most.items() if offset == 0}
+
+
+class StreamMessage(NamedTuple):
+    """A Danube message."""
+
+    request_id: int
+    msg_id: MessageID
+    payload: bytes
+    publish_time: int
+    """Milliseconds since 1970."""
+    producer_name: str
+    subscription_name: str | None = None
+    attributes: dict[str, str] = {}  # noqa: RUF012  # a default of a NamedTuple; nobody writes into it
+    schema_id: int | None = None
+    schema_version: int | None = None
+    routing_key: str | None = None
+
+    @property
+    def time(self) -> datetime:
+        """When it was published, in UTC.
+
+        Raises:
+            OverflowError: after the year 9999.
+        """
+        return _UNIX_EPOCH + timedelta(milliseconds=self.publish_time)
+
+    def encode(self) -> bytes:
+        """Write the message as protobuf, the same bytes each time.
+
+        Raises:
+            ValueError, TypeError: a field's value is not of its type, or out of its range.
+        """
+        fields = {name: value for name, value in self._asdict().items() if value is not None}
+        fields["msg_id"] = self.msg_id._asdict()
+        made: bytes = _message_class()(**fields).SerializeToString(deterministic=True)
+        return made
+
+    @classmethod
+    def decode(cls, data: bytes) -> StreamMessage:
+        """Read a message from protobuf.
+
+        Raises:
+            InvalidMessage: the bytes are no such message, or it has no message id.
+        """
+        from google.protobuf.message import DecodeError
+
+        try:
+            read = _message_class().FromString(bytes(data))
+        except DecodeError as error:
+            raise InvalidMessage(f"{quote(bytes(data))} is no protobuf of a StreamMessage: {error}") from None
+        if not read.HasField("msg_id"):
+            raise InvalidMessage(f"{quote(bytes(data))} is a StreamMessage without msg_id")
+        id = MessageID(*(getattr(read.msg_id, name) for name in MessageID._fields))
+        values: dict[str, Any] = {
+            name: getattr(read, name) if name not in _OPTIONAL or read.HasField(name) else None for name in _FIELDS
+        }
+        return cls(**{**values, "msg_id": id, "attributes": dict(read.attributes)})
+
+    def to_json(self) -> str:
+        """Write the message as JSON: snake_case names, payload in base64; what is optional is left out where it is not.
+
+        >>> print(StreamMessage(7, MessageID(9, "/a/b", "", 1), b"hi", 5, "p").to_json())
+        {"request_id": 7, "msg_id": {"producer_id": 9, "topic_name": "/a/b", "broker_addr": "", "topic_offset": 1}, \
+"payload": "aGk=", "publish_time": 5, "producer_name": "p", "attributes": {}}
+        """
+        value = {name: value for name, value in self._asdict().items() if value is not None}
+        value |= {"msg_id": self.msg_id._asdict(), "payload": base64.b64encode(self.payload).decode()}
+        return json.dumps(value, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> StreamMessage:
+        """Read a message from JSON.
+
+        Raises:
+            InvalidMessage: it is no JSON, or no message; numbers are integers, never floats.
+        """
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidMessage(f"{quote(text)} is no JSON: {error}") from None
+        fields = _checked(value, _FIELDS, {*_OPTIONAL, "attributes"}, "the message")
+        id = MessageID(**_checked(value["msg_id"], _ID_FIELDS, {"broker_addr"}, "msg_id"))
+        try:
+            payload = base64.b64decode(fields["payload"], validate=True)
+        except (binascii.Error, ValueError):
+            raise InvalidMessage(f"payload {quote(fields['payload'])}, not base64") from None
+        attributes = fields.get("attributes") or {}
+        if not isinstance(attributes, dict) or not all(isinstance(held, str) for held in attributes.values()):
+            raise InvalidMessage(f"attributes {quote(attributes)}, not texts by name")
+        return cls(**{**fields, "msg_id": id, "payload": payload, "attributes": attributes})
+
+
+def _checked(value: object, fields: dict[str, tuple[int, str]], optional: set[str], what: str) -> dict[str, Any]:
+    """Give the fields of a JSON object if they are those it may have, each of its type."""
+    if not isinstance(value, dict):
+        raise InvalidMessage(f"{what} is {quote(value)}, no JSON object")
+    unknown = set(value) - set(fields)
+    if unknown:
+        raise InvalidMessage(f"no field {quote(min(unknown))} in {what}")
+    found = {}
+    for name, (_, type) in fields.items():
+        held = value.get(name)
+        if held is None and name in optional:
+            if name == "broker_addr":
+                held = ""
+            else:
+                continue
+        if type in ("UINT64", "UINT32"):
+            most = _U64_MAX if type == "UINT64" else _U32_MAX
+            if not isinstance(held, int) or isinstance(held, bool) or not 0 <= held <= most:
+                raise InvalidMessage(f"{name} {quote(held)}, not an integer of 0 to {most}")
+        elif type != "MESSAGE" and not isinstance(held, str):
+            raise InvalidMessage(f"{name} {quote(held)}, not text")
+        found[name] = held
+    return found
+
+
+@cache
+def _message_class() -> Any:
+    """Make the protobuf class of the fields above: nothing generated that would have to fit the installed runtime."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    file = descriptor_pb2.FileDescriptorProto(name="msgid/danube.proto", package="danube", syntax="proto3")
+    id = file.message_type.add(name="MsgID")
+    message = file.message_type.add(name="StreamMessage")
+    kinds = descriptor_pb2.FieldDescriptorProto
+    for owner, fields in ((id, _ID_FIELDS), (message, _FIELDS)):
+        for name, (number, kind) in fields.items():
+            field = owner.field.add(name=name, number=number, label=kinds.LABEL_OPTIONAL)
+            field.type = getattr(kinds, f"TYPE_{kind}")
+            if name in _OPTIONAL:  # proto3 keeps presence in a oneof of its own
+                field.proto3_optional = True
+                field.oneof_index = len(owner.oneof_decl)
+                owner.oneof_decl.add(name=f"_{name}")
+    by_name = {field.name: field for field in message.field}
+    by_name["msg_id"].type_name = ".danube.MsgID"
+    entry = message.nested_type.add(name="AttributesEntry")
+    entry.options.map_entry = True
+    for number, name in enumerate(("key", "value"), 1):
+        entry.field.add(name=name, number=number, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL)
+    by_name["attributes"].label = kinds.LABEL_REPEATED
+    by_name["attributes"].type_name = ".danube.StreamMessage.AttributesEntry"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("danube.StreamMessage"))

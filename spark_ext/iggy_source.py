@@ -1,0 +1,369 @@
+"""``spark.read.format("iggy")``: the messages of Iggy's segment files, in batch and as a stream, and a writer of them.
+
+A file is one partition, or, where it is large, several, cut between messages. What cannot be decoded fails no job: the
+remainder of its file is one row with the ``reason`` and, in ``original``, its bytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+
+from msgid.iggy.table import decode_table
+from msgid.iggy.wire import U32, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    import pyarrow.fs as pafs
+    from pyspark.sql.streaming.datasource import ReadLimit
+    from pyspark.sql.types import StructType
+
+    from msgid.iggy.message import Message
+    from msgid.iggy.table import Decoded
+
+__all__ = ["SCHEMA", "IggyDataSource"]
+
+SCHEMA: Final = (
+    "file string, position bigint, offset bigint, state string, timestamp timestamp, id binary, checksum bigint, "
+    "headers map<string, struct<kind: string, value: binary>>, payload binary, reason string, original binary"
+)
+
+_ENDING: Final = ".log"
+_CHUNK: Final = 4 << 20
+"""How many bytes are read and made a batch at once."""
+_ORIGINAL_MAX: Final = 16 << 20
+"""How much of what cannot be decoded is kept in its row."""
+
+
+class IggyDataSource(DataSource):
+    """Iggy's segment files.
+
+    Options: ``path``, a file or folder, or an URL of a filesystem that Arrow knows; ``layout``, ``current`` or
+    ``previous``; ``splitBytes``, from which size on a file is read in several pieces (128 MB).
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Give the name for ``format``."""
+        return "iggy"
+
+    def schema(self) -> str:
+        """Give the columns; see `SCHEMA`."""
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Give what reads the files that are there."""
+        return IggyReader(self.options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Give what reads the files that are there and will be, and what is added to them."""
+        return IggyStreamReader(self.options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Give what writes messages as segment files."""
+        return IggyWriter(self.options, overwrite)
+
+
+class Piece(InputPartition):
+    """A part of a file, from one boundary between messages to another."""
+
+    def __init__(self, file: str, start: int, stop: int) -> None:
+        super().__init__((file, start, stop))
+        self.file = file
+        self.start = start
+        self.stop = stop
+
+
+class Options(NamedTuple):
+    """The options, read and checked."""
+
+    path: str
+    layout: Any
+    split: int
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Options:
+        """Read them; ValueError names what is wrong."""
+        path, layout, split = (options.get(name) for name in ("path", "layout", "splitBytes"))
+        if not path:
+            raise ValueError("format iggy needs a path: load(path), or the option 'path'")
+        shape_of(layout or "current")
+        if split is not None and not (split.isascii() and split.isdigit() and int(split) > 0):
+            raise ValueError(f"splitBytes must be a number of bytes, not {split!r}")
+        return cls(path, layout or "current", int(split or 128 << 20))
+
+    def files(self) -> list[tuple[str, int]]:
+        """Give the segment files, with their sizes, in the order of their names."""
+        import pyarrow.fs as pafs
+
+        files, path = filesystem(self.path)
+        found = files.get_file_info(path)
+        if found.type == pafs.FileType.NotFound:
+            raise FileNotFoundError(f"no file or folder {self.path}")
+        if found.type == pafs.FileType.File:
+            return [(self.path, found.size)]
+        base = self.path.rstrip("/")
+        inside = files.get_file_info(pafs.FileSelector(path, recursive=True))
+        names = [
+            (f"{base}/{info.path[len(path.rstrip('/')) + 1 :]}", info.size)
+            for info in inside
+            if info.type == pafs.FileType.File and info.path.endswith(_ENDING)
+        ]
+        return sorted(names)
+
+
+def filesystem(path: str) -> tuple[pafs.FileSystem, str]:
+    """Give the filesystem that a path or URL is on, and the path in it."""
+    import pyarrow.fs as pafs
+
+    if "://" in path or path.startswith("file:"):
+        files, inner = pafs.FileSystem.from_uri(path)
+        return files, inner
+    from pathlib import Path
+
+    return pafs.LocalFileSystem(), str(Path(path).absolute())
+
+
+def last_boundary(file: Any, layout: str, start: int, stop: int, every: int | None = None) -> tuple[int, list[int]]:
+    """Step over whole messages from ``start``: give where the last ends, and a boundary at least ``every`` bytes."""
+    shape = shape_of(layout)
+    fixed, at = shape.fixed.size, shape.fields["headers_length"][0]
+    unpack = U32.unpack_from
+    place = start
+    cuts: list[int] = []
+    base, held = start, b""
+    while place + shape.least <= stop:
+        if place + fixed > base + len(held):
+            base, held = place, file.read_at(min(_CHUNK, stop - place), place)
+        payload = place + fixed + unpack(held, place - base + at)[0]
+        if payload + U32.size > stop:
+            break
+        if payload + U32.size > base + len(held):
+            length = int.from_bytes(file.read_at(U32.size, payload), "little")
+        else:
+            length = unpack(held, payload - base)[0]
+        following = payload + U32.size + length
+        if following > stop:
+            break
+        place = following
+        if every is not None and place - (cuts[-1] if cuts else start) >= every:
+            cuts.append(place)
+    return place, cuts
+
+
+class IggyReader(DataSourceReader):
+    """Reads what is there."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options = Options.of(options)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Give a piece a file; several of one that is larger than ``splitBytes``."""
+        pieces = []
+        for name, size in self.options.files():
+            cuts: list[int] = []
+            if size > self.options.split:
+                files, path = filesystem(name)
+                with files.open_input_file(path) as file:
+                    _, cuts = last_boundary(file, self.options.layout, 0, size, self.options.split)
+            edges = [0, *(cut for cut in cuts if cut < size), size]
+            pieces += [Piece(name, start, stop) for start, stop in itertools.pairwise(edges)]
+        return pieces
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Give a piece's messages as Arrow batches."""
+        assert isinstance(partition, Piece)
+        return read_piece(partition, self.options.layout)
+
+
+class IggyStreamReader(DataSourceStreamReader):
+    """Reads what is added: new files, and messages at the end of those there are.
+
+    Half a message at the end of a file is left until the rest of it is there, or until a later segment is: then it is
+    broken. An offset is how far each file has been read.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options = Options.of(options)
+
+    def initialOffset(self) -> dict[str, int]:
+        """Nothing has been read."""
+        return {}
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit | None = None) -> dict[str, int]:
+        """Say how far each file can be read by now, from how far it has been."""
+        found = self.options.files()
+        reached = dict(start)
+        for place, (name, size) in enumerate(found):
+            done = start.get(name, 0)
+            if size <= done:
+                continue
+            files, path = filesystem(name)
+            with files.open_input_file(path) as file:
+                stop, _ = last_boundary(file, self.options.layout, done, size)
+            folder = name.rpartition("/")[0]
+            closed = place + 1 < len(found) and found[place + 1][0].rpartition("/")[0] == folder
+            reached[name] = size if closed else stop
+        return reached
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Give a piece for each file that has grown."""
+        return [
+            Piece(name, start.get(name, 0), stop) for name, stop in sorted(end.items()) if stop > start.get(name, 0)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Give a piece's messages as Arrow batches."""
+        assert isinstance(partition, Piece)
+        return read_piece(partition, self.options.layout)
+
+
+def read_piece(piece: Piece, layout: Any) -> Iterator[pa.RecordBatch]:
+    """Read a piece in steps, holding a step's bytes and no more, or one message that is longer."""
+    files, path = filesystem(piece.file)
+    with files.open_input_file(path) as file:
+        place, wanted = piece.start, _CHUNK
+        while place < piece.stop:
+            data = file.read_at(min(wanted, piece.stop - place), place)
+            whole = place + len(data) >= piece.stop
+            found = decode_table(data, layout, base=place)
+            if found.table.num_rows:
+                yield _rows(piece.file, found)
+            place += found.length
+            truncated = found.error is not None and _is_cut(found.error)
+            if found.error is None or (truncated and not whole):
+                wanted = _CHUNK if found.length else 2 * wanted
+                continue
+            yield _poisoned(piece.file, place, str(found.error), file, piece.stop)
+            return
+
+
+def _is_cut(error: Exception) -> bool:
+    from msgid.errors import TruncatedMessage
+
+    return isinstance(error, TruncatedMessage)
+
+
+def _columns() -> pa.Schema:
+    import pyarrow as pa
+
+    from msgid.iggy.table import schema
+
+    outer = [pa.field("file", pa.string()), pa.field("position", pa.int64())]
+    return pa.schema([*outer, *schema(), pa.field("reason", pa.string()), pa.field("original", pa.binary())])
+
+
+def _rows(name: str, found: Decoded) -> pa.RecordBatch:
+    """Add the columns that are the source's own."""
+    import pyarrow as pa
+
+    rows = found.table.num_rows
+    file = pa.repeat(pa.scalar(name, pa.string()), rows)
+    outer, nothing = [file, pa.array(found.positions)], [pa.nulls(rows, pa.string()), pa.nulls(rows, pa.binary())]
+    return pa.RecordBatch.from_arrays([*outer, *found.table.columns, *nothing], schema=_columns())
+
+
+def _poisoned(name: str, place: int, reason: str, file: Any, stop: int) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    left = stop - place
+    if left > _ORIGINAL_MAX:
+        reason += f" ({left} bytes are left in the file, the first {_ORIGINAL_MAX} of which are kept here)"
+    row = {"file": name, "position": place, "state": "poisoned", "reason": reason}
+    return pa.RecordBatch.from_pylist([{**row, "original": file.read_at(min(left, _ORIGINAL_MAX), place)}], _columns())
+
+
+class Written(WriterCommitMessage):
+    """What a task has written: the file, under another name as yet, and the name it is to have."""
+
+    def __init__(self, partial: str | None, name: str | None) -> None:
+        self.partial = partial
+        self.name = name
+
+
+class IggyWriter(DataSourceArrowWriter):
+    """Writes a segment file a task, named by its first offset, 20 digits; they appear when all are written."""
+
+    def __init__(self, options: Mapping[str, str], overwrite: bool) -> None:
+        self.options = Options.of(options)
+        self.overwrite = overwrite
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write a task's rows under a name of its own."""
+        import uuid
+
+        from msgid.iggy.message import encode
+
+        files, path = filesystem(self.options.path)
+        files.create_dir(path, recursive=True)
+        partial, first = f"{path}/.{uuid.uuid4().hex}.partial", None
+        with files.open_output_stream(partial) as file:
+            for batch in iterator:
+                for row in batch.to_pylist():
+                    message = message_of(row, self.options.layout)
+                    first = message.offset if first is None else first
+                    file.write(encode(message, self.options.layout))
+        if first is None:
+            files.delete_file(partial)
+            return Written(None, None)
+        return Written(partial, f"{path}/{first:020d}{_ENDING}")
+
+    def commit(self, messages: list[Any]) -> None:
+        """Give the files their names, once all tasks are done."""
+        import pyarrow.fs as pafs
+
+        files, path = filesystem(self.options.path)
+        written = [message for message in messages if message is not None and message.name is not None]
+        names = [message.name for message in written]
+        taken = [info.path for info in files.get_file_info(names) if info.type != pafs.FileType.NotFound]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice or (taken and not self.overwrite):
+            self.abort(messages)
+            raise FileExistsError(f"there would be two segments {(twice or taken)[0]}: sort and part rows by offset")
+        if self.overwrite:
+            for info in files.get_file_info(pafs.FileSelector(path, allow_not_found=True)):
+                if info.path.endswith(_ENDING):
+                    files.delete_file(info.path)
+        for message in written:
+            files.move(message.partial, message.name)
+
+    def abort(self, messages: list[Any]) -> None:
+        """Remove what was written under other names."""
+        files, _ = filesystem(self.options.path)
+        for message in messages:
+            if message is not None and message.partial is not None:
+                files.delete_file(message.partial)
+
+
+def message_of(row: dict[str, Any], layout: Any) -> Message:
+    """Make a message of a row; what is not there has the value that `msgid.iggy.Message.new` gives it."""
+    from datetime import datetime, timedelta, timezone
+
+    from msgid.iggy.headers import NAMES, checked
+    from msgid.iggy.message import Message
+
+    timestamp = row.get("timestamp") or 0
+    if isinstance(timestamp, datetime):
+        timestamp = (timestamp - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
+    headers = dict(row.get("headers") or [])
+    made = Message.new(
+        row.get("payload") or b"",
+        id=int.from_bytes(row["id"], "little"),
+        offset=row.get("offset") or 0,
+        timestamp=timestamp,
+        state=row.get("state"),
+        headers={key: checked(NAMES[held["kind"]], held["value"], None) for key, held in headers.items()},
+        layout=layout,
+    )
+    return made if row.get("checksum") is None or layout == "previous" else made._replace(checksum=row["checksum"])
