@@ -3,7 +3,7 @@ r"""Schemas of payloads: a registry of versions, and the verdict on a message (t
 >>> registry = SchemaRegistry()
 >>> schema = registry.register("events", '{"type": "object", "required": ["n"]}')
 >>> check(b'{"m": 1}', registry, "events", schema.id, schema.version, policy="enforce")
-Verdict(outcome='reject', reason='payload b\'{"m": 1}\': data must contain [\'n\'] properties')
+Verdict(verdict='reject', reason='payload b\'{"m": 1}\': data must contain [\'n\'] properties')
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ __all__ = [
     "SchemaRegistry",
     "Verdict",
     "check",
+    "checked_policy",
 ]
 
 Kind = Literal["json", "avro"]
@@ -63,7 +64,7 @@ class Schema(NamedTuple):
 class Verdict(NamedTuple):
     """What is to be done with a message, and why."""
 
-    outcome: Outcome
+    verdict: Outcome
     reason: str | None = None
 
 
@@ -186,17 +187,26 @@ def check(
         a verdict.
 
     >>> check(b"", SchemaRegistry(), "events", None, policy="warn")
-    Verdict(outcome='warn', reason='no schema')
+    Verdict(verdict='warn', reason='no schema')
     """
-    if policy not in get_args(Policy):
-        raise ValueError(f"policy must be one of {', '.join(get_args(Policy))}, not {quote(policy)}")
-    if policy == "none":
+    if checked_policy(policy) == "none":
         return ACCEPT
     reason = _problem(payload, registry, subject, schema_id, schema_version)
     return ACCEPT if reason is None else Verdict("warn" if policy == "warn" else "reject", reason)
 
 
 ACCEPT: Final = Verdict("accept")
+
+
+def checked_policy(policy: Policy) -> Policy:
+    """Give a policy back if it is one.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if policy not in get_args(Policy):
+        raise ValueError(f"policy must be one of {', '.join(get_args(Policy))}, not {quote(policy)}")
+    return policy
 
 
 def _problem(

@@ -9,7 +9,8 @@ say so.
 - Other forms: `id_to_binary`, `id_from_binary`, `id_to_uuid`, `id_from_uuid`.
 - Version 0: `parse_v0`, `try_parse_v0`, `translate_v0`, `try_translate_v0`, `v0_time`.
 - Messages around ids: `iggy_message`, `iggy_messages`, `danube_message` and their ``try_``, `iggy_id_to_id`,
-  `id_to_iggy_id`, `danube_id`, `message_state`, `checksum_ok`, `normalize_name`.
+  `id_to_iggy_id`, `danube_id`, `message_state`, `checksum_ok`, `normalize_name`, `check_schema`; `messages` makes one
+  table of them, wherever they come from.
 - SQL, and ``format("iggy")``: `register`.
 
 ``parse_x`` raises on what is no id, ``try_parse_x`` gives NULL, and so do those that are named after what they give.
@@ -21,22 +22,18 @@ try:
 except ImportError as _missing:
     raise ImportError(f"spark_ext needs {_missing.name}: pip install 'msgid[spark]'", name=_missing.name) from None
 
+from spark_ext.danube import danube_id, danube_message, try_danube_message
 from spark_ext.envelopes import (
     checksum_ok,
-    danube_id,
-    danube_message,
     id_to_iggy_id,
     iggy_id_to_id,
-    iggy_message,
-    iggy_messages,
     message_state,
     normalize_name,
-    try_danube_message,
-    try_iggy_message,
-    try_iggy_messages,
     try_normalize_name,
 )
+from spark_ext.iggy import iggy_message, iggy_messages, try_iggy_message, try_iggy_messages
 from spark_ext.making import assign_id, assign_ids, derive_id, generate_id, position_id
+from spark_ext.message_table import messages
 from spark_ext.reading import (
     id_from_binary,
     id_from_uuid,
@@ -50,12 +47,14 @@ from spark_ext.reading import (
     time_key,
     try_parse_id,
 )
+from spark_ext.schemas import check_schema
 from spark_ext.sql import register
 from spark_ext.v0 import id_kind, parse_v0, translate_v0, try_parse_v0, try_translate_v0, v0_time
 
 __all__ = [
     "assign_id",
     "assign_ids",
+    "check_schema",
     "checksum_ok",
     "danube_id",
     "danube_message",
@@ -75,6 +74,7 @@ __all__ = [
     "iggy_messages",
     "is_valid_id",
     "message_state",
+    "messages",
     "normalize_name",
     "parse_id",
     "parse_v0",

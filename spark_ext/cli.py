@@ -1,13 +1,18 @@
-"""The command line: ``python -m spark_ext ids``."""
+"""The command line: ``python -m spark_ext ids``, ``messages``."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import msgid
 from spark_ext.session import NoJava, session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,21 +64,14 @@ def ids(
     INPUT is a file or folder of text, CSV, TSV, JSON or Parquet. Its columns are kept, and one is added for each field
     of the ids. Rows without a good id go to a folder of their own, 'quarantine', with the reason.
     """
-    from pyspark.errors import AnalysisException
-
     from spark_ext.jobs import files
     from spark_ext.jobs import ids as job
 
-    if stream and overwrite:
-        raise click.UsageError(
-            "--stream adds to the output folder, from its checkpoint: --overwrite does not go with it"
-        )
-    if interval is not None and not stream:
-        raise click.UsageError("--interval goes with --stream")
+    _check_stream_options(stream, overwrite, interval)
     format = format or files.guess_format(input)
     column = column or ("value" if format == "text" and not assign else "id")
     assignment = job.Assignment(assign, source, offset, at, order_by) if assign else None
-    try:
+    with _one_line_errors(output):
         spark = session()
         if stream:
             result = job.run_stream(
@@ -85,18 +83,100 @@ def ids(
         shown = job.examples(spark, output, column, show) if show else None
         if shown is not None:
             shown.show(show, truncate=False)
-    except (NoJava, files.BadInput) as error:
-        raise click.ClickException(str(error)) from None
-    except AnalysisException as error:
-        if error.getCondition() == "PATH_ALREADY_EXISTS":
-            raise click.ClickException(f"{output} holds results already; --overwrite replaces them") from None
-        raise click.ClickException(str(error).split("\n")[0]) from None
     width = len(f"{result.rows:,}")
     click.echo(f"{result.rows:>{width},} rows of {input}")
     for count in result.counts:
         click.echo(f"{count.rows:>{width},} {count.kind}" + (f" {count.origin}" if count.origin else ""))
     click.echo(f"{result.malformed:>{width},} malformed" + (", kept aside" if result.malformed else ""))
     click.echo(f"written to {output}/{job.IDS}" + (f" and {output}/{job.QUARANTINE}" if result.malformed else ""))
+
+
+@spark_ext.command()
+@click.argument("input")
+@click.option("-o", "--output", required=True, help="The folder to write: 'messages' in it, as Parquet.")
+@click.option(
+    "-f",
+    "--format",
+    type=click.Choice(["iggy", "iggy-message", "iggy-poll", "iggy-json", "danube", "danube-json"]),
+    required=True,
+    help="What the messages are in: segment files, or one encoded message, poll response or JSON text each.",
+)
+@click.option("--layout", type=click.Choice(["current", "previous"]), default="current", help="Of Iggy's bytes.")
+@click.option("-c", "--column", help="Parquet: the column of encoded messages.  [default: value]")
+@click.option("--topic", help="Iggy: the topic, where the path does not say it.")
+@click.option("--partition", type=click.IntRange(min=0), help="Iggy: the partition, where the path does not say it.")
+@click.option(
+    "--logged/--unlogged", default=None, help="Danube: whether topics have a log.  [default: seen by offsets]"
+)
+@click.option("--registry", help="A schema registry: a file of msgid.schemas.SchemaRegistry.")
+@click.option("--subject", help="The subject that the messages' schemas must have.  [default: the topic]")
+@click.option(
+    "--policy",
+    type=click.Choice(["none", "warn", "enforce"]),
+    default="none",
+    help="What is done with messages that do not fit their schema.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace what is in the output folder.")
+@click.option("--show", type=click.IntRange(min=0), default=0, help="Print so many of the messages.")
+@click.option("--stream", is_flag=True, help="Do what is new since the last time, from a checkpoint.")
+@click.option("--interval", type=click.FloatRange(min=0), help="With --stream: go on, looking every so many seconds.")
+def messages(
+    input: str, output: str, overwrite: bool, show: int, stream: bool, interval: float | None, **options: Any
+) -> None:
+    """Make one table of messages: their ids, places, states, checksums and payloads.
+
+    INPUT is a file or folder: of Iggy's .log segments, of text files of JSON, of Parquet files with a column of encoded
+    messages, or of files that hold one each. What does not decode, or fails its checksum or its schema, is in the table
+    as 'poisoned', with the reason and its bytes.
+    """
+    from spark_ext.jobs import files
+    from spark_ext.jobs import messages as job
+
+    _check_stream_options(stream, overwrite, interval)
+    source = job.Source(**options)
+    with _one_line_errors(output):
+        spark = session()
+        if stream:
+            result = job.run_stream(spark, input, output, source, interval=interval)
+        else:
+            result = job.run(spark, input, output, source, mode="overwrite" if overwrite else "error")
+        table = files.written(spark, f"{output}/{job.MESSAGES}") if show else None
+        if table is not None:
+            table.select("id", "topic", "offset", "state", "timestamp", "payload", "reason").show(show, truncate=36)
+    width = len(f"{result.rows:,}")
+    click.echo(f"{result.rows:>{width},} messages of {input}")
+    for state, rows in result.states:
+        why = ", ".join(f"{count:,} {reason}" for reason, count in result.reasons) if state == "poisoned" else ""
+        click.echo(f"{rows:>{width},} {state}" + (f" ({why})" if why else ""))
+    if result.without_id:
+        click.echo(f"{result.without_id:>{width},} without identity")
+    click.echo(f"written to {output}/{job.MESSAGES}")
+
+
+def _check_stream_options(stream: bool, overwrite: bool, interval: float | None) -> None:
+    if stream and overwrite:
+        raise click.UsageError(
+            "--stream adds to the output folder, from its checkpoint: --overwrite does not go with it"
+        )
+    if interval is not None and not stream:
+        raise click.UsageError("--interval goes with --stream")
+
+
+@contextmanager
+def _one_line_errors(output: str) -> Iterator[None]:
+    """Say what a user can mend in a line, without a traceback."""
+    from pyspark.errors import AnalysisException
+
+    from spark_ext.jobs.files import BadInput
+
+    try:
+        yield
+    except (NoJava, BadInput) as error:
+        raise click.ClickException(str(error)) from None
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_ALREADY_EXISTS":
+            raise click.ClickException(f"{output} holds results already; --overwrite replaces them") from None
+        raise click.ClickException(str(error).split("\n")[0]) from None
 
 
 def main() -> None:

@@ -1,18 +1,16 @@
-"""What ids travel in, a column at a time: Iggy's and Danube's messages, their states, checksums, ids and names."""
+"""What envelopes say of a message, a column at a time: its state, its checksum, Iggy's ids, names of topics."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from msgid.iggy.wire import Layout, shape_of
+from msgid.names import normalize_name as _normal
 from msgid.state import CODES, MessageState
 from spark_ext.dialect import F
 from spark_ext.expressions import VERSION_1_DIGITS, column, fill, hex_text, is_hex, is_v1
-from spark_ext.making import position_id
+from spark_ext.udfs import each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     import pyarrow
     from pyspark.sql import Column
 
@@ -20,21 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "checksum_ok",
-    "danube_id",
-    "danube_message",
     "id_to_iggy_id",
     "iggy_id_to_id",
-    "iggy_message",
-    "iggy_messages",
     "message_state",
     "normalize_name",
-    "try_danube_message",
-    "try_iggy_message",
-    "try_iggy_messages",
     "try_normalize_name",
 ]
 
-_BIGINT_MAX: Final = (1 << 63) - 1
 _UUID_DIGITS: Final = 36
 
 
@@ -183,7 +173,7 @@ def normalize_name(col: ColumnOrName) -> Column:
     |     my.orders|
     +--------------+
     """
-    return _each(_normal, _text_type(), col, "normalize_name")
+    return each(_normal, _text_type(), col, "normalize_name")
 
 
 def try_normalize_name(col: ColumnOrName) -> Column:
@@ -209,336 +199,10 @@ def try_normalize_name(col: ColumnOrName) -> Column:
     |              NULL|
     +------------------+
     """
-    return _each(_normal, _text_type(), col, "try_normalize_name", lenient=True)
-
-
-def iggy_message(col: ColumnOrName, layout: Layout = "current") -> Column:
-    """Read encoded Iggy messages, one a row, as `msgid.iggy.decode` does.
-
-    An Arrow UDF: it needs a Python worker.
-
-    Parameters
-    ----------
-    col : Column or str
-        binary.
-    layout : str
-        ``current`` or ``previous``.
-
-    Returns
-    -------
-    Column
-        a struct of ``offset``, ``state``, ``timestamp``, ``id`` binary(16), ``checksum``, ``headers`` and ``payload``;
-        NULL for NULL. Fails the query on what is no message; `try_iggy_message` gives NULL.
-
-    Examples
-    --------
-    >>> from msgid import iggy
-    >>> df = spark.createDataFrame([(iggy.encode(iggy.Message.new(b"hello", id=7, offset=3)),)], ["raw"])
-    >>> df.select(iggy_message("raw").alias("m")).select("m.offset", "m.state", "m.checksum").show()
-    +------+---------+---------+
-    |offset|    state| checksum|
-    +------+---------+---------+
-    |     3|available|907060870|
-    +------+---------+---------+
-    """
-    shape_of(layout)
-    return _each(_one_iggy(layout), _iggy_type(), col, "iggy_message")
-
-
-def try_iggy_message(col: ColumnOrName, layout: Layout = "current") -> Column:
-    """Read encoded Iggy messages, as `iggy_message` does, or give NULL where there is none.
-
-    Parameters
-    ----------
-    col : Column or str
-        binary.
-    layout : str
-        ``current`` or ``previous``.
-
-    Returns
-    -------
-    Column
-        a struct, or NULL.
-
-    Examples
-    --------
-    >>> df = spark.createDataFrame([(b"no message",)], ["raw"])
-    >>> df.select(try_iggy_message("raw").isNull().alias("none")).show()
-    +----+
-    |none|
-    +----+
-    |true|
-    +----+
-    """
-    shape_of(layout)
-    return _each(_one_iggy(layout), _iggy_type(), col, "try_iggy_message", lenient=True)
-
-
-def iggy_messages(col: ColumnOrName, layout: Layout = "current") -> Column:
-    """Read poll responses, one a row, as `msgid.iggy.decode_poll` does.
-
-    An Arrow UDF: it needs a Python worker.
-
-    Parameters
-    ----------
-    col : Column or str
-        binary.
-    layout : str
-        of the messages: ``current`` or ``previous``.
-
-    Returns
-    -------
-    Column
-        an array of structs as `iggy_message` gives them; NULL for NULL. Fails the query on what is no response;
-        `try_iggy_messages` gives NULL.
-
-    Examples
-    --------
-    >>> from msgid import iggy
-    >>> response = iggy.PollResponse(1, 9, [iggy.Message.new(b"a", id=1), iggy.Message.new(b"b", id=2)])
-    >>> df = spark.createDataFrame([(iggy.encode_poll(response),)], ["raw"])
-    >>> df.select(iggy_messages("raw").payload.alias("payloads")).show()
-    +------------+
-    |    payloads|
-    +------------+
-    |[[61], [62]]|
-    +------------+
-    """
-    shape_of(layout)
-    return _each(_polled(layout), _iggy_type(many=True), col, "iggy_messages")
-
-
-def try_iggy_messages(col: ColumnOrName, layout: Layout = "current") -> Column:
-    """Read poll responses, as `iggy_messages` does, or give NULL where there is none.
-
-    Parameters
-    ----------
-    col : Column or str
-        binary.
-    layout : str
-        of the messages: ``current`` or ``previous``.
-
-    Returns
-    -------
-    Column
-        an array of structs, or NULL.
-
-    Examples
-    --------
-    >>> df = spark.createDataFrame([(b"no response",)], ["raw"])
-    >>> df.select(try_iggy_messages("raw").isNull().alias("none")).show()
-    +----+
-    |none|
-    +----+
-    |true|
-    +----+
-    """
-    shape_of(layout)
-    return _each(_polled(layout), _iggy_type(many=True), col, "try_iggy_messages", lenient=True)
-
-
-def danube_message(col: ColumnOrName) -> Column:
-    """Read Danube's messages from protobuf, as `msgid.danube.StreamMessage.decode` does.
-
-    An Arrow UDF: it needs a Python worker.
-
-    Parameters
-    ----------
-    col : Column or str
-        binary.
-
-    Returns
-    -------
-    Column
-        a struct of the fields of `msgid.danube.StreamMessage`; NULL for NULL. Fails the query on what is no message,
-        and on a number of 2**63 or more, which a bigint does not hold; `try_danube_message` gives NULL.
-
-    Examples
-    --------
-    >>> from msgid.danube import MessageID, StreamMessage
-    >>> raw = StreamMessage(7, MessageID(9, "/default/events", "", 42), b"hi", 1648047038000, "p1").encode()
-    >>> df = spark.createDataFrame([(raw,)], ["raw"])
-    >>> df.select(danube_message("raw").msg_id.topic_offset.alias("offset")).show()
-    +------+
-    |offset|
-    +------+
-    |    42|
-    +------+
-    """
-    return _each(_danube, _danube_type(), col, "danube_message")
-
-
-def try_danube_message(col: ColumnOrName) -> Column:
-    """Read Danube's messages, as `danube_message` does, or give NULL where there is none.
-
-    Parameters
-    ----------
-    col : Column or str
-        binary.
-
-    Returns
-    -------
-    Column
-        a struct, or NULL.
-
-    Examples
-    --------
-    >>> df = spark.createDataFrame([(b"no message",)], ["raw"])
-    >>> df.select(try_danube_message("raw").isNull().alias("none")).show()
-    +----+
-    |none|
-    +----+
-    |true|
-    +----+
-    """
-    return _each(_danube, _danube_type(), col, "try_danube_message", lenient=True)
-
-
-def danube_id(message: ColumnOrName) -> Column:
-    """Give Danube's messages their ids: `position_id` of topic and producer, offset and time of publication.
-
-    As `msgid.danube.MessageID.position_id`; built-in functions alone. The messages of a producer that never left
-    offset 0 have no identity (`msgid.danube.unlogged`), and all of one millisecond would have the same id.
-
-    Parameters
-    ----------
-    message : Column or str
-        structs as `danube_message` gives them.
-
-    Returns
-    -------
-    Column
-        text of 34 hex digits; NULL for NULL.
-
-    Examples
-    --------
-    >>> from msgid.danube import MessageID, StreamMessage
-    >>> raw = StreamMessage(7, MessageID(9, "/default/events", "", 42), b"hi", 1648047038000, "p1").encode()
-    >>> df = spark.createDataFrame([(raw,)], ["raw"]).select(danube_message("raw").alias("m"))
-    >>> df.select(danube_id("m")).show(truncate=False)
-    +----------------------------------+
-    |danube_id                         |
-    +----------------------------------+
-    |013B223F1FE58B0000024CCDBE0000002A|
-    +----------------------------------+
-    """
-    held = column(message)
-    place = held.getField("msg_id")
-    source = F.concat(
-        F.lit("danube:"), place.getField("topic_name"), F.lit("#"), place.getField("producer_id").cast("string")
-    )
-    at = F.timestamp_millis(held.getField("publish_time"))
-    return position_id(source, place.getField("topic_offset"), at).alias("danube_id")
+    return each(_normal, _text_type(), col, "try_normalize_name", lenient=True)
 
 
 def _text_type() -> pyarrow.DataType:
     import pyarrow
 
     return pyarrow.string()
-
-
-def _iggy_type(*, many: bool = False) -> pyarrow.DataType:
-    """Give the type of a message, which is a row of Iggy's table, or of an array of them."""
-    import pyarrow
-
-    from msgid.iggy.table import schema
-
-    message = pyarrow.struct(list(schema()))
-    return pyarrow.list_(message) if many else message
-
-
-def _danube_type() -> pyarrow.DataType:
-    import pyarrow as pa
-
-    place = {"producer_id": pa.int64(), "topic_name": pa.string(), "broker_addr": pa.string()}
-    fields = {
-        "request_id": pa.int64(),
-        "msg_id": pa.struct({**place, "topic_offset": pa.int64()}),
-        "payload": pa.binary(),
-        "publish_time": pa.int64(),
-        "producer_name": pa.string(),
-        "subscription_name": pa.string(),
-        "attributes": pa.map_(pa.string(), pa.string()),
-        "schema_id": pa.int64(),
-        "schema_version": pa.int64(),
-        "routing_key": pa.string(),
-    }
-    return pa.struct(fields)
-
-
-def _each(
-    function: Callable[[Any], Any], type: pyarrow.DataType, col: ColumnOrName, name: str, *, lenient: bool = False
-) -> Column:
-    """Make an Arrow UDF that calls a function on each value that is not NULL; ``lenient``: NULL for what it refuses."""
-    import pyarrow
-    from pyspark.sql.pandas.functions import arrow_udf
-    from pyspark.sql.pandas.types import from_arrow_type
-
-    def applied(values: Any) -> Any:
-        from msgid.errors import InvalidMessage
-
-        def call(value: Any) -> Any:
-            if value is None:
-                return None
-            try:
-                return function(value)
-            except InvalidMessage:
-                if lenient:
-                    return None
-                raise
-
-        return pyarrow.array([call(value) for value in values.to_pylist()], type)
-
-    applied.__annotations__ = {"values": pyarrow.Array, "return": pyarrow.Array}
-    udf: Any = arrow_udf(applied, from_arrow_type(type))  # type: ignore[call-overload]
-    result: Column = udf(column(col)).alias(name)
-    return result
-
-
-def _normal(name: str) -> str:
-    from msgid.names import normalize_name as normal
-
-    return normal(name)
-
-
-def _one_iggy(layout: Layout) -> Callable[[bytes], dict[str, Any]]:
-    def read(raw: bytes) -> dict[str, Any]:
-        from msgid.errors import InvalidMessage
-        from msgid.iggy.table import decode_table
-
-        found = decode_table(raw, layout)
-        if found.error is not None:
-            raise found.error
-        if found.table.num_rows != 1:
-            raise InvalidMessage(f"{found.table.num_rows} messages, not one", 0)
-        row: dict[str, Any] = found.table.to_pylist()[0]
-        return row
-
-    return read
-
-
-def _polled(layout: Layout) -> Callable[[bytes], list[dict[str, Any]]]:
-    def read(raw: bytes) -> list[dict[str, Any]]:
-        from msgid.iggy.log import decode_poll, encode_log
-        from msgid.iggy.table import decode_table
-
-        found = decode_table(encode_log(decode_poll(raw, layout).messages, layout), layout)
-        if found.error is not None:
-            raise found.error
-        rows: list[dict[str, Any]] = found.table.to_pylist()
-        return rows
-
-    return read
-
-
-def _danube(raw: bytes) -> dict[str, Any]:
-    from msgid.danube import StreamMessage
-    from msgid.errors import InvalidMessage
-
-    message = StreamMessage.decode(raw)
-    row = {**message._asdict(), "msg_id": message.msg_id._asdict(), "attributes": list(message.attributes.items())}
-    numbers: Iterable[tuple[str, Any]] = (*row.items(), *message.msg_id._asdict().items())
-    for name, value in numbers:
-        if isinstance(value, int) and value > _BIGINT_MAX:
-            raise InvalidMessage(f"{name} {value}, more than {_BIGINT_MAX}")
-    return row

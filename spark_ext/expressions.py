@@ -27,6 +27,7 @@ __all__ = [
     "is_v1",
     "null_text",
     "padded_digits",
+    "quoted_name",
     "raise_invalid",
     "reason",
     "seconds_digits",
@@ -44,6 +45,11 @@ VERSION_1_DIGITS = f"{layout.VERSION_1:02X}"
 def column(col: ColumnOrName) -> Column:
     """Give the column itself, or the one of that name."""
     return F.col(col) if isinstance(col, str) else col
+
+
+def quoted_name(name: str) -> str:
+    """Quote a column's name, in which Spark would take a dot for a struct's field."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def hex_text(col: ColumnOrName) -> Column:

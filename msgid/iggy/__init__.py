@@ -12,7 +12,7 @@ The numbers of the layout are in `msgid.iggy.wire`, headers in `msgid.iggy.heade
 
 from msgid.iggy.commands import CreateStream, CreateTopic, Stream, Topic
 from msgid.iggy.headers import Header, HeaderKind
-from msgid.iggy.json_form import from_json, to_json
+from msgid.iggy.json_form import from_json, messages_from_json, to_json
 from msgid.iggy.log import PollResponse, decode_log, decode_poll, encode_log, encode_poll, read_log
 from msgid.iggy.message import Message, checksum, decode, encode, id_text, id_value
 from msgid.iggy.table import decode_table
@@ -39,6 +39,7 @@ __all__ = [
     "from_json",
     "id_text",
     "id_value",
+    "messages_from_json",
     "read_log",
     "to_json",
 ]

@@ -16,7 +16,7 @@ from msgid.iggy.message import Message
 from msgid.iggy.wire import HEADER_KEY_MAX, U32_MAX, U64_MAX, U128_MAX
 from msgid.state import MessageState
 
-__all__ = ["from_json", "from_value", "to_json", "to_value"]
+__all__ = ["from_json", "from_value", "messages_from_json", "to_json", "to_value"]
 
 
 def to_json(message: Message) -> str:
@@ -57,13 +57,37 @@ def from_json(text: str | bytes) -> Message:
     >>> from_json('{"offset":0,"timestamp":1,"id":340282366920938463463374607431768211455,"payload":"aGk="}').id_text
     '01FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF'
     """
+    return from_value(_loaded(text))
+
+
+def messages_from_json(text: str | bytes) -> list[Message]:
+    """Read all the messages of a JSON text: one, an array of them, or what a server answers to a poll.
+
+    Args:
+        text: a message, an array of messages, or an object with an array ``messages``, whose other fields are left out.
+
+    Raises:
+        InvalidMessage: it is no JSON, or one of them is no message.
+
+    >>> one = '{"offset":0,"timestamp":1,"id":7,"payload":"aGk="}'
+    >>> len(messages_from_json(one)), len(messages_from_json(f'{{"messages": [{one}, {one}]}}'))
+    (1, 2)
+    """
+    value = _loaded(text)
+    if isinstance(value, dict) and "messages" in value:
+        value = value["messages"]
+        if not isinstance(value, list):
+            raise InvalidMessage(f"messages {quote(value)}, no array")
+    return [from_value(held) for held in value] if isinstance(value, list) else [from_value(value)]
+
+
+def _loaded(text: str | bytes) -> Any:
     try:
-        value = json.loads(text)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise InvalidMessage(f"{quote(text)} is no JSON: {error.msg}", error.pos) from None
     except (UnicodeDecodeError, RecursionError, ValueError) as error:
         raise InvalidMessage(f"{quote(text)} is no JSON: {error}") from None
-    return from_value(value)
 
 
 def from_value(value: Any) -> Message:

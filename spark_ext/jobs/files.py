@@ -1,4 +1,4 @@
-"""Files of rows, as the jobs read and find them: formats, columns by name, what has been written."""
+"""Files of rows, as the jobs read, follow and find them: formats, columns by name, what has been written."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import StringType, StructField, StructType
 
+from spark_ext.expressions import quoted_name
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["CORRUPT", "FORMATS", "BadInput", "column_of", "guess_format", "quoted", "read_rows", "written"]
+__all__ = ["CORRUPT", "FORMATS", "BadInput", "column_of", "follow", "guess_format", "read_rows", "written"]
 
 FORMATS = ("csv", "tsv", "json", "parquet", "text")
 CORRUPT = "_corrupt_record"
@@ -60,12 +64,7 @@ def column_of(df: DataFrame, column: str) -> Column:
     """Give a column by its name; `BadInput` says which there are."""
     if column not in df.columns or column == CORRUPT:
         raise BadInput(f"no column {column!r}; there are: {', '.join(name for name in df.columns if name != CORRUPT)}")
-    return df[quoted(column)]
-
-
-def quoted(name: str) -> str:
-    """Quote a column's name, in which Spark would take a dot for a struct's field."""
-    return "`" + name.replace("`", "``") + "`"
+    return df[quoted_name(column)]
 
 
 def written(spark: SparkSession, path: str) -> DataFrame | None:
@@ -76,3 +75,26 @@ def written(spark: SparkSession, path: str) -> DataFrame | None:
         if error.getCondition() in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
             return None
         raise
+
+
+def follow(
+    df: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: str, interval: float | None = None
+) -> None:
+    """Give a stream's micro-batches to ``write``: those that are there, or with an interval without an end.
+
+    Args:
+        df: the stream.
+        write: of a batch and its number; called again with the same ones where it was not known to be done.
+        checkpoint: the folder that knows what is done.
+        interval: seconds between looks for more; ended by an interrupt.
+    """
+    writer = df.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
+    if interval is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{interval} seconds")
+    query = writer.start()
+    try:
+        query.awaitTermination()
+    except KeyboardInterrupt:
+        query.stop()

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from msgid import layout
-from spark_ext.expressions import hex_text, is_v1, reason
-from spark_ext.jobs.files import CORRUPT, BadInput, column_of, quoted, read_rows, written
+from spark_ext.expressions import hex_text, is_v1, quoted_name, reason
+from spark_ext.jobs.files import CORRUPT, BadInput, column_of, follow, read_rows, written
 from spark_ext.making import assign_ids, generate_id, position_id
 from spark_ext.reading import try_parse_id
 from spark_ext.v0 import try_parse_v0, try_translate_v0
@@ -220,16 +220,7 @@ def run_stream(
         for part, name in zip(_parts(batch, column, assign), (IDS, QUARANTINE), strict=True):
             part.write.mode("overwrite").parquet(f"{output}/{name}/batch={number}")
 
-    writer = messages.writeStream.foreachBatch(write).option("checkpointLocation", f"{output}/{CHECKPOINT}")
-    if interval is None:
-        writer = writer.trigger(availableNow=True)
-    else:
-        writer = writer.trigger(processingTime=f"{interval} seconds")
-    query = writer.start()
-    try:
-        query.awaitTermination()
-    except KeyboardInterrupt:
-        query.stop()
+    follow(messages, write, f"{output}/{CHECKPOINT}", interval)
     return summary(spark, output, column)
 
 
@@ -238,13 +229,13 @@ def _parts(df: DataFrame, column: str, assign: Assignment | None) -> tuple[DataF
         good, malformed = split_malformed(df, column)
     else:
         df = with_assigned_ids(df, column, assign)
-        good, malformed = _split(df, F.when(df[quoted(column)].isNull(), F.lit("no position can be told")))
+        good, malformed = _split(df, F.when(df[quoted_name(column)].isNull(), F.lit("no position can be told")))
     return with_id_columns(good, column), malformed
 
 
 def summary(spark: SparkSession, output: str, column: str = "id") -> Summary:
     """Count what a run has written to its output folder."""
-    kind, origin = (F.col(quoted(f"{column}_{name}")).alias(name) for name in ("kind", "origin"))
+    kind, origin = (F.col(quoted_name(f"{column}_{name}")).alias(name) for name in ("kind", "origin"))
     counted = written(spark, f"{output}/{IDS}")
     found = [] if counted is None else counted.groupBy(kind, origin).count().collect()
     places: dict[str, int] = {name: place for place, name in enumerate((*layout.KINDS, *layout.ORIGINS))}
@@ -263,10 +254,10 @@ def examples(spark: SparkSession, output: str, column: str, rows: int) -> DataFr
     if rows_written is None or not kinds:
         return None
     names = [column, *(f"{column}_{name}" for name in ("kind", "time", "mac", "host", "pid", "offset", "sequence"))]
-    shown = rows_written.select(*(quoted(name) for name in names))
+    shown = rows_written.select(*(quoted_name(name) for name in names))
     shares = [rows // len(kinds) + (place < rows % len(kinds)) for place in range(len(kinds))]
     parts = [
-        shown.where(F.col(quoted(f"{column}_kind")) == kind).limit(share)
+        shown.where(F.col(quoted_name(f"{column}_kind")) == kind).limit(share)
         for kind, share in zip(kinds, shares, strict=True)
     ]
     return reduce(DataFrame.union, parts)
