@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from msgid.iggy.table import decode_table
+from msgid.iggy.table import CHUNK, read_tables
 from msgid.iggy.wire import U32, shape_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from msgid.iggy.message import Message
     from msgid.iggy.table import Decoded
 
-__all__ = ["SCHEMA", "IggyDataSource"]
+__all__ = ["SCHEMA", "IggyDataSource", "segments"]
 
 SCHEMA: Final = (
     "file string, position bigint, offset bigint, state string, timestamp timestamp, id binary, checksum bigint, "
@@ -40,8 +40,6 @@ SCHEMA: Final = (
 )
 
 _ENDING: Final = ".log"
-_CHUNK: Final = 4 << 20
-"""How many bytes are read and made a batch at once."""
 _ORIGINAL_MAX: Final = 16 << 20
 """How much of what cannot be decoded is kept in its row."""
 
@@ -103,24 +101,29 @@ class Options(NamedTuple):
             raise ValueError(f"splitBytes must be a number of bytes, not {split!r}")
         return cls(path, layout or "current", int(split or 128 << 20))
 
-    def files(self) -> list[tuple[str, int]]:
-        """Give the segment files, with their sizes, in the order of their names."""
-        import pyarrow.fs as pafs
 
-        files, path = filesystem(self.path)
-        found = files.get_file_info(path)
-        if found.type == pafs.FileType.NotFound:
-            raise FileNotFoundError(f"no file or folder {self.path}")
-        if found.type == pafs.FileType.File:
-            return [(self.path, found.size)]
-        base = self.path.rstrip("/")
-        inside = files.get_file_info(pafs.FileSelector(path, recursive=True))
-        names = [
-            (f"{base}/{info.path[len(path.rstrip('/')) + 1 :]}", info.size)
-            for info in inside
-            if info.type == pafs.FileType.File and info.path.endswith(_ENDING)
-        ]
-        return sorted(names)
+def segments(path: str) -> list[tuple[str, int]]:
+    """Give the segment files of a path or URL, with their sizes, in the order of their names.
+
+    Raises:
+        FileNotFoundError: there is nothing at the path.
+    """
+    import pyarrow.fs as pafs
+
+    files, inner = filesystem(path)
+    found = files.get_file_info(inner)
+    if found.type == pafs.FileType.NotFound:
+        raise FileNotFoundError(f"no file or folder {path}")
+    if found.type == pafs.FileType.File:
+        return [(path, found.size)]
+    base = path.rstrip("/")
+    inside = files.get_file_info(pafs.FileSelector(inner, recursive=True))
+    names = [
+        (f"{base}/{info.path[len(inner.rstrip('/')) + 1 :]}", info.size)
+        for info in inside
+        if info.type == pafs.FileType.File and info.path.endswith(_ENDING)
+    ]
+    return sorted(names)
 
 
 def filesystem(path: str) -> tuple[pafs.FileSystem, str]:
@@ -145,7 +148,7 @@ def last_boundary(file: Any, layout: str, start: int, stop: int, every: int | No
     base, held = start, b""
     while place + shape.least <= stop:
         if place + fixed > base + len(held):
-            base, held = place, file.read_at(min(_CHUNK, stop - place), place)
+            base, held = place, file.read_at(min(CHUNK, stop - place), place)
         payload = place + fixed + unpack(held, place - base + at)[0]
         if payload + U32.size > stop:
             break
@@ -171,7 +174,7 @@ class IggyReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Give a piece a file; several of one that is larger than ``splitBytes``."""
         pieces = []
-        for name, size in self.options.files():
+        for name, size in segments(self.options.path):
             cuts: list[int] = []
             if size > self.options.split:
                 files, path = filesystem(name)
@@ -204,7 +207,7 @@ class IggyStreamReader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit | None = None) -> dict[str, int]:
         """Say how far each file can be read by now, from how far it has been."""
-        found = self.options.files()
+        found = segments(self.options.path)
         reached = dict(start)
         for place, (name, size) in enumerate(found):
             done = start.get(name, 0)
@@ -232,29 +235,17 @@ class IggyStreamReader(DataSourceStreamReader):
 
 
 def read_piece(piece: Piece, layout: Any) -> Iterator[pa.RecordBatch]:
-    """Read a piece in steps, holding a step's bytes and no more, or one message that is longer."""
+    """Read a piece a chunk at a time."""
     files, path = filesystem(piece.file)
     with files.open_input_file(path) as file:
-        place, wanted = piece.start, _CHUNK
-        while place < piece.stop:
-            data = file.read_at(min(wanted, piece.stop - place), place)
-            whole = place + len(data) >= piece.stop
-            found = decode_table(data, layout, base=place)
+        file.seek(piece.start)
+        place = piece.start
+        for found in read_tables(file, layout, base=piece.start, length=piece.stop - piece.start):
+            place += found.length
             if found.table.num_rows:
                 yield _rows(piece.file, found)
-            place += found.length
-            truncated = found.error is not None and _is_cut(found.error)
-            if found.error is None or (truncated and not whole):
-                wanted = _CHUNK if found.length else 2 * wanted
-                continue
-            yield _poisoned(piece.file, place, str(found.error), file, piece.stop)
-            return
-
-
-def _is_cut(error: Exception) -> bool:
-    from msgid.errors import TruncatedMessage
-
-    return isinstance(error, TruncatedMessage)
+            if found.error is not None:
+                yield _poisoned(piece.file, place, str(found.error), file, piece.stop)
 
 
 def _columns() -> pa.Schema:

@@ -305,7 +305,7 @@ def _checked_schemas(table: DataFrame, registry: SchemaRegistry, subject: str | 
     )
     healthy = F.col("state") != _POISONED
     warned = healthy & (F.col("judged.verdict") == "warn")
-    words = F.concat_ws("; ", F.col("reason"), F.concat(F.lit("schema: "), F.col("judged.reason")))
+    words = F.concat_ws("; ", F.concat(F.lit("schema: "), F.col("judged.reason")), F.col("reason"))
     judged = judged.withColumn("reason", F.when(warned, words).otherwise(F.col("reason")))
     return _poison(judged, healthy & (F.col("judged.verdict") == "reject"), words)
 

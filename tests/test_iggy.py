@@ -482,3 +482,36 @@ def test_errors_travel_between_processes():
     error = msgid.TruncatedMessage("half", 7)
     for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert (type(other), str(other), other.offset) == (type(error), str(error), 7)
+
+
+@given(data=st.data(), layout=st.sampled_from(["current", "previous"]), chunk=st.integers(1, 200))
+def test_tables_of_a_file_are_the_table_of_its_bytes(data, layout, chunk):
+    """However it is cut into chunks, and whatever is at its end: the same rows, places and error."""
+    made = data.draw(st.lists(strategies.iggy_messages(layout), max_size=5))
+    raw = iggy.encode_log(made, layout) + data.draw(st.binary(max_size=60))
+    whole = iggy.decode_table(raw, layout, base=7)
+    for length in (None, len(raw)):
+        parts = list(iggy.read_tables(io.BytesIO(raw), layout, chunk=chunk, base=7, length=length))
+        assert [row for part in parts for row in rows(part.table)] == rows(whole.table)
+        assert [place for part in parts for place in part.positions] == list(whole.positions)
+        assert sum(part.length for part in parts) == whole.length
+        errors = [part.error for part in parts if part.error is not None]
+        assert errors == [part.error for part in parts[-1:] if part.error is not None]
+        # The words may differ: where the length is known, what cannot fit is known before all of it is read.
+        assert [(type(e), e.offset) for e in errors] == [(type(e), e.offset) for e in [whole.error] if e is not None]
+
+
+def test_a_broken_length_does_not_fill_the_memory():
+    """A message that says it is longer than what is left is not waited for."""
+
+    class Counted(io.BytesIO):
+        most = 0
+
+        def read(self, size=-1):
+            Counted.most = max(Counted.most, self.tell() + size)
+            return super().read(size)
+
+    raw = ONE + ONE[:37] + b"\xff\xff\xff\xff" + bytes(1 << 20)
+    found = list(iggy.read_tables(Counted(raw), chunk=1000, length=len(raw)))
+    assert (found[0].table.num_rows, found[-1].error.offset) == (1, len(ONE))
+    assert Counted.most <= 1000

@@ -15,7 +15,7 @@ from msgid.iggy.headers import Header, HeaderKind
 from msgid.iggy.json_form import from_json, messages_from_json, to_json
 from msgid.iggy.log import PollResponse, decode_log, decode_poll, encode_log, encode_poll, read_log
 from msgid.iggy.message import Message, checksum, decode, encode, id_text, id_value
-from msgid.iggy.table import decode_table
+from msgid.iggy.table import decode_table, read_tables
 from msgid.iggy.wire import LAYOUTS
 
 __all__ = [
@@ -41,5 +41,6 @@ __all__ = [
     "id_value",
     "messages_from_json",
     "read_log",
+    "read_tables",
     "to_json",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy.headers import decode_headers
@@ -10,11 +10,14 @@ from msgid.iggy.wire import U32, Layout, Reader, shape_of
 from msgid.state import CODES, MessageState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     import pyarrow as pa
 
-__all__ = ["Decoded", "decode_table", "schema"]
+__all__ = ["Decoded", "decode_table", "read_tables", "schema"]
 
+CHUNK: Final = 4 << 20
 _INT64_MAX: Final = (1 << 63) - 1
 _TIMESTAMP_MAX: Final = 253_402_300_799_999_999
 """The last microsecond of the year 9999: more no database's timestamp holds."""
@@ -95,6 +98,56 @@ def decode_table(data: bytes | memoryview, layout: Layout = "current", *, base: 
     length = (ends[good - 1] if good else 0) if wrong or good < len(starts) else (ends[-1] if starts else 0)
     table = _batch(data, fixed[:good], headers, payloads[:good], ends[:good], layout)
     return Decoded(table, at[:good] + base, length, wrong or error)
+
+
+def read_tables(
+    file: BinaryIO, layout: Layout = "current", *, chunk: int = CHUNK, base: int = 0, length: int | None = None
+) -> Iterator[Decoded]:
+    """Read a file of messages of any size, a table for every so many bytes.
+
+    Args:
+        file: open for reading bytes.
+        layout: ``current`` or ``previous``.
+        chunk: how many bytes are read at once; more are held only for a message that is longer.
+        base: where the file stands, for the places that are given.
+        length: how many bytes there are to read. Default: to the end; then a length that is broken, and larger than
+            what is there, is known at the end alone, with the bytes up to there in memory.
+
+    Yields:
+        what `decode_table` gives, without empty ones; only the last has an error, and nothing is read after it.
+
+    >>> import io
+    >>> from msgid.iggy import Message, encode_log
+    >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)])
+    >>> [(found.table.num_rows, str(found.error)) for found in read_tables(io.BytesIO(log + b"?"), chunk=50)]
+    [(1, 'None'), (1, 'None'), (0, 'invalid message: half a message of 1 bytes, at byte 92')]
+    """
+    held, wanted = b"", chunk
+    while True:
+        more = file.read(wanted if length is None else min(wanted, length))
+        length = None if length is None else length - len(more)
+        held += more
+        found = decode_table(held, layout, base=base)
+        if more and isinstance(found.error, TruncatedMessage):
+            needed = _needed(memoryview(held)[found.length :], layout)
+            if length is None or needed <= len(held) - found.length + length:
+                found = found._replace(error=None)
+        if found.table.num_rows or found.error is not None:
+            yield found
+        if found.error is not None or not more:
+            return
+        held = held[found.length :]
+        base += found.length
+        wanted = max(chunk, len(held))  # a long message is held once, not decoded again for every chunk of it
+
+
+def _needed(data: memoryview, layout: Layout) -> int:
+    """Say how many bytes the message that starts here takes, as far as it says so by now."""
+    shape = shape_of(layout)
+    if len(data) < shape.fixed.size:
+        return shape.least
+    least = shape.least + int(U32.unpack_from(data, shape.fields["headers_length"][0])[0])
+    return least if len(data) < least else least + int(U32.unpack_from(data, least - U32.size)[0])
 
 
 def _boundaries(

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from msgid.schemas import SchemaRegistry
 from msgid.state import MessageState
-from spark_ext.iggy_source import IggyDataSource
+from spark_ext.iggy_source import IggyDataSource, segments
 from spark_ext.jobs.files import BadInput, column_of, follow, guess_format, written
 from spark_ext.message_table import messages
 
@@ -43,6 +43,10 @@ class Source(NamedTuple):
         reader: Any = spark.readStream if stream else spark.read
         if self.format == "iggy":
             spark.dataSource.register(IggyDataSource)
+            try:
+                segments(path)
+            except OSError as error:
+                raise BadInput(str(error)) from None
             read: DataFrame = reader.format("iggy").option("layout", self.layout).load(path)
             return read
         if self.format.endswith("json"):

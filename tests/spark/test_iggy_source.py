@@ -200,3 +200,74 @@ def test_states_are_the_librarys(spark, tmp_path):
     assert {row.offset: row.state for row in read(spark, tmp_path).collect()} == {
         int(state): str(state) for state in msgid.MessageState
     }
+
+
+def mutated(chance, count):
+    """Frames with some bytes changed, cut, doubled or put in; the same for the same seed."""
+    for _ in range(count):
+        raw = bytearray(chance.choice(DOCUMENTS))
+        for _ in range(chance.randint(1, 3)):
+            place = chance.randrange(len(raw) + 1)
+            raw[place : place + chance.randint(0, 4)] = chance.randbytes(chance.randint(0, 4))
+        yield bytes(raw)
+
+
+@pytest.mark.slow
+def test_a_thousand_files_of_mutated_messages(spark, tmp_path):
+    """No file fails the job: its good messages are rows, and what follows them one poisoned row with its bytes."""
+    import random
+
+    chance = random.Random(20261121)
+    expected = {}
+    for number in range(1000):
+        raw = b"".join([DOCUMENTS[0], *mutated(chance, 5)])
+        path = tmp_path / f"{number:020d}.log"
+        path.write_bytes(raw)
+        expected[str(path)] = raw
+    seen = {}
+    for row in read(spark, tmp_path).collect():
+        seen.setdefault(row.file, []).append(row)
+    assert seen.keys() == expected.keys()
+    poisoned = 0
+    for name, raw in expected.items():
+        found = iggy.decode_table(raw)
+        good = sorted((row for row in seen[name] if row.reason is None), key=lambda row: row.position)
+        bad = [row for row in seen[name] if row.reason is not None]
+        assert [(row.position, bytes(row.payload)) for row in good] == list(
+            zip(found.positions, found.table["payload"].to_pylist(), strict=True)
+        )
+        assert [(row.position, row.reason, bytes(row.original)) for row in bad] == (
+            [] if found.error is None else [(found.length, str(found.error), raw[found.length :])]
+        )
+        poisoned += len(bad)
+    assert poisoned > 800
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_mutated_messages(spark):
+    """One a row: each is what Python decodes, or poisoned by Python's reason."""
+    import random
+
+    import spark_ext
+
+    frames = list(mutated(random.Random(7), 100_000))
+    df = spark.createDataFrame([(frame,) for frame in frames], "value binary")
+    table = spark_ext.messages(df, "iggy-message")
+    good = bad = 0
+    for row, frame in zip(table.select("id", "offset", "payload", "reason", "original").collect(), frames, strict=True):
+        if row.original is not None and not row.reason.startswith("checksum"):
+            with pytest.raises(msgid.InvalidMessage):
+                fits_the_columns(iggy.decode(frame))
+            assert (row.reason.startswith("invalid message: "), bytes(row.original)) == (True, frame)
+            bad += 1
+        else:
+            message = iggy.decode(frame)
+            assert (row.id, row.offset, bytes(row.payload)) == (message.id_text, message.offset, message.payload)
+            good += 1
+    assert min(good, bad) > 1000
+
+
+def fits_the_columns(message):
+    """What a bigint or a timestamp does not hold is refused on Spark alone."""
+    if message.offset >= 1 << 63 or message.timestamp > 253_402_300_799_999_999:
+        raise msgid.InvalidMessage("does not fit")
