@@ -222,7 +222,7 @@ def decode_from(reader: Reader, layout: Layout = "current") -> Message:
     else:
         offset, timestamp, raw, length = shape.fixed.unpack_from(data, place)
         state = sum = None
-    place = reader.need(length, "the headers")
+    place = reader.need(length, "the block of headers")
     headers = {}
     if length:
         try:

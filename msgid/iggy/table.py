@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from msgid.errors import InvalidMessage, TruncatedMessage
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Decoded", "decode_table", "read_tables", "schema"]
 
-CHUNK: Final = 4 << 20
+CHUNK: Final = 1 << 20
+_PAIR: Final = struct.Struct("<II")
+_LENGTH_MAX: Final = (1 << 31) - 1
 _INT64_MAX: Final = (1 << 63) - 1
 _TIMESTAMP_MAX: Final = 253_402_300_799_999_999
 """The last microsecond of the year 9999: more no database's timestamp holds."""
@@ -66,6 +69,9 @@ def decode_table(data: bytes | memoryview, layout: Layout = "current", *, base: 
         layout: ``current`` or ``previous``.
         base: where the bytes start in their file; it is added to the place that an error has.
 
+    Raises:
+        ValueError: there are 2 GB or more.
+
     Returns:
         the messages of `schema`, where they begin, how many bytes they take, and what is wrong after them. An offset of
         2**63 or more and a timestamp after the year 9999 do not fit the columns, and are wrong.
@@ -78,6 +84,8 @@ def decode_table(data: bytes | memoryview, layout: Layout = "current", *, base: 
     """
     import numpy as np
 
+    if len(data) > _LENGTH_MAX:
+        raise ValueError(f"{len(data)} bytes, more than the {_LENGTH_MAX} of a table: read_tables makes several")
     fixed_size, fields = shape_of(layout).fixed.size, shape_of(layout).fields
     starts, payloads, error = _boundaries(data, fixed_size, fields["headers_length"][0], base)
     ends = [*starts[1:], payloads.pop() if payloads else 0]
@@ -96,7 +104,7 @@ def decode_table(data: bytes | memoryview, layout: Layout = "current", *, base: 
     good, wrong = _first_wrong(fixed, at, fields, base)
     headers, good, wrong = _headers(data, fixed["headers_length"], starts, fixed_size, good, wrong, base)
     length = (ends[good - 1] if good else 0) if wrong or good < len(starts) else (ends[-1] if starts else 0)
-    table = _batch(data, fixed[:good], headers, payloads[:good], ends[:good], layout)
+    table = _batch(data, fixed[:good], headers, starts, payloads[:good], ends[:good], layout)
     return Decoded(table, at[:good] + base, length, wrong or error)
 
 
@@ -154,15 +162,21 @@ def _boundaries(
     data: bytes | memoryview, fixed_size: int, headers_length_at: int, base: int
 ) -> tuple[list[int], list[int], InvalidMessage | None]:
     """Find where messages start and where their payloads do; the last of the latter is where the last message ends."""
-    unpack = U32.unpack_from
+    pair, one = _PAIR.unpack_from, U32.unpack_from
     starts: list[int] = []
     payloads: list[int] = []
-    place, end, last = 0, len(data), len(data) - fixed_size - U32.size
+    least = fixed_size + U32.size
+    place, end, last = 0, len(data), len(data) - least
     while place <= last:
-        payload = place + fixed_size + unpack(data, place + headers_length_at)[0] + U32.size
-        if payload > end:
-            break
-        following = payload + unpack(data, payload - U32.size)[0]
+        # The headers' length is the last that is fixed: without headers the payload's length is what comes next.
+        headers, length = pair(data, place + headers_length_at)
+        payload = place + least
+        if headers:
+            payload += headers
+            if payload > end:
+                break
+            (length,) = one(data, payload - U32.size)
+        following = payload + length
         if following > end:
             break
         starts.append(place)
@@ -235,6 +249,7 @@ def _batch(
     data: bytes | memoryview,
     fixed: np.ndarray[Any, Any],
     headers: tuple[Any, list[str], list[str], list[bytes]],
+    starts: list[int],
     payloads: list[int],
     ends: list[int],
     layout: Layout,
@@ -242,15 +257,15 @@ def _batch(
     import numpy as np
     import pyarrow as pa
 
-    def binary(joined: bytes, offsets: Any) -> pa.Array:
-        return pa.Array.from_buffers(
-            pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(joined)]
-        )
+    def binary(held: bytes | memoryview, offsets: Any) -> pa.Array:
+        return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(held)])
 
     rows, columns = len(fixed), schema()
-    view = memoryview(data)
-    lengths = np.subtract(ends, payloads, dtype=np.int64) if rows else np.empty(0, np.int64)
-    joined = b"".join([view[start:end] for start, end in zip(payloads, ends, strict=True)])
+    # What lies before a payload and the payload, in turns, are one array over the bytes as they are: every second
+    # value of it is a payload, and those are copied by Arrow at once.
+    edges = np.empty(2 * rows + 1, np.int32)
+    edges[0:-1:2], edges[1::2], edges[-1] = starts[:rows], payloads, ends[-1] if rows else 0
+    bodies = binary(data, edges).take(pa.array(np.arange(1, 2 * rows, 2, dtype=np.int32)))
     offsets, keys, kinds, values = headers
     items = pa.StructArray.from_arrays([pa.array(kinds, pa.string()), pa.array(values, pa.binary())], ["kind", "value"])
     current = layout == "current"
@@ -266,10 +281,10 @@ def _batch(
             pa.array(fixed["offset"].astype(np.int64)),
             states,
             pa.array(fixed["timestamp"].astype(np.int64)).cast(columns.field("timestamp").type),
-            binary(np.ascontiguousarray(fixed["id"]).tobytes(), np.arange(rows + 1) * 16),
+            binary(np.ascontiguousarray(fixed["id"]).tobytes(), np.arange(rows + 1, dtype=np.int32) * np.int32(16)),
             checksums,
             pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(keys, pa.string()), items),
-            binary(joined, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])),
+            bodies,
         ],
         schema=columns,
     )

@@ -3,7 +3,6 @@
 Each cell of the README's table of which id for which row, done for real.
 """
 
-import doctest
 import json
 import os
 import subprocess
@@ -190,21 +189,3 @@ def test_a_union_with_itself_repeats_numbers_made_before_it(spark):
     before = rows.withColumn("new", spark_ext.assign_id("run", 0))
     assert before.union(before).select("new").distinct().count() == 100
     assert rows.union(rows).withColumn("new", spark_ext.assign_id("run", 0)).select("new").distinct().count() == 200
-
-
-README = Path(__file__).parent.parent.parent / "README.md"
-
-
-@pytest.mark.skipif(not README.exists(), reason="the tests run outside the repository")
-def test_the_readmes_orders_are_read_again_after_a_failure(spark, tmp_path, monkeypatch):
-    """The README's walk-through runs and gives what it shows.
-
-    The first job fails half way; the orders are read again, in other pieces, and every row has the id it had.
-    """
-    monkeypatch.chdir(README.parent)
-    text = README.read_text()
-    text = text[text.index("<!-- orders -->") :]
-    text = text[: text.index("<!-- end -->")].replace("spark-orders", str(tmp_path / "orders"))
-    example = doctest.DocTestParser().get_doctest(text, {"spark": spark}, "README.md", str(README), 0)
-    assert len(example.examples) > 5
-    assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS).run(example).failed == 0

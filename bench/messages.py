@@ -1,0 +1,167 @@
+"""How fast Iggy's messages become Arrow tables in Python, and rows in Spark, and what memory that takes.
+
+python bench/messages.py [--megabytes 10 100 1000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rounds import machine, table
+
+from msgid import iggy
+
+PAYLOAD = 100
+ROUNDS = 5
+PER_MESSAGE = 45 + PAYLOAD
+
+
+def write(path: Path, megabytes: int) -> int:
+    """Write a segment file of messages of 100 bytes; give how many."""
+    block = iggy.encode_log(
+        iggy.Message.new(os.urandom(PAYLOAD), id=n + 1, offset=n, timestamp=1_700_000_000_000_000 + n)
+        for n in range(10_000)
+    )
+    blocks = max(1, megabytes * 1_000_000 // len(block))
+    with path.open("wb") as file:
+        for _ in range(blocks):
+            file.write(block)
+    return blocks * 10_000
+
+
+def python_seconds(path: Path) -> float:
+    """Read a file to Arrow tables, in this process."""
+    start = time.perf_counter()
+    with path.open("rb") as file:
+        rows = sum(found.table.num_rows for found in iggy.read_tables(file, length=path.stat().st_size))
+    assert rows
+    return time.perf_counter() - start
+
+
+def message_seconds(path: Path, count: int) -> float:
+    """Read the first messages of a file one by one, as values."""
+    start = time.perf_counter()
+    with path.open("rb") as file:
+        for number, _ in enumerate(iggy.read_log(file), 1):
+            if number == count:
+                break
+    return time.perf_counter() - start
+
+
+def rates(path: Path, rows: int) -> None:
+    """Print messages a second a core, Python and Spark in turns."""
+    from pyspark.sql import SparkSession
+
+    from spark_ext.iggy_source import IggyDataSource
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
+    spark = builder.getOrCreate()
+    spark.dataSource.register(IggyDataSource)
+    df = spark.read.format("iggy").load(str(path))
+
+    def spark_seconds() -> float:
+        start = time.perf_counter()
+        df.write.format("noop").mode("overwrite").save()
+        return time.perf_counter() - start
+
+    few = min(rows, 200_000)
+    ways = {
+        "`read_tables(file)`, Python to Arrow": (lambda: python_seconds(path), rows),
+        '`spark.read.format("iggy")`, one core': (spark_seconds, rows),
+        "`read_log(file)`, a value a message": (lambda: message_seconds(path, few), few),
+    }
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for run, _ in ways.values():
+        run()
+    for _ in range(ROUNDS):
+        for name, (run, _) in ways.items():
+            taken[name].append(run())
+    spark.stop()
+    first = None
+    lines = []
+    for name, (_, count) in ways.items():
+        rate = count / statistics.median(taken[name])
+        first = first or rate
+        lines.append([name, f"{rate:,.0f}", f"{rate * PER_MESSAGE / 1e6:,.0f}", f"{rate / first:.2f}"])
+    print(table([f"{rows:,} messages of {PAYLOAD} bytes", "messages a second", "MB a second", "of the first"], lines))
+
+
+def memory(path: Path) -> None:
+    """Print the most memory that this process had while it read a file."""
+    python_seconds(path)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+
+
+def spark_memory(path: Path) -> None:
+    """Print the most memory that Spark's Python worker and its JVM had while they read a file."""
+    import threading
+
+    import psutil
+    from pyspark.sql import SparkSession
+
+    from spark_ext.iggy_source import IggyDataSource
+
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
+    spark = builder.config("spark.driver.memory", "1g").getOrCreate()
+    spark.dataSource.register(IggyDataSource)
+    most = {"java": 0, "python": 0}
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.1):
+            for process in psutil.Process().children(recursive=True):
+                try:
+                    name = "java" if "java" in process.name() else "python"
+                    most[name] = max(most[name], process.memory_info().rss >> 20)
+                except psutil.NoSuchProcess:
+                    continue
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    spark.read.format("iggy").load(str(path)).write.format("noop").mode("overwrite").save()
+    done.set()
+    watcher.join()
+    print(most["python"], most["java"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", type=int, nargs="+", default=[10, 100, 1000])
+    parser.add_argument("--memory", help=argparse.SUPPRESS)
+    parser.add_argument("--spark-memory", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.memory:
+        return memory(Path(arguments.memory))
+    if arguments.spark_memory:
+        return spark_memory(Path(arguments.spark_memory))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    print(f"{machine()}; the median of {ROUNDS} alternating rounds\n", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{0:020d}.log"
+        rates(path, write(path, 600))
+        lines = []
+        for megabytes in arguments.megabytes:
+            write(path, megabytes)
+            here = [sys.executable, __file__]
+            python = subprocess.run([*here, "--memory", str(path)], capture_output=True, text=True, check=True)
+            spark = subprocess.run([*here, "--spark-memory", str(path)], capture_output=True, text=True, check=True)
+            worker, java = spark.stdout.split()[-2:]
+            lines.append([f"{megabytes:,} MB", python.stdout.strip(), worker, java])
+    print()
+    print(table(["file", "Python, MB", "Spark's Python worker, MB", "its JVM of 1 GB, MB"], lines))
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The README's walk-throughs on Spark run and give what they show."""
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+README = Path(__file__).parent.parent.parent / "README.md"
+
+
+def run(name, spark, monkeypatch, replaced):
+    """Run what stands between the markers of a name, in the repository's folder."""
+    monkeypatch.chdir(README.parent)
+    text = README.read_text()
+    text = text[text.index(f"<!-- {name} -->") :]
+    text = text[: text.index("<!-- end -->")]
+    for old, new in replaced.items():
+        text = text.replace(old, new)
+    example = doctest.DocTestParser().get_doctest(text, {"spark": spark}, "README.md", str(README), 0)
+    assert len(example.examples) > 3
+    assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS).run(example).failed == 0
+
+
+@pytest.mark.skipif(not README.exists(), reason="the tests run outside the repository")
+def test_the_orders_are_read_again_after_a_failure(spark, tmp_path, monkeypatch):
+    """The first job fails half way; the orders are read again, in other pieces, and every row has the id it had."""
+    run("orders", spark, monkeypatch, {"spark-orders": str(tmp_path / "orders")})
+
+
+@pytest.mark.skipif(not README.exists(), reason="the tests run outside the repository")
+def test_the_messages_of_a_segment_become_a_table(spark, monkeypatch):
+    """What is broken is a row of it too."""
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    try:
+        run("messages", spark, monkeypatch, {})
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
