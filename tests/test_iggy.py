@@ -188,7 +188,7 @@ BROKEN = [
     ("", framed(state=7), "state 7, not 1, 10, 20 or 30", 8),
     ("", framed(state=0), "state 0, not 1, 10, 20 or 30", 8),
     ("", framed() + b"x", "1 bytes after the end of the message", 46),
-    ("truncated", framed(headers_length=HUGE), "the headers needs 4294967295 bytes, and 5 are left", 41),
+    ("truncated", framed(headers_length=HUGE), "the block of headers needs 4294967295 bytes, and 5 are left", 41),
     ("truncated", framed(payload_length=HUGE), "the payload needs 4294967295 bytes, and 1 are left", 45),
     ("", framed(header(b"")), "a header's key of 0 bytes, not 1 to 255", 41),
     ("", framed(header(b"k" * 256)), "a header's key of 256 bytes, not 1 to 255", 41),
