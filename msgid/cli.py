@@ -1,9 +1,10 @@
-"""The command line: ``msgid generate``, ``msgid inspect``, ``msgid node``."""
+"""The command line: ``msgid generate``, ``msgid inspect``, ``msgid node``, ``msgid expire``."""
 
 from __future__ import annotations
 
 import json
 import sys
+from datetime import datetime, timezone
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -18,6 +19,7 @@ from msgid import layout
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from msgid.iggy.wire import Layout
     from msgid.parsing import AnyId
 
 _CHUNK = 65_536
@@ -120,6 +122,45 @@ class _Part(NamedTuple):
     digits: str
     name: str
     meaning: str
+
+
+@msgid.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False))
+@click.option(
+    "--policy", required=True, type=click.Path(exists=True, dir_okay=False), help="A TOML file: what expires."
+)
+@click.option("--layout", type=click.Choice(["current", "previous"]), default="current", help="Of Iggy's bytes.")
+@click.option("--apply", is_flag=True, help="Remove what has expired; without it, it is said alone.")
+def expire(folder: str, policy: str, layout: Layout, apply: bool) -> None:
+    """Say which of Iggy's segments in a FOLDER have expired, and with --apply remove them.
+
+    The policy has default_expiry in seconds (0: never), and expiries by topic under [topics].
+    """
+    from msgid.cleaner import Cleaner
+    from msgid.retention import InvalidPolicy, RetentionPolicy
+
+    try:
+        cleaner = Cleaner(folder, RetentionPolicy.load(policy), layout=layout)
+    except InvalidPolicy as error:
+        raise click.ClickException(str(error)) from None
+    report = cleaner.clean(dry_run=not apply)
+    table = Table()
+    for name in ("segment", "messages to", "bytes", "latest", ""):
+        table.add_column(name, overflow="fold")
+    for found in report:
+        segment = found.segment
+        latest = (
+            "" if segment.latest is None else f"{datetime.fromtimestamp(segment.latest / 1e6, timezone.utc):%F %TZ}"
+        )
+        verdict = "expired" if found.expired else ("kept" if segment.closed else "open")
+        last = "" if segment.last_offset is None else f"{segment.last_offset:,}"
+        row = (found.path, last, f"{segment.size:,}", latest, "\n".join(filter(None, (verdict, found.reason))))
+        table.add_row(*map(Text, row))
+    if report:
+        Console().print(table)
+    gone = [found.segment.size for found in report if found.expired]
+    done = "removed" if apply else "would be removed; --apply removes them"
+    click.echo(f"{len(gone):,} of {len(report):,} segments, {sum(gone):,} bytes: {done}")
 
 
 def _plain(id: AnyId) -> dict[str, Any]:

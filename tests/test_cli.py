@@ -174,3 +174,24 @@ def test_without_the_extra_it_says_what_to_install(missing):
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert result.stderr == f"msgid: the command line needs {missing}: pip install 'msgid[cli]'\n"
+
+
+def test_expire_says_what_has_expired_and_removes_it_when_told_to(tmp_path):
+    """A dry run by default; the report is there either way, and the open segment stays."""
+    from msgid import iggy
+
+    for offset in (0, 1):
+        message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=1_700_000_000_000_000)
+        (tmp_path / f"{offset:020d}.log").write_bytes(iggy.encode(message))
+    policy = tmp_path / "policy.toml"
+    policy.write_text("default_expiry = 60\n")
+    dry = run("expire", str(tmp_path), "--policy", str(policy))
+    assert dry.returncode == 0, dry.stderr
+    assert dry.stdout.decode().endswith("1 of 2 segments, 46 bytes: would be removed; --apply removes them\n")
+    assert len(list(tmp_path.glob("*.log"))) == 2
+    done = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
+    assert done.stdout.decode().endswith("1 of 2 segments, 46 bytes: removed\n")
+    assert [path.name for path in tmp_path.glob("*.log")] == [f"{1:020d}.log"]
+    policy.write_text("interval = 0\n")
+    wrong = run("expire", str(tmp_path), "--policy", str(policy))
+    assert (wrong.returncode, wrong.stderr) == (1, b"Error: interval must be more than 0 seconds, not 0\n")
