@@ -11,6 +11,8 @@ say so.
 - Messages around ids: `iggy_message`, `iggy_messages`, `danube_message` and their ``try_``, `iggy_id_to_id`,
   `id_to_iggy_id`, `danube_id`, `message_state`, `checksum_ok`, `normalize_name`, `check_schema`; `messages` makes one
   table of them, wherever they come from.
+- Retention: `is_expired`, `segment_report`, `clean`. Messages that come twice: `deduplicate`, `rows_too_late`, and
+  `process` for handlers whose reprocessing changes nothing; `write_once` for their sink.
 - SQL, and ``format("iggy")``: `register`.
 
 ``parse_x`` raises on what is no id, ``try_parse_x`` gives NULL, and so do those that are named after what they give.
@@ -23,6 +25,7 @@ except ImportError as _missing:
     raise ImportError(f"spark_ext needs {_missing.name}: pip install 'msgid[spark]'", name=_missing.name) from None
 
 from spark_ext.danube import danube_id, danube_message, try_danube_message
+from spark_ext.deduplication import deduplicate, rows_too_late
 from spark_ext.envelopes import (
     checksum_ok,
     id_to_iggy_id,
@@ -34,6 +37,7 @@ from spark_ext.envelopes import (
 from spark_ext.iggy import iggy_message, iggy_messages, try_iggy_message, try_iggy_messages
 from spark_ext.making import assign_id, assign_ids, derive_id, generate_id, position_id
 from spark_ext.message_table import messages
+from spark_ext.processing import process
 from spark_ext.reading import (
     id_from_binary,
     id_from_uuid,
@@ -47,7 +51,9 @@ from spark_ext.reading import (
     time_key,
     try_parse_id,
 )
+from spark_ext.retention import clean, is_expired, segment_report
 from spark_ext.schemas import check_schema
+from spark_ext.sinks import write_once
 from spark_ext.sql import register
 from spark_ext.v0 import id_kind, parse_v0, translate_v0, try_parse_v0, try_translate_v0, v0_time
 
@@ -56,8 +62,10 @@ __all__ = [
     "assign_ids",
     "check_schema",
     "checksum_ok",
+    "clean",
     "danube_id",
     "danube_message",
+    "deduplicate",
     "derive_id",
     "generate_id",
     "id_from_binary",
@@ -72,6 +80,7 @@ __all__ = [
     "iggy_id_to_id",
     "iggy_message",
     "iggy_messages",
+    "is_expired",
     "is_valid_id",
     "message_state",
     "messages",
@@ -79,7 +88,10 @@ __all__ = [
     "parse_id",
     "parse_v0",
     "position_id",
+    "process",
     "register",
+    "rows_too_late",
+    "segment_report",
     "time_key",
     "translate_v0",
     "try_danube_message",
@@ -90,4 +102,5 @@ __all__ = [
     "try_parse_v0",
     "try_translate_v0",
     "v0_time",
+    "write_once",
 ]

@@ -1,4 +1,4 @@
-"""The command line: ``python -m spark_ext ids``, ``messages``."""
+"""The command line: ``python -m spark_ext ids``, ``messages``, ``expire``, ``process``."""
 
 from __future__ import annotations
 
@@ -116,12 +116,20 @@ def ids(
     default="none",
     help="What is done with messages that do not fit their schema.",
 )
+@click.option("--by-segment", is_flag=True, help="Part the table by topic, partition and segment, for 'expire'.")
 @click.option("--overwrite", is_flag=True, help="Replace what is in the output folder.")
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Print so many of the messages.")
 @click.option("--stream", is_flag=True, help="Do what is new since the last time, from a checkpoint.")
 @click.option("--interval", type=click.FloatRange(min=0), help="With --stream: go on, looking every so many seconds.")
 def messages(
-    input: str, output: str, overwrite: bool, show: int, stream: bool, interval: float | None, **options: Any
+    input: str,
+    output: str,
+    by_segment: bool,
+    overwrite: bool,
+    show: int,
+    stream: bool,
+    interval: float | None,
+    **options: Any,
 ) -> None:
     """Make one table of messages: their ids, places, states, checksums and payloads.
 
@@ -133,13 +141,16 @@ def messages(
     from spark_ext.jobs import messages as job
 
     _check_stream_options(stream, overwrite, interval)
+    if by_segment and stream:
+        raise click.UsageError("--by-segment has a segment in one folder, and --stream each batch: choose one")
     source = job.Source(**options)
     with _one_line_errors(output):
         spark = session()
         if stream:
             result = job.run_stream(spark, input, output, source, interval=interval)
         else:
-            result = job.run(spark, input, output, source, mode="overwrite" if overwrite else "error")
+            mode = "overwrite" if overwrite else "error"
+            result = job.run(spark, input, output, source, mode=mode, by_segment=by_segment)
         table = files.written(spark, f"{output}/{job.MESSAGES}") if show else None
         if table is not None:
             table.select("id", "topic", "offset", "state", "timestamp", "payload", "reason").show(show, truncate=36)
@@ -151,6 +162,81 @@ def messages(
     if result.without_id:
         click.echo(f"{result.without_id:>{width},} without identity")
     click.echo(f"written to {output}/{job.MESSAGES}")
+
+
+@spark_ext.command()
+@click.argument("table")
+@click.option(
+    "--policy", required=True, type=click.Path(exists=True, dir_okay=False), help="A TOML file: what expires."
+)
+@click.option("--apply", is_flag=True, help="Remove what has expired; without it, it is said alone.")
+@click.option("--mark", is_flag=True, help="Mark the messages for deletion, and keep them.")
+def expire(table: str, policy: str, apply: bool, mark: bool) -> None:
+    """Say which segments of a message TABLE have expired, and with --apply remove them.
+
+    TABLE is what 'messages --by-segment' has written: Parquet, partitioned by topic and segment. The policy has
+    default_expiry in seconds (0: never), and expiries by topic under [topics].
+    """
+    from datetime import datetime, timezone
+
+    from msgid.retention import InvalidPolicy, RetentionPolicy
+    from spark_ext.retention import TableBusy, clean
+
+    now = datetime.now(timezone.utc)
+    with _one_line_errors(table):
+        try:
+            rules = RetentionPolicy.load(policy)
+            spark = session()
+            report = clean(table, rules, now, mark=mark, spark=spark)
+            for found in report:
+                latest = "" if found.latest is None else f"{found.latest:%F %T}"
+                verdict = "expired" if found.expired else ("kept" if found.closed else "open")
+                click.echo(
+                    f"{verdict:8} {found.messages:>12,} messages {found.bytes:>15,} bytes {latest:20} {found.folder}"
+                )
+            gone = [found for found in report if found.expired]
+            if apply and gone:
+                clean(table, rules, now, dry_run=False, mark=mark, spark=spark)
+        except (InvalidPolicy, TableBusy, ValueError) as error:
+            raise click.ClickException(str(error)) from None
+    done = "marked" if mark else "removed"
+    said = done if apply else f"would be {done}; --apply does it"
+    messages, bytes = sum(found.messages for found in gone), sum(found.bytes for found in gone)
+    click.echo(f"{len(gone):,} of {len(report):,} segments, {messages:,} messages, {bytes:,} bytes: {said}")
+
+
+@spark_ext.command()
+@click.argument("input")
+@click.option("--handler", required=True, help="The handler: module:function, found from here.")
+@click.option("--key", required=True, help="The column of the business key, whose state a message changes.")
+@click.option("--checkpoint", required=True, help="The folder that knows what is done, and the states.")
+@click.option("-o", "--output", required=True, help="The folder to write: 'outputs' in it, as Parquet.")
+@click.option("--id", default="id", show_default=True, help="The column of message ids.")
+@click.option("--timestamp", help="The column of the messages' own times.  [default: those of their ids]")
+@click.option("--retention", default=7.0, show_default=True, help="Days that a message is known to have been handled.")
+@click.option(
+    "-f",
+    "--format",
+    type=click.Choice(["csv", "tsv", "json", "parquet"]),
+    help="The input's format.  [default: by its ending]",
+)
+@click.option("--interval", type=click.FloatRange(min=0), help="Go on, looking for more every so many seconds.")
+def process(input: str, handler: str, **options: Any) -> None:
+    """Handle the messages in the files of a folder so that handling one again changes nothing.
+
+    INPUT is a folder, into which files are moved whole. Each message is handled once, on the state of its key, whenever
+    it comes again and whatever ends in between: the outputs' ids are derived from its own.
+    """
+    from spark_ext.jobs import process as job
+
+    with _one_line_errors(options["output"]):
+        function = job.load_handler(handler)
+        result = job.run(session(), input, function, **options)
+    width = len(f"{max(result):,}")
+    click.echo(f"{result.outputs:>{width},} outputs, written to {options['output']}/{job.OUTPUTS}/*/kind=new")
+    click.echo(
+        f"{result.too_late:>{width},} messages too late" + (", there as kind=too late" if result.too_late else "")
+    )
 
 
 def _check_stream_options(stream: bool, overwrite: bool, interval: float | None) -> None:

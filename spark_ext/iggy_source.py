@@ -20,12 +20,12 @@ from pyspark.sql.datasource import (
 
 from msgid.iggy.table import CHUNK, read_tables
 from msgid.iggy.wire import U32, shape_of
+from spark_ext.storage import filesystem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
-    import pyarrow.fs as pafs
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
@@ -124,18 +124,6 @@ def segments(path: str) -> list[tuple[str, int]]:
         if info.type == pafs.FileType.File and info.path.endswith(_ENDING)
     ]
     return sorted(names)
-
-
-def filesystem(path: str) -> tuple[pafs.FileSystem, str]:
-    """Give the filesystem that a path or URL is on, and the path in it."""
-    import pyarrow.fs as pafs
-
-    if "://" in path or path.startswith("file:"):
-        files, inner = pafs.FileSystem.from_uri(path)
-        return files, inner
-    from pathlib import Path
-
-    return pafs.LocalFileSystem(), str(Path(path).absolute())
 
 
 def last_boundary(file: Any, layout: str, start: int, stop: int, every: int | None = None) -> tuple[int, list[int]]:

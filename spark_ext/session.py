@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spark_ext.state import NO_DATA_BATCHES, PROVIDER, ROCKSDB
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -43,6 +45,8 @@ def session() -> SparkSession:
                 "spark.ui.enabled": "false",
                 "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),  # Spark's own progress bar
                 "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable),  # workers have msgid too
+                PROVIDER: ROCKSDB,  # for the stateful functions
+                NO_DATA_BATCHES: "false",
                 "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
             }
             for key, value in defaults.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spark_ext import envelopes, making, reading, v0, words
+from spark_ext import envelopes, making, reading, retention, v0, words
 from spark_ext.dialect import SqlText, sql_text
 from spark_ext.iggy_source import IggyDataSource
 
@@ -41,6 +41,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "msgid_message_state": (envelopes.message_state, {"code": "BIGINT"}),
     "msgid_checksum_ok": (envelopes.checksum_ok, {"payload": "BINARY", "checksum": "BIGINT"}),
     "msgid_from_iggy_id": (envelopes.iggy_id_to_id, {"id": "BINARY"}),
+    "msgid_is_expired": (retention.is_expired, {"timestamp": "TIMESTAMP", "expiry": "BIGINT", "now": "TIMESTAMP"}),
     "msgid_to_iggy_id": (envelopes.id_to_iggy_id, {"id": "STRING"}),
 }
 

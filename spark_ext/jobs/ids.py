@@ -17,6 +17,7 @@ from spark_ext.expressions import hex_text, is_v1, quoted_name, reason
 from spark_ext.jobs.files import CORRUPT, BadInput, column_of, follow, read_rows, written
 from spark_ext.making import assign_ids, generate_id, position_id
 from spark_ext.reading import try_parse_id
+from spark_ext.sinks import write_once
 from spark_ext.v0 import try_parse_v0, try_translate_v0
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def run_stream(
 
     def write(batch: DataFrame, number: int) -> None:
         for part, name in zip(_parts(batch, column, assign), (IDS, QUARANTINE), strict=True):
-            part.write.mode("overwrite").parquet(f"{output}/{name}/batch={number}")
+            write_once(part, number, f"{output}/{name}")
 
     follow(messages, write, f"{output}/{CHECKPOINT}", interval)
     return summary(spark, output, column)

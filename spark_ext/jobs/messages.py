@@ -12,6 +12,7 @@ from msgid.state import MessageState
 from spark_ext.iggy_source import IggyDataSource, segments
 from spark_ext.jobs.files import BadInput, column_of, follow, guess_format, written
 from spark_ext.message_table import messages
+from spark_ext.sinks import write_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,7 +98,9 @@ class Summary(NamedTuple):
         return sum(count for _, count in self.states)
 
 
-def run(spark: SparkSession, input: str, output: str, source: Source, *, mode: str = "error") -> Summary:
+def run(
+    spark: SparkSession, input: str, output: str, source: Source, *, mode: str = "error", by_segment: bool = False
+) -> Summary:
     """Read messages and write their table as Parquet.
 
     Args:
@@ -106,11 +109,15 @@ def run(spark: SparkSession, input: str, output: str, source: Source, *, mode: s
         output: a folder: ``messages`` in it is written.
         source: what the input is.
         mode: Spark's save mode, ``error`` or ``overwrite``.
+        by_segment: part the table by topic, partition and segment, as `spark_ext.clean` asks for.
 
     Raises:
         BadInput: what was asked for does not go with the input.
     """
-    source.table(source.read(spark, input)).write.mode(mode).parquet(f"{output}/{MESSAGES}")
+    writer = source.table(source.read(spark, input)).write.mode(mode)
+    if by_segment:
+        writer = writer.partitionBy("topic", "partition", "segment")
+    writer.parquet(f"{output}/{MESSAGES}")
     return summary(spark, output)
 
 
@@ -136,7 +143,7 @@ def run_stream(
     source.table(df)  # what does not go together is said now, not by the first batch
 
     def write(batch: DataFrame, number: int) -> None:
-        source.table(batch).write.mode("overwrite").parquet(f"{output}/{MESSAGES}/batch={number}")
+        write_once(source.table(batch), number, f"{output}/{MESSAGES}")
 
     follow(df, write, f"{output}/{CHECKPOINT}", interval)
     return summary(spark, output)

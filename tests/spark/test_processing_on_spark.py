@@ -1,0 +1,187 @@
+"""`process` and `write_once`: the same handler on Spark, whose outputs are the same however often a query is killed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import shooting_range
+
+import msgid
+import spark_ext as ids
+from msgid.processing import MemoryStore, Message, Processor
+from spark_ext.state import NO_DATA_BATCHES, PROVIDER, ROCKSDB
+
+pytestmark = pytest.mark.spark
+
+START = 1_700_000_000
+SCHEMA = "id string, player string, kind string, position int, at timestamp"
+
+
+def shots(count, players=3, seed=1):
+    """Messages of several players, some of them twice, a line each."""
+    chance = random.Random(seed)
+    made = []
+    for number in range(count):
+        kind = "move" if chance.random() < 0.2 else "fire"
+        made.append(
+            {
+                "id": str(msgid.position_id("range", number, START + number)),
+                "player": f"player {number % players}",
+                "kind": kind,
+                "position": chance.randrange(shooting_range.FIELD),
+            }
+        )
+    return made
+
+
+def expected(batches):
+    """What Python's processor publishes, batch by batch, in the order in which Spark handles one."""
+    published = {}
+    store = MemoryStore()
+    processor = Processor(
+        store, shooting_range.shoot, lambda outputs: published.update((output.id, output) for output in outputs)
+    )
+    for batch in batches:
+        for line in sorted(batch, key=lambda line: (Message(line["id"], "", None).at, line["id"])):
+            body = {"kind": line["kind"], "position": line["position"]}
+            processor.handle(Message(line["id"], line["player"], body))
+    return {(output.id, output.number, output.input_id, json.dumps(output.body)) for output in published.values()}
+
+
+def put(folder, name, lines):
+    """Move a file of messages into a folder, whole."""
+    folder.mkdir(exist_ok=True)
+    hidden = folder / f".{name}"
+    hidden.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    hidden.rename(folder / name)
+
+
+@pytest.fixture
+def rocksdb(spark):
+    before = spark.conf.get(PROVIDER)
+    spark.conf.set(PROVIDER, ROCKSDB)
+    spark.conf.set(NO_DATA_BATCHES, "false")
+    yield
+    spark.conf.set(PROVIDER, before)
+    spark.conf.set(NO_DATA_BATCHES, "true")
+
+
+def handle(spark, folder, **options):
+    """Handle what has come into the folder ``in``; give all outputs so far."""
+    df = spark.readStream.schema("id string, player string, kind string, position int").json(str(folder / "in"))
+    handled = ids.process(df, "player", shooting_range.shoot, **options)
+    query = (
+        handled.writeStream.format("parquet")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(folder / "out"))
+    )
+    assert query.awaitTermination(200)
+    assert query.exception() is None
+    return spark.read.parquet(str(folder / "out")).collect()
+
+
+def contents(rows):
+    return {(row.id, row.number, row.input_id, row.body) for row in rows}
+
+
+def test_the_same_handler(spark, rocksdb, tmp_path):
+    """Over batches and a restart: what Python publishes; a duplicate has the outputs that it had the first time."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(shooting_range)
+    made = shots(40)
+    batches = [made[:20], [*made[10:], *made[:5]]]
+    put(tmp_path / "in", "1.json", batches[0])
+    handle(spark, tmp_path)
+    put(tmp_path / "in", "2.json", batches[1])
+    rows = handle(spark, tmp_path)
+    assert contents(rows) == contents([row for row in rows if row.kind == "new"]) == expected(batches)
+    again = {line["id"] for line in (*made[10:20], *made[:5])}
+    assert {row.input_id for row in rows if row.kind == "duplicate"} == {
+        row.input_id for row in rows if row.input_id in again
+    }
+    assert {row.key for row in rows} == {"player 0", "player 1", "player 2"}
+
+
+def test_what_is_forgotten_is_too_late(spark, rocksdb, tmp_path):
+    """A message that comes again after its time is reported, not handled; a newer one is handled."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(shooting_range)
+    made = shots(4, players=1)
+    put(tmp_path / "in", "1.json", made[:3])
+    handle(spark, tmp_path, retention=timedelta(milliseconds=1))
+    put(tmp_path / "in", "2.json", [made[3]])
+    handle(spark, tmp_path, retention=timedelta(milliseconds=1))  # its timers find the first ones' time passed
+    put(tmp_path / "in", "3.json", [made[0]])
+    rows = handle(spark, tmp_path, retention=timedelta(milliseconds=1))
+    (late,) = [row for row in rows if row.kind == "too late"]
+    assert (late.input_id, late.id, late.number) == (made[0]["id"], None, None)
+    assert contents([row for row in rows if row.kind == "new"]) == expected([made])
+
+
+def test_the_state_store_is_checked(spark, tmp_path):
+    """At once, saying what to set."""
+    df = spark.readStream.schema("id string, player string").json(str(tmp_path))
+    with pytest.raises(ValueError, match="needs the RocksDB state store"):
+        ids.process(df, "player", shooting_range.shoot)
+
+
+def test_write_once(spark, tmp_path):
+    """A batch that was written whole is left alone; one that was cut short is replaced; others are beside it."""
+    path = str(tmp_path / "table")
+    assert ids.write_once(spark.range(5), 0, path)
+    assert not ids.write_once(spark.range(7), 0, path)
+    assert ids.write_once(spark.range(3), 1, path)
+    assert spark.read.parquet(path).count() == 8
+    (tmp_path / "table" / "batch=1" / "_SUCCESS").unlink()
+    assert ids.write_once(spark.range(3), 1, path)
+    assert spark.read.parquet(path).count() == 8
+    assert ids.write_once(spark.range(2).selectExpr("id", "id AS n"), 0, path, app_id="second", partition_by=("id",))
+    assert (tmp_path / "table" / "app=second" / "batch=0" / "id=1").exists()
+
+
+def run_killed(folder, kill_at, master="local[2]"):
+    """Run the query in a process of its own that ends itself at a step; say whether it did."""
+    program = Path(__file__).with_name("killed.py")
+    arguments = [sys.executable, str(program), str(folder), str(kill_at), master]
+    with (folder / "log").open("a") as log:
+        done = subprocess.run(arguments, stdout=log, stderr=log, check=False, timeout=400)
+    assert done.returncode in (0, -signal.SIGKILL), (folder / "log").read_text()[-5000:]
+    return done.returncode != 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
+def test_killed_at_any_step_and_restarted(spark, tmp_path, master):
+    """Ended between any two steps and started again from its checkpoint: the table of an undisturbed run.
+
+    Over twenty times in one process's life after another, seeded; on a cluster, an executor is ended within a batch.
+    """
+    made = shots(36, players=4, seed=3)
+    chance = random.Random(20261121)
+    batches = [[*made[n : n + 4], *chance.sample(made[: n + 4], 2)] for n in range(0, 36, 4)]
+    if master != "local[2]":
+        batches = batches[:4]
+    for number, batch in enumerate(batches):
+        put(tmp_path / "in", f"{number:02}.json", batch)
+        os.utime(tmp_path / "in" / f"{number:02}.json", (START + number, START + number))
+    kills = 0
+    if master == "local[2]":
+        while run_killed(tmp_path, chance.randint(1, 5)):
+            kills += 1
+            assert kills < 60
+        assert kills >= 20
+    else:
+        assert not run_killed(tmp_path, "executor", master)
+        assert (tmp_path / "ended").exists()
+    rows = spark.read.parquet(str(tmp_path / "out")).where("kind = 'new'").collect()
+    assert contents(rows) == expected(batches)
+    assert len(rows) == len(contents(rows))
