@@ -74,6 +74,9 @@ class SqlText:
     def __eq__(self, other: object) -> SqlText:  # type: ignore[override]
         return self._infix("=", other)
 
+    def __ne__(self, other: object) -> SqlText:  # type: ignore[override]
+        return self._infix("<>", other)
+
     def __ge__(self, other: object) -> SqlText:
         return self._infix(">=", other)
 
@@ -97,6 +100,9 @@ class SqlText:
 
     def __sub__(self, other: object) -> SqlText:
         return self._infix("-", other)
+
+    def __mul__(self, other: object) -> SqlText:
+        return self._infix("*", other)
 
     def __invert__(self) -> SqlText:
         return SqlText(f"(NOT {self})")

@@ -53,6 +53,8 @@ def write_once(
     folder = f"{outer}/batch={batch_id}"
     files, inner = filesystem(folder)
     if files.get_file_info(f"{inner}/_SUCCESS").type == pafs.FileType.File:
+        # It is run again, for its states alone: they are not stored of a batch that is not run to its end.
+        batch_df.write.format("noop").mode("overwrite").save()
         return False
     writer: Any = batch_df.write.mode("overwrite")
     if partition_by:

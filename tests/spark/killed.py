@@ -23,7 +23,9 @@ folder, kill_at, master = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 cloudpickle.register_pickle_by_value(shooting_range)
 os.environ["PYSPARK_PYTHON"] = sys.executable
 builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
-builder = builder.config("spark.sql.shuffle.partitions", "2").config(PROVIDER, ROCKSDB).config(NO_DATA_BATCHES, "false")
+builder = builder.config("spark.sql.shuffle.partitions", "1").config(PROVIDER, ROCKSDB).config(NO_DATA_BATCHES, "false")
+# It lives for seconds: what is compiled at all is compiled quickly.
+builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 builder = builder.config("spark.executorEnv.PYTHONPATH", os.pathsep.join(sys.path))
 spark = builder.getOrCreate()
 steps = 0

@@ -165,11 +165,11 @@ def test_killed_at_any_step_and_restarted(spark, tmp_path, master):
 
     Over twenty times in one process's life after another, seeded; on a cluster, an executor is ended within a batch.
     """
-    made = shots(36, players=4, seed=3)
+    made = shots(24, players=4, seed=3)
     chance = random.Random(20261121)
-    batches = [[*made[n : n + 4], *chance.sample(made[: n + 4], 2)] for n in range(0, 36, 4)]
+    batches = [[*made[n : n + 4], *chance.sample(made[: n + 4], 2)] for n in range(0, 24, 4)]
     if master != "local[2]":
-        batches = batches[:4]
+        batches = batches[:3]
     for number, batch in enumerate(batches):
         put(tmp_path / "in", f"{number:02}.json", batch)
         os.utime(tmp_path / "in" / f"{number:02}.json", (START + number, START + number))

@@ -131,3 +131,14 @@ def test_sql_of_what_ids_travel_in(registered):
         f"msgid_from_iggy_id(msgid_to_iggy_id('{V1}')) AS back"
     ).first()
     assert row == ("poisoned", True, "74b158ca-ddb3-498f-b0a9-9eec1c6197ae", V1)
+
+
+def test_sql_of_what_expires(registered):
+    """At the boundary, by the default and never."""
+    row = registered.sql(
+        "SELECT msgid_is_expired(timestamp_seconds(0), 10, timestamp_seconds(10)) AS due, "
+        "msgid_is_expired(timestamp_seconds(0), 11, timestamp_seconds(10)) AS early, "
+        "msgid_is_expired(timestamp_seconds(0), 0, timestamp_seconds(10)) AS never, "
+        "msgid_is_expired(NULL, 10, timestamp_seconds(10)) AS nothing"
+    ).first()
+    assert row == (True, False, False, None)
