@@ -8,7 +8,9 @@
 An id's life, module by module: its layout (`msgid.layout`), the value (`msgid.identifier`), the rule it is minted by
 (`msgid.minting`), the generators (`msgid.generator`) with their node (`msgid.node`) and batches (`msgid.batch`), the
 older forms (`msgid.v0`), reading any of them (`msgid.parsing`), and ids made from other things (`msgid.derived`).
-What ids travel in: Iggy's messages (`msgid.iggy`), with their state (`msgid.state`) and names (`msgid.names`).
+What ids travel in: Iggy's messages (`msgid.iggy`) and Danube's (`msgid.danube`), with their state (`msgid.state`),
+names (`msgid.names`) and schemas (`msgid.schemas`). What becomes of messages: `msgid.retention` and `msgid.cleaner`
+remove them when they expire, `msgid.processing` handles each of them once.
 """
 
 from msgid._native import BACKEND as backend
