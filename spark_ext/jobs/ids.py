@@ -199,8 +199,8 @@ def run_stream(
 ) -> Summary:
     """Do what `run` does to the files of a folder that have not been done yet, from a checkpoint in the output folder.
 
-    Each micro-batch is a folder ``batch=N`` in ``ids`` and ``quarantine``. One that is replayed after a crash replaces
-    what it had written.
+    Each micro-batch is a folder ``batch=N`` in ``ids`` and ``quarantine``. One that is replayed after a crash leaves
+    what it had written whole, and replaces what it had not.
 
     Args:
         spark: the session.

@@ -126,8 +126,8 @@ def run_stream(
 ) -> Summary:
     """Do what `run` does to what has come since the last time, from a checkpoint in the output folder.
 
-    Each micro-batch is a folder ``batch=N``; one that is replayed after a crash replaces what it had written. Segment
-    files may grow: what is added to them is read, once a message is whole.
+    Each micro-batch is a folder ``batch=N``; one that is replayed after a crash replaces what was not written whole.
+    Segment files may grow: what is added to them is read, once a message is whole.
 
     Args:
         spark: the session.

@@ -11,7 +11,6 @@ import msgid
 from msgid import iggy
 from msgid.processing import MemoryStore, Message, Processor
 from spark_ext.cli import spark_ext
-from spark_ext.state import NO_DATA_BATCHES, PROVIDER, ROCKSDB
 
 pytestmark = pytest.mark.spark
 
@@ -49,10 +48,8 @@ def test_messages_by_segment_and_what_expires_of_them(spark, tmp_path):
     assert both.exit_code == 2
 
 
-def test_process(spark, tmp_path, monkeypatch):
+def test_process(spark, no_timer_batches, tmp_path, monkeypatch):
     """A handler of a module of one's own, run on a folder of files; run again there is nothing to do."""
-    for name, value in ((PROVIDER, ROCKSDB), (NO_DATA_BATCHES, "false")):
-        spark.conf.set(name, value)
     at = int(datetime(2026, 1, 1, tzinfo=timezone.utc).timestamp())
     lines = [
         {"id": str(msgid.position_id("range", n, at + n)), "player": f"p{n % 2}", "kind": "fire", "position": n % 10}
@@ -78,4 +75,3 @@ def test_process(spark, tmp_path, monkeypatch):
     assert "Error: no handler 'shooting_range:nothing' (module:function)" in nothing.output
     column = run("process", tmp_path / "in.json", "--handler", "shooting_range:shoot", *out, "--id", "no")
     assert "Error: no column 'no'; there are: " in column.output
-    spark.conf.set(NO_DATA_BATCHES, "true")

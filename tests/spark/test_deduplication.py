@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import spark_ext as ids
-from spark_ext.state import PROVIDER, ROCKSDB
 
 pytestmark = pytest.mark.spark
 
@@ -67,14 +66,6 @@ def test_a_name_that_is_taken(spark):
     assert ids.deduplicate(df, name="kind").first().kind == "new"
 
 
-@pytest.fixture
-def rocksdb(spark):
-    before = spark.conf.get(PROVIDER)
-    spark.conf.set(PROVIDER, ROCKSDB)
-    yield
-    spark.conf.set(PROVIDER, before)
-
-
 SCHEMA = "id string, amount int, at timestamp"
 
 
@@ -118,7 +109,7 @@ def test_a_stream(spark, rocksdb, tmp_path):
     assert found.where("id = 'a'").count() == 3
 
 
-def test_what_a_stream_needs(spark, tmp_path):
+def test_what_a_stream_needs(spark, default_state_store, tmp_path):
     """A time and a bound, and the state store that holds it: said at once."""
     df = spark.readStream.schema(SCHEMA).json(str(tmp_path))
     with pytest.raises(ValueError, match="a stream needs a timestamp"):

@@ -15,7 +15,6 @@ import shooting_range
 import msgid
 import spark_ext as ids
 from msgid.processing import MemoryStore, Message, Processor
-from spark_ext.state import NO_DATA_BATCHES, PROVIDER, ROCKSDB
 
 pytestmark = pytest.mark.spark
 
@@ -62,16 +61,6 @@ def put(folder, name, lines):
     hidden.rename(folder / name)
 
 
-@pytest.fixture
-def rocksdb(spark):
-    before = spark.conf.get(PROVIDER)
-    spark.conf.set(PROVIDER, ROCKSDB)
-    spark.conf.set(NO_DATA_BATCHES, "false")
-    yield
-    spark.conf.set(PROVIDER, before)
-    spark.conf.set(NO_DATA_BATCHES, "true")
-
-
 def handle(spark, folder, **options):
     """Handle what has come into the folder ``in``; give all outputs so far."""
     df = spark.readStream.schema("id string, player string, kind string, position int").json(str(folder / "in"))
@@ -91,7 +80,7 @@ def contents(rows):
     return {(row.id, row.number, row.input_id, row.body) for row in rows}
 
 
-def test_the_same_handler(spark, rocksdb, tmp_path):
+def test_the_same_handler(spark, no_timer_batches, tmp_path):
     """Over batches and a restart: what Python publishes; a duplicate has the outputs that it had the first time."""
     from pyspark import cloudpickle
 
@@ -110,7 +99,7 @@ def test_the_same_handler(spark, rocksdb, tmp_path):
     assert {row.key for row in rows} == {"player 0", "player 1", "player 2"}
 
 
-def test_what_is_forgotten_is_too_late(spark, rocksdb, tmp_path):
+def test_what_is_forgotten_is_too_late(spark, no_timer_batches, tmp_path):
     """A message that comes again after its time is reported, not handled; a newer one is handled."""
     from pyspark import cloudpickle
 
@@ -127,7 +116,7 @@ def test_what_is_forgotten_is_too_late(spark, rocksdb, tmp_path):
     assert contents([row for row in rows if row.kind == "new"]) == expected([made])
 
 
-def test_the_state_store_is_checked(spark, tmp_path):
+def test_the_state_store_is_checked(spark, default_state_store, tmp_path):
     """At once, saying what to set."""
     df = spark.readStream.schema("id string, player string").json(str(tmp_path))
     with pytest.raises(ValueError, match="needs the RocksDB state store"):
