@@ -234,9 +234,8 @@ def process(input: str, handler: str, **options: Any) -> None:
         result = job.run(session(), input, function, **options)
     width = len(f"{max(result):,}")
     click.echo(f"{result.outputs:>{width},} outputs, written to {options['output']}/{job.OUTPUTS}/*/kind=new")
-    click.echo(
-        f"{result.too_late:>{width},} messages too late" + (", there as kind=too late" if result.too_late else "")
-    )
+    for count, kind in ((result.too_late, "too late"), (result.malformed, "malformed")):
+        click.echo(f"{count:>{width},} messages {kind}" + (f", there as kind={kind}" if count else ""))
 
 
 def _check_stream_options(stream: bool, overwrite: bool, interval: float | None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from spark_ext.expressions import column, quoted_name
+from spark_ext.expressions import column, hex_text, quoted_name
 from spark_ext.state import check_state_store
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ CONFLICT: Final = "conflict"
 _FINGERPRINT: Final = "__fingerprint"
 _ID: Final = "__id"
 _AT: Final = "__at_ms"
+_WITHIN: Final = "__within_ms"
 
 
 def deduplicate(
@@ -49,14 +50,16 @@ def deduplicate(
     id : str
         the column of ids; a row without one is ``new``.
     fingerprint : Column or str, optional
-        what the content is told by. Default: a 64-bit hash of all other columns but those of ``order_by``.
+        what the content is told by. Default: a 64-bit hash of all other columns but ``timestamp`` and those of
+        ``order_by``.
     order_by : sequence of Column or str
         a batch: which row of an id is the first. Default: by the fingerprint.
     timestamp : str, optional
-        a stream: the column of the rows' own times.
+        a stream: the column of the rows' own times. A row without one has the watermark's.
     within : str, optional
-        a stream: how late a row may be, such as ``"1 day"``. So long an id is remembered; a row that is later is left
-        out by Spark, and counted: `rows_too_late`.
+        a stream: how late a row may be, such as ``"1 day"``. Rows of one id whose times are at most so far apart are
+        told; then the id is forgotten. A row that is later than that is left out by Spark, and counted:
+        `rows_too_late`.
     name : str
         of the new column.
 
@@ -83,7 +86,7 @@ def deduplicate(
     """
     if name in df.columns:
         raise ValueError(f"there is a column {name!r} already: name another")
-    content = _fingerprint(df, id, order_by) if fingerprint is None else column(fingerprint)
+    content = _fingerprint(df, id, order_by, timestamp) if fingerprint is None else column(fingerprint)
     if df.isStreaming:
         return _stream(df, id, content, timestamp, within, name)
     return _batch(df, id, content, order_by, name)
@@ -116,9 +119,9 @@ def rows_too_late(query: StreamingQuery) -> int:
     )
 
 
-def _fingerprint(df: DataFrame, id: str, order_by: Sequence[ColumnOrName]) -> Column:
+def _fingerprint(df: DataFrame, id: str, order_by: Sequence[ColumnOrName], timestamp: str | None) -> Column:
     """Hash all other columns; those that are maps by their entries, whose order does not matter."""
-    left_out = {id, *(name for name in order_by if isinstance(name, str))}
+    left_out = {id, timestamp, *(name for name in order_by if isinstance(name, str))}
     columns = []
     for field in df.schema:
         if field.name not in left_out:
@@ -150,13 +153,14 @@ def _stream(df: DataFrame, id: str, content: Column, timestamp: str | None, with
     if timestamp is None or within is None:
         raise ValueError("a stream needs a timestamp, and within which time a duplicate may come")
     check_state_store(df.sparkSession)
-    key = F.col(quoted_name(id))
+    key, at = hex_text(quoted_name(id)), F.col(quoted_name(timestamp)).cast("timestamp")
     marked = df.withWatermark(timestamp, within).withColumns(
         {
             _FINGERPRINT: content.cast("string"),
             # Rows without an id are keys of their own, by their content.
-            _ID: F.coalesce(F.concat(F.lit("+"), key), F.concat(F.lit("-"), content.cast("string"))),
-            _AT: F.unix_millis(F.col(quoted_name(timestamp)).cast("timestamp")),
+            _ID: F.coalesce(F.concat(F.lit("+"), key), F.concat(F.lit("-"), content.cast("string")), F.lit("-")),
+            _AT: F.unix_millis(at),
+            _WITHIN: F.unix_millis(F.timestamp_seconds(F.lit(0)) + F.lit(within).cast("interval")),
         }
     )
     output = StructType([*df.schema.fields]).add(name, StringType())
@@ -178,15 +182,16 @@ class _Seen(StatefulProcessor):
         from pyspark.sql import Row
 
         known = key[0].startswith("-")
+        watermark = timerValues.getCurrentWatermarkInMs()
         first = self._seen.get()[0] if not known and self._seen.exists() else None
-        for row in sorted(rows, key=lambda row: (row[_AT], row[_FINGERPRINT] or "")):
+        for row in sorted(rows, key=lambda row: (row[_AT] or 0, row[_FINGERPRINT] or "")):
             if known or first is None:
                 told = NEW
                 if not known:
                     first = row[_FINGERPRINT] or ""
                     self._seen.update((first,))
-                    # When the watermark is there, what is as old is too late.
-                    self._handle.registerTimer(row[_AT])
+                    at = watermark if row[_AT] is None else row[_AT]
+                    self._handle.registerTimer(at + row[_WITHIN])
             else:
                 told = DUPLICATE if (row[_FINGERPRINT] or "") == first else CONFLICT
             yield Row(**{column: row[column] for column in self._columns}, **{self._name: told})

@@ -13,7 +13,10 @@ from spark_ext.dialect import F, is_writing_sql
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark.sql import DataFrame
+
 __all__ = [
+    "CORRUPT",
     "ColumnOrName",
     "byte_digits",
     "digits_to_bigint",
@@ -25,6 +28,8 @@ __all__ = [
     "is_id",
     "is_v0",
     "is_v1",
+    "misfit_reason",
+    "no_id_reason",
     "null_text",
     "padded_digits",
     "quoted_name",
@@ -39,6 +44,9 @@ ColumnOrName = Column | str
 
 _V0_DIGITS = tuple(2 * length for length in layout.V0_LENGTHS)
 _CANONICAL_DIGITS = tuple(2 + digits for digits in _V0_DIGITS)
+CORRUPT = "_corrupt_record"
+"""Where Spark keeps a line that does not fit its format."""
+
 VERSION_1_DIGITS = f"{layout.VERSION_1:02X}"
 
 
@@ -164,6 +172,17 @@ def reason(text: Column) -> Column:
         .when(F.unhex(text).isNull(), F.lit(errors.NOT_HEX))
         .otherwise(fill(errors.UNKNOWN_VERSION, version=version.cast("string")))
     )
+
+
+def misfit_reason(df: DataFrame) -> Column:
+    """Say why a row of a file is none, where Spark could not read its line; else NULL."""
+    misfit = F.lit("the line does not fit the format")
+    return F.when(F.col(CORRUPT).isNotNull(), misfit) if CORRUPT in df.columns else null_text()
+
+
+def no_id_reason(text: Column) -> Column:
+    """Say why a row has no good id, also where it has none; NULL where it has."""
+    return F.when(text.isNull(), F.lit("no id")).otherwise(reason(text))
 
 
 def raise_invalid(text: Column, otherwise: str) -> Column:

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from msgid.processing.context import Handler, Message, Output
 from msgid.processing.processor import Processor, TooLate
 from msgid.processing.store import NOTHING_FORGOTTEN, Entry, Reading, Version
-from spark_ext.expressions import quoted_name
+from spark_ext.expressions import CORRUPT, column, hex_text, misfit_reason, no_id_reason, quoted_name
 from spark_ext.state import check_state_store
 
 if TYPE_CHECKING:
@@ -20,15 +20,21 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row
 
-__all__ = ["DUPLICATE", "NEW", "OUTPUTS", "TOO_LATE", "process"]
+    from spark_ext.expressions import ColumnOrName
 
-OUTPUTS: Final = "id string, number int, input_id string, key string, topic string, body string, kind string"
+__all__ = ["DUPLICATE", "MALFORMED", "NEW", "OUTPUTS", "TOO_LATE", "process"]
+
+OUTPUTS: Final = (
+    "id string, number int, input_id string, key string, topic string, body string, kind string, reason string"
+)
 NEW: Final = "new"
 DUPLICATE: Final = "duplicate"
 TOO_LATE: Final = "too late"
+MALFORMED: Final = "malformed"
 _ID: Final = "__id"
 _KEY: Final = "__key"
 _AT: Final = "__at"
+_REASON: Final = "__reason"
 
 
 def process(
@@ -38,6 +44,7 @@ def process(
     *,
     id: str = "id",
     timestamp: str | None = None,
+    reason: ColumnOrName | None = None,
     retention: timedelta = timedelta(days=7),
 ) -> DataFrame:
     """Handle a stream's messages so that handling one again changes nothing, as `msgid.processing.Processor` does.
@@ -55,9 +62,11 @@ def process(
         a pure function of (state, message, context) that gives the new state, which JSON holds. The message's body is a
         dict of the row's other columns.
     id : str
-        the column of message ids, as text.
+        the column of message ids, as text or binary.
     timestamp : str, optional
         the column of the messages' own times. Default: those of their ids.
+    reason : Column or str, optional
+        why a row is no message, and NULL where it is one: such as the table of `messages` has.
     retention : datetime.timedelta
         how long a message is known to have been handled, by the clock. One that is not newer than what is forgotten of
         its key is reported as ``too late``.
@@ -67,7 +76,8 @@ def process(
     DataFrame
         a stream of outputs: ``id`` (derived from the input's: a sink that is keyed by it has each output once),
         ``number``, ``input_id``, ``key``, ``topic``, ``body`` (JSON) and ``kind``: ``new``, ``duplicate`` (the same
-        outputs again) or ``too late`` (no output: the input alone).
+        outputs again), ``too late`` (no output: the input's body, and the ``reason``) or ``malformed`` (no good id, no
+        key, or a line that Spark could not read: the whole row, as JSON, and the ``reason``).
 
     Raises
     ------
@@ -85,13 +95,17 @@ def process(
     >>> rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
     >>> rows = rows.selectExpr("'0156F7E71C361B21BC024CCDBE00000000' AS id", "'a' AS customer", "value")
     >>> process(rows, "customer", count).columns
-    ['id', 'number', 'input_id', 'key', 'topic', 'body', 'kind']
+    ['id', 'number', 'input_id', 'key', 'topic', 'body', 'kind', 'reason']
     """
     check_state_store(df.sparkSession)
     own = F.lit(None).cast("bigint") if timestamp is None else F.unix_micros(F.col(quoted_name(timestamp)))
-    added = {_ID: F.col(quoted_name(id)), _KEY: F.col(quoted_name(key)).cast("string"), _AT: own}
-    body = [name for name in df.columns if name not in (id, key, timestamp)]
-    handling = _Handling(handler, body, retention // timedelta(milliseconds=1))
+    text, business = hex_text(quoted_name(id)), F.col(quoted_name(key)).cast("string")
+    told = [] if reason is None else [column(reason)]
+    why = F.coalesce(*told, misfit_reason(df), no_id_reason(text), F.when(business.isNull(), F.lit("no key")))
+    added = {_ID: text, _KEY: F.coalesce(business, F.lit("")), _AT: own, _REASON: why}
+    known = {id, key, timestamp, CORRUPT, *(name for name in (reason,) if isinstance(name, str))}
+    body = [name for name in df.columns if name not in known]
+    handling = _Handling(handler, df.columns, body, retention // timedelta(milliseconds=1))
     return df.withColumns(added).groupBy(_KEY).transformWithState(handling, OUTPUTS, "append", "ProcessingTime")
 
 
@@ -140,8 +154,9 @@ class _SparkStore:
 class _Handling(StatefulProcessor):
     """Runs the handler on the rows of a key, with its state in Spark's store."""
 
-    def __init__(self, handler: Handler, body: list[str], retention_ms: int) -> None:
+    def __init__(self, handler: Handler, columns: list[str], body: list[str], retention_ms: int) -> None:
         self._handler = handler
+        self._columns = columns
         self._body = body
         self._retention_ms = retention_ms
 
@@ -156,17 +171,22 @@ class _Handling(StatefulProcessor):
         messages = []
         for row in rows:
             held = row.asDict(recursive=True)
+            if row[_REASON] is not None:
+                whole = {name: held[name] for name in self._columns}
+                yield _row(Output(None, None, row[_ID], whole), None, MALFORMED, row[_REASON])  # type: ignore[arg-type]
+                continue
             messages.append(Message(row[_ID], key[0], {name: held[name] for name in self._body}, row[_AT]))
         # Rows of a batch come in any order: this one is the same each time.
         for message in sorted(messages, key=lambda message: (message.at, message.id)):
             try:
                 outcome = self._processor.handle(message)
-            except TooLate:
-                yield _row(Output(None, None, message.id, message.body), key[0], TOO_LATE)  # type: ignore[arg-type]
+            except TooLate as error:
+                yield _row(Output(None, None, message.id, message.body), key[0], TOO_LATE, str(error))  # type: ignore[arg-type]
                 continue
             for output in outcome.outputs:
                 yield _row(output, key[0], outcome.kind)
-        self._handle.registerTimer(self._store.now_ms + self._retention_ms)
+        if messages:
+            self._handle.registerTimer(self._store.now_ms + self._retention_ms)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         self._store.forget(expiredTimerInfo.getExpiryTimeInMs() - self._retention_ms)
@@ -176,7 +196,7 @@ class _Handling(StatefulProcessor):
         pass
 
 
-def _row(output: Output, key: str, kind: str) -> Row:
+def _row(output: Output, key: str | None, kind: str, reason: str | None = None) -> Row:
     from pyspark.sql import Row
 
     body = json.dumps(output.body, ensure_ascii=False, default=str)
@@ -188,4 +208,5 @@ def _row(output: Output, key: str, kind: str) -> Row:
         topic=output.topic,
         body=body,
         kind=kind,
+        reason=reason,
     )

@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import StringType, StructField, StructType
 
-from spark_ext.expressions import quoted_name
+from spark_ext.expressions import CORRUPT, quoted_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["CORRUPT", "FORMATS", "BadInput", "column_of", "follow", "guess_format", "read_rows", "written"]
+__all__ = ["FORMATS", "BadInput", "column_of", "follow", "guess_format", "read_rows", "written"]
 
 FORMATS = ("csv", "tsv", "json", "parquet", "text")
-CORRUPT = "_corrupt_record"
-"""Where Spark keeps a line that does not fit its format."""
-
 _ENDINGS = {"csv": "csv", "tsv": "tsv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
 
 
@@ -51,7 +48,13 @@ def read_rows(spark: SparkSession, path: str, format: str | None = None, *, stre
     reader: Any = spark.readStream if stream else spark.read
     if format not in ("csv", "tsv"):
         now = spark.read.format(format).load(path)
-        return reader.format(format).schema(now.schema).load(path) if stream else now
+        if not stream:
+            return now
+        schema = now.schema
+        if format == "json" and CORRUPT not in now.columns:
+            schema = StructType([*schema, StructField(CORRUPT, StringType())])  # a later file may have such lines
+        followed: DataFrame = reader.format(format).schema(schema).load(path)
+        return followed
     options = {"sep": "\t" if format == "tsv" else ",", "header": True, "escape": '"', "multiLine": format == "csv"}
     names = spark.read.options(**options).csv(path).columns
     # With a schema that has the column for it, Spark keeps a line of too few or too many columns whole.

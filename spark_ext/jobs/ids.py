@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from msgid import layout
-from spark_ext.expressions import hex_text, is_v1, quoted_name, reason
-from spark_ext.jobs.files import CORRUPT, BadInput, column_of, follow, read_rows, written
+from spark_ext.expressions import CORRUPT, hex_text, is_v1, misfit_reason, no_id_reason, quoted_name
+from spark_ext.jobs.files import BadInput, column_of, follow, read_rows, written
 from spark_ext.making import assign_ids, generate_id, position_id
 from spark_ext.reading import try_parse_id
 from spark_ext.sinks import write_once
@@ -143,16 +143,13 @@ def split_malformed(df: DataFrame, column: str = "id") -> tuple[DataFrame, DataF
 
     Every row is in one of the two, as it was read.
     """
-    text = hex_text(column_of(df, column))
-    return _split(df, F.when(text.isNull(), F.lit("no id")).otherwise(reason(text)))
+    return _split(df, no_id_reason(hex_text(column_of(df, column))))
 
 
 def _split(df: DataFrame, why: Column) -> tuple[DataFrame, DataFrame]:
-    if CORRUPT in df.columns:
-        why = F.when(F.col(CORRUPT).isNotNull(), F.lit("the line does not fit the format")).otherwise(why)
     if REASON in df.columns:
         raise BadInput(f"the input has a column {REASON!r} already; rename it")
-    marked = df.withColumn(REASON, why)
+    marked = df.withColumn(REASON, F.coalesce(misfit_reason(df), why))
     good = marked.where(F.col(REASON).isNull()).drop(REASON, CORRUPT)
     return good, marked.where(F.col(REASON).isNotNull())
 

@@ -11,7 +11,7 @@ from pyspark import cloudpickle
 from pyspark.sql import functions as F
 
 from spark_ext.jobs.files import BadInput, column_of, follow, read_rows, written
-from spark_ext.processing import DUPLICATE, NEW, TOO_LATE, process
+from spark_ext.processing import DUPLICATE, MALFORMED, NEW, TOO_LATE, process
 from spark_ext.sinks import write_once
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class Summary(NamedTuple):
 
     outputs: int
     too_late: int
+    malformed: int
 
 
 def load_handler(name: str) -> Handler:
@@ -67,7 +68,8 @@ def run(
 ) -> Summary:
     """Handle what has come since the last time, from a checkpoint.
 
-    A message's outputs are written once: those of a duplicate, which are the same, are not written again.
+    A message's outputs are written once: those of a duplicate, which are the same, are not written again. What is no
+    message, by its format or its id, is written beside them with the reason.
 
     Args:
         spark: the session, with the RocksDB state store.
@@ -75,7 +77,7 @@ def run(
         handler: a pure function of (state, message, context).
         key: the column of the business key.
         checkpoint: the folder that knows what is done, and the states.
-        output: a folder: ``outputs`` in it is written, with the inputs that came too late.
+        output: a folder: ``outputs`` in it is written, with the inputs that came too late or are malformed.
         id: the column of message ids.
         timestamp: the column of the messages' own times. Default: those of their ids.
         retention: days that a message is known to have been handled.
@@ -100,4 +102,4 @@ def run(
     follow(handled, write, checkpoint, interval)
     table = written(spark, f"{output}/{OUTPUTS}")
     counts = {} if table is None else {row["kind"]: row["count"] for row in table.groupBy("kind").count().collect()}
-    return Summary(counts.get(NEW, 0), counts.get(TOO_LATE, 0))
+    return Summary(counts.get(NEW, 0), counts.get(TOO_LATE, 0), counts.get(MALFORMED, 0))

@@ -56,13 +56,17 @@ def test_process(spark, no_timer_batches, tmp_path, monkeypatch):
         for n in range(12)
     ]
     (tmp_path / "in.json").mkdir()
-    text = "".join(json.dumps(line) + "\n" for line in (*lines, *lines[:5]))
+    text = "".join(json.dumps(line) + "\n" for line in (*lines, *lines[:5])) + '{"id": half\n'
     (tmp_path / "in.json" / "1.json").write_text(text)
     out = ("--checkpoint", tmp_path / "checkpoint", "-o", tmp_path / "out", "--key", "player")
     for _ in range(2):
         done = run("process", tmp_path / "in.json", "--handler", "shooting_range:shoot", *out)
         assert done.exit_code == 0, done.output
-        rows = spark.read.parquet(str(tmp_path / "out" / "outputs")).collect()
+        table = spark.read.parquet(str(tmp_path / "out" / "outputs"))
+        (malformed,) = table.where("kind = 'malformed'").collect()
+        assert (malformed.reason, '{\\"id\\": half' in malformed.body) == ("the line does not fit the format", True)
+        assert done.output.splitlines()[2] == " 1 messages malformed, there as kind=malformed"
+        rows = table.where("kind = 'new'").collect()
         expected = []
         processor = Processor(MemoryStore(), shooting_range.shoot, expected.extend)
         for line in lines:

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import functions as F
 
 import spark_ext as ids
 
@@ -107,6 +108,38 @@ def test_a_stream(spark, rocksdb, tmp_path):
     assert ids.rows_too_late(query) == 1
     assert Counter(row.delivery for row in found.where("id = 'c'").collect()) == {"new": 1, "duplicate": 1}
     assert found.where("id = 'a'").count() == 3
+
+
+def test_a_row_of_a_later_time_is_told_while_the_times_are_within_the_bound(spark, rocksdb, tmp_path):
+    """Sent again with a time of its own: the id is remembered for the bound after the first one's, not until then."""
+    batch(spark, tmp_path, "1", [("a", 1, "2026-01-01 00:00:00"), ("b", 1, "2026-01-01 00:01:30")])
+    _, found = batch(spark, tmp_path, "2", [("a", 1, "2026-01-01 00:00:50"), ("c", 1, "2026-01-01 00:03:00")])
+    assert [row.delivery for row in found.where("id = 'a'").sort("at").collect()] == ["new", "duplicate"]
+    _, found = batch(spark, tmp_path, "3", [("a", 1, "2026-01-01 00:02:30")])
+    assert Counter(row.delivery for row in found.where("id = 'a'").collect()) == {"new": 2, "duplicate": 1}
+
+
+def test_awkward_rows_of_a_stream(spark, rocksdb, tmp_path):
+    """No id, no content, no time; an id in binary: none stops the stream."""
+    (tmp_path / "in").mkdir()
+    lines = [{"id": None, "amount": None, "at": None}, {"id": "a", "amount": None, "at": None}]
+    (tmp_path / "in" / "1.json").write_text("\n".join(json.dumps(line) for line in lines * 2))
+    df = spark.readStream.schema(SCHEMA).json(str(tmp_path / "in"))
+    df = df.withColumn("id", F.expr("CAST(id AS BINARY) || x'FF'"))
+    out = ids.deduplicate(df, fingerprint="amount", timestamp="at", within="1 minute")
+    query = (
+        out.writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "out"))
+    )
+    assert query.awaitTermination(120)
+    found = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert Counter((row.id and bytes(row.id), row.delivery) for row in found) == {
+        (None, "new"): 2,
+        (b"a\xff", "new"): 1,
+        (b"a\xff", "duplicate"): 1,
+    }
 
 
 def test_what_a_stream_needs(spark, default_state_store, tmp_path):

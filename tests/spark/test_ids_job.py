@@ -192,6 +192,17 @@ def test_a_stream_does_each_file_once(spark, tmp_path):
     ]
 
 
+def test_a_line_that_is_no_json_in_a_later_file_of_a_stream(spark, tmp_path):
+    """Is kept whole, also where the files that were there at first had no such line."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    put(source, "1.json", f'{{"id": "{V1}"}}\n')
+    job.run_stream(spark, str(source), str(out), format="json")
+    put(source, "2.json", '{"id": half\n')
+    assert job.run_stream(spark, str(source), str(out), format="json").malformed == 1
+    (row,) = malformed(spark, out)
+    assert (row._corrupt_record, row.reason) == ('{"id": half', "the line does not fit the format")
+
+
 @pytest.mark.parametrize("how", ["position", "generate"])
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "cut short"])
 def test_a_batch_of_a_stream_that_is_replayed(spark, tmp_path, how, whole):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import shooting_range
+from pyspark.sql import functions as F
 
 import msgid
 import spark_ext as ids
@@ -114,6 +115,44 @@ def test_what_is_forgotten_is_too_late(spark, no_timer_batches, tmp_path):
     (late,) = [row for row in rows if row.kind == "too late"]
     assert (late.input_id, late.id, late.number) == (made[0]["id"], None, None)
     assert contents([row for row in rows if row.kind == "new"]) == expected([made])
+
+
+def test_what_is_no_message_is_kept_with_its_reason(spark, no_timer_batches, tmp_path):
+    """No id, a bad one, no key, a line that is no JSON, a reason of one's own: the others are handled all the same."""
+    (good,) = shots(1)
+    bad = [{**good, "id": None}, {**good, "id": "nonsense"}, {**good, "player": None}, {**good, "kind": "poisoned"}]
+    put(tmp_path / "in", "1.json", [good, *bad])
+    put(tmp_path / "in", "2.json", [])
+    (tmp_path / "in" / "3.json").write_text('{"id": half\n')
+    schema = "id string, player string, kind string, position int, _corrupt_record string"
+    df = spark.readStream.schema(schema).json(str(tmp_path / "in"))
+    df = df.withColumn("why", F.when(F.col("kind") == "poisoned", "checksum"))
+
+    def handler(state, message, context):
+        context.publish(sorted(message.body))
+
+    query = (
+        ids.process(df, "player", handler, reason="why")
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "out"))
+    )
+    assert query.awaitTermination(200)
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert [json.loads(row.body) for row in rows if row.kind == "new"] == [["kind", "position"]]
+    malformed = [row for row in rows if row.kind == "malformed"]
+    assert {row.reason for row in malformed} == {
+        "no id",
+        "8 characters; an id has 32, 34, 56 or 58 hex digits",
+        "no key",
+        "the line does not fit the format",
+        "checksum",
+    }
+    assert len(malformed) == len(rows) - 1 == 5
+    whole = {row.reason: json.loads(row.body) for row in malformed}
+    assert whole["no key"] == {**good, "player": None, "_corrupt_record": None, "why": None}
+    assert whole["the line does not fit the format"]["_corrupt_record"] == '{"id": half'
 
 
 def test_the_state_store_is_checked(spark, default_state_store, tmp_path):

@@ -1,5 +1,6 @@
 """Retention on Spark: the rules of Python, segment by segment, and a removal that can be stopped anywhere."""
 
+import shutil
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -154,7 +155,8 @@ def test_a_table_that_changes_meanwhile(spark, table, monkeypatch):
     report = module.segment_report
 
     def written_to(*arguments):
-        (table / "topic=orders" / "partition=0" / "segment=0" / "new.parquet").write_bytes(b"x")
+        segment = table / "topic=orders" / "partition=0" / "segment=0"
+        shutil.copy(next(segment.glob("*.parquet")), segment / "new.parquet")
         return report(*arguments)
 
     monkeypatch.setattr(module, "segment_report", written_to)
