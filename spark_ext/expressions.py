@@ -19,6 +19,7 @@ __all__ = [
     "CORRUPT",
     "ColumnOrName",
     "byte_digits",
+    "computed_below",
     "digits_to_bigint",
     "fill",
     "has_v1_shape",
@@ -125,6 +126,15 @@ def is_id(text: Column) -> Column:
 def digits_to_bigint(digits: Column) -> Column:
     """Read up to 15 hex digits, known to be such, as a bigint."""
     return F.conv(digits, 16, 10).cast("bigint")
+
+
+def computed_below(number: Column) -> Column:
+    """Have a number, which is not negative, computed once and before a condition that it stands under.
+
+    Spark computes what repeats under a condition each time. But what `nullif` compares it computes in a projection
+    below the query's, and drops that again where nothing asks for the number.
+    """
+    return number if is_writing_sql() else F.nullif(number, F.lit(-1).cast("bigint"))
 
 
 def byte_digits(byte: Column, before: str = "", after: str = "") -> Column:

@@ -8,10 +8,22 @@ from typing import TYPE_CHECKING
 from msgid import layout
 from msgid.errors import NOT_V1
 from spark_ext.dialect import F
-from spark_ext.expressions import VERSION_1_DIGITS, hex_text, is_hex, is_id, is_v1, raise_invalid, struct_if, v1_bytes
-from spark_ext.words import WORD_WIDTH, word
+from spark_ext.expressions import (
+    VERSION_1_DIGITS,
+    computed_below,
+    hex_text,
+    is_hex,
+    is_id,
+    is_v1,
+    raise_invalid,
+    struct_if,
+    v1_bytes,
+)
+from spark_ext.words import WORD_WIDTH, look_up, octet, word
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import Column
 
     from spark_ext.expressions import ColumnOrName
@@ -31,6 +43,7 @@ __all__ = [
 ]
 
 UUID_DIGITS = 36
+_ORIGINS = [f"'{layout.origin_of(byte << 40)}'" for byte in range(256)]  # by the first byte of a node
 
 
 def parse_id(col: ColumnOrName) -> Column:
@@ -45,8 +58,8 @@ def parse_id(col: ColumnOrName) -> Column:
     -------
     Column
         a struct of ``version`` int, ``mac`` string, ``pid`` int, ``seconds`` bigint (since 2021-01-01T00:00:00Z),
-        ``time`` timestamp, ``sequence`` bigint, ``origin`` string; NULL for NULL. A field asked for alone costs only
-        that field. Fails the query on anything else with the error condition ``USER_RAISED_EXCEPTION``; `try_parse_id`
+        ``time`` timestamp, ``sequence`` bigint, ``origin`` string; NULL for NULL. A field taken from the result
+        costs that field alone: ``p = parse_id("id")``, then ``p.time``. Fails the query on anything else with the error condition ``USER_RAISED_EXCEPTION``; `try_parse_id`
         gives NULL.
 
     Examples
@@ -141,8 +154,7 @@ def id_time(col: ColumnOrName) -> Column:
     |1648047038|
     +----------+
     """
-    text = hex_text(col)
-    return _fields(text, v1_bytes(text))["time"].alias("id_time")
+    return _fields(v1_bytes(hex_text(col)))["time"].alias("id_time")
 
 
 def id_mac(col: ColumnOrName) -> Column:
@@ -168,8 +180,7 @@ def id_mac(col: ColumnOrName) -> Column:
     |56:f7:e7:1c:36:1b|
     +-----------------+
     """
-    text = hex_text(col)
-    return F.when(is_v1(text), _fields(text, F.unhex(text))["mac"]).alias("id_mac")
+    return _fields(v1_bytes(hex_text(col)))["mac"].alias("id_mac")
 
 
 def id_origin(col: ColumnOrName) -> Column:
@@ -195,8 +206,7 @@ def id_origin(col: ColumnOrName) -> Column:
     | position|
     +---------+
     """
-    text = hex_text(col)
-    return F.when(is_v1(text), _fields(text, F.unhex(text))["origin"]).alias("id_origin")
+    return _fields(v1_bytes(hex_text(col)))["origin"].alias("id_origin")
 
 
 def time_key(col: ColumnOrName) -> Column:
@@ -348,33 +358,26 @@ def _digits(text: Column, name: str) -> Column:
     return F.substring(text, 2 * field.start + 1, 2 * field.width)  # Spark counts from 1
 
 
-def _fields(text: Column, raw: Column) -> dict[str, Column]:
-    """Give the fields of an id, of which there are the text and the bytes."""
+def _fields(raw: Column, *, number: Callable[[Column], Column] = lambda number: number) -> dict[str, Column]:
+    """Give the fields of an id by its bytes; ``number`` is done to each number."""
 
-    def number(name: str) -> Column:
+    def unsigned(name: str) -> Column:
         field = layout.FIELDS[name]
-        return F.shiftright(word(F.substring(raw, field.start + 1, WORD_WIDTH)), 8 * (WORD_WIDTH - field.width))
+        read = number(word(F.substring(raw, field.start + 1, WORD_WIDTH)))  # Spark counts from 1
+        return F.shiftright(read, 8 * (WORD_WIDTH - field.width)) if field.width < WORD_WIDTH else read
 
     node = layout.FIELDS["node"]
-    octets = [F.substring(text, 2 * place + 1, 2) for place in range(node.start, node.stop)]
+    octets = [octet(F.substring(raw, place + 1, 1)) for place in range(node.start, node.stop)]
     return {
         "version": F.lit(layout.VERSION_1),
-        "mac": F.lower(F.concat_ws(":", *octets)),
-        "pid": number("pid").cast("int"),
-        "seconds": number("seconds"),
-        "time": F.timestamp_seconds(number("seconds") + layout.EPOCH_UNIX),
-        "sequence": number("sequence"),
-        "origin": _origin(F.substring(text, 2 * node.start + 2, 1)),
+        "mac": F.concat(*octets[:-1], F.substring(octets[-1], 1, 2)),
+        "pid": unsigned("pid").cast("int"),
+        "seconds": unsigned("seconds"),
+        "time": F.timestamp_seconds(unsigned("seconds") + layout.EPOCH_UNIX),
+        "sequence": unsigned("sequence"),
+        "origin": look_up(F.substring(raw, node.start + 1, 1), _ORIGINS),
     }
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
-    return struct_if(text, is_v1(text), otherwise, _fields(text, F.unhex(text)))
-
-
-def _origin(low_digit: Column) -> Column:
-    """Name the origin that the second digit of a node declares: its low four bits are all there is to it."""
-    names = ["NULL"] * (ord("f") + 1)  # by the character, in either case
-    for bits, digit in enumerate(layout.HEX_DIGITS):
-        names[ord(digit)] = names[ord(digit.lower())] = f"'{layout.origin_of(bits << 40)}'"
-    return F.get(F.expr(f"array({', '.join(names)})"), F.ascii(low_digit))
+    return struct_if(text, is_v1(text), otherwise, _fields(F.unhex(text), number=computed_below))

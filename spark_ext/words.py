@@ -1,25 +1,27 @@
-"""Four bytes to an integer, the fastest way that Spark's own functions have.
+"""Bytes to what they stand for, the fastest way that Spark's own functions have.
 
-CRC-32 of four bytes is an affine bijection over the bits: from the checksum, the four bytes come back as the exclusive
-or of four numbers, each looked up by one byte of the checksum. ``crc32`` and array look-ups compile to a few
-instructions; ``conv`` reads digits one by one and goes through a text of decimals.
+The last byte of the CRC-32 of one byte tells which it was, by a table of 256 entries. CRC-32 of four bytes is an affine
+bijection over the bits: from the checksum, the four bytes come back as the exclusive or of four numbers, each looked up
+by one byte of it. ``crc32`` and array look-ups compile to a few instructions; ``conv`` reads digits one by one and goes
+through a text of decimals.
 """
 
 from __future__ import annotations
 
 import zlib
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spark_ext.dialect import F, is_writing_sql
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from pyspark.sql import Column
 
-__all__ = ["SQL_NAME", "WORD_WIDTH", "definition", "word"]
+__all__ = ["DEFINITIONS", "WORD_WIDTH", "look_up", "octet", "word"]
 
 WORD_WIDTH = 4
-SQL_NAME = "msgid_word"
 
 
 @cache
@@ -60,11 +62,26 @@ def _table_text(place: int) -> str:
     return f"array({', '.join(f'{entry}L' for entry in _inverse()[1][place])})"
 
 
+def look_up(raw: Column, entries: Sequence[str]) -> Column:
+    """Give for a binary of exactly one byte what stands at its value, of 256 entries in SQL."""
+    table = [""] * 256
+    for value, entry in enumerate(entries):
+        table[zlib.crc32(bytes((value,))) & 0xFF] = entry
+    return F.get(F.expr(f"array({', '.join(table)})"), F.crc32(raw).bitwiseAND(0xFF).cast("int"))
+
+
+def octet(raw: Column) -> Column:
+    """Write a binary of exactly one byte as two digits, lower case, and a colon."""
+    return F.call_function("msgid_octet", raw) if is_writing_sql() else _octet(raw)
+
+
+def _octet(raw: Column) -> Column:
+    return look_up(raw, [f"'{value:02x}:'" for value in range(256)])
+
+
 def word(raw: Column) -> Column:
     """Read a binary of exactly four bytes as an unsigned big-endian integer, a bigint."""
-    if is_writing_sql():
-        return F.call_function(SQL_NAME, raw)
-    return _word(raw)
+    return F.call_function("msgid_word", raw) if is_writing_sql() else _word(raw)
 
 
 def _word(raw: Column) -> Column:
@@ -78,6 +95,5 @@ def _word(raw: Column) -> Column:
     return number
 
 
-def definition(raw: Column) -> Column:
-    """Give the body of the SQL function that `word` calls in SQL, where the tables would be in the text of each."""
-    return _word(raw)
+DEFINITIONS: dict[str, Callable[..., Any]] = {"msgid_word": _word, "msgid_octet": _octet}
+"""The SQL functions that are called in SQL, where the tables would be in the text of each of the others."""
