@@ -134,7 +134,7 @@ def computed_below(number: Column) -> Column:
     Spark computes what repeats under a condition each time. But what `nullif` compares it computes in a projection
     below the query's, and drops that again where nothing asks for the number.
     """
-    return number if is_writing_sql() else F.nullif(number, F.lit(-1).cast("bigint"))
+    return number if is_writing_sql() else F.nullif(number, F.lit(-1))
 
 
 def byte_digits(byte: Column, before: str = "", after: str = "") -> Column:

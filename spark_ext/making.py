@@ -181,7 +181,7 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
     partition, full = F.spark_partition_id(), F.shiftright(number, 24).bitwiseAND(256).cast("int")
     high = byte_digits(F.shiftright(partition, 8), before=head)
     low = byte_digits(partition.bitwiseAND(255).bitwiseOR(full), after=zeros)
-    return F.concat(F.coalesce(high, refuse), F.coalesce(low, refuse), tail).alias("assign_id")
+    return F.coalesce(F.concat(high, low, tail), refuse).alias("assign_id")
 
 
 def assign_ids(

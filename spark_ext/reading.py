@@ -43,6 +43,8 @@ __all__ = [
 ]
 
 UUID_DIGITS = 36
+_MAC = [f"'{byte:02x}:'" for byte in range(256)]
+_MAC_END = [f"'{byte:02x}'" for byte in range(256)]
 _ORIGINS = [f"'{layout.origin_of(byte << 40)}'" for byte in range(256)]  # by the first byte of a node
 
 
@@ -58,9 +60,9 @@ def parse_id(col: ColumnOrName) -> Column:
     -------
     Column
         a struct of ``version`` int, ``mac`` string, ``pid`` int, ``seconds`` bigint (since 2021-01-01T00:00:00Z),
-        ``time`` timestamp, ``sequence`` bigint, ``origin`` string; NULL for NULL. A field taken from the result
-        costs that field alone: ``p = parse_id("id")``, then ``p.time``. Fails the query on anything else with the error condition ``USER_RAISED_EXCEPTION``; `try_parse_id`
-        gives NULL.
+        ``time`` timestamp, ``sequence`` bigint, ``origin`` string; NULL for NULL. A field taken from the result costs
+        that field alone: ``p = parse_id("id")``, then ``p.time``. Fails the query on anything else with the error
+        condition ``USER_RAISED_EXCEPTION``; `try_parse_id` gives NULL.
 
     Examples
     --------
@@ -367,15 +369,15 @@ def _fields(raw: Column, *, number: Callable[[Column], Column] = lambda number: 
         return F.shiftright(read, 8 * (WORD_WIDTH - field.width)) if field.width < WORD_WIDTH else read
 
     node = layout.FIELDS["node"]
-    octets = [octet(F.substring(raw, place + 1, 1)) for place in range(node.start, node.stop)]
+    octets = [number(octet(F.substring(raw, place + 1, 1))) for place in range(node.start, node.stop)]
     return {
         "version": F.lit(layout.VERSION_1),
-        "mac": F.concat(*octets[:-1], F.substring(octets[-1], 1, 2)),
+        "mac": F.concat(*(look_up(one, _MAC) for one in octets[:-1]), look_up(octets[-1], _MAC_END)),
         "pid": unsigned("pid").cast("int"),
         "seconds": unsigned("seconds"),
         "time": F.timestamp_seconds(unsigned("seconds") + layout.EPOCH_UNIX),
         "sequence": unsigned("sequence"),
-        "origin": look_up(F.substring(raw, node.start + 1, 1), _ORIGINS),
+        "origin": look_up(octets[0], _ORIGINS),
     }
 
 

@@ -17,7 +17,7 @@ __all__ = ["FUNCTIONS", "register"]
 
 # Name in SQL: (the function, its parameters). A column function is written down as the text of SQL and inlined.
 FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
-    **{name: (function, {"raw": "BINARY"}) for name, function in words.DEFINITIONS.items()},  # the others call them
+    words.SQL_NAME: (words.definition, {"raw": "BINARY"}),  # the others call it
     "msgid_position": (making.position_id, {"source": "STRING", "offset": "BIGINT", "at": "TIMESTAMP"}),
     "msgid_derive": (making.derive_id, {"parent": "STRING", "name": "STRING"}),
     "msgid_derive_at": (making.derive_id, {"parent": "STRING", "name": "STRING", "at": "TIMESTAMP"}),

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import zlib
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spark_ext.dialect import F, is_writing_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import Column
 
-__all__ = ["DEFINITIONS", "WORD_WIDTH", "look_up", "octet", "word"]
+__all__ = ["SQL_NAME", "WORD_WIDTH", "definition", "look_up", "octet", "word"]
 
 WORD_WIDTH = 4
+SQL_NAME = "msgid_word"
+"""The SQL function that the others call, where the tables would be in the text of each."""
 
 
 @cache
@@ -62,29 +64,26 @@ def _table_text(place: int) -> str:
     return f"array({', '.join(f'{entry}L' for entry in _inverse()[1][place])})"
 
 
-def look_up(raw: Column, entries: Sequence[str]) -> Column:
-    """Give for a binary of exactly one byte what stands at its value, of 256 entries in SQL."""
+def octet(raw: Column) -> Column:
+    """Give for a binary of exactly one byte a number of 0 to 255, an int: what `look_up` knows that byte by."""
+    return F.crc32(raw).bitwiseAND(0xFF).cast("int")
+
+
+def look_up(octet: Column, entries: Sequence[str]) -> Column:
+    """Give what stands at a byte's value, of 256 entries in SQL."""
     table = [""] * 256
     for value, entry in enumerate(entries):
         table[zlib.crc32(bytes((value,))) & 0xFF] = entry
-    return F.get(F.expr(f"array({', '.join(table)})"), F.crc32(raw).bitwiseAND(0xFF).cast("int"))
-
-
-def octet(raw: Column) -> Column:
-    """Write a binary of exactly one byte as two digits, lower case, and a colon."""
-    return F.call_function("msgid_octet", raw) if is_writing_sql() else _octet(raw)
-
-
-def _octet(raw: Column) -> Column:
-    return look_up(raw, [f"'{value:02x}:'" for value in range(256)])
+    return F.get(F.expr(f"array({', '.join(table)})"), octet)
 
 
 def word(raw: Column) -> Column:
     """Read a binary of exactly four bytes as an unsigned big-endian integer, a bigint."""
-    return F.call_function("msgid_word", raw) if is_writing_sql() else _word(raw)
+    return F.call_function(SQL_NAME, raw) if is_writing_sql() else definition(raw)
 
 
-def _word(raw: Column) -> Column:
+def definition(raw: Column) -> Column:
+    """Give the body of the SQL function."""
     checksum = F.crc32(raw)
     number = None
     for place in range(WORD_WIDTH):
@@ -93,7 +92,3 @@ def _word(raw: Column) -> Column:
         number = entry if number is None else number.bitwiseXOR(entry)
     assert number is not None
     return number
-
-
-DEFINITIONS: dict[str, Callable[..., Any]] = {"msgid_word": _word, "msgid_octet": _octet}
-"""The SQL functions that are called in SQL, where the tables would be in the text of each of the others."""
