@@ -173,15 +173,27 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
     # stand with the digits of the pid; those are looked up byte by byte, with what is before and after them.
     zeros = "0" * (8 - len(f"{seconds:X}")) if seconds else "0" * 7
     above = (seconds << 32) - (1 << 64 if seconds >> 31 else 0)  # a bigint has a sign, which hex does not mind
-    # Each use of the numbering counts for itself, one up a row. Both are used on every row, so they agree.
-    number = F.monotonically_increasing_id()
-    row = F.monotonically_increasing_id().bitwiseAND(layout.UINT32_MASK)
-    tail = F.hex(row.bitwiseOR(above)) if seconds else padded_digits(row, 9)
-    # There is nothing to look up where partitions end, at 65 536, nor where rows do: their bit 32 is 256 here.
-    partition, full = F.spark_partition_id(), F.shiftright(number, 24).bitwiseAND(256).cast("int")
+
+    # Each use of the numbering counts for itself, one up a row that comes to it. A partition comes to one of the two
+    # texts below with all its rows, so all numberings in that agree.
+    def number() -> Column:
+        return F.monotonically_increasing_id()
+
+    def tail() -> Column:
+        row = number().bitwiseAND(layout.UINT32_MASK)
+        return F.hex(row.bitwiseOR(above)) if seconds else padded_digits(row, 9)
+
+    # There is nothing to look up where partitions end, nor where rows do: their bit 32 is 256 here.
+    def full() -> Column:
+        return F.shiftright(number(), 24).bitwiseAND(256).cast("int")
+
+    partition = F.spark_partition_id()
+    few = byte_digits(partition.bitwiseOR(full()), before=f"{head}00", after=zeros)  # most often one look-up will do
     high = byte_digits(F.shiftright(partition, 8), before=head)
-    low = byte_digits(partition.bitwiseAND(255).bitwiseOR(full), after=zeros)
-    return F.coalesce(F.concat(high, low, tail), refuse).alias("assign_id")
+    low = byte_digits(partition.bitwiseAND(0xFF).bitwiseOR(full()), after=zeros)
+    return F.coalesce(
+        F.concat(few, tail()), F.when(F.shiftright(partition, 8) > 0, F.concat(high, low, tail())), refuse
+    ).alias("assign_id")
 
 
 def assign_ids(

@@ -275,6 +275,15 @@ def test_assign_id_numbers_partitions_and_rows(spark, ansi):
         assert id.node == msgid.derived.assigned_node(run)
 
 
+def test_assign_id_of_many_partitions(spark):
+    """Those after the 256th are numbered as those before it."""
+    df = spark.range(0, 3 * 600, numPartitions=600).select("id", spark_ext.assign_id("run", 0).alias("new"))
+    df = df.where("id < 6 OR id BETWEEN 762 AND 773 OR id > 1790")
+    found = {row.id: msgid.MessageId(row.new) for row in df.collect()}
+    assert {n: (id.pid, id.sequence) for n, id in found.items()} == {n: divmod(n, 3) for n in found}
+    assert len(found) == 27
+
+
 def test_assign_id_is_the_same_for_the_same_run(spark):
     """A named run gives the same rows the same ids again; without a name each call is a run of its own."""
     df = spark.range(100, numPartitions=2)
