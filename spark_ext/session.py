@@ -39,12 +39,12 @@ def session() -> SparkSession:
         if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
             raise NoJava
         if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has set all of this
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # so that workers have msgid too
             quiet = Path(__file__).with_name("log4j2.properties").as_uri()
             defaults = {
                 "spark.master": "local[*]",
                 "spark.ui.enabled": "false",
                 "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),  # Spark's own progress bar
-                "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable),  # workers have msgid too
                 PROVIDER: ROCKSDB,  # for the stateful functions
                 NO_DATA_BATCHES: "false",
                 "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",

@@ -1,7 +1,10 @@
 """``python -m spark_ext messages``: files of messages to one table, once or as they come, and what it says of it."""
 
+import os
 import subprocess
 import sys
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -123,20 +126,28 @@ def test_an_empty_input(spark, tmp_path):
 
 @pytest.mark.slow
 def test_the_command_line(tmp_path):
-    """Prints what the table holds; says in a line what is missing, or there already."""
+    """Prints what the table holds; says in a line what is missing, or there already.
+
+    Spark's workers run in this environment though nothing says so, and no other is active.
+    """
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYSPARK_PYTHON", "VIRTUAL_ENV")}
+    environment["PATH"] = os.pathsep.join(
+        folder for folder in environment["PATH"].split(os.pathsep) if folder != str(Path(sys.executable).parent)
+    )
+    run = partial(subprocess.run, cwd=tmp_path, capture_output=True, text=True, env=environment)
     segment(tmp_path / "in", made(1000), b"x")
     command = [sys.executable, "-m", "spark_ext", "messages", "in", "-f", "iggy", "-o", "out", "--topic", "orders"]
-    result = subprocess.run([*command, "--show", "2"], cwd=tmp_path, capture_output=True, text=True)
+    result = run([*command, "--show", "2"])
     assert result.returncode == 0, result.stderr
     assert result.stdout.endswith(
         "1,001 messages of in\n1,000 available\n    1 poisoned (1 decoding)\nwritten to out/messages\n"
     )
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    again = run(command)
     assert (again.returncode, again.stderr.splitlines()[-1]) == (
         1,
         "Error: out holds results already; --overwrite replaces them",
     )
     command[4] = "nowhere"
-    missing = subprocess.run([*command, "--overwrite"], cwd=tmp_path, capture_output=True, text=True)
+    missing = run([*command, "--overwrite"])
     assert missing.returncode == 1
     assert "no file or folder nowhere" in missing.stderr.splitlines()[-1]
