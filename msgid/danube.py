@@ -12,12 +12,13 @@ import base64
 import binascii
 import json
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid.derived import position_id
 from msgid.errors import InvalidMessage, quote
+from msgid.moments import UNIX_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +29,6 @@ __all__ = ["MessageID", "StreamMessage", "unlogged"]
 
 _U32_MAX: Final = (1 << 32) - 1
 _U64_MAX: Final = (1 << 64) - 1
-_UNIX_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 _DISPLAY: Final = re.compile(r"topic:_([^:]+)_producer:_(\d{1,20})_topic_offset:_(\d{1,20})", re.ASCII)
 
@@ -154,7 +154,7 @@ class StreamMessage(NamedTuple):
         Raises:
             OverflowError: after the year 9999.
         """
-        return _UNIX_EPOCH + timedelta(milliseconds=self.publish_time)
+        return UNIX_EPOCH + timedelta(milliseconds=self.publish_time)
 
     def encode(self) -> bytes:
         """Write the message as protobuf, the same bytes each time.

@@ -181,19 +181,20 @@ class _Seen(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         from pyspark.sql import Row
 
-        known = key[0].startswith("-")
+        without_id = key[0].startswith("-")
         watermark = timerValues.getCurrentWatermarkInMs()
-        first = self._seen.get()[0] if not known and self._seen.exists() else None
+        first = self._seen.get()[0] if not without_id and self._seen.exists() else None
         for row in sorted(rows, key=lambda row: (row[_AT] or 0, row[_FINGERPRINT] or "")):
-            if known or first is None:
+            content = row[_FINGERPRINT] or ""
+            if without_id:
                 told = NEW
-                if not known:
-                    first = row[_FINGERPRINT] or ""
-                    self._seen.update((first,))
-                    at = watermark if row[_AT] is None else row[_AT]
-                    self._handle.registerTimer(at + row[_WITHIN])
+            elif first is None:
+                told, first = NEW, content
+                self._seen.update((first,))
+                at = watermark if row[_AT] is None else row[_AT]
+                self._handle.registerTimer(at + row[_WITHIN])
             else:
-                told = DUPLICATE if (row[_FINGERPRINT] or "") == first else CONFLICT
+                told = DUPLICATE if content == first else CONFLICT
             yield Row(**{column: row[column] for column in self._columns}, **{self._name: told})
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:

@@ -20,6 +20,7 @@ from pyspark.sql.datasource import (
 
 from msgid.iggy.table import CHUNK, read_tables
 from msgid.iggy.wire import U32, shape_of
+from msgid.moments import unix_micros
 from spark_ext.storage import filesystem
 
 if TYPE_CHECKING:
@@ -329,14 +330,14 @@ class IggyWriter(DataSourceArrowWriter):
 
 def message_of(row: dict[str, Any], layout: Any) -> Message:
     """Make a message of a row; what is not there has the value that `msgid.iggy.Message.new` gives it."""
-    from datetime import datetime, timedelta, timezone
+    from datetime import datetime
 
     from msgid.iggy.headers import NAMES, checked
     from msgid.iggy.message import Message
 
     timestamp = row.get("timestamp") or 0
     if isinstance(timestamp, datetime):
-        timestamp = (timestamp - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
+        timestamp = unix_micros(timestamp)
     headers = dict(row.get("headers") or [])
     made = Message.new(
         row.get("payload") or b"",

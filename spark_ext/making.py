@@ -176,16 +176,13 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
 
     # Each use of the numbering counts for itself, one up a row that comes to it. A partition comes to one of the two
     # texts below with all its rows, so all numberings in that agree.
-    def number() -> Column:
-        return F.monotonically_increasing_id()
-
     def tail() -> Column:
-        row = number().bitwiseAND(layout.UINT32_MASK)
+        row = F.monotonically_increasing_id().bitwiseAND(layout.UINT32_MASK)
         return F.hex(row.bitwiseOR(above)) if seconds else padded_digits(row, 9)
 
     # There is nothing to look up where partitions end, nor where rows do: their bit 32 is 256 here.
     def full() -> Column:
-        return F.shiftright(number(), 24).bitwiseAND(256).cast("int")
+        return F.shiftright(F.monotonically_increasing_id(), 24).bitwiseAND(256).cast("int")
 
     partition = F.spark_partition_id()
     few = byte_digits(partition.bitwiseOR(full()), before=f"{head}00", after=zeros)  # most often one look-up will do

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
+from msgid.moments import unix_micros
 from msgid.retention import MICROSECONDS, NEVER, RetentionPolicy
 from msgid.state import MessageState
 from spark_ext.dialect import F
@@ -323,8 +324,6 @@ def _read(spark: SparkSession | None, path: str) -> DataFrame:
 
 
 def _micros(moment: datetime) -> int:
-    from datetime import timedelta, timezone
-
     if moment.tzinfo is None:
         raise ValueError(f"now must be an aware datetime, not {moment!r}")
-    return (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
+    return unix_micros(moment)

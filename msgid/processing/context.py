@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
-from typing import Any, Final, NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from msgid.derived import derive_id
 from msgid.identifier import MessageId
+from msgid.moments import UNIX_EPOCH, unix_micros
 from msgid.parsing import parse
 
 __all__ = ["Context", "Handler", "Message", "Output", "run"]
-
-_UNIX_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Message(NamedTuple):
@@ -34,7 +33,7 @@ class Message(NamedTuple):
         if self.timestamp is not None:
             return self.timestamp
         id = parse(self.id)
-        return (id.time - _UNIX_EPOCH) // timedelta(microseconds=1) if isinstance(id, MessageId) else 0
+        return unix_micros(id.time) if isinstance(id, MessageId) else 0
 
 
 class Output(NamedTuple):
@@ -80,7 +79,7 @@ class Context:
     @property
     def now(self) -> datetime:
         """The message's own time, in UTC."""
-        return _UNIX_EPOCH + timedelta(microseconds=self._message.at)
+        return UNIX_EPOCH + timedelta(microseconds=self._message.at)
 
     def publish(self, body: Any, topic: str | None = None) -> str:
         """Publish a message once the state is stored.

@@ -88,10 +88,10 @@ def run(
         BadInput: the input has no such columns.
     """
     messages = read_rows(spark, input, format, stream=True)
-    for name in (key, id, *([timestamp] if timestamp is not None else [])):
+    for name in (key, id):
         column_of(messages, name)
     if timestamp is not None:
-        messages = messages.withColumn(timestamp, F.col(timestamp).cast("timestamp"))
+        messages = messages.withColumn(timestamp, column_of(messages, timestamp).cast("timestamp"))
     days = timedelta(days=retention)
     handled = process(messages, key, handler, id=id, timestamp=timestamp, retention=days)
 

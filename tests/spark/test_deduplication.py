@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
+from streams import run_to_end
 
 import spark_ext as ids
 
@@ -77,15 +78,7 @@ def batch(spark, folder, name, rows):
     (folder / "in" / f"{name}.json").write_text("\n".join(lines))
     df = spark.readStream.schema(SCHEMA).json(str(folder / "in"))
     out = ids.deduplicate(df, timestamp="at", within="1 minute")
-    query = (
-        out.writeStream.format("parquet")
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start(str(folder / "out"))
-    )
-    assert query.awaitTermination(120)
-    assert query.exception() is None
-    return query, spark.read.parquet(str(folder / "out"))
+    return run_to_end(out, folder), spark.read.parquet(str(folder / "out"))
 
 
 def test_a_stream(spark, rocksdb, tmp_path):
@@ -126,14 +119,7 @@ def test_awkward_rows_of_a_stream(spark, rocksdb, tmp_path):
     (tmp_path / "in" / "1.json").write_text("\n".join(json.dumps(line) for line in lines * 2))
     df = spark.readStream.schema(SCHEMA).json(str(tmp_path / "in"))
     df = df.withColumn("id", F.expr("CAST(id AS BINARY) || x'FF'"))
-    out = ids.deduplicate(df, fingerprint="amount", timestamp="at", within="1 minute")
-    query = (
-        out.writeStream.format("parquet")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .start(str(tmp_path / "out"))
-    )
-    assert query.awaitTermination(120)
+    run_to_end(ids.deduplicate(df, fingerprint="amount", timestamp="at", within="1 minute"), tmp_path)
     found = spark.read.parquet(str(tmp_path / "out")).collect()
     assert Counter((row.id and bytes(row.id), row.delivery) for row in found) == {
         (None, "new"): 2,

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import shooting_range
 from pyspark.sql import functions as F
+from streams import run_to_end
 
 import msgid
 import spark_ext as ids
@@ -65,15 +66,7 @@ def put(folder, name, lines):
 def handle(spark, folder, **options):
     """Handle what has come into the folder ``in``; give all outputs so far."""
     df = spark.readStream.schema("id string, player string, kind string, position int").json(str(folder / "in"))
-    handled = ids.process(df, "player", shooting_range.shoot, **options)
-    query = (
-        handled.writeStream.format("parquet")
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start(str(folder / "out"))
-    )
-    assert query.awaitTermination(200)
-    assert query.exception() is None
+    run_to_end(ids.process(df, "player", shooting_range.shoot, **options), folder)
     return spark.read.parquet(str(folder / "out")).collect()
 
 
@@ -131,14 +124,7 @@ def test_what_is_no_message_is_kept_with_its_reason(spark, no_timer_batches, tmp
     def handler(state, message, context):
         context.publish(sorted(message.body))
 
-    query = (
-        ids.process(df, "player", handler, reason="why")
-        .writeStream.format("parquet")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .start(str(tmp_path / "out"))
-    )
-    assert query.awaitTermination(200)
+    run_to_end(ids.process(df, "player", handler, reason="why"), tmp_path)
     rows = spark.read.parquet(str(tmp_path / "out")).collect()
     assert [json.loads(row.body) for row in rows if row.kind == "new"] == [["kind", "position"]]
     malformed = [row for row in rows if row.kind == "malformed"]
