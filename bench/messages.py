@@ -1,11 +1,15 @@
 """How fast Iggy's messages become Arrow tables in Python, and rows in Spark, and what memory that takes.
 
 python bench/messages.py [--megabytes 10 100 1000]
+python bench/messages.py --layouts
+
+``--layouts`` measures one row per layout of Iggy, without Spark. ``MSGID_PURE=1`` measures the Python scanner.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import resource
 import statistics
@@ -18,6 +22,7 @@ from pathlib import Path
 from rounds import machine, table
 
 from msgid import iggy
+from msgid.iggy._records.checksums import BACKEND
 
 PAYLOAD = 100
 ROUNDS = 5
@@ -35,6 +40,30 @@ def write(path: Path, megabytes: int) -> int:
         for _ in range(blocks):
             file.write(block)
     return blocks * 10_000
+
+
+def layout_rates() -> None:
+    """Print how many messages per second and core of each layout become Arrow tables, checksums verified."""
+    files = {}
+    for layout in iggy.LAYOUTS:
+        made = (
+            iggy.Message.new(os.urandom(PAYLOAD), id=n + 1, offset=n, timestamp=1_700_000_000_000_000, layout=layout)
+            for n in range(20_000)
+        )
+        files[layout] = iggy.encode_log(made, layout) * 10
+    taken: dict[str, list[float]] = {layout: [] for layout in files}
+    for _ in range(ROUNDS + 1):
+        for layout, raw in files.items():
+            asked = layout if layout == "previous" else "auto"
+            start = time.process_time()
+            rows = sum(found.table.num_rows for found in iggy.read_tables(io.BytesIO(raw), asked))
+            taken[layout].append(time.process_time() - start)
+            assert rows == 200_000
+    lines = []
+    for layout, raw in files.items():
+        rate = 200_000 / statistics.median(taken[layout][1:])
+        lines.append([f"`{layout}`", f"{rate:,.0f}", f"{rate * len(raw) / 200_000 / 1e6:,.0f}"])
+    print(table([f"messages of {PAYLOAD} bytes, scanner in {BACKEND}", "messages per second and core", "MB/s"], lines))
 
 
 def python_seconds(path: Path) -> float:
@@ -60,7 +89,7 @@ def rates(path: Path, rows: int) -> None:
     """Print messages a second a core, Python and Spark in turns."""
     from pyspark.sql import SparkSession
 
-    from spark_ext.iggy_source import IggyDataSource
+    from spark_ext.formats.iggy_source import IggyDataSource
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
@@ -109,7 +138,7 @@ def spark_memory(path: Path) -> None:
     import psutil
     from pyspark.sql import SparkSession
 
-    from spark_ext.iggy_source import IggyDataSource
+    from spark_ext.formats.iggy_source import IggyDataSource
 
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
@@ -138,6 +167,7 @@ def spark_memory(path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, nargs="+", default=[10, 100, 1000])
+    parser.add_argument("--layouts", action="store_true", help="only a row for each layout, without Spark")
     parser.add_argument("--memory", help=argparse.SUPPRESS)
     parser.add_argument("--spark-memory", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -147,6 +177,10 @@ def main() -> None:
         return spark_memory(Path(arguments.spark_memory))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     print(f"{machine()}; the median of {ROUNDS} alternating rounds\n", flush=True)
+    layout_rates()
+    print(flush=True)
+    if arguments.layouts:
+        return None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{0:020d}.log"
         rates(path, write(path, 600))

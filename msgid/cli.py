@@ -15,12 +15,13 @@ from rich.text import Text
 
 import msgid as library
 from msgid import layout
+from msgid.iggy._wire import ALIASES, LAYOUTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from msgid.iggy.wire import Layout
-    from msgid.parsing import AnyId
+    from msgid.ids.parsing import AnyId
+    from msgid.iggy._wire import Layout
 
 _CHUNK = 65_536
 _COLOURS = ("bright_black", "cyan", "green", "yellow", "magenta")
@@ -129,15 +130,15 @@ class _Part(NamedTuple):
 @click.option(
     "--policy", required=True, type=click.Path(exists=True, dir_okay=False), help="A TOML file: what expires."
 )
-@click.option("--layout", type=click.Choice(["current", "previous"]), default="current", help="Of Iggy's bytes.")
+@click.option("--layout", type=click.Choice(["auto", *ALIASES, *LAYOUTS]), default="auto", help="Of Iggy's bytes.")
 @click.option("--apply", is_flag=True, help="Remove what has expired; without it, it is said alone.")
 def expire(folder: str, policy: str, layout: Layout, apply: bool) -> None:
     """Say which of Iggy's segments in a FOLDER have expired, and with --apply remove them.
 
     The policy has default_expiry in seconds (0: never), and expiries by topic under [topics].
     """
-    from msgid.cleaner import Cleaner
     from msgid.retention import InvalidPolicy, RetentionPolicy
+    from msgid.retention.cleaner import Cleaner
 
     try:
         cleaner = Cleaner(folder, RetentionPolicy.load(policy), layout=layout)

@@ -12,23 +12,21 @@ import base64
 import binascii
 import json
 import re
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid.derived import position_id
-from msgid.errors import InvalidMessage, quote
-from msgid.moments import UNIX_EPOCH
+from msgid._validate import UINT32_MAX, UINT64_MAX, UNIX_EPOCH, in_range, quote
+from msgid.errors import InvalidMessage
+from msgid.ids.derived import position_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from msgid.identifier import MessageId
+    from msgid.ids.message_id import MessageId
 
 __all__ = ["MessageID", "StreamMessage", "unlogged"]
-
-_U32_MAX: Final = (1 << 32) - 1
-_U64_MAX: Final = (1 << 64) - 1
 
 _DISPLAY: Final = re.compile(r"topic:_([^:]+)_producer:_(\d{1,20})_topic_offset:_(\d{1,20})", re.ASCII)
 
@@ -87,7 +85,7 @@ class MessageID(NamedTuple):
         if match is None:
             raise InvalidMessage(f"message id {quote(text)}, not topic:_..._producer:_..._topic_offset:_...")
         topic, producer, offset = match[1], int(match[2]), int(match[3])
-        if max(producer, offset) > _U64_MAX:
+        if max(producer, offset) > UINT64_MAX:
             raise InvalidMessage(f"message id {quote(text)}, with a number of more than 64 bits")
         return cls(producer, topic, "", offset)
 
@@ -132,8 +130,9 @@ def unlogged(ids: Iterable[MessageID]) -> set[tuple[str, int]]:
     return {pair for pair, offset in most.items() if offset == 0}
 
 
-class StreamMessage(NamedTuple):
-    """A Danube message."""
+@dataclass(frozen=True, slots=True)
+class StreamMessage:
+    """A Danube message; `dataclasses.replace` changes fields."""
 
     request_id: int
     msg_id: MessageID
@@ -142,7 +141,7 @@ class StreamMessage(NamedTuple):
     """Milliseconds since 1970."""
     producer_name: str
     subscription_name: str | None = None
-    attributes: dict[str, str] = {}  # noqa: RUF012  # a default of a NamedTuple; nobody writes into it
+    attributes: dict[str, str] = field(default_factory=dict)
     schema_id: int | None = None
     schema_version: int | None = None
     routing_key: str | None = None
@@ -162,10 +161,15 @@ class StreamMessage(NamedTuple):
         Raises:
             ValueError, TypeError: a field's value is not of its type, or out of its range.
         """
-        fields = {name: value for name, value in self._asdict().items() if value is not None}
+        fields = self._present()
         fields["msg_id"] = self.msg_id._asdict()
         made: bytes = _message_class()(**fields).SerializeToString(deterministic=True)
         return made
+
+    def _present(self) -> dict[str, Any]:
+        """Return the fields that are not None, by name."""
+        values = {name: getattr(self, name) for name in _FIELDS}
+        return {name: value for name, value in values.items() if value is not None}
 
     @classmethod
     def decode(cls, data: bytes) -> StreamMessage:
@@ -195,7 +199,7 @@ class StreamMessage(NamedTuple):
         {"request_id": 7, "msg_id": {"producer_id": 9, "topic_name": "/a/b", "broker_addr": "", "topic_offset": 1}, \
 "payload": "aGk=", "publish_time": 5, "producer_name": "p", "attributes": {}}
         """
-        value = {name: value for name, value in self._asdict().items() if value is not None}
+        value = self._present()
         value |= {"msg_id": self.msg_id._asdict(), "payload": base64.b64encode(self.payload).decode()}
         return json.dumps(value, ensure_ascii=False)
 
@@ -238,8 +242,8 @@ def _checked(value: object, fields: dict[str, tuple[int, str]], optional: set[st
             else:
                 continue
         if type in ("UINT64", "UINT32"):
-            most = _U64_MAX if type == "UINT64" else _U32_MAX
-            if not isinstance(held, int) or isinstance(held, bool) or not 0 <= held <= most:
+            most = UINT64_MAX if type == "UINT64" else UINT32_MAX
+            if not in_range(held, 0, most):
                 raise InvalidMessage(f"{name} {quote(held)}, not an integer of 0 to {most}")
         elif type != "MESSAGE" and not isinstance(held, str):
             raise InvalidMessage(f"{name} {quote(held)}, not text")

@@ -1,4 +1,4 @@
-"""The library's errors, and how input is quoted in one.
+"""The library's errors.
 
     ValueError
      |-- InvalidMessageId        a text or bytes that is no message id
@@ -11,53 +11,7 @@ range), with what was given and what is allowed.
 
 from __future__ import annotations
 
-from typing import Final
-
-__all__ = [
-    "MESSAGE",
-    "NOT_AN_ID",
-    "NOT_HEX",
-    "NOT_V0",
-    "NOT_V1",
-    "QUOTED_LENGTH",
-    "UNKNOWN_VERSION",
-    "WRONG_BYTE_LENGTH",
-    "WRONG_LENGTH",
-    "InvalidMessage",
-    "InvalidMessageId",
-    "TruncatedMessage",
-    "quote",
-]
-
-# The words of the errors, with their blanks: Python and Spark fill in the same.
-MESSAGE: Final = "invalid message id {shown}: {reason}"
-WRONG_LENGTH: Final = "{length} characters; an id has 32, 34, 56 or 58 hex digits"
-WRONG_BYTE_LENGTH: Final = "{length} bytes; an id has 16, 17, 28 or 29"
-NOT_HEX: Final = "not hex digits alone"
-UNKNOWN_VERSION: Final = "unknown version {version}"
-NOT_V1: Final = "not version 1, which starts with 01 and has 34 hex digits"
-NOT_AN_ID: Final = "no message id"
-NOT_V0: Final = "not version 0, but version 1"
-
-QUOTED_LENGTH: Final = 64
-"""How much of a bad input an error shows."""
-
-
-def quote(value: object) -> str:
-    """Give a short, one-line picture of any value for an error message; never raises.
-
-    >>> quote("01AB"), quote(None), quote("9" * 10_000)[-20:]
-    ("'01AB'", 'None', "9'... (10000 in all)")
-    """
-    if isinstance(value, str | bytes | bytearray):
-        # ascii() keeps look-alikes (full-width digits, zero-width space) visible.
-        shown = ascii(value[:QUOTED_LENGTH])
-        return shown if len(value) <= QUOTED_LENGTH else f"{shown}... ({len(value)} in all)"
-    try:
-        shown = ascii(value)
-    except Exception:
-        shown = f"<{type(value).__name__}>"
-    return shown if len(shown) <= QUOTED_LENGTH else f"{shown[:QUOTED_LENGTH]}..."
+__all__ = ["InvalidMessage", "InvalidMessageId", "TruncatedMessage"]
 
 
 class InvalidMessageId(ValueError):
@@ -83,7 +37,7 @@ class InvalidMessageId(ValueError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return MESSAGE.format(shown=self.shown, reason=self.reason)
+        return f"invalid message id {self.shown}: {self.reason}"
 
 
 class InvalidMessage(ValueError):

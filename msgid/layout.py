@@ -57,6 +57,7 @@ __all__ = [
     "Field",
     "Kind",
     "Origin",
+    "format_mac",
     "origin_of",
     "pack",
     "synthetic_node",
@@ -134,6 +135,15 @@ def unpack(raw: bytes) -> tuple[int, int, int, int]:
     """
     _, high, low, pid, seconds, sequence = _PACK.unpack(raw)
     return high << 32 | low, pid, seconds, sequence
+
+
+def format_mac(node: int) -> str:
+    """Return a 48-bit node written as a MAC address.
+
+    >>> format_mac(0x56F7E71C361B)
+    '56:f7:e7:1c:36:1b'
+    """
+    return node.to_bytes(FIELDS["node"].width, "big").hex(":")
 
 
 def time_key(raw: bytes) -> bytes:

@@ -12,52 +12,61 @@ say so.
   `id_to_iggy_id`, `danube_id`, `message_state`, `checksum_ok`, `normalize_name`, `check_schema`; `messages` makes one
   table of them, wherever they come from.
 - Retention: `is_expired`, `segment_report`, `clean`. Messages that come twice: `deduplicate`, `rows_too_late`, and
-  `process` for handlers whose reprocessing changes nothing; `write_once` for their sink.
+  `process` for handlers whose reprocessing changes nothing; `write_once` for their sink, whose
+  tables `read_table` reads, and `upsert_postgres` for rows keyed by ID.
 - SQL, and ``format("iggy")``: `register`.
 
 ``parse_x`` raises on what is no id, ``try_parse_x`` gives NULL, and so do those that are named after what they give.
 NULL in, NULL out.
 """
 
-try:
-    import pyspark as _pyspark  # noqa: F401
-except ImportError as _missing:
-    raise ImportError(f"spark_ext needs {_missing.name}: pip install 'msgid[spark]'", name=_missing.name) from None
+from __future__ import annotations
 
-from spark_ext.danube import danube_id, danube_message, try_danube_message
-from spark_ext.deduplication import deduplicate, rows_too_late
-from spark_ext.envelopes import (
-    checksum_ok,
-    id_to_iggy_id,
-    iggy_id_to_id,
-    message_state,
-    normalize_name,
-    try_normalize_name,
-)
-from spark_ext.iggy import iggy_message, iggy_messages, try_iggy_message, try_iggy_messages
-from spark_ext.making import assign_id, assign_ids, derive_id, generate_id, position_id
-from spark_ext.message_table import messages
-from spark_ext.processing import process
-from spark_ext.reading import (
-    id_from_binary,
-    id_from_uuid,
-    id_mac,
-    id_origin,
-    id_time,
-    id_to_binary,
-    id_to_uuid,
-    is_valid_id,
-    parse_id,
-    time_key,
-    try_parse_id,
-)
-from spark_ext.retention import clean, is_expired, segment_report
-from spark_ext.schemas import check_schema
-from spark_ext.sinks import write_once
-from spark_ext.sql import register
-from spark_ext.v0 import id_kind, parse_v0, translate_v0, try_parse_v0, try_translate_v0, v0_time
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from spark_ext.columns.expiry import is_expired
+    from spark_ext.columns.making import assign_id, assign_ids, derive_id, generate_id, position_id
+    from spark_ext.columns.message_fields import (
+        checksum_ok,
+        id_to_iggy_id,
+        iggy_id_to_id,
+        message_state,
+        normalize_name,
+        try_normalize_name,
+    )
+    from spark_ext.columns.reading import (
+        id_from_binary,
+        id_from_uuid,
+        id_mac,
+        id_origin,
+        id_time,
+        id_to_binary,
+        id_to_uuid,
+        is_valid_id,
+        parse_id,
+        time_key,
+        try_parse_id,
+    )
+    from spark_ext.columns.v0 import id_kind, parse_v0, translate_v0, try_parse_v0, try_translate_v0, v0_time
+    from spark_ext.formats.danube import danube_id, danube_message, try_danube_message
+    from spark_ext.formats.iggy import iggy_message, iggy_messages, try_iggy_message, try_iggy_messages
+    from spark_ext.formats.message_table import messages
+    from spark_ext.formats.schema_check import check_schema
+    from spark_ext.registration import register
+    from spark_ext.streaming.deduplicate import deduplicate, rows_too_late
+    from spark_ext.streaming.process import process
+    from spark_ext.tables.segments import CleanedSegment, TableBusy, clean, segment_report
+    from spark_ext.tables.sinks import TableConflict, read_table, write_once
+    from spark_ext.tables.upsert import PostgresError, Upserted, upsert_postgres
 
 __all__ = [
+    "CleanedSegment",
+    "PostgresError",
+    "TableBusy",
+    "TableConflict",
+    "Upserted",
     "assign_id",
     "assign_ids",
     "check_schema",
@@ -89,6 +98,7 @@ __all__ = [
     "parse_v0",
     "position_id",
     "process",
+    "read_table",
     "register",
     "rows_too_late",
     "segment_report",
@@ -101,6 +111,46 @@ __all__ = [
     "try_parse_id",
     "try_parse_v0",
     "try_translate_v0",
+    "upsert_postgres",
     "v0_time",
     "write_once",
 ]
+
+_MODULES: Final = {
+    "columns.making": "assign_id assign_ids derive_id generate_id position_id",
+    "columns.reading": (
+        "id_from_binary id_from_uuid id_mac id_origin id_time id_to_binary "
+        "id_to_uuid is_valid_id parse_id time_key try_parse_id"
+    ),
+    "columns.v0": "id_kind parse_v0 translate_v0 try_parse_v0 try_translate_v0 v0_time",
+    "columns.message_fields": "checksum_ok id_to_iggy_id iggy_id_to_id message_state normalize_name try_normalize_name",
+    "columns.expiry": "is_expired",
+    "formats.iggy": "iggy_message iggy_messages try_iggy_message try_iggy_messages",
+    "formats.danube": "danube_id danube_message try_danube_message",
+    "formats.schema_check": "check_schema",
+    "formats.message_table": "messages",
+    "streaming.deduplicate": "deduplicate rows_too_late",
+    "streaming.process": "process",
+    "tables.upsert": "PostgresError Upserted upsert_postgres",
+    "tables.segments": "CleanedSegment TableBusy clean segment_report",
+    "tables.sinks": "TableConflict read_table write_once",
+    "registration": "register",
+}
+"""The module that defines each public name. A module is imported when one of its names is first used (PEP 562)."""
+_HOMES: Final = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise ImportError(f"{__name__}.{name} needs pyspark: pip install 'msgid[spark]'", name="pyspark") from None
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,15 +1,16 @@
-"""``python -m spark_ext``; what it does is in `spark_ext.cli`, which needs Click."""
+"""Run the command line ``python -m spark_ext``; `spark_ext.cli` defines it and needs Click and PySpark."""
 
 from __future__ import annotations
 
 import sys
 
 try:
-    from spark_ext.cli import main
+    import click  # noqa: F401
+    import pyspark  # noqa: F401
 except ImportError as missing:
-    if missing.name != "click":
-        raise
-    sys.exit("spark_ext: the command line needs click: pip install 'msgid[spark,cli]'")
+    sys.exit(f"spark_ext: the command line needs {missing.name}: pip install 'msgid[spark,cli]'")
+
+from spark_ext.cli import main
 
 if __name__ == "__main__":
     main()

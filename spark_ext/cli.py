@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import msgid
-from spark_ext.session import NoJava, session
+from msgid.iggy._wire import ALIASES, LAYOUTS
+from spark_ext._session import NoJava, session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_table_format = click.option(
+    "--table-format",
+    type=click.Choice(["parquet", "delta"]),
+    default="parquet",
+    show_default=True,
+    help="The format of the tables: Parquet for one writer, Delta for several writers or readers.",
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -23,7 +33,8 @@ def spark_ext() -> None:
 
 @spark_ext.command()
 @click.argument("input")
-@click.option("-o", "--output", required=True, help="The folder to write: 'ids' and 'quarantine' in it, as Parquet.")
+@click.option("-o", "--output", required=True, help="The folder to write: 'ids' and 'quarantine' in it.")
+@_table_format
 @click.option("-c", "--column", help="The column of ids.  [default: id; value for text]")
 @click.option(
     "-f",
@@ -58,14 +69,15 @@ def ids(
     order_by: tuple[str, ...],
     stream: bool,
     interval: float | None,
+    table_format: str,
 ) -> None:
     """Take the ids in a file of messages apart, or give its rows ids.
 
     INPUT is a file or folder of text, CSV, TSV, JSON or Parquet. Its columns are kept, and one is added for each field
     of the ids. Rows without a good id go to a folder of their own, 'quarantine', with the reason.
     """
-    from spark_ext.jobs import files
-    from spark_ext.jobs import ids as job
+    from spark_ext.jobs import _files as files
+    from spark_ext.jobs import ids_job as job
 
     _check_stream_options(stream, overwrite, interval)
     format = format or files.guess_format(input)
@@ -75,11 +87,27 @@ def ids(
         spark = session()
         if stream:
             result = job.run_stream(
-                spark, input, output, column=column, format=format, assign=assignment, interval=interval
+                spark,
+                input,
+                output,
+                column=column,
+                format=format,
+                assign=assignment,
+                interval=interval,
+                table_format=table_format,
             )
         else:
             mode = "overwrite" if overwrite else "error"
-            result = job.run(spark, input, output, column=column, format=format, mode=mode, assign=assignment)
+            result = job.run(
+                spark,
+                input,
+                output,
+                column=column,
+                format=format,
+                mode=mode,
+                assign=assignment,
+                table_format=table_format,
+            )
         shown = job.examples(spark, output, column, show) if show else None
         if shown is not None:
             shown.show(show, truncate=False)
@@ -93,7 +121,8 @@ def ids(
 
 @spark_ext.command()
 @click.argument("input")
-@click.option("-o", "--output", required=True, help="The folder to write: 'messages' in it, as Parquet.")
+@click.option("-o", "--output", required=True, help="The folder to write: 'messages' in it.")
+@_table_format
 @click.option(
     "-f",
     "--format",
@@ -101,7 +130,7 @@ def ids(
     required=True,
     help="What the messages are in: segment files, or one encoded message, poll response or JSON text each.",
 )
-@click.option("--layout", type=click.Choice(["current", "previous"]), default="current", help="Of Iggy's bytes.")
+@click.option("--layout", type=click.Choice(["auto", *ALIASES, *LAYOUTS]), default="auto", help="Of Iggy's bytes.")
 @click.option("-c", "--column", help="Parquet: the column of encoded messages.  [default: value]")
 @click.option("--topic", help="Iggy: the topic, where the path does not say it.")
 @click.option("--partition", type=click.IntRange(min=0), help="Iggy: the partition, where the path does not say it.")
@@ -129,6 +158,7 @@ def messages(
     show: int,
     stream: bool,
     interval: float | None,
+    table_format: str,
     **options: Any,
 ) -> None:
     """Make one table of messages: their ids, places, states, checksums and payloads.
@@ -137,20 +167,24 @@ def messages(
     messages, or of files that hold one each. What does not decode, or fails its checksum or its schema, is in the table
     as 'poisoned', with the reason and its bytes.
     """
-    from spark_ext.jobs import files
-    from spark_ext.jobs import messages as job
+    from spark_ext.jobs import _files as files
+    from spark_ext.jobs import messages_job as job
 
     _check_stream_options(stream, overwrite, interval)
-    if by_segment and stream:
-        raise click.UsageError("--by-segment has a segment in one folder, and --stream each batch: choose one")
+    if by_segment and stream and table_format == "parquet":
+        raise click.UsageError(
+            "--by-segment with --stream needs --table-format delta: in Parquet, each batch is a folder"
+        )
     source = job.Source(**options)
     with _one_line_errors(output):
         spark = session()
         if stream:
-            result = job.run_stream(spark, input, output, source, interval=interval)
+            result = job.run_stream(
+                spark, input, output, source, interval=interval, by_segment=by_segment, table_format=table_format
+            )
         else:
             mode = "overwrite" if overwrite else "error"
-            result = job.run(spark, input, output, source, mode=mode, by_segment=by_segment)
+            result = job.run(spark, input, output, source, mode=mode, by_segment=by_segment, table_format=table_format)
         table = files.written(spark, f"{output}/{job.MESSAGES}") if show else None
         if table is not None:
             table.select("id", "topic", "offset", "state", "timestamp", "payload", "reason").show(show, truncate=36)
@@ -180,7 +214,7 @@ def expire(table: str, policy: str, apply: bool, mark: bool) -> None:
     from datetime import datetime, timezone
 
     from msgid.retention import InvalidPolicy, RetentionPolicy
-    from spark_ext.retention import TableBusy, clean
+    from spark_ext.tables.segments import TableBusy, clean
 
     now = datetime.now(timezone.utc)
     with _one_line_errors(table):
@@ -210,10 +244,26 @@ def expire(table: str, policy: str, apply: bool, mark: bool) -> None:
 @click.option("--handler", required=True, help="The handler: module:function, found from here.")
 @click.option("--key", required=True, help="The column of the business key, whose state a message changes.")
 @click.option("--checkpoint", required=True, help="The folder that knows what is done, and the states.")
-@click.option("-o", "--output", required=True, help="The folder to write: 'outputs' in it, as Parquet.")
+@click.option("-o", "--output", required=True, help="The folder to write: 'outputs' in it.")
+@_table_format
 @click.option("--id", default="id", show_default=True, help="The column of message ids.")
 @click.option("--timestamp", help="The column of the messages' own times.  [default: those of their ids]")
-@click.option("--retention", default=7.0, show_default=True, help="Days that a message is known to have been handled.")
+@click.option("--retention", default=7.0, show_default=True, help="Days that a redelivered message is recognized.")
+@click.option(
+    "--attempts",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="How often a handler that raises is run before its message is written with kind=failed.",
+)
+@click.option("--keep-outputs", is_flag=True, help="Store the outputs, and answer a redelivered message from them.")
+@click.option(
+    "--buckets",
+    type=click.IntRange(min=1),
+    default=32,
+    show_default=True,
+    help="Number of groups of keys, at least the number of cores. It is part of the checkpoint.",
+)
 @click.option(
     "-f",
     "--format",
@@ -227,14 +277,15 @@ def process(input: str, handler: str, **options: Any) -> None:
     INPUT is a folder, into which files are moved whole. Each message is handled once, on the state of its key, whenever
     it comes again and whatever ends in between: the outputs' ids are derived from its own.
     """
-    from spark_ext.jobs import process as job
+    from spark_ext.jobs import process_job as job
 
     with _one_line_errors(options["output"]):
         function = job.load_handler(handler)
-        result = job.run(session(), input, function, **options)
+        result = job.run(session(bar=False), input, function, **options)
     width = len(f"{max(result):,}")
     click.echo(f"{result.outputs:>{width},} outputs, written to {options['output']}/{job.OUTPUTS}/*/kind=new")
-    for count, kind in ((result.too_late, "too late"), (result.malformed, "malformed")):
+    for kind in ("too late", "malformed", "failed", "changed"):
+        count = getattr(result, kind.replace(" ", "_"))
         click.echo(f"{count:>{width},} messages {kind}" + (f", there as kind={kind}" if count else ""))
 
 
@@ -252,11 +303,11 @@ def _one_line_errors(output: str) -> Iterator[None]:
     """Say what a user can mend in a line, without a traceback."""
     from pyspark.errors import AnalysisException
 
-    from spark_ext.jobs.files import BadInput
+    from spark_ext.jobs._files import BadInput
 
     try:
         yield
-    except (NoJava, BadInput) as error:
+    except (NoJava, BadInput, ImportError) as error:
         raise click.ClickException(str(error)) from None
     except AnalysisException as error:
         if error.getCondition() == "PATH_ALREADY_EXISTS":

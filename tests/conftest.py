@@ -14,6 +14,7 @@ settings.load_profile("msgid")
 
 
 def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew instead of comparing")
     parser.addoption("--connect", action="store_true", help="run the Spark tests through Spark Connect")
 
 
@@ -34,6 +35,7 @@ def spark(connect, tmp_path_factory):
         "spark.ui.enabled": "false",
         "spark.sql.codegen.fallback": "false",  # code that grows too large to compile is a failure, not a slow pass
         "spark.sql.session.timeZone": "America/New_York",  # where a forgotten time zone shows
+        "spark.python.authenticate.socketTimeout": "120s",  # a busy machine starts workers slowly
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }
     if connect:

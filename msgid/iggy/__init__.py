@@ -1,31 +1,40 @@
-"""Iggy's messages: bytes of the wire and of segment files, JSON, commands and responses.
+"""Iggy's messages: bytes of the wire and of segment files of every release, JSON, commands and responses.
 
 >>> from msgid import iggy
 >>> message = iggy.Message.new(b"orders_data_2", id=7, timestamp=1692643862990111, headers={"kind": "order"})
 >>> iggy.decode(iggy.encode(message)) == message
 True
 
-The numbers of the layout are in `msgid.iggy.wire`, headers in `msgid.iggy.headers`, one message in
-`msgid.iggy.message`, many in `msgid.iggy.log` (files of any size) and `msgid.iggy.table` (Arrow), JSON in
-`msgid.iggy.json_form`, the rest in `msgid.iggy.commands`. All integers are little-endian.
+Each release of Iggy writes one of the layouts in `LAYOUTS`. Readers find the layout by checksum unless it is named.
+Headers are in `msgid.iggy.headers`, one message in `msgid.iggy.message`, many in `msgid.iggy.log` (files of any size)
+and `msgid.iggy.table` (Arrow), parts of large files in `msgid.iggy.parts`, responses in `msgid.iggy.poll`, requests in
+`msgid.iggy.send` and `msgid.iggy.commands`, JSON in `msgid.iggy.json_form`. All integers are little-endian.
 """
 
+from msgid.iggy._wire import LAYOUTS
 from msgid.iggy.commands import CreateStream, CreateTopic, Stream, Topic
-from msgid.iggy.headers import Header, HeaderKind
+from msgid.iggy.detect import Detection, detect
+from msgid.iggy.headers import Header, HeaderKey, HeaderKind
 from msgid.iggy.json_form import from_json, messages_from_json, to_json
-from msgid.iggy.log import PollResponse, decode_log, decode_poll, encode_log, encode_poll, read_log
-from msgid.iggy.message import Message, checksum, decode, encode, id_text, id_value
+from msgid.iggy.log import decode, decode_log, encode, encode_log, read_log
+from msgid.iggy.message import Batch, Message, checksum, id_text, id_value
+from msgid.iggy.poll import PollResponse, decode_poll, encode_poll
+from msgid.iggy.send import Partitioning, SendMessages
 from msgid.iggy.table import decode_table, read_tables
-from msgid.iggy.wire import LAYOUTS
 
 __all__ = [
     "LAYOUTS",
+    "Batch",
     "CreateStream",
     "CreateTopic",
+    "Detection",
     "Header",
+    "HeaderKey",
     "HeaderKind",
     "Message",
+    "Partitioning",
     "PollResponse",
+    "SendMessages",
     "Stream",
     "Topic",
     "checksum",
@@ -33,6 +42,7 @@ __all__ = [
     "decode_log",
     "decode_poll",
     "decode_table",
+    "detect",
     "encode",
     "encode_log",
     "encode_poll",

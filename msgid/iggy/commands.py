@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from msgid._validate import UINT32_MAX, UINT64_MAX, integer
 from msgid.errors import InvalidMessage
-from msgid.iggy.wire import U32, U32_MAX, U64_MAX, Reader, unsigned
-from msgid.names import MAX_NAME_BYTES, normalize_name
+from msgid.iggy._wire import U32, Reader
+from msgid.messages import MAX_NAME_BYTES, normalize_name
 
 __all__ = ["CreateStream", "CreateTopic", "Stream", "Topic"]
 
@@ -20,11 +21,11 @@ def _name(name: str) -> bytes:
 
 
 def _u32(name: str, value: int) -> bytes:
-    return U32.pack(unsigned(name, value, U32_MAX))
+    return U32.pack(integer(name, value, 0, UINT32_MAX))
 
 
 def _u64(name: str, value: int) -> bytes:
-    return unsigned(name, value, U64_MAX).to_bytes(8, "little")
+    return integer(name, value, 0, UINT64_MAX).to_bytes(8, "little")
 
 
 def _identifier(stream: int | str) -> bytes:

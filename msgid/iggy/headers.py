@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid.errors import InvalidMessage, quote
-from msgid.iggy.wire import HEADER_KEY_MAX, HEADER_VALUE_MAX, U32, Reader
-from msgid.strict import integer
+from msgid._validate import integer, is_number, quote
+from msgid.errors import InvalidMessage
+from msgid.iggy._wire import HEADER_KEY_MAX, HEADER_VALUE_MAX, U32, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Header", "HeaderKind", "HeaderValue", "decode_headers", "encode_headers", "headers_of"]
+__all__ = [
+    "Header",
+    "HeaderKey",
+    "HeaderKind",
+    "HeaderName",
+    "HeaderValue",
+    "check_headers",
+    "decode_headers",
+    "encode_headers",
+    "headers_of",
+]
 
 HeaderValue = bytes | str | bool | int | float
 
@@ -123,7 +133,7 @@ def _encoded(value: object, kind: HeaderKind) -> bytes:
         width, signed = _INTEGERS[kind]
         low, high = (-(1 << 8 * width - 1), (1 << 8 * width - 1) - 1) if signed else (0, (1 << 8 * width) - 1)
         return integer(f"a header of kind {kind}", value, low, high).to_bytes(width, "little", signed=signed)
-    if kind in _FLOATS and isinstance(value, int | float) and not isinstance(value, bool):
+    if kind in _FLOATS and is_number(value):
         try:
             return _FLOATS[kind].pack(value)
         except OverflowError:
@@ -152,40 +162,122 @@ def checked(kind: HeaderKind, raw: bytes, offset: int | None) -> Header:
     return Header(kind, raw)
 
 
-def headers_of(headers: Mapping[str, Header | HeaderValue] | None) -> dict[str, Header]:
-    """Give headers as such, made of Python values where they are not yet, sorted by key."""
-    made = {}
-    for key in sorted(headers or {}):
-        value = (headers or {})[key]
-        if not 1 <= len(key.encode()) <= HEADER_KEY_MAX:
-            raise ValueError(
-                f"a header's key must have 1 to {HEADER_KEY_MAX} bytes, not {len(key.encode())}: {quote(key)}"
-            )
-        made[key] = value if isinstance(value, Header) else Header.of(value)
-    return made
+class HeaderKey(NamedTuple):
+    r"""The key of a header that is not text, as ``h64`` and ``batch256`` have it.
+
+    A key of kind string is a `str` everywhere in this library, not a `HeaderKey`.
+
+    >>> key = HeaderKey.of(-5, HeaderKind.INT32)
+    >>> key, str(key)
+    (HeaderKey(kind=<HeaderKind.INT32: 6>, raw=b'\xfb\xff\xff\xff'), 'int32:-5')
+    """
+
+    kind: HeaderKind
+    raw: bytes
+
+    @classmethod
+    def of(cls, value: HeaderValue, kind: HeaderKind | None = None) -> HeaderKey:
+        """Make a key of a Python value, with the kinds and errors of `Header.of`."""
+        made = Header.of(value, kind)
+        if made.kind is HeaderKind.STRING:
+            raise ValueError(f"a header's key of kind string must be a str, not a HeaderKey: {quote(value)}")
+        return cls(made.kind, made.raw)
+
+    @property
+    def value(self) -> HeaderValue:
+        """The key in Python."""
+        return Header(self.kind, self.raw).value
+
+    def __str__(self) -> str:
+        """Write the kind and the key as text, as tables and JSON hold it; bytes and floats as hex digits."""
+        value = self.value
+        shown = str(value).lower() if isinstance(value, int) else self.raw.hex()
+        return f"{self.kind}:{shown}"
 
 
-def encode_headers(headers: Mapping[str, Header]) -> bytes:
-    """Write headers, without the length of them all, in the order that they have."""
+HeaderName = str | HeaderKey
+
+
+def _order(item: tuple[HeaderName, object]) -> tuple[int, bytes]:
+    """Return what headers are sorted by: the kind of the key, then its bytes."""
+    key = item[0]
+    return (key.kind, key.raw) if isinstance(key, HeaderKey) else (HeaderKind.STRING, key.encode())
+
+
+def headers_of(headers: Mapping[Any, Header | HeaderValue] | None) -> dict[HeaderName, Header]:
+    """Return headers sorted by key; Python values become `Header`."""
+    values = sorted((headers or {}).items(), key=_order)
+    return {key: value if isinstance(value, Header) else Header.of(value) for key, value in values}
+
+
+def check_headers(headers: object) -> None:
+    """Check that headers are a dict of `Header` by key, each key a `HeaderKey` or text of 1 to 255 bytes."""
+    if not isinstance(headers, dict):
+        raise TypeError(f"headers must be a dict, not {quote(headers)}")
+    for key, header in headers.items():
+        if not isinstance(key, str | HeaderKey):
+            raise TypeError(f"a header's key must be text or a HeaderKey, not {quote(key)}")
+        if not isinstance(header, Header):
+            raise TypeError(f"header {quote(key)} must be a Header, not {quote(header)}")
+        length = len(key.raw if isinstance(key, HeaderKey) else key.encode())
+        if not 1 <= length <= HEADER_KEY_MAX:
+            raise ValueError(f"a header's key must have 1 to {HEADER_KEY_MAX} bytes, not {length}: {quote(key)}")
+
+
+def encode_headers(headers: Mapping[Any, Header], *, typed: bool = False) -> bytes:
+    """Write headers, without the length of them all, in the order that they have.
+
+    Args:
+        headers: by key.
+        typed: whether the layout writes the kind of each key.
+
+    Raises:
+        ValueError: if a key is not text and the layout does not have kinds of keys.
+    """
     parts = []
     for key, (kind, raw) in headers.items():
-        name = key.encode()
+        key_kind, name = (key.kind, key.raw) if isinstance(key, HeaderKey) else (HeaderKind.STRING, key.encode())
+        if typed:
+            parts.append(bytes([key_kind]))
+        elif key_kind is not HeaderKind.STRING:
+            raise ValueError(f"cannot write the header's key {key}: the layout has only keys of text")
         parts += [U32.pack(len(name)), name, bytes([kind]), U32.pack(len(raw)), raw]
     return b"".join(parts)
 
 
-def decode_headers(reader: Reader) -> dict[str, Header]:
-    """Read headers to the reader's end, in the order that they have."""
-    headers: dict[str, Header] = {}
+def _kind(reader: Reader, what: str) -> HeaderKind:
+    at = reader.base + reader.place
+    code = reader.unsigned(1, f"{what} kind")
+    if not HeaderKind.RAW <= code <= HeaderKind.FLOAT64:
+        raise InvalidMessage(f"{what} kind {code}, not 1 to 15", at)
+    return HeaderKind(code)
+
+
+def _key(reader: Reader, *, typed: bool) -> HeaderName:
+    kind = _kind(reader, "a header's key's") if typed else HeaderKind.STRING
+    if kind is HeaderKind.STRING:
+        return reader.text(4, "a header's key", HEADER_KEY_MAX)
+    at = reader.base + reader.place
+    return HeaderKey(*checked(kind, reader.sized(4, "a header's key", 1, HEADER_KEY_MAX), at))
+
+
+def decode_headers(reader: Reader, *, typed: bool = False) -> dict[HeaderName, Header]:
+    """Read headers to the reader's end, in the order that they have.
+
+    Args:
+        reader: the bytes of all the headers of a message.
+        typed: whether the layout writes the kind of each key.
+
+    Raises:
+        InvalidMessage: if a header is malformed, or a key comes twice.
+    """
+    headers: dict[HeaderName, Header] = {}
     while reader.place < reader.end:
         start = reader.base + reader.place
-        key = reader.text(4, "a header's key", HEADER_KEY_MAX)
+        key = _key(reader, typed=typed)
         if key in headers:
-            raise InvalidMessage(f"a second header {quote(key)}", start)
+            raise InvalidMessage(f"a second header {quote(str(key))}", start)
+        kind = _kind(reader, "a header's")
         at = reader.base + reader.place
-        code = reader.unsigned(1, "a header's kind")
-        if not HeaderKind.RAW <= code <= HeaderKind.FLOAT64:
-            raise InvalidMessage(f"a header's kind {code}, not 1 to 15", at)
-        at = reader.base + reader.place
-        headers[key] = checked(HeaderKind(code), reader.sized(4, "a header's value", 1, HEADER_VALUE_MAX), at)
+        headers[key] = checked(kind, reader.sized(4, "a header's value", 1, HEADER_VALUE_MAX), at)
     return headers

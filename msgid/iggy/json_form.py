@@ -8,15 +8,19 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from typing import Any
+from dataclasses import fields
+from typing import Any, Final
 
-from msgid.errors import InvalidMessage, quote
+from msgid._validate import UINT32_MAX, UINT64_MAX, UINT128_MAX, in_range, quote
+from msgid.errors import InvalidMessage
+from msgid.iggy._wire import HEADER_KEY_MAX, LAYOUTS
 from msgid.iggy.headers import NAMES, Header, checked
-from msgid.iggy.message import Message
-from msgid.iggy.wire import HEADER_KEY_MAX, U32_MAX, U64_MAX, U128_MAX
-from msgid.state import MessageState
+from msgid.iggy.message import Message, valid_message
+from msgid.messages import MessageState
 
 __all__ = ["from_json", "from_value", "messages_from_json", "to_json", "to_value"]
+
+_FIELDS: Final = {field.name for field in fields(Message)} - {"batch"}
 
 
 def to_json(message: Message) -> str:
@@ -31,17 +35,19 @@ def to_json(message: Message) -> str:
 
 def to_value(message: Message) -> dict[str, Any]:
     """Give what `to_json` writes as dicts, texts and ints."""
-    offset, state, timestamp, id, checksum, headers, payload = message
-    value: dict[str, Any] = {"offset": offset}
-    if state is not None:
-        value["state"] = str(state)
-    value |= {"timestamp": timestamp, "id": id}
-    if checksum is not None:
-        value["checksum"] = checksum
+    value: dict[str, Any] = {"offset": message.offset}
+    if message.state is not None:
+        value["state"] = str(message.state)
+    value |= {"timestamp": message.timestamp, "id": message.id}
+    if message.checksum is not None:
+        value["checksum"] = message.checksum
     value["headers"] = {
-        key: {"kind": str(kind), "value": base64.b64encode(raw).decode()} for key, (kind, raw) in headers.items()
+        str(key): {"kind": str(kind), "value": base64.b64encode(raw).decode()}
+        for key, (kind, raw) in message.headers.items()
     } or None
-    value["payload"] = base64.b64encode(payload).decode()
+    value["payload"] = base64.b64encode(message.payload).decode()
+    if message.origin_timestamp is not None:
+        value |= {"origin_timestamp": message.origin_timestamp, "layout": message.layout}
     return value
 
 
@@ -94,29 +100,33 @@ def from_value(value: Any) -> Message:
     """Read a message from what JSON was read to."""
     if not isinstance(value, dict):
         raise InvalidMessage(f"{quote(value)} is no JSON object")
-    unknown = set(value) - {*Message._fields}
+    unknown = set(value) - _FIELDS
     if unknown:
         raise InvalidMessage(f"no field {quote(min(unknown))} in a message")
-    state, checksum = value.get("state"), value.get("checksum")
-    if (state is None) != (checksum is None):
+    state, checksum, layout = value.get("state"), value.get("checksum"), value.get("layout")
+    if layout is not None and not (isinstance(layout, str) and layout in LAYOUTS and LAYOUTS[layout].has_origin):
+        raise InvalidMessage(f"layout {quote(layout)}, which does not have the producer's time")
+    if (state is None) != (checksum is None) if layout is None else state is not None or checksum is None:
         raise InvalidMessage("state and checksum, of which there is one alone")
     headers = value.get("headers")
     if headers is not None and not isinstance(headers, dict):
         raise InvalidMessage(f"headers {quote(headers)}, no JSON object")
-    return Message(
-        _number(value, "offset", U64_MAX),
+    return valid_message(
+        _number(value, "offset", UINT64_MAX),
         None if state is None else MessageState.of(state if isinstance(state, str) else str(state)),
-        _number(value, "timestamp", U64_MAX),
-        _number(value, "id", U128_MAX),
-        None if checksum is None else _number(value, "checksum", U32_MAX),
+        _number(value, "timestamp", UINT64_MAX),
+        _number(value, "id", UINT128_MAX),
+        None if checksum is None else _number(value, "checksum", UINT32_MAX if layout is None else UINT64_MAX),
         {key: _header(key, header) for key, header in (headers or {}).items()},
         _binary(value.get("payload"), "payload"),
+        None if layout is None else _number(value, "origin_timestamp", UINT64_MAX),
+        layout or ("previous" if state is None else "m45"),
     )
 
 
 def _number(value: dict[str, Any], name: str, most: int) -> int:
     number = value.get(name)
-    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= most:
+    if not in_range(number, 0, most):
         raise InvalidMessage(f"{name} {quote(number)}, not an integer of 0 to {most}")
     return number
 

@@ -1,51 +1,157 @@
-"""One Iggy message: its fields, its checksum, its id, and its bytes."""
+"""One Iggy message: its fields, its checksum and its ID."""
 
 from __future__ import annotations
 
-import zlib
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from msgid.errors import NOT_V1, InvalidMessage, InvalidMessageId, TruncatedMessage, quote
-from msgid.identifier import MessageId
-from msgid.iggy.headers import Header, HeaderValue, decode_headers, encode_headers, headers_of
-from msgid.iggy.wire import U32, U64_MAX, U128_MAX, Layout, Reader, shape_of, unsigned
-from msgid.parsing import parse
-from msgid.state import CODES, MessageState
+from msgid._validate import UINT32_MAX, UINT64_MAX, UINT128_MAX, integer, quote
+from msgid.errors import InvalidMessageId
+from msgid.ids._bytes import NOT_V1
+from msgid.ids.message_id import MessageId
+from msgid.ids.parsing import parse
+from msgid.iggy._records.checksums import crc32
+from msgid.iggy._records.encoding import Batch, own_checksum
+from msgid.iggy._wire import Layout, facts_of, name_of
+from msgid.iggy.headers import Header, HeaderName, HeaderValue, check_headers, headers_of
+from msgid.messages import MessageState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Message", "checksum", "decode", "decode_from", "encode", "id_text", "id_value"]
+__all__ = ["Batch", "Message", "checksum", "id_text", "id_value", "valid_message"]
 
 _ID_LENGTH: Final = 16
-_UUID_VERSION: Final = 4
+_UUID_VERSIONS: Final = (4, 7)
+"""The versions that servers and clients make: 4 up to 0.4.0 and from 0.6.0 on, 7 in between."""
 _UUID_VARIANT: Final = 0b10
 _UUID_DIGITS: Final = 36
-_STATES: Final = {int(state): state for state in MessageState}
 
 
-class Message(NamedTuple):
-    """An Iggy message. `Message.new` checks what it is made of, and fills in state and checksum.
+class _Slots:
+    """The fields of a `Message` before they are frozen.
+
+    Decoding makes a message of every few bytes. Filling these slots takes a third of the time that the ``__init__`` of
+    a frozen class takes.
+    """
+
+    __slots__ = (
+        "batch",
+        "checksum",
+        "headers",
+        "id",
+        "layout",
+        "offset",
+        "origin_timestamp",
+        "payload",
+        "state",
+        "timestamp",
+    )
+
+    def __init__(
+        self,
+        offset: int,
+        state: MessageState | None,
+        timestamp: int,
+        id: int,
+        checksum: int | None,
+        headers: dict[HeaderName, Header],
+        payload: bytes,
+        origin_timestamp: int | None,
+        layout: str,
+        batch: Batch | None,
+    ) -> None:
+        self.offset = offset
+        self.state = state
+        self.timestamp = timestamp
+        self.id = id
+        self.checksum = checksum
+        self.headers = headers
+        self.payload = payload
+        self.origin_timestamp = origin_timestamp
+        self.layout = layout
+        self.batch = batch
+
+
+def _none() -> None:
+    """Return the default of a field; a plain default value would hide the slot."""
+
+
+@dataclass(frozen=True)
+class Message(_Slots):
+    """An Iggy message. `Message.new` fills in state and checksum; `dataclasses.replace` changes fields.
+
+    Two messages are equal if they have the same content, whatever the layouts and batches they were read from.
+
+    Raises:
+        TypeError: if a field has the wrong type.
+        ValueError: if a field is out of range or does not fit the layout.
 
     >>> message = Message.new(b"hello", id=7, offset=3)
     >>> message.checksum, str(message.state), message.id_text
     (907060870, 'available', '0107000000000000000000000000000000')
     """
 
+    __slots__ = ()
+
     offset: int
     """The message's place in its partition."""
     state: MessageState | None
-    """None in the layout ``previous``."""
+    """None in the layouts without states: ``previous``, and all since release 0.5.0."""
     timestamp: int
-    """Microseconds since 1970."""
+    """When the server stored the message, in microseconds since 1970."""
     id: int
     """Unsigned, of 128 bits."""
     checksum: int | None
-    """CRC-32 of the payload; None in the layout ``previous``."""
-    headers: dict[str, Header]
+    """In ``m45`` and ``batch24`` the CRC-32 of the payload; later of the whole message. None in ``previous``."""
+    headers: dict[HeaderName, Header]
+    """By key: text, or a `HeaderKey` for a key of another kind."""
     payload: bytes
+    """Up to 2**32 - 1 bytes."""
+    origin_timestamp: int | None = field(default_factory=_none)
+    """When the producer made the message, in microseconds since 1970; None in the layouts before release 0.5.0."""
+    layout: str = field(default_factory=str, compare=False)
+    """The layout of the bytes that the message was read from. Default: ``previous`` or ``m45``, by the checksum."""
+    batch: Batch | None = field(default_factory=_none, compare=False, repr=False)
+    """The header of its batch, if the message was read from a ``batch256`` batch."""
+
+    def __post_init__(self) -> None:
+        if not self.layout:
+            object.__setattr__(self, "layout", "m45" if self.checksum is not None else "previous")
+        facts = facts_of(self.layout)
+        integer("offset", self.offset, 0, UINT64_MAX)
+        integer("timestamp", self.timestamp, 0, UINT64_MAX)
+        integer("id", self.id, 0, UINT128_MAX)
+        if self.state is not None and not isinstance(self.state, MessageState):
+            raise TypeError(f"state must be a MessageState or None, not {quote(self.state)}")
+        if self.checksum is not None:
+            integer("checksum", self.checksum, 0, UINT32_MAX if facts.has_state else UINT64_MAX)
+        if (self.state is not None) != facts.has_state or (self.checksum is not None) != bool(facts.checksum):
+            if facts.has_origin:
+                raise ValueError(f"a message of the layout {self.layout!r} has a checksum and no state")
+            raise ValueError("a message has both a state and a checksum, or neither")
+        if self.origin_timestamp is not None:
+            integer("origin_timestamp", self.origin_timestamp, 0, UINT64_MAX)
+        check_headers(self.headers)
+        if not isinstance(self.payload, bytes):
+            raise TypeError(f"payload must be bytes, not {quote(self.payload)}")
+        integer("the length of the payload", len(self.payload), 0, UINT32_MAX)
+
+    def __reduce__(self) -> tuple[type[Message], tuple[Any, ...]]:
+        return Message, (
+            self.offset,
+            self.state,
+            self.timestamp,
+            self.id,
+            self.checksum,
+            self.headers,
+            self.payload,
+            self.origin_timestamp,
+            self.layout,
+            self.batch,
+        )
 
     @classmethod
     def new(
@@ -56,64 +162,74 @@ class Message(NamedTuple):
         offset: int = 0,
         timestamp: int = 0,
         state: MessageState | int | str | None = MessageState.AVAILABLE,
-        headers: Mapping[str, Header | HeaderValue] | None = None,
-        layout: Layout = "current",
+        headers: Mapping[Any, Header | HeaderValue] | None = None,
+        origin_timestamp: int | None = None,
+        layout: Layout = "m45",
     ) -> Message:
-        """Make a message, with the checksum of its payload and its headers sorted by key.
+        """Make a message, with its checksum and with its headers sorted by key.
 
         Args:
-            payload: up to 2**32 - 1 bytes.
-            id: 0 to 2**128 - 1, a version-1 id for its body, or a UUID.
+            payload: Up to 2**32 - 1 bytes.
+            id: 0 to 2**128 - 1, a version-1 ID for its body, or a UUID.
             offset: 0 to 2**64 - 1.
-            timestamp: microseconds since 1970, 0 to 2**64 - 1.
-            state: a state, its code or its name.
-            headers: by key; Python values become headers of the kind that `Header.of` gives them.
-            layout: ``previous`` leaves out state and checksum.
+            timestamp: Server time in microseconds since 1970, 0 to 2**64 - 1.
+            state: A state, its code or its name; ignored for a layout without states.
+            headers: By key; Python values become headers of the kind that `Header.of` returns.
+            origin_timestamp: Producer time in microseconds since 1970; ignored for a layout without it. Default:
+                ``timestamp``.
+            layout: The layout for which the checksum is made.
 
         Raises:
-            TypeError, ValueError: an argument of the wrong type or out of range.
+            TypeError, ValueError: if an argument has the wrong type or is out of range.
         """
-        shape_of(layout)
-        if not isinstance(payload, bytes | bytearray | memoryview):
-            raise TypeError(f"payload must be bytes, not {quote(payload)}")
-        payload = bytes(payload)
-        number = id if isinstance(id, int) else id_value(id)
-        current = layout == "current"
-        return cls(
-            unsigned("offset", offset, U64_MAX),
-            MessageState.of(MessageState.AVAILABLE if state is None else state) if current else None,
-            unsigned("timestamp", timestamp, U64_MAX),
-            unsigned("id", number, U128_MAX),
-            checksum(payload) if current else None,
+        layout_name = name_of(layout)
+        facts = facts_of(layout_name)
+        if isinstance(payload, bytearray | memoryview):
+            payload = bytes(payload)
+        if facts.has_origin and origin_timestamp is None:
+            origin_timestamp = timestamp
+        made = cls(
+            offset,
+            MessageState.of(MessageState.AVAILABLE if state is None else state) if facts.has_state else None,
+            timestamp,
+            id if isinstance(id, int) else id_value(id),
+            0 if facts.checksum else None,
             headers_of(headers),
             payload,
+            origin_timestamp if facts.has_origin else None,
+            layout_name,
         )
+        return replace(made, checksum=own_checksum(made, layout_name)) if facts.checksum else made
 
     @property
     def id_text(self) -> str:
-        """The id as `id_text` writes it."""
+        """The ID as `id_text` writes it."""
         return id_text(self.id)
 
     @property
     def checksum_ok(self) -> bool | None:
-        """Whether the checksum is that of the payload; None where there is none."""
-        return None if self.checksum is None else self.checksum == checksum(self.payload)
+        """Whether the checksum is right, that of its batch included; None in a layout without checksums."""
+        if self.checksum is None:
+            return None
+        if self.batch is not None and self.batch.checksum_ok is False:
+            return False
+        return self.checksum == own_checksum(self, self.layout)
 
 
 def checksum(payload: bytes) -> int:
-    """Give the CRC-32 (IEEE, as zlib and Spark have it) of a payload.
+    """Return the CRC-32 of a payload (IEEE, as in zlib and Spark).
 
     >>> checksum(b"orders_data_2")
     2144931076
     """
-    return zlib.crc32(payload)
+    return crc32(payload)
 
 
 def id_text(id: int | bytes) -> str:
-    """Write the 128-bit id of an Iggy message as the identity it is: a version-1 id, or the UUIDv4 that a server made.
+    """Return the 128-bit ID of an Iggy message as text: a version-1 ID, or the UUID that a server or a client made.
 
-    The 16 bytes are as on the wire the body of a version-1 id, and for a UUID its bytes in the order of RFC 9562. They
-    are a UUIDv4 where version and variant say so, as they do in no version-1 id before the year 2089.
+    The 16 bytes of the wire are the body of a version-1 ID, or a UUID in the byte order of RFC 9562. They are a UUID
+    if the version is 4 or 7 and the variant fits. No version-1 ID from before the year 2089 has that variant.
 
     Args:
         id: 0 to 2**128 - 1, or the 16 bytes of the wire.
@@ -123,26 +239,28 @@ def id_text(id: int | bytes) -> str:
 
     >>> id_text(232071677777564499402827199894559175028)
     '74b158ca-ddb3-498f-b0a9-9eec1c6197ae'
+    >>> id_text(bytes.fromhex("0193e3b27c1a7d3e9a5f0123456789ab"))
+    '0193e3b2-7c1a-7d3e-9a5f-0123456789ab'
     >>> id_text(bytes.fromhex("56F7E71C361B21BC024CCDBE00000000"))
     '0156F7E71C361B21BC024CCDBE00000000'
     """
-    raw = unsigned("id", id, U128_MAX).to_bytes(_ID_LENGTH, "little") if isinstance(id, int) else id
-    if raw[6] >> 4 == _UUID_VERSION and raw[8] >> 6 == _UUID_VARIANT:
+    raw = integer("id", id, 0, UINT128_MAX).to_bytes(_ID_LENGTH, "little") if isinstance(id, int) else id
+    if raw[6] >> 4 in _UUID_VERSIONS and raw[8] >> 6 == _UUID_VARIANT:
         return str(UUID(bytes=bytes(raw)))
     return MessageId.from_body(raw).hex
 
 
 def id_value(id: MessageId | UUID | str) -> int:
-    """Give the 128-bit id of an Iggy message for what `id_text` wrote, or for a value of it.
+    """Return the 128-bit ID of an Iggy message for the text that `id_text` returns, or for a value.
 
     Args:
-        id: a version-1 id or a UUID, as a value or as text.
+        id: A version-1 ID or a UUID, as a value or as text.
 
     Returns:
         0 to 2**128 - 1.
 
     Raises:
-        InvalidMessageId: it is neither.
+        InvalidMessageId: if it is neither.
 
     >>> id_value("74b158ca-ddb3-498f-b0a9-9eec1c6197ae")
     232071677777564499402827199894559175028
@@ -158,76 +276,20 @@ def id_value(id: MessageId | UUID | str) -> int:
     return int.from_bytes(parsed.body, "little")
 
 
-def encode(message: Message, layout: Layout = "current") -> bytes:
-    """Write a message.
-
-    Args:
-        message: with state and checksum for ``current``; ``previous`` leaves them out.
-        layout: ``current`` or ``previous``.
-
-    Returns:
-        the message's bytes, its headers in the order that they have.
-
-    Raises:
-        ValueError: state or checksum is missing.
-
-    >>> len(encode(Message.new(b"", id=1))), len(encode(Message.new(b"", id=1), "previous"))
-    (45, 40)
-    """
-    shape = shape_of(layout)
-    offset, state, timestamp, id, sum, headers, payload = message
-    packed, raw = encode_headers(headers), id.to_bytes(_ID_LENGTH, "little")
-    if layout == "current":
-        if state is None or sum is None:
-            raise ValueError("a message without state and checksum cannot be written in the layout 'current'")
-        fixed = shape.fixed.pack(offset, state, timestamp, raw, sum, len(packed))
-    else:
-        fixed = shape.fixed.pack(offset, timestamp, raw, len(packed))
-    return b"".join((fixed, packed, U32.pack(len(payload)), payload))
-
-
-def decode(data: bytes | memoryview, layout: Layout = "current") -> Message:
-    """Read one message, which is all there is.
-
-    Args:
-        data: the message's bytes.
-        layout: ``current`` or ``previous``.
-
-    Returns:
-        the message; its checksum is not compared: `Message.checksum_ok` does that.
-
-    Raises:
-        TruncatedMessage: the bytes end before the message does.
-        InvalidMessage: they are no message, or go on after it; with the place of the byte.
-
-    >>> decode(encode(Message.new(b"hello", id=7))).payload
-    b'hello'
-    """
-    reader = Reader(data)
-    message = decode_from(reader, layout)
-    reader.finish("the message")
+def valid_message(
+    offset: int,
+    state: MessageState | None,
+    timestamp: int,
+    id: int,
+    checksum: int | None,
+    headers: dict[HeaderName, Header],
+    payload: bytes,
+    origin_timestamp: int | None = None,
+    layout: str = "m45",
+    batch: Batch | None = None,
+) -> Message:
+    """Return a message of values that are already checked, without the checks of `Message`."""
+    made: Any = _Slots(offset, state, timestamp, id, checksum, headers, payload, origin_timestamp, layout, batch)
+    made.__class__ = Message
+    message: Message = made
     return message
-
-
-def decode_from(reader: Reader, layout: Layout = "current") -> Message:
-    """Read the message at a reader's place."""
-    shape = shape_of(layout)
-    start = reader.base + reader.place
-    data, place = reader.data, reader.need(shape.fixed.size, "a message")
-    if layout == "current":
-        offset, code, timestamp, raw, sum, length = shape.fixed.unpack_from(data, place)
-        state = _STATES.get(code)
-        if state is None:
-            raise InvalidMessage(f"state {code}, not {CODES}", start + shape.fields["state"][0])
-    else:
-        offset, timestamp, raw, length = shape.fixed.unpack_from(data, place)
-        state = sum = None
-    place = reader.need(length, "the block of headers")
-    headers = {}
-    if length:
-        try:
-            headers = decode_headers(Reader(data, place, place + length, reader.base))
-        except TruncatedMessage as error:  # the headers' length is what there is, so more bytes will not help
-            raise InvalidMessage(f"within headers of {length} bytes {error.reason}", error.offset) from None
-    payload = reader.sized(4, "the payload")
-    return Message(offset, state, timestamp, int.from_bytes(raw, "little"), sum, headers, payload)

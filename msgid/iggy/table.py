@@ -1,14 +1,17 @@
-"""Iggy messages as an Arrow table: the boundaries are found one by one, all else is done a column at a time."""
+"""Iggy messages as an Arrow table: one scan finds them, all else is done a column at a time."""
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
-from msgid.errors import InvalidMessage, TruncatedMessage
-from msgid.iggy.headers import decode_headers
-from msgid.iggy.wire import U32, Layout, Reader, shape_of
-from msgid.state import CODES, MessageState
+from msgid._validate import INT32_MAX, INT64_MAX, last_moment
+from msgid.errors import InvalidMessage
+from msgid.iggy._records.decoding import NAMES, LogDecoder, headers_of_row
+from msgid.iggy._records.rows import NO_SUM, NOT_CHECKED, ROW, SUM_RIGHT, SUM_WRONG, Row, row_type
+from msgid.iggy._wire import H56_CRC, LAYOUTS, Layout, name_of
+from msgid.iggy.detect import LONGEST
+from msgid.iggy.log import CHUNK, checked_limit, left_in
+from msgid.messages import MessageState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,34 +19,51 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-__all__ = ["Decoded", "decode_table", "read_tables", "schema"]
+    from msgid.iggy._records.decoding import Found
 
-CHUNK: Final = 1 << 20
-_PAIR: Final = struct.Struct("<II")
-_LENGTH_MAX: Final = (1 << 31) - 1
-_INT64_MAX: Final = (1 << 63) - 1
-_TIMESTAMP_MAX: Final = 253_402_300_799_999_999
+__all__ = ["Decoded", "Malformed", "decode_table", "read_tables", "schema", "table_of"]
+
+_LENGTH_MAX: Final = INT32_MAX
+_TIMESTAMP_MAX: Final = last_moment(1_000_000)
 """The last microsecond of the year 9999: more no database's timestamp holds."""
+_STATE_AT: Final = 8
+
+
+class Malformed(NamedTuple):
+    """A message of the table with a part that cannot be read."""
+
+    row: int
+    error: InvalidMessage
+    original: bytes
+    """The bytes of the message."""
 
 
 class Decoded(NamedTuple):
-    """What `decode_table` found."""
+    """The result of `decode_table`."""
 
     table: pa.RecordBatch
-    """The messages before the first that is none."""
+    """The messages up to the first that has an error."""
     positions: np.ndarray[Any, Any]
     """The byte at which each begins, int64."""
     length: int
     """How many bytes they take."""
     error: InvalidMessage | None
-    """Why there are no more; None where the bytes ended with a message."""
+    """Why the messages end; None if the bytes end with a message."""
+    malformed: list[Malformed]
+    """The messages whose headers are malformed or whose producer's time no column holds: both are NULL there."""
+    layouts: list[str]
+    """The layouts of the messages, in the order of the bytes."""
+    unchecked: int
+    """How many messages stand in batches whose checksum cannot be checked, because a known producer sent them."""
 
 
 def schema() -> pa.Schema:
-    """Give the columns of a table of messages.
+    """Return the columns of a table of messages.
 
-    offset int64; state text, NULL in the layout ``previous``; timestamp in microseconds, UTC; id of 16 bytes as on the
-    wire; checksum int64; headers, a map of key to (kind, value); payload.
+    ``offset`` int64; ``state`` text, NULL in layouts without it; ``timestamp`` in microseconds, UTC; ``id`` of 16 bytes
+    as on the wire; ``checksum`` int64, the 64 bits of an XXH3 checksum as a signed number; ``headers``, a map of key to
+    (kind, value), with the text of a `HeaderKey` for a key of another kind; ``payload``; ``origin_timestamp``, NULL in
+    layouts without it; ``checksum_ok``, NULL in the layout ``previous``; ``layout``.
     """
     import pyarrow as pa
 
@@ -57,202 +77,196 @@ def schema() -> pa.Schema:
             pa.field("checksum", pa.int64()),
             pa.field("headers", pa.map_(pa.string(), header)),
             pa.field("payload", pa.binary()),
+            pa.field("origin_timestamp", pa.timestamp("us", "UTC")),
+            pa.field("checksum_ok", pa.bool_()),
+            pa.field("layout", pa.string()),
         ]
     )
 
 
-def decode_table(data: bytes | memoryview, layout: Layout = "current", *, base: int = 0) -> Decoded:
-    """Read messages one after the other, up to the end of the bytes or the first that is no message.
+def decode_table(data: bytes | memoryview, layout: Layout = "auto", *, base: int = 0, first_offset: int = 0) -> Decoded:
+    """Read messages one after the other, up to the end of the bytes or the first error.
 
     Args:
-        data: messages, as a segment's ``.log`` file holds them.
-        layout: ``current`` or ``previous``.
-        base: where the bytes start in their file; it is added to the place that an error has.
-
-    Raises:
-        ValueError: there are 2 GB or more.
+        data: The bytes of a segment's ``.log`` file.
+        layout: A layout's name. Default: found by the checksum of the first record, and later layouts where a server
+            that was upgraded goes on in them.
+        base: The place of the first byte in its file, for the places of errors.
+        first_offset: The number in the file's name; no first message is below it.
 
     Returns:
-        the messages of `schema`, where they begin, how many bytes they take, and what is wrong after them. An offset of
-        2**63 or more and a timestamp after the year 9999 do not fit the columns, and are wrong.
+        The messages with the columns of `schema`, where they begin, how many bytes they take, and the error after them.
+        An offset of 2**63 or more and a timestamp after the year 9999 do not fit the columns and are errors. A wrong
+        checksum or malformed headers are not: ``checksum_ok`` is False, or the message is in ``malformed``.
+
+    Raises:
+        ValueError: if there are 2 GB or more.
 
     >>> from msgid.iggy import Message, encode_log
     >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)])
     >>> found = decode_table(log + b"?")
     >>> found.table["payload"].to_pylist(), found.length, str(found.error)
-    ([b'a', b'b'], 92, 'invalid message: half a message of 1 bytes, at byte 92')
+    ([b'a', b'b'], 92, 'invalid message: half a message of 1 bytes, which needs 45, at byte 92')
     """
-    import numpy as np
-
     if len(data) > _LENGTH_MAX:
         raise ValueError(f"{len(data)} bytes, more than the {_LENGTH_MAX} of a table: read_tables makes several")
-    fixed_size, fields = shape_of(layout).fixed.size, shape_of(layout).fields
-    starts, payloads, error = _boundaries(data, fixed_size, fields["headers_length"][0], base)
-    ends = [*starts[1:], payloads.pop() if payloads else 0]
-    at = np.asarray(starts, dtype=np.int64)
-    every = np.frombuffer(data, dtype=np.uint8)
-    rows = every[at[:, None] + np.arange(fixed_size)] if starts else np.empty((0, fixed_size), np.uint8)
-    dtype = np.dtype(
-        {
-            "names": list(fields),
-            "formats": [type for _, type in fields.values()],
-            "offsets": [offset for offset, _ in fields.values()],
-            "itemsize": fixed_size,
-        }
-    )
-    fixed = np.ascontiguousarray(rows).view(dtype).reshape(-1)
-    good, wrong = _first_wrong(fixed, at, fields, base)
-    headers, good, wrong = _headers(data, fixed["headers_length"], starts, fixed_size, good, wrong, base)
-    length = (ends[good - 1] if good else 0) if wrong or good < len(starts) else (ends[-1] if starts else 0)
-    table = _batch(data, fixed[:good], headers, starts, payloads[:good], ends[:good], layout)
-    return Decoded(table, at[:good] + base, length, wrong or error)
+    decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=len(data))
+    return table_of(data, decoder.decode(data, len(data), base), base)
 
 
 def read_tables(
-    file: BinaryIO, layout: Layout = "current", *, chunk: int = CHUNK, base: int = 0, length: int | None = None
+    file: BinaryIO,
+    layout: Layout = "auto",
+    *,
+    chunk: int = CHUNK,
+    base: int = 0,
+    length: int | None = None,
+    first_offset: int = 0,
+    limit: int = LONGEST,
 ) -> Iterator[Decoded]:
     """Read a file of messages of any size, a table for every so many bytes.
 
     Args:
-        file: open for reading bytes.
-        layout: ``current`` or ``previous``.
-        chunk: how many bytes are read at once; more are held only for a message that is longer.
-        base: where the file stands, for the places that are given.
-        length: how many bytes there are to read. Default: to the end; then a length that is broken, and larger than
-            what is there, is known at the end alone, with the bytes up to there in memory.
+        file: Open for reading bytes.
+        layout: As for `decode_table`.
+        chunk: The number of bytes that are read at once; more are held only for a record that is longer.
+        base: Where the file stands, for the places that are returned.
+        length: The number of bytes to read. Default: to the end of the file.
+        first_offset: As for `decode_table`.
+        limit: The longest record in bytes; one that claims more is an error and is not waited for.
 
     Yields:
-        what `decode_table` gives, without empty ones; only the last has an error, and nothing is read after it.
+        What `decode_table` returns, without empty tables; only the last has an error.
 
     >>> import io
     >>> from msgid.iggy import Message, encode_log
     >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)])
     >>> [(found.table.num_rows, str(found.error)) for found in read_tables(io.BytesIO(log + b"?"), chunk=50)]
-    [(1, 'None'), (1, 'None'), (0, 'invalid message: half a message of 1 bytes, at byte 92')]
+    [(1, 'None'), (1, 'invalid message: half a message of 1 bytes, which needs 45, at byte 92')]
     """
-    held, wanted = b"", chunk
+    decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=checked_limit(limit))
+    left = left_in(file) if length is None else length
+    held, wanted, ended = b"", chunk, False
     while True:
-        more = file.read(wanted if length is None else min(wanted, length))
-        length = None if length is None else length - len(more)
+        more = file.read(wanted if left is None else min(wanted, left))
+        left = None if left is None else left - len(more)
         held += more
-        found = decode_table(held, layout, base=base)
-        if more and isinstance(found.error, TruncatedMessage):
-            needed = _needed(memoryview(held)[found.length :], layout)
-            if length is None or needed <= len(held) - found.length + length:
-                found = found._replace(error=None)
-        if found.table.num_rows or found.error is not None:
-            yield found
-        if found.error is not None or not more:
+        ended = ended or not more or left == 0
+        found = decoder.decode(held, len(held) if ended else -1 if left is None else len(held) + left, base)
+        decoded = table_of(held, found, base)
+        if decoded.table.num_rows or decoded.error is not None:
+            yield decoded
+        if decoded.error is not None or ended:
             return
-        held = held[found.length :]
-        base += found.length
-        wanted = max(chunk, len(held))  # a long message is held once, not decoded again for every chunk of it
+        held = held[found.place :]
+        base += found.place
+        wanted = max(chunk, found.needed - len(held))
 
 
-def _needed(data: memoryview, layout: Layout) -> int:
-    """Say how many bytes the message that starts here takes, as far as it says so by now."""
-    shape = shape_of(layout)
-    if len(data) < shape.fixed.size:
-        return shape.least
-    least = shape.least + int(U32.unpack_from(data, shape.fields["headers_length"][0])[0])
-    return least if len(data) < least else least + int(U32.unpack_from(data, least - U32.size)[0])
+def table_of(data: bytes | memoryview, found: Found, base: int) -> Decoded:
+    """Return the table of what a `LogDecoder` found."""
+    import numpy as np
+
+    rows = np.frombuffer(found.rows, dtype=row_type())
+    good, wrong = _first_wrong(rows, base)
+    length, error = found.place, found.error
+    if wrong is not None:
+        length, error, rows = int(rows["position"][good]), wrong, rows[:good]
+        if good and rows["batch"][-1] >= 0:
+            length = int(rows["end"][-1])
+    headers, malformed = _headers(data, found.rows, rows, base)
+    origins, late = _origins(rows, base)
+    originals = [
+        Malformed(row, reason, bytes(data[int(rows["position"][row]) : int(rows["end"][row])]))
+        for row, reason in sorted({**late, **malformed}.items())
+    ]
+    table = _batch(data, rows, headers, origins, set(malformed))
+    codes = rows["layout"]
+    firsts = np.sort(np.unique(codes, return_index=True)[1])
+    layouts = [NAMES[code] for code in codes[firsts]]
+    unchecked = int(np.count_nonzero(rows["batch_sum"] == NOT_CHECKED))
+    return Decoded(table, rows["position"] + base, length, error, originals, layouts, unchecked)
 
 
-def _boundaries(
-    data: bytes | memoryview, fixed_size: int, headers_length_at: int, base: int
-) -> tuple[list[int], list[int], InvalidMessage | None]:
-    """Find where messages start and where their payloads do; the last of the latter is where the last message ends."""
-    pair, one = _PAIR.unpack_from, U32.unpack_from
-    starts: list[int] = []
-    payloads: list[int] = []
-    least = fixed_size + U32.size
-    place, end, last = 0, len(data), len(data) - least
-    while place <= last:
-        # The headers' length is the last that is fixed: without headers the payload's length is what comes next.
-        headers, length = pair(data, place + headers_length_at)
-        payload = place + least
-        if headers:
-            payload += headers
-            if payload > end:
-                break
-            (length,) = one(data, payload - U32.size)
-        following = payload + length
-        if following > end:
-            break
-        starts.append(place)
-        payloads.append(payload)
-        place = following
-    payloads.append(place)
-    if place == end:
-        return starts, payloads, None
-    return starts, payloads, TruncatedMessage(f"half a message of {end - place} bytes", base + place)
-
-
-def _first_wrong(
-    fixed: np.ndarray[Any, Any], at: np.ndarray[Any, Any], fields: dict[str, tuple[int, str]], base: int
-) -> tuple[int, InvalidMessage | None]:
+def _first_wrong(rows: Any, base: int) -> tuple[int, InvalidMessage | None]:
     """Find the first row with a value that its column cannot have: how many are before it, and what is wrong."""
     import numpy as np
 
-    wrong: tuple[int, InvalidMessage | None] = (len(fixed), None)
-    allowed: dict[str, Any] = {
-        "offset": lambda column: column <= _INT64_MAX,
-        "timestamp": lambda column: column <= _TIMESTAMP_MAX,
-        "state": lambda column: np.isin(column, [int(state) for state in MessageState]),
-    }
-    most = {"offset": f"more than {_INT64_MAX}", "timestamp": "after the year 9999", "state": f"not {CODES}"}
-    for name in ("offset", "state", "timestamp"):
-        if name in fields:
-            bad = np.flatnonzero(~allowed[name](fixed[name]))
-            if len(bad) and bad[0] < wrong[0]:
-                place = base + int(at[bad[0]]) + fields[name][0]
-                wrong = int(bad[0]), InvalidMessage(f"{name} {fixed[name][bad[0]]}, {most[name]}", place)
+    wrong: tuple[int, InvalidMessage | None] = (len(rows), None)
+    limits = {"offset": (INT64_MAX, f"more than {INT64_MAX}"), "timestamp": (_TIMESTAMP_MAX, "after the year 9999")}
+    for name, (most, reason) in limits.items():
+        bad = np.flatnonzero(rows[name] > most)
+        if len(bad) and bad[0] < wrong[0]:
+            row = rows[bad[0]]
+            error = InvalidMessage(f"{name} {row[name]}, {reason}", base + int(row["position"]))
+            wrong = int(bad[0]), error
     return wrong
 
 
+def _origins(rows: Any, base: int) -> tuple[Any, dict[int, InvalidMessage]]:
+    """Return the producers' times, and the errors of those that the column cannot hold."""
+    import numpy as np
+    import pyarrow as pa
+
+    type = schema().field("origin_timestamp").type
+    if not len(rows) or rows["layout"][-1] < H56_CRC:
+        return pa.nulls(len(rows), type), {}
+    origins = rows["origin"]
+    late = np.flatnonzero(origins > _TIMESTAMP_MAX)
+    missing = (rows["layout"] < H56_CRC) | (origins > _TIMESTAMP_MAX)
+    errors = {
+        int(row): InvalidMessage(
+            f"origin_timestamp {origins[row]}, after the year 9999", base + int(rows["position"][row])
+        )
+        for row in late
+    }
+    return pa.array(origins.astype(np.int64), mask=missing if missing.any() else None).cast(type), errors
+
+
 def _headers(
-    data: bytes | memoryview,
-    lengths: np.ndarray[Any, Any],
-    starts: list[int],
-    fixed_size: int,
-    good: int,
-    wrong: InvalidMessage | None,
-    base: int,
-) -> tuple[tuple[Any, list[str], list[str], list[bytes]], int, InvalidMessage | None]:
-    """Read the headers of the messages that have some; where that fails, that is the first wrong one."""
+    data: bytes | memoryview, packed: bytes, rows: Any, base: int
+) -> tuple[tuple[Any, list[str], list[str], list[bytes]], dict[int, InvalidMessage]]:
+    """Read the headers of the messages that have some, and the errors of those that are malformed."""
     import numpy as np
 
-    counts = np.zeros(len(starts), dtype=np.int32)
+    counts = np.zeros(len(rows), dtype=np.int32)
     keys: list[str] = []
     kinds: list[str] = []
     values: list[bytes] = []
-    for row in np.flatnonzero(lengths[:good]):
-        start = starts[row] + fixed_size
-        length = int(lengths[row])
+    wrong: dict[int, InvalidMessage] = {}
+    for number in np.flatnonzero(rows["headers_length"]).tolist():
+        row = Row._make(ROW.unpack_from(packed, number * ROW.size))
         try:
-            read = decode_headers(Reader(data, start, start + length, base))
-        except TruncatedMessage as error:
-            good, wrong = int(row), InvalidMessage(f"within headers of {length} bytes {error.reason}", error.offset)
-            break
+            read = headers_of_row(data, row, base)
         except InvalidMessage as error:
-            good, wrong = int(row), error
-            break
-        counts[row] = len(read)
-        keys += read
+            wrong[number] = error
+            continue
+        counts[number] = len(read)
+        keys += map(str, read)
         kinds += [str(header.kind) for header in read.values()]
         values += [header.raw for header in read.values()]
-    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts[:good], dtype=np.int32)])
-    return (offsets, keys, kinds, values), good, wrong
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
+    return (offsets, keys, kinds, values), wrong
+
+
+def _column(codes: Any, names: dict[int, str | None]) -> pa.Array:
+    """Return the column of the texts of codes."""
+    import numpy as np
+    import pyarrow as pa
+
+    if len(codes) and (codes == codes[0]).all():
+        return pa.repeat(pa.scalar(names[int(codes[0])], pa.string()), len(codes))
+    known = sorted(names)
+    places = np.searchsorted(known, codes).astype(np.int32)
+    return pa.array([names[code] for code in known], pa.string()).take(pa.array(places))
 
 
 def _batch(
     data: bytes | memoryview,
-    fixed: np.ndarray[Any, Any],
+    rows: Any,
     headers: tuple[Any, list[str], list[str], list[bytes]],
-    starts: list[int],
-    payloads: list[int],
-    ends: list[int],
-    layout: Layout,
+    origins: pa.Array,
+    malformed: set[int],
 ) -> pa.RecordBatch:
     import numpy as np
     import pyarrow as pa
@@ -260,31 +274,39 @@ def _batch(
     def binary(held: bytes | memoryview, offsets: Any) -> pa.Array:
         return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(held)])
 
-    rows, columns = len(fixed), schema()
+    count, columns = len(rows), schema()
     # What lies before a payload and the payload, in turns, are one array over the bytes as they are: every second
     # value of it is a payload, and those are copied by Arrow at once.
-    edges = np.empty(2 * rows + 1, np.int32)
-    edges[0:-1:2], edges[1::2], edges[-1] = starts[:rows], payloads, ends[-1] if rows else 0
-    bodies = binary(data, edges).take(pa.array(np.arange(1, 2 * rows, 2, dtype=np.int32)))
+    edges = np.zeros(2 * count + 1, np.int32)
+    edges[1::2] = rows["payload"]
+    edges[2::2] = rows["payload"] + rows["payload_length"]
+    bodies = binary(data, edges).take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32) + 1))
     offsets, keys, kinds, values = headers
     items = pa.StructArray.from_arrays([pa.array(kinds, pa.string()), pa.array(values, pa.binary())], ["kind", "value"])
-    current = layout == "current"
-    if current:
-        names = pa.array([str(state) for state in MessageState], pa.string())
-        codes = np.searchsorted([int(state) for state in MessageState], fixed["state"]).astype(np.int32)
-        states = names.take(pa.array(codes))
-        checksums = pa.array(fixed["checksum"].astype(np.int64))
-    else:
-        states, checksums = pa.nulls(rows, pa.string()), pa.nulls(rows, pa.int64())
+    starts = pa.array(offsets, pa.int32(), mask=_mask(malformed, count + 1)) if malformed else pa.array(offsets)
+    states: dict[int, str | None] = {0: None, **{int(state): str(state) for state in MessageState}}
+    sums, has_none = (rows["sum"] == SUM_RIGHT) & (rows["batch_sum"] != SUM_WRONG), rows["sum"] == NO_SUM
+    without = has_none if has_none.any() else None
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(fixed["offset"].astype(np.int64)),
-            states,
-            pa.array(fixed["timestamp"].astype(np.int64)).cast(columns.field("timestamp").type),
-            binary(np.ascontiguousarray(fixed["id"]).tobytes(), np.arange(rows + 1, dtype=np.int32) * np.int32(16)),
-            checksums,
-            pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(keys, pa.string()), items),
+            pa.array(rows["offset"].astype(np.int64)),
+            _column(rows["state"], states),
+            pa.array(rows["timestamp"].astype(np.int64)).cast(columns.field("timestamp").type),
+            binary(np.ascontiguousarray(rows["id"]).tobytes(), np.arange(count + 1, dtype=np.int32) * np.int32(16)),
+            pa.array(rows["checksum"].astype(np.int64), mask=without),
+            pa.MapArray.from_arrays(starts, pa.array(keys, pa.string()), items),
             bodies,
+            origins,
+            pa.array(sums, mask=without),
+            _column(rows["layout"], {facts.code: name for name, facts in LAYOUTS.items()}),
         ],
         schema=columns,
     )
+
+
+def _mask(missing: set[int], length: int) -> Any:
+    import numpy as np
+
+    mask = np.zeros(length, bool)
+    mask[list(missing)] = True
+    return mask

@@ -1,7 +1,7 @@
-"""Handlers whose reprocessing changes nothing (the state-based consistent messaging article).
+"""Consistent processing: handlers whose reprocessing changes nothing.
 
-Every business key has a stream of states, each with the id of the message that made it. A message that comes again is
-handled on the state that it was handled on the first time, and so gives the same outputs; nothing is stored.
+Each business key has a stream of states, each with the ID of the message that made it. A redelivered message is handled
+against the state it saw the first time, so it has the same outputs, and nothing is stored.
 
 >>> def count(state, message, context):
 ...     state = {"seen": (state or {"seen": 0})["seen"] + 1}
@@ -15,26 +15,45 @@ handled on the state that it was handled on the first time, and so gives the sam
 >>> published[0] == published[1], published[0].body
 (True, {'number': 1})
 
-A handler's context (`msgid.processing.context`), the processor (`msgid.processing.processor`), what it stores
-(`msgid.processing.store`) and where: `msgid.processing.memory`, `msgid.processing.sqlite`, `msgid.processing.postgres`.
+IDs are compared by value: another spelling of an ID, or of a UUID, names the same message. Any other text is an ID too.
+
+`Processor` and `AsyncProcessor` handle messages. A handler draws new IDs, random numbers and the time from its
+`Context`. `msgid.processing.store` describes the entries, how long they are kept, and when a message is too late.
+States are kept in a `MemoryStore`, a `SqliteStore` or a `PostgresStore`.
 """
 
+from msgid.processing._flow import DeadLetter, Outcome
+from msgid.processing._random import Random
+from msgid.processing.async_processor import AsyncProcessor
 from msgid.processing.context import Context, Handler, Message, Output
+from msgid.processing.errors import BatchFailed, ChangedOutputs, InvalidStore, MissingTime, TooLate
+from msgid.processing.forgetting import Forgetting
 from msgid.processing.memory import MemoryStore
 from msgid.processing.postgres import PostgresStore
-from msgid.processing.processor import Outcome, Processor, TooLate
+from msgid.processing.processor import Processor
 from msgid.processing.sqlite import SqliteStore
-from msgid.processing.store import Store, Version
+from msgid.processing.store import Append, Entry, Reading, Store, Version
 
 __all__ = [
+    "Append",
+    "AsyncProcessor",
+    "BatchFailed",
+    "ChangedOutputs",
     "Context",
+    "DeadLetter",
+    "Entry",
+    "Forgetting",
     "Handler",
+    "InvalidStore",
     "MemoryStore",
     "Message",
+    "MissingTime",
     "Outcome",
     "Output",
     "PostgresStore",
     "Processor",
+    "Random",
+    "Reading",
     "SqliteStore",
     "Store",
     "TooLate",

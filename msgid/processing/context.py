@@ -1,107 +1,235 @@
-"""What a handler is given: the message, and a context in which nothing differs from one run to the next."""
+"""A message, a handler, and the context in which nothing differs from one run to the next.
+
+`run` and `run_async` run a handler once. They need no store: whoever keeps the states elsewhere calls them.
+"""
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid.derived import derive_id
-from msgid.identifier import MessageId
-from msgid.moments import UNIX_EPOCH, unix_micros
-from msgid.parsing import parse
+from msgid._validate import UNIX_EPOCH
+from msgid.errors import InvalidMessageId
+from msgid.ids._bytes import id_bytes, identity, identity_bytes
+from msgid.ids.derived import derive_from_bytes
+from msgid.layout import EPOCH_UNIX, ID_LENGTH, VERSION_1, unpack
+from msgid.processing._json import canonical, dumps, loads, own_copy, plain
+from msgid.processing._random import Random
+from msgid.processing.errors import MissingTime
 
-__all__ = ["Context", "Handler", "Message", "Output", "run"]
+if TYPE_CHECKING:
+    from msgid.ids.message_id import MessageId
+
+__all__ = [
+    "AsyncHandler",
+    "Context",
+    "Handler",
+    "Message",
+    "Output",
+    "canonical_id",
+    "dumps",
+    "fingerprint",
+    "loads",
+    "prepare",
+    "run",
+    "run_async",
+]
+
+FINGERPRINT_LENGTH: Final = 16
 
 
 class Message(NamedTuple):
     """A message to be handled."""
 
     id: str
-    """A message id of any version, as text."""
+    """A message ID of any version, a UUID, or any other text that names the message."""
     key: str
-    """The business key whose state it changes."""
+    """The business key whose state the message changes."""
     body: Any
     timestamp: int | None = None
-    """Microseconds since 1970. None: that of its id, where it is of version 1; else 0."""
+    """Microseconds since 1970. None: the time in the ID, if the ID is of version 1."""
 
     @property
-    def at(self) -> int:
-        """The message's own time, microseconds since 1970."""
+    def at(self) -> int | None:
+        """The message's own time, microseconds since 1970; None if neither the timestamp nor the ID has one."""
         if self.timestamp is not None:
             return self.timestamp
-        id = parse(self.id)
-        return unix_micros(id.time) if isinstance(id, MessageId) else 0
+        seconds = _known(self.id).seconds
+        return None if seconds is None else (EPOCH_UNIX + seconds) * 1_000_000
 
 
 class Output(NamedTuple):
-    """What a handler has published."""
+    """A message that a handler has published."""
 
     id: str
-    """Derived from the input's id: the same however often that is handled."""
+    """Derived from the input's ID: the same however often the input is handled."""
     number: int
-    """Which of the input's outputs, from 0."""
+    """The place among the input's outputs, from 0."""
     input_id: str
+    """The input's ID in its canonical form."""
     body: Any
     topic: str | None = None
 
 
 class Context:
-    """What would differ from one run of a handler to the next, made to be the same.
+    """New IDs, random numbers and the time for a handler: the same each time that a message is handled.
+
+    Everything follows from the message's ID by value, so another spelling of the ID changes nothing.
 
     >>> context = Context(Message("0156F7E71C361B21BC024CCDBE00000000", "key", None))
     >>> context.new_id(), context.now.year, context.random.randrange(1000)
     (MessageId('017F9387107361E8DA024CCDBE11E42A0C'), 2022, 855)
     """
 
+    __slots__ = ("_ids", "_message", "_random", "outputs")
+
     def __init__(self, message: Message) -> None:
         self._message = message
         self._ids = 0
-        self._random: random.Random | None = None
+        self._random: Random | None = None
         self.outputs: list[Output] = []
         """What was published so far."""
 
     def new_id(self) -> MessageId:
-        """Give a new id: the first, second, ... that is derived from the message's id."""
+        """Return a new ID: the first, second, ... that is derived from the message's ID.
+
+        The ID is ``derive_id(message.id, "new 1")``, and so on. A UUID or other text is a parent too.
+        """
         self._ids += 1
-        return derive_id(self._message.id, f"new {self._ids}")
+        return self._derive(f"new {self._ids}")
 
     @property
-    def random(self) -> random.Random:
-        """A generator of random numbers, seeded by the message's id in the same way on every machine."""
+    def random(self) -> Random:
+        """A generator of random numbers, seeded by the message's ID in the same way on every machine."""
         if self._random is None:
-            seed = hashlib.sha256(b"random " + bytes(parse(self._message.id))).digest()
-            self._random = random.Random(int.from_bytes(seed, "big"))  # not for secrets: for repeating
+            seed = hashlib.sha256(b"random " + _known(self._message.id).raw).digest()
+            self._random = Random(int.from_bytes(seed, "big"))
         return self._random
 
     @property
     def now(self) -> datetime:
-        """The message's own time, in UTC."""
-        return UNIX_EPOCH + timedelta(microseconds=self._message.at)
+        """The message's own time, in UTC.
+
+        Raises:
+            MissingTime: if the message has no timestamp, and its ID is not of version 1.
+        """
+        at = self._message.at
+        if at is None:
+            raise MissingTime(self._message.id)
+        return UNIX_EPOCH + timedelta(microseconds=at)
 
     def publish(self, body: Any, topic: str | None = None) -> str:
         """Publish a message once the state is stored.
 
         Args:
-            body: what it says.
-            topic: where to; the publisher's to read.
+            body: The content, of types that JSON can hold or that `dumps` can write. It is copied at once.
+            topic: The destination; the publisher reads it.
 
         Returns:
-            its id.
+            The ID of the new message: ``derive_id(message.id, "output 0")`` for the first one.
+
+        Raises:
+            TypeError: if JSON cannot hold the body.
         """
         number = len(self.outputs)
-        id = str(derive_id(self._message.id, f"output {number}"))
-        self.outputs.append(Output(id, number, self._message.id, body, topic))
+        id = self._derive(f"output {number}").hex
+        self.outputs.append(Output(id, number, _known(self._message.id).text, plain(body), topic))
         return id
+
+    def _derive(self, name: str) -> MessageId:
+        known = _known(self._message.id)
+        return derive_from_bytes(known.raw, name, known.seconds or 0)
 
 
 Handler = Callable[[Any, Message, Context], Any]
-"""A pure function of (state, message, context) that gives the new state; the state before the first message is None."""
+"""A pure function of (state, message, context) that returns the new state. The first state of a key is None."""
+AsyncHandler = Callable[[Any, Message, Context], Awaitable[Any]]
+"""The same as a coroutine function."""
+
+
+def prepare(message: Message) -> tuple[Message, Context]:
+    """Return a copy of a message that a handler may change, with the canonical ID, and its context.
+
+    Raises:
+        InvalidMessageId: if the message's ID is empty or not text.
+    """
+    own = Message(canonical_id(message.id), message.key, own_copy(message.body), message.timestamp)
+    return own, Context(own)
 
 
 def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Output]]:
-    """Run a handler: give the new state and what was published."""
-    context = Context(message)
-    return handler(state, message, context), context.outputs
+    """Run a handler once, on its own deep copies of the state and the message.
+
+    Returns:
+        The new state and the outputs. The caller's state and message stay as they are.
+
+    Raises:
+        InvalidMessageId: if the message's ID is empty or not text.
+        Exception: any error of the handler.
+
+    >>> def count(state, message, context):
+    ...     context.publish({"seen": len(state)})
+    ...     state.append(message.body)
+    ...     return state
+    >>> state = ["a"]
+    >>> after, outputs = run(count, state, Message("orders-0-42", "key", "b"))
+    >>> state, after, outputs[0].body
+    (['a'], ['a', 'b'], {'seen': 1})
+    """
+    own, context = prepare(message)
+    return handler(own_copy(state), own, context), context.outputs
+
+
+async def run_async(handler: AsyncHandler, state: Any, message: Message) -> tuple[Any, list[Output]]:
+    """Run a coroutine function once, as `run` does."""
+    own, context = prepare(message)
+    return await handler(own_copy(state), own, context), context.outputs
+
+
+def fingerprint(outputs: Sequence[Output]) -> bytes:
+    """Return 16 bytes that are equal for equal outputs.
+
+    They are the BLAKE2b hash of canonical JSON: the list of ``[id, topic, body]`` of each output. The order of names in
+    a body does not matter.
+
+    >>> fingerprint([]).hex()
+    '7ebb3c7c2a87b1a2f8a7ed729ecb040d'
+    """
+    if not outputs:
+        return _NO_OUTPUTS
+    content = canonical([[output.id, output.topic, output.body] for output in outputs])
+    return hashlib.blake2b(content, digest_size=FINGERPRINT_LENGTH).digest()
+
+
+_NO_OUTPUTS: Final = hashlib.blake2b(canonical([]), digest_size=FINGERPRINT_LENGTH).digest()
+
+
+def canonical_id(id: str) -> str:
+    """Return the canonical form of a message's ID: `msgid.ids._bytes.identity`."""
+    return _known(id).text
+
+
+class _Known(NamedTuple):
+    """The fields of an ID that handlers need."""
+
+    text: str
+    """Its canonical form."""
+    raw: bytes
+    """The bytes that derived IDs hash."""
+    seconds: int | None
+    """Seconds since 2021, if the ID has them."""
+
+
+@functools.lru_cache(maxsize=4096)  # one message asks several times
+def _known(id: str) -> _Known:
+    try:
+        raw = id_bytes(id)
+    except InvalidMessageId:
+        raw = b""
+    if len(raw) == ID_LENGTH and raw[0] == VERSION_1:
+        return _Known(raw.hex().upper(), raw, unpack(raw)[2])
+    text = identity(id)
+    return _Known(text, identity_bytes(text), None)

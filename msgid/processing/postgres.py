@@ -2,46 +2,226 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+import os
+import random
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgid.processing.sql import TABLES, SqlStore
+from msgid.processing._fork import register
+from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
+from msgid.processing.store import DEFAULT_REMEMBER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Sequence
+    from datetime import timedelta
+
+    from msgid.processing.store import Append, Reading
 
 __all__ = ["PostgresStore"]
 
+_T = TypeVar("_T")
+_LOCK: Final = 6221
+"""The advisory lock of those that create the tables or forget."""
+_ASKED: Final = (
+    "FROM unnest(%(keys)s::text[], %(ids)s::text[], %(hashes)s::bigint[], %(firsts)s::bool[])"
+    " WITH ORDINALITY AS a (key, id, hash, first, place)"
+)
+# The heads are locked in the order of their keys, so that two batches on the same keys wait and do not deadlock. A head
+# that another worker has moved on is left alone, and with it all entries of its key. "IS TRUE" keeps the planner from
+# a join: it looks each key up in a hash of those that won.
+_APPEND: Final = """
+WITH asked AS (
+    SELECT * FROM unnest(%(keys)s::text[], %(read)s::bigint[], %(versions)s::bigint[], %(states)s::bytea[],
+        %(bases)s::bigint[]) AS t (key, read, version, packed, base)
+), locked AS MATERIALIZED (
+    SELECT a.* FROM asked a JOIN msgid_heads h ON h.handler = %(handler)s AND h.key = a.key AND h.version = a.read
+    ORDER BY a.key FOR UPDATE OF h
+), moved AS (
+    UPDATE msgid_heads h SET version = l.version, packed = l.packed, base = l.base
+    FROM locked l WHERE h.handler = %(handler)s AND h.key = l.key AND h.version = l.read
+    RETURNING h.key
+), made AS (
+    INSERT INTO msgid_heads SELECT %(handler)s, key, version, packed, base FROM asked WHERE read = 0 ORDER BY key
+    ON CONFLICT DO NOTHING RETURNING key
+), won AS MATERIALIZED (
+    SELECT key FROM moved UNION ALL SELECT key FROM made
+), based AS (
+    INSERT INTO msgid_bases SELECT %(handler)s, b.key, b.version, b.packed
+    FROM unnest(%(base_keys)s::text[], %(base_versions)s::bigint[], %(base_states)s::bytea[])
+        AS b (key, version, packed)
+    WHERE (b.key IN (SELECT key FROM won)) IS TRUE ON CONFLICT DO NOTHING
+), stored AS (
+    INSERT INTO msgid_entries
+    SELECT %(handler)s, e.key, e.id, e.version, e.stored_at, e.at, e.fingerprint, e.base, e.packed, e.outputs
+    FROM unnest(%(entry_keys)s::text[], %(entry_0)s::text[], %(entry_1)s::bigint[], %(entry_2)s::bigint[],
+        %(entry_3)s::bigint[], %(entry_4)s::bytea[], %(entry_5)s::bigint[], %(entry_6)s::bytea[], %(entry_7)s::bytea[])
+        AS e (key, id, version, stored_at, at, fingerprint, base, packed, outputs)
+    WHERE (e.key IN (SELECT key FROM won)) IS TRUE
+)
+SELECT key FROM won
+"""
+
 
 class PostgresStore(SqlStore):
-    """States in a PostgreSQL database, for any number of workers, each with a store of its own.
+    """States in a PostgreSQL database, for any number of processes and threads.
+
+    Each thread that is at work has a connection of its own; idle ones are used again. A connection that the server has
+    closed is replaced, and the work is done again: the version of a key shows whether an entry was stored.
 
     Args:
-        conninfo: what psycopg connects to, such as ``"host=db dbname=orders"``.
-        deltas: how many states in a row are kept as what differs from the one before; 0: all are kept whole.
+        conninfo: The address for psycopg, such as ``"host=db dbname=orders"``.
+        deltas: How many states before messages are stored as the differences to one base state; 0: all are whole.
+        timeout: Seconds to try to reach a server that has closed the connection.
+        remember: How long the hash of a forgotten message is kept; None keeps it for ever.
+
+    Raises:
+        InvalidStore: if the database holds tables of another version.
     """
 
     blank = "%s"
 
-    def __init__(self, conninfo: str, *, deltas: int = 0) -> None:
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        deltas: int = 0,
+        timeout: float = 30,
+        remember: timedelta | None = DEFAULT_REMEMBER,
+    ) -> None:
+        super().__init__(deltas, remember)
+        self._conninfo = conninfo
+        self._timeout = timeout
+        self._idle: list[Any] = []
+        self._inherited: list[Any] = []
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._read_all = READ.format(asked=_ASKED, handler="%(handler)s", deltas=str(bool(deltas)).lower())
+        self._read_all += "ORDER BY a.place"
+        register(self)
+        self._idle.append(self._connect())  # a wrong address is an error at once
+        self._transact(self._create, writes=True)
+
+    def read(self, handler: str, wanted: Sequence[tuple[str, str]]) -> list[Reading]:
+        """Read the entry and the state for each (key, ID)."""
+        keys, ids, hashes, firsts = map(list, zip(*self._asked(handler, wanted), strict=True))
+        values = {"handler": self._number(handler), "keys": keys, "ids": ids, "hashes": hashes, "firsts": firsts}
+        return self._readings(wanted, self._run(lambda db: db.execute(self._read_all, values, binary=True).fetchall()))
+
+    def append(self, handler: str, appends: Sequence[Append]) -> list[bool]:
+        """Store entries in one transaction; return for each key whether its version was still the newest."""
         import psycopg
 
-        super().__init__(deltas)
-        self._connection: Any = psycopg.connect(conninfo, autocommit=True)
-        with self.transaction(writes=True) as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(6221)")  # two that make the tables at once would collide
-            for statement in TABLES:
-                connection.execute(statement.format(bytes="BYTEA"))
-
-    @contextmanager
-    def transaction(self, *, writes: bool) -> Iterator[Any]:
-        """Give the connection in a transaction; what is read in it is of one moment."""
-        with self._connection.transaction():
-            # A statement that waited for another sees what that one did: what was read before must not be older.
-            level = "READ COMMITTED" if writes else "REPEATABLE READ, READ ONLY"
-            self._connection.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
-            yield self._connection
+        rows = [(append, rows_of(append, self._deltas)) for append in appends]
+        versions, states, bases = map(list, zip(*(made.head for _, made in rows), strict=True))
+        values: dict[str, Any] = {
+            "handler": self._number(handler),
+            "keys": [append.key for append in appends],
+            "read": [append.version for append in appends],
+            "versions": versions,
+            "states": states,
+            "bases": bases,
+            "base_keys": [append.key for append, made in rows for _ in made.bases],
+            "base_versions": [version for _, made in rows for version, _ in made.bases],
+            "base_states": [state for _, made in rows for _, state in made.bases],
+            "entry_keys": [append.key for append, made in rows for _ in made.entries],
+        }
+        columns = zip(*(entry for _, made in rows for entry in made.entries), strict=True)
+        values |= {f"entry_{number}": list(column) for number, column in enumerate(columns)}
+        try:
+            won = {key for (key,) in self._run(lambda db: db.execute(_APPEND, values).fetchall())}
+        except psycopg.errors.UniqueViolation:  # a message has an entry already: by a caller that did not look for it
+            if len(appends) == 1:
+                return [False]
+            return [self.append(handler, [append])[0] for append in appends]
+        return [append.key in won for append in appends]
 
     def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
+        """Close the idle connections; another use opens new ones."""
+        with self._lock:
+            self._forget_inherited()
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _transact(self, work: Callable[[Any], _T], *, writes: bool) -> _T:
+        def transaction(connection: Any) -> _T:
+            with connection.transaction():
+                # A statement that waited for another sees what that one did.
+                level = "READ COMMITTED" if writes else "REPEATABLE READ, READ ONLY"
+                connection.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
+                return work(connection)
+
+        return self._run(transaction)
+
+    def _run(self, work: Callable[[Any], _T]) -> _T:
+        """Run work on a connection; again on a new one if the server has closed it, or has ended a deadlock."""
+        import psycopg
+
+        deadline = time.monotonic() + self._timeout
+        while True:
+            connection = None
+            try:
+                connection = self._take()
+                return work(connection)
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                lost = connection is None or connection.closed
+                again = isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure)
+                if not (lost or again) or time.monotonic() >= deadline:
+                    raise
+                if lost:
+                    self.close()  # the others are of the same server
+            finally:
+                if connection is not None:
+                    self._give_back(connection)
+            time.sleep(random.uniform(0.01, 0.1))
+
+    def _take(self) -> Any:
+        with self._lock:
+            self._forget_inherited()
+            if self._idle:
+                return self._idle.pop()
+        return self._connect()
+
+    def _give_back(self, connection: Any) -> None:
+        if not connection.closed:
+            with self._lock:
+                self._idle.append(connection)
+
+    def _connect(self) -> Any:
+        import psycopg
+
+        connection = psycopg.connect(self._conninfo, autocommit=True)
+        # Every statement looks rows up by keys. A plan of the time when the tables were small must not scan them.
+        for setting in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin"):
+            connection.execute(f"SET {setting} = off")
+        return connection
+
+    def _create(self, connection: Any) -> None:
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))  # two that create at once would collide
+        has, old = connection.execute(
+            "SELECT to_regclass('msgid_store') IS NOT NULL, to_regclass('msgid_versions') IS NOT NULL"
+        ).fetchone()
+        found = connection.execute("SELECT schema FROM msgid_store").fetchone()[0] if has else None
+        self._check_schema("the database", found, old)
+        if found is None:
+            for statement in CREATE:
+                connection.execute(statement.format(bytes="BYTEA", options=""))
+
+    def _lock_forgetting(self, connection: Any, number: int) -> None:
+        connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK, number))
+
+    def _forget_inherited(self) -> None:
+        """Drop the connections of a parent process: never used, and never closed, as the parent still uses them."""
+        if os.getpid() != self._pid:
+            self._inherited += self._idle
+            self._idle = []
+            self._pid = os.getpid()
+
+    def _before_fork(self) -> None:
+        self._lock.acquire()
+
+    def _after_fork(self, *, child: bool) -> None:
+        if child:
+            self._forget_inherited()
+        self._lock.release()

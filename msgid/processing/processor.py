@@ -1,73 +1,152 @@
-"""The processor: a message to its handler, on the right state, and its outputs out, whatever happens in between."""
+"""The processor: it runs the handler on the right state, stores the new one, and publishes the outputs."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+import functools
+import inspect
+import time
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
-from msgid.errors import quote
-from msgid.parsing import parse
-from msgid.processing.context import Handler, Message, Output, run
-from msgid.processing.store import Entry
+from msgid._validate import integer, quote
+from msgid.processing._flow import AppendAll, DeadLetter, Flow, Outcome, Publish, Ran, Read, Run
+from msgid.processing._json import own_copy
+from msgid.processing.context import Context, Handler, Message, Output, dumps, fingerprint, loads
+from msgid.processing.errors import BatchFailed
+from msgid.processing.forgetting import Forgetting
+from msgid.processing.store import moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
+    from datetime import datetime, timedelta
 
-    from msgid.processing.store import Store
+    from msgid.processing._flow import Action
+    from msgid.processing.store import Store, Version
 
-__all__ = ["Outcome", "Processor", "Step", "TooLate", "dumps", "loads"]
+__all__ = ["BATCH", "BaseProcessor", "Processor", "Step", "handler_name"]
+
+BATCH: Final = 1000
+"""The number of messages that `handle_many` stores in one transaction."""
 
 Step = Literal["read", "handled", "stored", "conflict", "published"]
+_H = TypeVar("_H")
+_P = TypeVar("_P")
+_D = TypeVar("_D")
 
 
-class TooLate(Exception):
-    """A message is so old that it cannot be told whether it was handled: that would be forgotten.
+class BaseProcessor(Generic[_H, _P, _D]):
+    """The common part of processors of plain functions and of coroutines."""
 
-    Attributes:
-        message: the message; nothing was done with it.
-        forgotten_before: the moment before which it is not known, microseconds since 1970.
-    """
+    def __init__(
+        self,
+        store: Store,
+        handler: _H,
+        publish: _P,
+        *,
+        name: str | None = None,
+        attempts: int = 3,
+        dead_letter: _D | None = None,
+        keep_outputs: bool = False,
+        dumps: Callable[[Any], bytes] = dumps,
+        loads: Callable[[bytes], Any] = loads,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._store = store
+        self._handler = handler
+        self._publish = publish
+        self.name = handler_name(handler) if name is None else name
+        """The handler's name, under which its states are kept."""
+        if not isinstance(self.name, str) or not self.name or "\0" in self.name:
+            raise ValueError(f"name must be text of at least one character, got {quote(self.name)}")
+        self._attempts = integer("attempts", attempts, 1, 1_000_000)
+        self._dead_letter = dead_letter
+        self._dumps = dumps
+        self._loads = loads
+        self._clock = clock
+        self._flow = Flow(loads, clock, keep_outputs=keep_outputs, dead=dead_letter is not None)
 
-    def __init__(self, message: Message, forgotten_before: int) -> None:
-        super().__init__(message, forgotten_before)
-        self.message = message
-        self.forgotten_before = forgotten_before
+    def history(self, key: str) -> list[Version]:
+        """Return the states of a key that this handler made, oldest first."""
+        return self._store.history(key, handler=self.name)
 
-    def __str__(self) -> str:
-        return (
-            f"message {quote(self.message.id)} of {self.message.at} microseconds; "
-            f"what came before {self.forgotten_before} is forgotten"
-        )
+    def forget(self, before: int | datetime | None = None, *, older_than: timedelta | None = None) -> int:
+        """Delete the entries of this handler that were stored before a moment. `msgid.processing.store` has the rule.
+
+        Args:
+            before: The moment, as an aware datetime or microseconds since 1970.
+            older_than: Instead: how long ago the moment is, by the processor's clock.
+
+        Returns:
+            The number of entries.
+        """
+        if (before is None) == (older_than is None):
+            raise TypeError("pass either before or older_than")
+        if older_than is not None:
+            before = self._clock() // 1000 - _micros("older_than", older_than)
+        assert before is not None
+        return self._store.forget(moment("before", before), handler=self.name)
+
+    def start_forgetting(self, *, every: timedelta, older_than: timedelta) -> Forgetting:
+        """Call `forget` now and at an interval, in a thread of its own.
+
+        An error is logged to ``msgid.processing``, and the thread goes on. The thread does not run in a child process:
+        only the process that called this method forgets.
+
+        Args:
+            every: The interval.
+            older_than: Passed to `forget`.
+
+        Returns:
+            The running thread: ``close()`` it, or use it in a ``with`` statement.
+        """
+        _micros("older_than", older_than)
+        seconds = _micros("every", every) / 1_000_000
+        if not seconds:
+            raise ValueError("every must be a timedelta above 0, got 0:00:00")
+        return Forgetting(functools.partial(self.forget, older_than=older_than), seconds, self.name)
+
+    def _finished(self, outcome: Outcome) -> Outcome:
+        """Return the outcome of one message, or raise its error without a dead-letter output."""
+        if outcome.error is not None and self._dead_letter is None:
+            raise outcome.error
+        return outcome
+
+    def _all_finished(self, outcomes: list[Outcome]) -> list[Outcome]:
+        if self._dead_letter is None and any(outcome.error is not None for outcome in outcomes):
+            raise BatchFailed(outcomes)
+        return outcomes
+
+    def _before(self, action: Run) -> tuple[Any, Message, Context]:
+        """Return the handler's own copies for one attempt."""
+        message = action.message
+        own = Message(message.id, message.key, own_copy(message.body), message.timestamp)
+        return None if action.state is None else self._loads(action.state), own, Context(own)
+
+    def _ran(self, state: Any, context: Context) -> Ran:
+        return Ran(state, self._dumps(state), context.outputs, fingerprint(context.outputs))
 
 
-class Outcome(NamedTuple):
-    """What came of a message."""
-
-    kind: Literal["new", "duplicate"]
-    state: Any
-    """The one that the message made, now or the first time."""
-    outputs: list[Output]
-
-
-def dumps(state: Any) -> bytes:
-    """Write a state as JSON."""
-    return json.dumps(state, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def loads(raw: bytes) -> Any:
-    """Read a state from JSON."""
-    return json.loads(raw)
-
-
-class Processor:
+class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "Callable[[DeadLetter], Any]"]):
     """Handles messages so that handling one again changes nothing.
 
     Args:
-        store: of the states.
-        handler: a pure function of (state, message, context) that gives the new state.
-        publish: sends a message's outputs, all of them; called again with the same ones where the message comes again.
-        dumps: a state to bytes; default: JSON.
-        loads: and back.
+        store: Where the states are kept.
+        handler: A pure function of (state, message, context) that returns the new state. Each attempt has own copies.
+        publish: Sends outputs, in order. It is called again with equal outputs if a message is redelivered.
+        name: The handler's name, under which its states are kept. Two handlers of different names do not see each
+            other's states. Default: the module and the qualified name of the function. Pass a name if the function may
+            be renamed or moved later, or if its module also runs as a script.
+        attempts: How often a message is tried if the handler raises. The attempts follow each other at once, and are
+            counted per delivery: they do not survive a restart.
+        dead_letter: Receives a `DeadLetter` of each message that cannot be handled: the handler raises at the last
+            attempt, the message is too late, its outputs have changed, or its ID or key is malformed. Nothing is
+            stored of it. Without ``dead_letter`` the error is raised.
+        keep_outputs: Whether the outputs are stored. A redelivered message is then answered from them and the handler
+            does not run, so a new version of the handler never publishes another content under the same ID. Without it
+            the handler runs again, and `ChangedOutputs` reports a difference.
+        dumps: Writes a state as bytes. Default: `msgid.processing.context.dumps`, which is JSON.
+        loads: Reads a state.
+        clock: Returns the time in nanoseconds since 1970, by which entries are stored and forgotten.
 
     See `msgid.processing` for an example.
     """
@@ -76,60 +155,152 @@ class Processor:
         self,
         store: Store,
         handler: Handler,
-        publish: Callable[[Sequence[Output]], None],
+        publish: Callable[[Sequence[Output]], Any],
         *,
+        name: str | None = None,
+        attempts: int = 3,
+        dead_letter: Callable[[DeadLetter], Any] | None = None,
+        keep_outputs: bool = False,
         dumps: Callable[[Any], bytes] = dumps,
         loads: Callable[[bytes], Any] = loads,
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._store = store
-        self._handler = handler
-        self._publish = publish
-        self._dumps = dumps
-        self._loads = loads
+        for what, function in (("handler", handler), ("publish", publish), ("dead_letter", dead_letter)):
+            if inspect.iscoroutinefunction(function):
+                raise TypeError(f"{what} must be a plain function; AsyncProcessor takes coroutine functions")
+        super().__init__(
+            store,
+            handler,
+            publish,
+            name=name,
+            attempts=attempts,
+            dead_letter=dead_letter,
+            keep_outputs=keep_outputs,
+            dumps=dumps,
+            loads=loads,
+            clock=clock,
+        )
 
     def handle(self, message: Message) -> Outcome:
-        """Handle a message: once, however often it comes and whoever else handles it at the same time.
-
-        Raises:
-            InvalidMessageId: its id is none.
-            TooLate: it cannot be told any more whether it was handled.
-            Exception: whatever the handler, the store or the publisher raises; then it is to be handled again.
-        """
-        steps = self.steps(message)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                outcome: Outcome = done.value
-                return outcome
-
-    def steps(self, message: Message) -> Generator[Step, None, Outcome]:
-        """Do what `handle` does, a step at a time: whoever stops between two of them stops as a crash would.
-
-        Yields:
-            what has been done.
+        """Handle a message once, however often it comes and whoever else handles it at the same time.
 
         Returns:
-            the outcome.
+            The outcome. With a ``dead_letter``, `Outcome.error` says why a message was not handled.
+
+        Raises:
+            TooLate: if the message was handled before and that is forgotten.
+            ChangedOutputs: if a redelivered message gives other outputs than the first time.
+            TypeError, ValueError: if the ID or the key cannot be one.
+            Exception: any error of the handler at its last attempt, of the store or the publisher. The message is to be
+                delivered again.
         """
-        parse(message.id)
+        return self._finished(self._drive([message])[0])
+
+    def handle_many(self, messages: Iterable[Message], *, batch: int = BATCH) -> list[Outcome]:
+        """Handle messages with the outcome of handling one after the other, in one transaction per batch.
+
+        Each batch is stored, and then published in one call. A message that fails does not stop the others.
+
+        Args:
+            messages: The messages, in order.
+            batch: The number of messages that are stored in one transaction.
+
+        Returns:
+            The outcome of each message.
+
+        Raises:
+            BatchFailed: if messages were not handled, without a ``dead_letter``. It has all outcomes.
+            Exception: any error of the store or the publisher. All messages are to be delivered again.
+        """
+        integer("batch", batch, 1, 1_000_000)
+        outcomes: list[Outcome] = []
+        rest = iter(messages)
+        while chunk := list(islice(rest, batch)):
+            outcomes += self._drive(chunk)
+        return self._all_finished(outcomes)
+
+    def steps(self, message: Message) -> Generator[Step, None, Outcome]:
+        """Do the same as `handle`, one step at a time: to stop between two of them is to crash there.
+
+        Yields:
+            The name of each step after it is done.
+
+        Returns:
+            The outcome.
+        """
+        flow, result = self._flow.batch([message]), None
         while True:
-            reading = self._store.read(message.key, message.id)
-            yield "read"
-            if reading.handled is None and message.at < reading.forgotten_before:
-                raise TooLate(message, reading.forgotten_before)
-            before = None if reading.state is None else self._loads(reading.state)
-            state, outputs = run(self._handler, before, message)
-            if reading.handled is not None:
+            try:
+                action = flow.send(result)
+            except StopIteration as done:
+                return self._finished(done.value[0])
+            result = self._do(action)
+            if isinstance(action, Read):
+                yield "read"
+            elif isinstance(action, Run):
                 yield "handled"
-                break
-            entry = Entry(message.id, message.at, self._dumps(state))
-            yield "handled"
-            if self._store.append(message.key, reading.version, entry):
-                yield "stored"
-                break
-            yield "conflict"  # another one was faster: on its state, or to find that it was this very message
-        if outputs:
-            self._publish(outputs)
-        yield "published"
-        return Outcome("new" if reading.handled is None else "duplicate", state, outputs)
+            elif isinstance(action, AppendAll):
+                yield "stored" if result[0] else "conflict"
+            elif isinstance(action, Publish):
+                yield "published"
+
+    def _drive(self, messages: Sequence[Message]) -> list[Outcome]:
+        flow, result = self._flow.batch(messages), None
+        while True:
+            try:
+                action = flow.send(result)
+            except StopIteration as done:
+                outcomes: list[Outcome] = done.value
+                return outcomes
+            result = self._run(action) if type(action) is Run else self._do(action)
+
+    def _do(self, action: Action) -> Any:
+        match action:
+            case Run():
+                return self._run(action)
+            case Read(wanted):
+                return self._store.read(self.name, wanted)
+            case AppendAll(appends):
+                return self._store.append(self.name, appends)
+            case Publish(outputs):
+                return self._publish(outputs)
+            case _:
+                assert self._dead_letter is not None
+                return self._dead_letter(action.letter)
+
+    def _run(self, action: Run) -> Ran | Exception:
+        for attempt in range(1, self._attempts + 1):
+            state, message, context = self._before(action)
+            try:
+                return self._ran(self._handler(state, message, context), context)
+            except Exception as error:
+                if attempt == self._attempts:
+                    return error
+        raise AssertionError("not reached: attempts is at least 1")
+
+
+def handler_name(handler: Any) -> str:
+    """Return the default name of a handler: its module and qualified name.
+
+    Raises:
+        ValueError: if two handlers can easily have that name: a lambda, a partial, a function that holds variables of
+            the function around it, or a method of an object.
+
+    >>> handler_name(handler_name)
+    'msgid.processing.processor.handler_name'
+    """
+    name = getattr(handler, "__qualname__", "")
+    local = "<locals>" in name and getattr(handler, "__closure__", None)
+    bound = inspect.ismethod(handler) and not inspect.isclass(handler.__self__)
+    if not name or "<lambda>" in name or local or bound:
+        raise ValueError(f"name must be given for a handler without a name of its own, got {quote(handler)}")
+    module = getattr(handler, "__module__", None)
+    return f"{module}.{name}" if module else name
+
+
+def _micros(name: str, value: timedelta) -> int:
+    from datetime import timedelta
+
+    if not isinstance(value, timedelta) or value < timedelta(0):
+        raise ValueError(f"{name} must be a timedelta of 0 or more, got {quote(value)}")
+    return value // timedelta(microseconds=1)

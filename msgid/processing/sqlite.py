@@ -1,69 +1,228 @@
-"""States in a SQLite file: the store for one machine, with nothing to run beside it."""
+"""States in a SQLite file: the store for one machine, with no server beside it."""
 
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgid.processing.sql import TABLES, SqlStore
+from msgid.processing._fork import register
+from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
+from msgid.processing.errors import InvalidStore
+from msgid.processing.store import DEFAULT_REMEMBER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Sequence
+    from datetime import timedelta
+
+    from msgid.processing.store import Append, Reading
 
 __all__ = ["SqliteStore"]
+
+_T = TypeVar("_T")
+_inherited: Final[list[tuple[int, int, sqlite3.Connection]]] = []
+"""Connections of the parent process that could not be closed before the fork, by device and inode: never touched."""
 
 
 class SqliteStore(SqlStore):
     """States in a SQLite file, for any number of processes and threads.
 
+    A process may fork. The connection is closed before each fork, after the transaction that is under way, and both
+    processes open new ones when they need them.
+
     Args:
-        path: the file; it is made where there is none.
-        deltas: how many states in a row are kept as what differs from the one before; 0: all are kept whole.
-        timeout: seconds to wait for another process that writes.
+        path: The file; it is created if it is missing.
+        deltas: How many states before messages are stored as the differences to one base state; 0: all are whole.
+        timeout: Seconds to wait for other processes that write or open the file.
+        remember: How long the hash of a forgotten message is kept; None keeps it for ever.
+
+    Raises:
+        InvalidStore: if the file is not a store of this version.
 
     >>> import tempfile
     >>> store = SqliteStore(os.path.join(tempfile.mkdtemp(), "states.db"))
-    >>> store.read("key", "id").version
+    >>> store.read("handler", [("key", "id")])[0].version
     0
     >>> store.close()
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, deltas: int = 0, timeout: float = 30) -> None:
-        super().__init__(deltas)
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        deltas: int = 0,
+        timeout: float = 30,
+        remember: timedelta | None = DEFAULT_REMEMBER,
+    ) -> None:
+        super().__init__(deltas, remember)
         self._path = os.fspath(path)
+        if not self._path or self._path == ":memory:":
+            raise ValueError(f"path must be the path of a file, got {self._path!r}; MemoryStore keeps states in memory")
         self._timeout = timeout
-        self._local = threading.local()
-        with self.transaction(writes=True) as connection:
-            for statement in TABLES:
-                connection.execute(statement.format(bytes="BLOB"))
-
-    @contextmanager
-    def transaction(self, *, writes: bool) -> Iterator[sqlite3.Connection]:
-        """Give this thread's connection in a transaction."""
-        connection = self._connection()
-        connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        self._lock = threading.RLock()
+        self._held: tuple[int, sqlite3.Connection] | None = None
+        self._working = False
+        asked = "FROM (SELECT ? AS handler, ? AS key, ? AS id, ? AS hash, ? AS first) a"
+        self._read_one = READ.format(asked=asked, handler="a.handler", deltas=int(bool(deltas)))
+        register(self)
         try:
-            yield connection
-        except BaseException:
-            connection.execute("ROLLBACK")
+            self._transact(self._create, writes=True)
+        except sqlite3.DatabaseError as error:
+            self.close()
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            raise InvalidStore(f"cannot open {self._path}: {error}") from None
+        except InvalidStore:
+            self.close()
             raise
-        connection.execute("COMMIT")
+
+    def read(self, handler: str, wanted: Sequence[tuple[str, str]]) -> list[Reading]:
+        """Read the entry and the state for each (key, ID)."""
+        number = self._number(handler)
+        asked = self._asked(handler, wanted)
+
+        def work(connection: sqlite3.Connection) -> list[Any]:
+            return [connection.execute(self._read_one, (number, *one)).fetchone() for one in asked]
+
+        # One statement sees one moment without a transaction around it.
+        return self._readings(wanted, self._transact(work, writes=False, plain=len(asked) == 1))
+
+    def append(self, handler: str, appends: Sequence[Append]) -> list[bool]:
+        """Store entries in one transaction; return for each key whether its version was still the newest."""
+        number = self._number(handler)
+        rows = [(append, rows_of(append, self._deltas)) for append in appends]
+
+        def work(connection: sqlite3.Connection) -> list[bool]:
+            won = []
+            for append, (head, entries, bases) in rows:
+                if append.version:
+                    change = (
+                        "UPDATE msgid_heads SET version = ?, packed = ?, base = ?"
+                        " WHERE handler = ? AND key = ? AND version = ?"
+                    )
+                    values: tuple[Any, ...] = (*head, number, append.key, append.version)
+                else:
+                    change = "INSERT INTO msgid_heads VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+                    values = (number, append.key, *head)
+                won.append(connection.execute(change, values).rowcount == 1)
+                if won[-1]:
+                    connection.executemany(
+                        "INSERT INTO msgid_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                        [(number, append.key, *entry) for entry in entries],
+                    )
+                    if bases:
+                        connection.executemany(
+                            "INSERT OR REPLACE INTO msgid_bases VALUES (?, ?, ?, ?)",
+                            [(number, append.key, *base) for base in bases],
+                        )
+            return won
+
+        try:
+            return self._transact(work, writes=True)
+        except sqlite3.IntegrityError:  # a message has an entry already: by a caller that did not look for it
+            if len(appends) == 1:
+                return [False]
+            return [self.append(handler, [append])[0] for append in appends]
 
     def close(self) -> None:
-        """Close this thread's connection; another use opens it again."""
-        held = getattr(self._local, "held", None)
-        if held is not None:
-            held[1].close()
-            self._local.held = None
+        """Close the connection; another use opens it again."""
+        with self._lock:
+            if self._held is not None and self._held[0] == os.getpid():
+                self._held[1].close()
+            self._held = None
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        found = None
+        if "msgid_store" in tables:
+            found = connection.execute("SELECT schema FROM msgid_store").fetchone()[0]
+        self._check_schema(self._path, found, "msgid_versions" in tables)
+        if found is None:
+            for statement in CREATE:
+                connection.execute(statement.format(bytes="BLOB", options="WITHOUT ROWID"))
+
+    def _transact(self, work: Callable[[sqlite3.Connection], _T], *, writes: bool, plain: bool = False) -> _T:
+        """Run work in a transaction, again while another process has locked the file, until the timeout.
+
+        SQLite itself waits in most places, but not while another process switches the file to WAL or recovers it.
+        """
+        deadline = time.monotonic() + self._timeout
+        with self._lock:
+            while True:
+                try:
+                    return self._once(work, "" if plain else "BEGIN IMMEDIATE" if writes else "BEGIN")
+                except sqlite3.OperationalError as error:
+                    if "locked" not in str(error) or time.monotonic() >= deadline:
+                        raise
+                time.sleep(random.uniform(0.001, 0.01))
+
+    def _once(self, work: Callable[[sqlite3.Connection], _T], begin: str) -> _T:
+        connection = self._connection()
+        process = os.getpid()
+        self._working = True
+        try:
+            if not begin:
+                return work(connection)
+            connection.execute(begin)
+            result = work(connection)
+            if os.getpid() == process:
+                connection.execute("COMMIT")
+                return result
+            raise RuntimeError(f"cannot write to {self._path}: the process was forked in the middle of a transaction")
+        finally:
+            if os.getpid() == process and connection.in_transaction:
+                connection.execute("ROLLBACK")
+            self._working = False
 
     def _connection(self) -> sqlite3.Connection:
-        held: tuple[int, sqlite3.Connection] | None = getattr(self._local, "held", None)
-        if held is None or held[0] != os.getpid():  # SQLite's connections do not live through a fork
-            connection = sqlite3.connect(self._path, timeout=self._timeout, isolation_level=None)
+        if self._held is not None and self._held[0] == os.getpid():
+            return self._held[1]
+        if self._held is not None:  # a fork that Python was not told of
+            self._keep_away()
+        self._check_inherited()
+        connection = sqlite3.connect(
+            self._path, timeout=self._timeout, isolation_level=None, check_same_thread=False, cached_statements=64
+        )
+        try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")  # what was stored is on the disk before it is published
-            held = self._local.held = (os.getpid(), connection)
-        return held[1]
+        except BaseException:
+            connection.close()
+            raise
+        self._held = (os.getpid(), connection)
+        return connection
+
+    def _check_inherited(self) -> None:
+        """Refuse a file on which this process has inherited a connection.
+
+        SQLite would take the locks of that connection for its own, and the files would be deleted beneath it.
+        """
+        if not _inherited or not os.path.exists(self._path):
+            return
+        status = os.stat(self._path)
+        if any((status.st_dev, status.st_ino) == (device, inode) for device, inode, _ in _inherited):
+            raise RuntimeError(
+                f"cannot open {self._path} in this process: it was forked while a transaction was under way in the"
+                " thread that forked; start the process in another way, such as multiprocessing's spawn"
+            )
+
+    def _keep_away(self) -> None:
+        """Keep an inherited connection from being used or closed in this process."""
+        if self._held is not None:
+            status = os.stat(self._path)
+            _inherited.append((status.st_dev, status.st_ino, self._held[1]))
+            self._held = None
+        self._working = False
+
+    def _before_fork(self) -> None:
+        self._lock.acquire()  # waits for the transaction of another thread
+        if not self._working:
+            self.close()
+
+    def _after_fork(self, *, child: bool) -> None:
+        if child:
+            self._keep_away()
+        self._lock.release()

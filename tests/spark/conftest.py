@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_ext.state import NO_DATA_BATCHES, PROVIDER, ROCKSDB
+from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
 
 
 @pytest.fixture

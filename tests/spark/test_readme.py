@@ -24,13 +24,13 @@ def run(name, spark, monkeypatch, replaced):
 
 
 @pytest.mark.skipif(not README.exists(), reason="the tests run outside the repository")
-def test_the_orders_are_read_again_after_a_failure(spark, tmp_path, monkeypatch):
+def test_orders_read_again_after_a_failure_are_the_same(spark, tmp_path, monkeypatch):
     """The first job fails half way; the orders are read again, in other pieces, and every row has the id it had."""
     run("orders", spark, monkeypatch, {"spark-orders": str(tmp_path / "orders")})
 
 
 @pytest.mark.skipif(not README.exists(), reason="the tests run outside the repository")
-def test_the_messages_of_a_segment_become_a_table(spark, monkeypatch):
+def test_messages_of_a_segment_become_a_table(spark, monkeypatch):
     """What is broken is a row of it too."""
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "UTC")

@@ -22,27 +22,46 @@ EXAMPLES = [example for module in MODULES for example in doctest.DocTestFinder()
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_docstring_examples(spark, example):
+def test_examples_in_docstrings_give_what_they_show(spark, example):
     """What the docstrings show is what Spark shows."""
     example.globs.update(spark=spark)
     assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example).failed == 0
 
 
 @pytest.mark.parametrize("name", spark_ext.__all__)
-def test_everything_public_is_documented_as_pysparks_functions_are(name):
-    """One line, returns, and an example that runs."""
-    doc = inspect.getdoc(getattr(spark_ext, name))
-    for part in ("Returns\n-------", "Examples\n--------", ">>> "):
-        assert part in doc
+def test_public_functions_are_documented_as_those_of_pyspark(name):
+    """One line, returns (of a function), and an example that runs."""
+    thing = getattr(spark_ext, name)
+    parts = ["Examples\n--------", ">>> ", *([] if isinstance(thing, type) else ["Returns\n-------"])]
+    for part in parts:
+        assert part in inspect.getdoc(thing)
 
 
-def test_all_is_what_is_public():
-    """``__all__`` names what the package offers."""
-    modules = {name for _, name, _ in pkgutil.iter_modules(spark_ext.__path__)}
-    assert {name for name in vars(spark_ext) if not name.startswith("_")} - modules == set(spark_ext.__all__)
+def test_all_of_the_package_names_what_is_public():
+    """``__all__`` lists, in order, exactly the names that the package imports when they are first used."""
+    assert spark_ext.__all__ == sorted(spark_ext.__all__, key=lambda name: (not name[0].isupper(), name))
+    assert set(spark_ext.__all__) == set(spark_ext._HOMES) <= set(dir(spark_ext))
+    with pytest.raises(AttributeError, match="has no attribute 'parse'"):
+        spark_ext.parse  # noqa: B018
 
 
-def test_importing_starts_no_session():
+def test_a_name_without_pyspark_says_what_to_install():
+    """The package itself imports without PySpark; a function that is used without it raises one clear line."""
+    program = "import sys; sys.modules['pyspark'] = None; import spark_ext; spark_ext.parse_id"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert result.stderr.splitlines()[-1] == "ImportError: spark_ext.parse_id needs pyspark: pip install 'msgid[spark]'"
+
+
+def test_one_function_imports_no_module_of_another():
+    """A name loads the module that defines it, and not the streaming functions or the data source."""
+    program = "import sys, spark_ext; spark_ext.parse_id; print(*(n for n in sys.modules if n.startswith('spark_ext')))"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(result.stdout.split())
+    assert "spark_ext.columns.reading" in loaded
+    assert not [name for name in loaded if name.startswith(("spark_ext.formats", "spark_ext.streaming"))]
+
+
+def test_import_of_the_package_starts_no_session():
     """An import touches no session and starts no Java."""
     program = (
         "import spark_ext; from pyspark import SparkContext; from pyspark.sql import SparkSession;"

@@ -1,0 +1,223 @@
+"""How fast `msgid.processing` handles messages, on each store, and how cost grows with a key's history.
+
+python bench/processing.py [--messages 100000] [--rounds 5] [--postgres "host=... dbname=..."]
+
+Without ``--postgres`` a server is started in a folder of its own, where one is installed. Its commits wait for
+the disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import os
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rounds import machine, table
+
+import msgid
+from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+WINDOW = 100
+_numbers = itertools.count()
+BATCH = 1000
+
+
+def count(state: Any, message: Message, context: Any) -> Any:
+    """Count the messages of a key, and publish the number."""
+    seen = (state or {"seen": 0})["seen"] + 1
+    context.publish({"seen": seen})
+    return {"seen": seen}
+
+
+def messages(start: int, number: int, keys: int = 1) -> list[Message]:
+    return [
+        Message(str(msgid.position_id("log", n, 1_700_000_000)), f"key {n % keys}", {"pieces": 1})
+        for n in range(start, start + number)
+    ]
+
+
+@contextlib.contextmanager
+def server(address: str | None) -> Iterator[str | None]:
+    """Yield the address of a PostgreSQL server: the given one, a new one, or None."""
+    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    if address is not None or not places:
+        yield address
+        return
+    folder = Path(tempfile.mkdtemp(prefix="msgid-"))
+    as_user = []
+    if os.geteuid() == 0:
+        as_user = ["runuser", "-u", "postgres", "--"]
+        shutil.chown(folder, "postgres")
+    options = f"-c listen_addresses='' -c unix_socket_directories={folder}"
+    data = ["-D", str(folder / "data")]
+    for call in (
+        ["initdb", *data, "-A", "trust", "-U", "msgid"],
+        ["pg_ctl", *data, "-w", "-o", options, "-l", str(folder / "log"), "start"],
+    ):
+        subprocess.run([*as_user, str(places[0] / call[0]), *call[1:]], check=True, capture_output=True, cwd=folder)
+    try:
+        yield f"host={folder} user=msgid dbname=postgres"
+    finally:
+        stop = [str(places[0] / "pg_ctl"), *data, "-m", "immediate", "stop"]
+        subprocess.run([*as_user, *stop], check=True, capture_output=True, cwd=folder)
+        shutil.rmtree(folder)
+
+
+def stores(folder: Path, address: str | None) -> dict[str, Callable[[], Any]]:
+    """Return what makes an empty store of each kind."""
+
+    def postgres(deltas: int) -> PostgresStore:
+        import psycopg
+
+        name = f"bench{next(_numbers)}"
+        with psycopg.connect(str(address), autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}")
+        return PostgresStore(f"{address} options='-c search_path={name}'", deltas=deltas)
+
+    kinds: dict[str, Callable[[], Any]] = {
+        "memory": MemoryStore,
+        "SQLite": lambda: SqliteStore(folder / f"{next(_numbers)}.db"),
+        "SQLite, deltas=20": lambda: SqliteStore(folder / f"{next(_numbers)}.db", deltas=20),
+    }
+    if address is not None:
+        kinds |= {"PostgreSQL": lambda: postgres(0), "PostgreSQL, deltas=20": lambda: postgres(20)}
+    return kinds
+
+
+def rate(work: Callable[[], Any], number: int) -> float:
+    start = time.perf_counter()
+    work()
+    return number / (time.perf_counter() - start)
+
+
+def growth(kinds: dict[str, Callable[[], Any]], most: int, rounds: int) -> None:
+    """Print microseconds per message by the number of messages that the key has.
+
+    Each store has a key without history and, at each size, a key with that history. The two take turns.
+    """
+    sizes = [size for size in (1, 100, 1000, 4000, 10_000, 100_000) if size <= most]
+    rows, ratios = [], []
+    for name, new in kinds.items():
+        row, ratio = [name], [name]
+        store = new()
+        old = Processor(store, count, list, name="old")
+        done = 0
+        for size in sizes:
+            old.handle_many(messages(done, size - done), batch=BATCH)
+            done = size
+            times: dict[str, list[float]] = {"old": [], "fresh": []}
+            for turn in range(rounds):
+                fresh = Processor(store, count, list, name=f"fresh {size} {turn}")
+                works = {"fresh": (fresh, messages(0, WINDOW)), "old": (old, messages(done, WINDOW))}
+                done += WINDOW
+                for which, (processor, wanted) in works.items():
+                    for one in wanted:
+                        start = time.perf_counter()
+                        processor.handle(one)
+                        times[which].append(time.perf_counter() - start)
+            row.append(f"{statistics.median(times['old']) * 1e6:,.0f}")
+            ratio.append(f"{statistics.median(times['old']) / statistics.median(times['fresh']):.2f}")
+        rows.append(row)
+        ratios.append(ratio)
+    headers = [f"{size:,}" for size in sizes]
+    print(table(["microseconds per `handle`, by messages of the key before", *headers], rows) + "\n", flush=True)
+    print(table(["times a key without history, in turns", *headers], ratios) + "\n", flush=True)
+
+
+def bare(folder: Path, rounds: int) -> None:
+    """Print `handle` on SQLite against transactions of one row, on a file with the same settings."""
+    connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("CREATE TABLE states (key TEXT, id TEXT, state BLOB, PRIMARY KEY (key, id)) WITHOUT ROWID")
+    processor = Processor(SqliteStore(folder / "handle.db"), count, list)
+
+    def transactions(wanted: list[Message]) -> None:
+        for one in wanted:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("INSERT INTO states VALUES (?, ?, ?)", (one.key, one.id, b'{"seen":1}'))
+            connection.execute("COMMIT")
+
+    def handle(wanted: list[Message]) -> None:
+        for one in wanted:
+            processor.handle(one)
+
+    rates: dict[str, list[float]] = {"bare": [], "handle": []}
+    for turn in range(2 * rounds + 1):
+        wanted = messages(turn * WINDOW, WINDOW)
+        for name, work in (("bare", transactions), ("handle", handle)):
+            measured = rate(lambda work=work, wanted=wanted: work(wanted), WINDOW)  # type: ignore[misc]
+            if turn:
+                rates[name].append(measured)
+    bare_rate, handle_rate = (statistics.median(rates[name]) for name in ("bare", "handle"))
+    rows = [
+        ["a transaction of one row", f"{bare_rate:,.0f}", "1.00"],
+        ["`Processor.handle`", f"{handle_rate:,.0f}", f"{handle_rate / bare_rate:.2f}"],
+    ]
+    print(table(["SQLite, WAL, synchronous = FULL", "per second", "of the first"], rows) + "\n", flush=True)
+
+
+def many(kinds: dict[str, Callable[[], Any]], rounds: int) -> None:
+    """Print messages per second of `handle_many`, new ones and redelivered ones."""
+    rows = []
+    processors = {name: Processor(new(), count, list) for name, new in kinds.items()}
+    found: dict[str, dict[str, list[float]]] = {name: {"new": [], "again": []} for name in kinds}
+    number = 10 * BATCH
+    for turn in range(rounds + 1):
+        wanted = messages(turn * number, number, keys=number // 10)
+        for name, processor in processors.items():
+            for which in ("new", "again"):
+                measured = rate(lambda p=processor, w=wanted: p.handle_many(w, batch=BATCH), number)  # type: ignore[misc]
+                if turn:
+                    found[name][which].append(measured)
+    for name, rates in found.items():
+        rows.append([name, *(f"{statistics.median(rates[which]):,.0f}" for which in ("new", "again"))])
+    print(table([f"`handle_many`, batches of {BATCH:,}, messages per second", "new", "redelivered"], rows) + "\n")
+
+
+def size(folder: Path) -> None:
+    """Print the bytes that a forgotten message takes in a SQLite file."""
+    sizes = []
+    for older in (False, True):
+        path = folder / f"size{older}.db"
+        store = SqliteStore(path)
+        processor = Processor(store, count, list, clock=lambda: 0)
+        processor.handle_many(messages(0, 100_000, keys=1000))
+        if older:
+            store.forget(1)
+        store._connection().execute("VACUUM")
+        store.close()
+        sizes.append(path.stat().st_size / 100_000)
+    rows = [["remembered with its state", f"{sizes[0]:.0f}"], ["forgotten, its hash kept", f"{sizes[1]:.0f}"]]
+    print(table(["bytes per message in a SQLite file", ""], rows))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=100_000, help="the longest history")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--postgres", help="the address of a server")
+    arguments = parser.parse_args()
+    print(f"{machine()}; medians of {arguments.rounds} alternating rounds\n", flush=True)
+    with tempfile.TemporaryDirectory() as name, server(arguments.postgres) as address:
+        folder = Path(name)
+        bare(folder, arguments.rounds)
+        many(stores(folder, address), arguments.rounds)
+        growth(stores(folder, address), arguments.messages, arguments.rounds)
+        size(folder)
+
+
+if __name__ == "__main__":
+    main()

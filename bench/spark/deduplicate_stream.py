@@ -1,0 +1,133 @@
+"""`deduplicate` on a stream against Spark's dropDuplicatesWithinWatermark: same data, same RocksDB state store.
+
+python bench/spark/deduplicate_stream.py [--rows 500000] [--batches 4] [--state 0 1000000 10000000] [--rounds 3]
+
+``--state`` is the number of IDs that the state holds before the measured micro-batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psutil
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import spark_ext
+from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from rounds import machine, table
+
+WITHIN = "1 day"
+SCHEMA = "id string, offset bigint, at timestamp, payload string"
+PRELOAD = 2_000_000
+
+
+def messages(spark: SparkSession, first: int, rows: int) -> DataFrame:
+    """Return messages, one tenth of which repeat the message five rows before."""
+    number = F.when(F.col("id") % 10 == 9, F.col("id") - 5).otherwise(F.col("id"))
+    at = F.timestamp_seconds(F.lit(1_795_219_200) + F.floor(number / 1000))
+    return spark.range(first, first + rows, 1, 2).select(
+        spark_ext.position_id(F.lit("kafka://orders/3"), number, at).alias("id"),
+        number.alias("offset"),
+        at.alias("at"),
+        F.sha2(number.cast("string"), 256).alias("payload"),
+    )
+
+
+class WorkerMemory(threading.Thread):
+    """Watches the largest Python worker of this process, in MB."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.peak = 0.0
+        self.stopped = threading.Event()
+
+    def run(self) -> None:
+        while not self.stopped.wait(0.2):
+            for process in psutil.Process().children(recursive=True):
+                try:
+                    # A process that the JVM forks has the JVM's size until it runs its own program.
+                    command = process.cmdline()
+                    if "pyspark.daemon" in command and "python" in command[0]:
+                        self.peak = max(self.peak, process.memory_info().rss / 1e6)
+                except psutil.Error:
+                    pass
+
+
+def rates(spark: SparkSession, way: str, source: str, checkpoint: str, measured: int) -> tuple[float, dict[str, int]]:
+    """Run a way over all files; return the rows per second of the measured micro-batches, and where time went."""
+    df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 2).parquet(source)
+    if way == "deduplicate":
+        out = spark_ext.deduplicate(df, timestamp="at", within=WITHIN)
+    else:
+        out = df.withWatermark("at", WITHIN).dropDuplicatesWithinWatermark(["id"])
+    query = out.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query.awaitTermination()
+    progress = [p for p in query.recentProgress if p["numInputRows"]][-measured:]
+    millis = [p["durationMs"]["triggerExecution"] for p in progress]
+    state = progress[-1]["stateOperators"][0]
+    print(way, millis, state["numRowsTotal"], state["memoryUsedBytes"], file=sys.stderr)
+    return sum(p["numInputRows"] for p in progress) / sum(millis) * 1000, dict(progress[-1]["durationMs"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=500_000)
+    parser.add_argument("--batches", type=int, default=4)
+    parser.add_argument("--state", type=int, nargs="+", default=[0, 1_000_000, 10_000_000])
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config(PROVIDER, ROCKSDB)
+    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
+    builder = builder.config("spark.driver.memory", "4g").config("spark.sql.shuffle.partitions", "4")
+    ways = ("dropDuplicatesWithinWatermark", "deduplicate")
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        spark = builder.config("spark.local.dir", folder).getOrCreate()
+        for held in arguments.state:
+            source = f"{folder}/in-{held}"
+            sizes = [PRELOAD] * (held * 10 // 9 // PRELOAD) + [held * 10 // 9 % PRELOAD // 10 * 10]
+            first = 0
+            for size in [size for size in sizes if size] + [arguments.rows] * arguments.batches:
+                messages(spark, first, size).write.mode("append").parquet(source)
+                first += size
+                time.sleep(0.1)  # the files are read in the order of their times
+            taken: dict[str, list[float]] = {way: [] for way in ways}
+            memory: dict[str, float] = {}
+            for round in range(arguments.rounds):
+                for way in ways:
+                    watch = WorkerMemory()
+                    watch.start()
+                    checkpoint = f"{folder}/checkpoint-{held}-{way}-{round}"
+                    rate, _ = rates(spark, way, source, checkpoint, arguments.batches)
+                    watch.stopped.set()
+                    taken[way].append(rate)
+                    memory[way] = max(watch.peak, memory.get(way, 0))
+            medians = [statistics.median(taken[way]) for way in ways]
+            lines.append(
+                [
+                    f"{held:,}",
+                    *(f"{rate:,.0f}" for rate in medians),
+                    f"{medians[1] / medians[0]:.2f}",
+                    f"{memory[ways[1]]:.0f} MB",
+                ]
+            )
+        spark.stop()
+    print(f"{machine()}; Spark on 2 cores, {arguments.batches} micro-batches of {arguments.rows:,} rows, noop sink,")
+    print(f"the median of {arguments.rounds} rounds, alternating; rows per second")
+    print()
+    print(table(["IDs in the state", *ways, "ratio", "largest Python worker"], lines))
+
+
+if __name__ == "__main__":
+    main()

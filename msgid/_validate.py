@@ -1,0 +1,159 @@
+"""Check untrusted numbers and moments, and quote a bad value in an error; every module uses these and none of its own.
+
+This module is also the only place that counts time from 1970 and knows the last moment of the year 9999.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta, timezone
+from typing import Final, TypeGuard
+
+from msgid.layout import EPOCH_UNIX
+
+__all__ = [
+    "EPOCH",
+    "INT32_MAX",
+    "INT64_MAX",
+    "INT64_MIN",
+    "QUOTED_LENGTH",
+    "UINT16_MAX",
+    "UINT32_MAX",
+    "UINT64_MAX",
+    "UINT128_MAX",
+    "UNIX_EPOCH",
+    "UNIX_SECONDS_MAX",
+    "UNIX_SECONDS_MIN",
+    "aware",
+    "in_range",
+    "integer",
+    "is_integer",
+    "is_number",
+    "last_moment",
+    "quote",
+    "seconds_since_epoch",
+    "unix_micros",
+]
+
+# --- quoting -----------------------------------------------------------------------------------------------------
+
+QUOTED_LENGTH: Final = 64
+"""The number of characters of a bad input that an error shows."""
+
+
+def quote(value: object) -> str:
+    """Return a short, one-line picture of any value for an error message; never raises.
+
+    >>> quote("01AB"), quote(None), quote("9" * 10_000)[-20:]
+    ("'01AB'", 'None', "9'... (10000 in all)")
+    """
+    if isinstance(value, str | bytes | bytearray):
+        # ascii() keeps look-alikes (full-width digits, zero-width space) visible.
+        shown = ascii(value[:QUOTED_LENGTH])
+        return shown if len(value) <= QUOTED_LENGTH else f"{shown}... ({len(value)} in all)"
+    try:
+        shown = ascii(value)
+    except Exception:
+        shown = f"<{type(value).__name__}>"
+    return shown if len(shown) <= QUOTED_LENGTH else f"{shown[:QUOTED_LENGTH]}..."
+
+
+# --- numbers -----------------------------------------------------------------------------------------------------
+
+INT64_MIN: Final = -(1 << 63)
+INT32_MAX: Final = (1 << 31) - 1
+INT64_MAX: Final = (1 << 63) - 1
+"""The largest number of an Arrow int64 and of a Spark bigint."""
+UINT16_MAX: Final = (1 << 16) - 1
+UINT32_MAX: Final = (1 << 32) - 1
+UINT64_MAX: Final = (1 << 64) - 1
+UINT128_MAX: Final = (1 << 128) - 1
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Return whether a value is an integer and not a bool, which Python counts among the integers.
+
+    >>> is_integer(7), is_integer(True), is_integer(7.0)
+    (True, False, False)
+    """
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Return whether a value is an integer or a float, and not a bool.
+
+    >>> is_number(7), is_number(7.5), is_number(True), is_number("7")
+    (True, True, False, False)
+    """
+    return isinstance(value, float) or is_integer(value)
+
+
+def in_range(value: object, low: int, high: int) -> TypeGuard[int]:
+    """Return whether a value is an integer of ``low`` to ``high``."""
+    return is_integer(value) and low <= value <= high
+
+
+def integer(name: str, value: object, low: int, high: int) -> int:
+    """Return ``value`` as an int of ``low`` to ``high``, or raise TypeError or ValueError with its ``name``."""
+    if not is_integer(value):
+        raise TypeError(f"{name} must be an integer, not {quote(value)}")
+    if not in_range(value, low, high):
+        raise ValueError(f"{name} must be {low} to {high}, not {quote(value)}")
+    return int(value)
+
+
+# --- moments -----------------------------------------------------------------------------------------------------
+
+EPOCH: Final = datetime.fromtimestamp(EPOCH_UNIX, timezone.utc)
+"""The moment from which the seconds of an ID count."""
+UNIX_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+"""The moment from which Iggy, Danube and Spark count."""
+
+UNIX_SECONDS_MIN: Final = -62_135_596_800
+"""The first second of the year 1: the first moment that a datetime or a Spark timestamp holds."""
+UNIX_SECONDS_MAX: Final = 253_402_300_799
+"""The last second of the year 9999: the last that a datetime or a Spark timestamp holds."""
+
+_SECOND: Final = timedelta(seconds=1)
+
+
+def last_moment(units_per_second: int) -> int:
+    """Return the last moment of the year 9999 in a unit, counted from 1970.
+
+    >>> last_moment(1_000)
+    253402300799999
+    """
+    return (UNIX_SECONDS_MAX + 1) * units_per_second - 1
+
+
+def aware(name: str, value: object) -> datetime:
+    """Return a datetime if it carries a UTC offset, or raise TypeError or ValueError with its ``name``."""
+    if not isinstance(value, datetime):
+        raise TypeError(f"{name} must be an aware datetime, not {quote(value)}")
+    if value.utcoffset() is None:
+        raise ValueError(f"{name} must be an aware datetime (with a tzinfo), not the naive {value.isoformat()}")
+    return value
+
+
+def seconds_since_epoch(name: str, at: object) -> int:
+    """Return the whole seconds from 2021-01-01T00:00:00Z to a moment, rounded down; negative before.
+
+    ``at`` is an aware datetime, or Unix seconds as int or float. Numbers outside the years 1 to 9999 are refused:
+    they are milliseconds or microseconds that were taken for seconds.
+    """
+    if is_number(at):
+        if not UNIX_SECONDS_MIN <= at < UNIX_SECONDS_MAX + 1:
+            raise ValueError(f"{name} must be Unix seconds within the years 1 to 9999, not {quote(at)}")
+        return math.floor(at) - EPOCH_UNIX
+    if not isinstance(at, datetime):
+        raise TypeError(f"{name} must be an aware datetime or Unix seconds, not {quote(at)}")
+    return (aware(name, at) - EPOCH) // _SECOND
+
+
+def unix_micros(moment: datetime) -> int:
+    """Return the microseconds since 1970 of an aware datetime, exactly.
+
+    >>> unix_micros(datetime(2021, 1, 1, tzinfo=timezone.utc))
+    1609459200000000
+    """
+    return (moment - UNIX_EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,159 @@
+"""Turn the text or bytes of an ID of any version into its bytes; everything else is one clear error."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, TypeGuard
+
+from msgid._validate import quote
+from msgid.errors import InvalidMessageId
+from msgid.layout import BROKER_OFFSET, ID_LENGTH, KIND_V1, TAIL_LENGTH, V0_LENGTHS, VERSION_0, VERSION_1, v0_kind
+
+if TYPE_CHECKING:
+    from msgid.layout import Kind
+
+__all__ = [
+    "NOT_AN_ID",
+    "NOT_HEX",
+    "NOT_V0",
+    "NOT_V1",
+    "UNKNOWN_VERSION",
+    "WRONG_BYTE_LENGTH",
+    "WRONG_LENGTH",
+    "header_identity",
+    "id_bytes",
+    "identity",
+    "identity_bytes",
+    "kind_of",
+    "is_uuid",
+    "strip_version",
+    "uuid_bytes",
+]
+
+# The reasons that an `InvalidMessageId` carries. Python and Spark fill in the same blanks.
+WRONG_LENGTH: Final = "{length} characters; an id has 32, 34, 56 or 58 hex digits"
+WRONG_BYTE_LENGTH: Final = "{length} bytes; an id has 16, 17, 28 or 29"
+NOT_HEX: Final = "not hex digits alone"
+UNKNOWN_VERSION: Final = "unknown version {version}"
+NOT_V1: Final = "not version 1, which starts with 01 and has 34 hex digits"
+NOT_AN_ID: Final = "no message id"
+NOT_V0: Final = "not version 0, but version 1"
+
+_UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
+_LENGTHS: Final = frozenset({ID_LENGTH, *V0_LENGTHS, *(1 + length for length in V0_LENGTHS)})
+
+
+def id_bytes(value: object) -> bytes:
+    """Return the bytes of an ID that is given as text or bytes, or raise `InvalidMessageId`.
+
+    Text is ASCII hex digits in either case and nothing else. The bytes have the length that was given: 17 for version
+    1; 16 or 28 for version 0, or 17 or 29 with its version byte in front.
+    """
+    if isinstance(value, str):
+        digits = len(value)
+        if digits & 1 or digits >> 1 not in _LENGTHS:
+            raise InvalidMessageId(quote(value), WRONG_LENGTH.format(length=digits))
+        try:
+            raw = bytes.fromhex(value)
+        except ValueError:
+            raw = b""
+        # fromhex skips white space, so a text with some gives fewer bytes than its length asks for.
+        if len(raw) != digits >> 1:
+            raise InvalidMessageId(quote(value), NOT_HEX)
+    elif isinstance(value, bytes | bytearray | memoryview):
+        raw = bytes(value)
+        if len(raw) not in _LENGTHS:
+            raise InvalidMessageId(quote(raw), WRONG_BYTE_LENGTH.format(length=len(raw)))
+    else:
+        raise InvalidMessageId(quote(value), f"a {type(value).__name__}; an id is given as text or bytes")
+    if raw[0] != VERSION_0 and not (raw[0] == VERSION_1 and len(raw) == ID_LENGTH) and len(raw) not in V0_LENGTHS:
+        raise InvalidMessageId(quote(value), UNKNOWN_VERSION.format(version=raw[0]))
+    return raw
+
+
+def strip_version(raw: bytes) -> bytes | None:
+    """Return the 16 or 28 bytes of a version-0 id without its version byte; None for version 1."""
+    if len(raw) in V0_LENGTHS:
+        return raw
+    return raw[1:] if raw[0] == VERSION_0 else None
+
+
+def kind_of(raw: bytes) -> Kind:
+    """Return the kind of the ID whose bytes `id_bytes` has checked."""
+    v0 = strip_version(raw)
+    return KIND_V1 if v0 is None else v0_kind(*BROKER_OFFSET.unpack(v0[-TAIL_LENGTH:]))
+
+
+def identity(value: str | bytes) -> str:
+    """Return the text by which two IDs are compared: equal if and only if they are the same ID.
+
+    An ID of any version becomes its canonical text, so neither the case of the digits nor the version byte of a
+    version-0 ID matters. A UUID with dashes becomes lower case. Any other text is an identity of its own and stays as
+    it is; any other bytes become ``0x`` and their hex digits.
+
+    Raises:
+        InvalidMessageId: if the value is neither text nor bytes, or is empty.
+
+    >>> identity("7f0000010000238f000000000001e240"), identity("74B158CA-DDB3-498F-B0A9-9EEC1C6197AE")
+    ('007F0000010000238F000000000001E240', '74b158ca-ddb3-498f-b0a9-9eec1c6197ae')
+    >>> identity("orders-0-42")
+    'orders-0-42'
+    """
+    try:
+        raw = id_bytes(value)
+    except InvalidMessageId:
+        if not isinstance(value, str | bytes | bytearray | memoryview) or not value:
+            raise
+        if isinstance(value, str):
+            return value.lower() if is_uuid(value) else value
+        return f"0x{bytes(value).hex().upper()}"
+    v0 = strip_version(raw)
+    return (raw if v0 is None else bytes([VERSION_0]) + v0).hex().upper()
+
+
+def identity_bytes(text: str) -> bytes:
+    """Return the bytes of an `identity`: an ID's or a UUID's own bytes, or the text in UTF-8.
+
+    IDs derived from a parent hash these bytes. A version-0 ID has 16 or 28, without its version byte.
+    """
+    try:
+        raw = id_bytes(text)
+    except InvalidMessageId:
+        return uuid_bytes(text) if is_uuid(text) else text.encode("utf-8", "surrogatepass")
+    return strip_version(raw) or raw
+
+
+def is_uuid(value: object) -> TypeGuard[str]:
+    """Return whether a value is the text of a UUID with dashes, in either case."""
+    return isinstance(value, str) and _UUID.fullmatch(value) is not None
+
+
+def uuid_bytes(text: str) -> bytes:
+    """Return the 16 bytes of a UUID with dashes."""
+    return bytes.fromhex(text.replace("-", ""))
+
+
+def header_identity(value: bytes | str | None) -> str | None:
+    """Return the `identity` of the ID or UUID that a message's header or property holds; None if it holds neither.
+
+    The value is text, as it is or in UTF-8, or the 17 bytes of a version-1 ID. Other bytes are not read as an ID: 16
+    letters of text would be a version-0 ID.
+
+    >>> header_identity(b"74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"), header_identity("order 7")
+    ('74b158ca-ddb3-498f-b0a9-9eec1c6197ae', None)
+    """
+    if isinstance(value, bytes):
+        if len(value) == ID_LENGTH and value[0] == VERSION_1:
+            return value.hex().upper()
+        try:
+            value = value.decode("ascii")
+        except UnicodeDecodeError:
+            return None
+    if value is None:
+        return None
+    if not is_uuid(value):
+        try:
+            id_bytes(value)
+        except InvalidMessageId:
+            return None
+    return identity(value)

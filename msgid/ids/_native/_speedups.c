@@ -1,0 +1,1135 @@
+/* The hot paths of msgid in C: values, minting, reading, rows.
+ *
+ * The reference is pure Python: msgid/ids/_base.py (Core), _pure_minter.py (Minter), parsing.py, bulk.py and _batch_bytes.py.
+ * The same tests run on both. Nothing is decided here: what is out of the ordinary (an error, an odd type) is handed to
+ * the Python reference.
+ *
+ * No static variable changes after the module is loaded, so that subinterpreters and free-threaded builds are safe: all
+ * state is in the module or in an object, and a Minter is guarded by the interpreter's lock or, where there is none, by
+ * a mutex of its own.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#define PAGE 4096
+#define HUGE_FROM (8 << 20)
+#endif
+
+/* The layout, as in msgid/layout.py. Every number here is in LAYOUT below, by the name that Python has for it. Python
+ * compares them when it loads the core, and does not use a core that differs in one. */
+#define EPOCH_UNIX 1609459200
+#define VERSION_0 0
+#define VERSION_1 1
+#define ID_LENGTH 17
+#define ID_DIGITS (2 * ID_LENGTH)
+#define PREFIX_LENGTH 9
+#define NODE_START 1
+#define NODE_WIDTH 6
+#define PID_START 7
+#define PID_WIDTH 2
+#define SECONDS_START 9
+#define SECONDS_WIDTH 4
+#define SEQUENCE_START 13
+#define SEQUENCE_WIDTH 4
+#define IPV4_LENGTH 4
+#define IPV6_LENGTH 16
+#define TAIL_LENGTH 12
+#define IPV4_ID_LENGTH (IPV4_LENGTH + TAIL_LENGTH)
+#define IPV6_ID_LENGTH (IPV6_LENGTH + TAIL_LENGTH)
+#define MAX_LENGTH (1 + IPV6_ID_LENGTH)
+#define UINT32_SPAN ((uint64_t)1 << 32)
+
+/* What the code below takes for granted of these numbers: the fields follow each other, and the widths are those of the
+ * integers that hold them. */
+_Static_assert(NODE_START == 1 && NODE_WIDTH == 6, "a node is read as 16 and 32 bits after the version");
+_Static_assert(PID_START == NODE_START + NODE_WIDTH && PID_WIDTH == 2, "a pid is 16 bits after the node");
+_Static_assert(SECONDS_START == PID_START + PID_WIDTH && SECONDS_WIDTH == 4, "seconds are 32 bits after the pid");
+_Static_assert(SEQUENCE_START == SECONDS_START + SECONDS_WIDTH && SEQUENCE_WIDTH == 4, "a sequence is 32 bits, last");
+_Static_assert(PREFIX_LENGTH == SECONDS_START && ID_LENGTH == SEQUENCE_START + SEQUENCE_WIDTH, "nothing else is there");
+
+#ifdef Py_GIL_DISABLED
+#define LOCK(self) PyMutex_Lock(&(self)->mutex)
+#define UNLOCK(self) PyMutex_Unlock(&(self)->mutex)
+#else /* the interpreter's lock is held, and is not given up between the two */
+#define LOCK(self)
+#define UNLOCK(self)
+#endif
+
+/* --- hex ---------------------------------------------------------------------------------------------------------- */
+
+#define SIXTEEN(h) h "0" h "1" h "2" h "3" h "4" h "5" h "6" h "7" h "8" h "9" h "A" h "B" h "C" h "D" h "E" h "F"
+static const char PAIRS[] = SIXTEEN("0") SIXTEEN("1") SIXTEEN("2") SIXTEEN("3") SIXTEEN("4") SIXTEEN("5") SIXTEEN("6")
+    SIXTEEN("7") SIXTEEN("8") SIXTEEN("9") SIXTEEN("A") SIXTEEN("B") SIXTEEN("C") SIXTEEN("D") SIXTEEN("E") SIXTEEN("F");
+
+/* A digit's value; BAD, which no sum of two good ones reaches, for all other characters. */
+#define BAD 0x100
+#define B8 BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD
+#define B16 B8, B8
+#define LETTERS BAD, 10, 11, 12, 13, 14, 15, BAD, B8
+static const uint16_t VALUE[256] = {B16, B16, B16, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, BAD, BAD, BAD, BAD, BAD, BAD,
+                                    LETTERS, B16, LETTERS, B16, B16, B16, B16, B16, B16, B16, B16, B16};
+
+static inline void
+write_hex(char *out, const unsigned char *raw, Py_ssize_t length)
+{
+    for (Py_ssize_t i = 0; i < length; i++) {
+        memcpy(out + 2 * i, PAIRS + 2 * raw[i], 2);
+    }
+}
+
+/* Read 2 * length digits; 0 if any of the characters is none. */
+static inline int
+read_hex(unsigned char *raw, const unsigned char *text, Py_ssize_t length)
+{
+    unsigned int bad = 0;
+    for (Py_ssize_t i = 0; i < length; i++) {
+        unsigned int high = VALUE[text[2 * i]], low = VALUE[text[2 * i + 1]];
+        bad |= high | low;
+        raw[i] = (unsigned char)(high << 4 | low);
+    }
+    return !(bad & BAD);
+}
+
+static inline void
+put32(unsigned char *out, uint32_t number)
+{
+    out[0] = (unsigned char)(number >> 24);
+    out[1] = (unsigned char)(number >> 16);
+    out[2] = (unsigned char)(number >> 8);
+    out[3] = (unsigned char)number;
+}
+
+static inline uint16_t
+get16(const unsigned char *raw)
+{
+    return (uint16_t)(raw[0] << 8 | raw[1]);
+}
+
+static inline uint32_t
+get32(const unsigned char *raw)
+{
+    return (uint32_t)raw[0] << 24 | (uint32_t)raw[1] << 16 | (uint32_t)raw[2] << 8 | raw[3];
+}
+
+/* --- Core: an immutable value that is its bytes --------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    unsigned char length;
+    unsigned char raw[MAX_LENGTH];
+} Core;
+
+static PyObject *
+core_make(PyTypeObject *type, const unsigned char *raw, Py_ssize_t length)
+{
+    Core *self = PyObject_New(Core, type); /* all of it is written below, so it need not be zeroed */
+    if (self != NULL) {
+        self->length = (unsigned char)length;
+        memcpy(self->raw, raw, (size_t)length);
+    }
+    return (PyObject *)self;
+}
+
+static PyObject *
+core_of(PyObject *type, PyObject *raw)
+{
+    if (!PyBytes_Check(raw) || PyBytes_GET_SIZE(raw) > MAX_LENGTH) {
+        PyErr_SetString(PyExc_TypeError, "the bytes of an id are expected");
+        return NULL;
+    }
+    return core_make((PyTypeObject *)type, (unsigned char *)PyBytes_AS_STRING(raw), PyBytes_GET_SIZE(raw));
+}
+
+static void
+core_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *
+core_str(PyObject *op)
+{
+    Core *self = (Core *)op;
+    PyObject *text = PyUnicode_New(2 * self->length, 127);
+    if (text != NULL) {
+        write_hex((char *)PyUnicode_1BYTE_DATA(text), self->raw, self->length);
+    }
+    return text;
+}
+
+static PyObject *
+core_hex(PyObject *self, void *Py_UNUSED(closure))
+{
+    return core_str(self);
+}
+
+static PyObject *
+core_bytes(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    return PyBytes_FromStringAndSize((char *)((Core *)self)->raw, ((Core *)self)->length);
+}
+
+static PyObject *
+core_get_bytes(PyObject *self, void *Py_UNUSED(closure))
+{
+    return core_bytes(self, NULL);
+}
+
+static Py_hash_t
+core_hash(PyObject *self)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return Py_HashBuffer(((Core *)self)->raw, ((Core *)self)->length);
+#else
+    return _Py_HashBytes(((Core *)self)->raw, ((Core *)self)->length);
+#endif
+}
+
+static PyObject *
+core_compare(PyObject *one, PyObject *other, int operation)
+{
+    if (Py_TYPE(one) != Py_TYPE(other)) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    Core *a = (Core *)one, *b = (Core *)other;
+    unsigned char shorter = a->length < b->length ? a->length : b->length;
+    int order = memcmp(a->raw, b->raw, shorter);
+    if (order == 0) {
+        order = (a->length > b->length) - (a->length < b->length);
+    }
+    Py_RETURN_RICHCOMPARE(order, 0, operation);
+}
+
+static int
+core_setattr(PyObject *self, PyObject *name, PyObject *value)
+{
+    PyErr_Format(PyExc_AttributeError, "%s is immutable: cannot %s %R", Py_TYPE(self)->tp_name,
+                 value == NULL ? "delete" : "set", name);
+    return -1;
+}
+
+static PyMethodDef core_methods[] = {
+    {"_of", core_of, METH_O | METH_CLASS, PyDoc_STR("Wrap bytes that are known to be good.")},
+    {"__bytes__", core_bytes, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef core_getset[] = {
+    {"_bytes", core_get_bytes, NULL, NULL, NULL},
+    {"hex", core_hex, NULL, PyDoc_STR("The text: upper-case hex digits, two a byte."), NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot core_slots[] = {
+    {Py_tp_doc, (void *)PyDoc_STR("An immutable value of bytes: equal, hashed and ordered by them within its own kind.")},
+    {Py_tp_dealloc, core_dealloc},
+    {Py_tp_str, core_str},
+    {Py_tp_hash, core_hash},
+    {Py_tp_richcompare, core_compare},
+    {Py_tp_setattro, core_setattr},
+    {Py_tp_methods, core_methods},
+    {Py_tp_getset, core_getset},
+    {0, NULL},
+};
+
+static PyType_Spec core_spec = {
+    .name = "msgid.ids._native._speedups.Core",
+    .basicsize = sizeof(Core),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = core_slots,
+};
+
+/* The kinds of ids. Python fills in what they can do (see msgid/ids/_base.py); they are made here because every object of a
+ * class made in Python is known to the garbage collector, which takes time and memory, and an id refers to nothing. */
+static PyType_Slot id_slots[] = {
+    {Py_tp_dealloc, core_dealloc},
+    {0, NULL},
+};
+
+#define ID_SPEC(id_name)                                                                                               \
+    {                                                                                                                  \
+        .name = "msgid." id_name, .basicsize = sizeof(Core),                                                           \
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, .slots = id_slots                             \
+    }
+static PyType_Spec message_id_spec = ID_SPEC("MessageId");
+static PyType_Spec broker_offset_id_spec = ID_SPEC("BrokerOffsetId");
+static PyType_Spec client_unique_id_spec = ID_SPEC("ClientUniqueId");
+
+static int
+is_id_type(PyObject *type)
+{
+    return PyType_Check(type) && ((PyTypeObject *)type)->tp_dealloc == core_dealloc;
+}
+
+/* --- Minter: the seconds and sequence numbers of one generator ------------------------------------------------------ */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *id_type; /* MessageId */
+    PyObject *run_type; /* msgid.ids._sequence.Run */
+    PyObject *clock; /* a function giving whole Unix seconds; NULL for the system's clock */
+    int64_t second; /* of the last id, since the epoch; INT64_MIN before the first */
+    uint64_t sequence; /* the next one; UINT32_SPAN when about to wrap */
+    int has_prefix;
+    unsigned char prefix[PREFIX_LENGTH];
+    char hex_prefix[2 * PREFIX_LENGTH];
+#ifdef Py_GIL_DISABLED
+    PyMutex mutex;
+#endif
+} Minter;
+
+static int
+minter_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Minter *self = (Minter *)op;
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(self->id_type);
+    Py_VISIT(self->run_type);
+    Py_VISIT(self->clock);
+    return 0;
+}
+
+static int
+minter_clear(PyObject *op)
+{
+    Minter *self = (Minter *)op;
+    Py_CLEAR(self->id_type);
+    Py_CLEAR(self->run_type);
+    Py_CLEAR(self->clock);
+    return 0;
+}
+
+static void
+minter_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    minter_clear(op);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+/* _begin(id_type, run_type, clock or None, first): what __init__ of the Python class hands over. */
+static PyObject *
+minter_begin(PyObject *op, PyObject *args)
+{
+    Minter *self = (Minter *)op;
+    PyObject *id_type, *run_type, *clock;
+    unsigned long long first;
+    if (!PyArg_ParseTuple(args, "OOOK", &id_type, &run_type, &clock, &first)) {
+        return NULL;
+    }
+    if (!is_id_type(id_type)) {
+        PyErr_SetString(PyExc_TypeError, "one of this module's types of ids is expected");
+        return NULL;
+    }
+    Py_INCREF(id_type);
+    Py_XSETREF(self->id_type, id_type);
+    Py_INCREF(run_type);
+    Py_XSETREF(self->run_type, run_type);
+    Py_XINCREF(clock == Py_None ? NULL : clock);
+    Py_XSETREF(self->clock, clock == Py_None ? NULL : clock);
+    self->second = INT64_MIN;
+    self->sequence = first;
+    self->has_prefix = 0;
+    Py_RETURN_NONE;
+}
+
+/* _restart(first): in a forked child, where no other thread is left. */
+static PyObject *
+minter_restart(PyObject *op, PyObject *first)
+{
+    Minter *self = (Minter *)op;
+    uint64_t sequence = PyLong_AsUnsignedLongLong(first);
+    if (sequence == (uint64_t)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+#ifdef Py_GIL_DISABLED
+    memset(&self->mutex, 0, sizeof(self->mutex)); /* another thread of the parent's may have held it */
+#endif
+    self->second = INT64_MIN;
+    self->sequence = sequence;
+    self->has_prefix = 0;
+    Py_RETURN_NONE;
+}
+
+/* Ask the Python class for the nine bytes that all ids of this process begin with. */
+static int
+minter_find_prefix(Minter *self)
+{
+    PyObject *prefix = PyObject_CallMethod((PyObject *)self, "_find_prefix", NULL);
+    if (prefix == NULL) {
+        return -1;
+    }
+    if (!PyBytes_Check(prefix) || PyBytes_GET_SIZE(prefix) != PREFIX_LENGTH) {
+        Py_DECREF(prefix);
+        PyErr_SetString(PyExc_TypeError, "_find_prefix must give 9 bytes");
+        return -1;
+    }
+    LOCK(self);
+    memcpy(self->prefix, PyBytes_AS_STRING(prefix), PREFIX_LENGTH);
+    write_hex(self->hex_prefix, self->prefix, PREFIX_LENGTH);
+    self->has_prefix = 1;
+    UNLOCK(self);
+    Py_DECREF(prefix);
+    return 0;
+}
+
+/* The second that the clock shows, since the epoch. All Python that may run, runs in here, before any state is read. */
+static inline int
+minter_now(Minter *self, int64_t *now)
+{
+    if (!self->has_prefix) {
+        if (self->run_type == NULL) {
+            PyErr_SetString(PyExc_TypeError, "the generator was not initialised");
+            return -1;
+        }
+        if (minter_find_prefix(self) < 0) {
+            return -1;
+        }
+    }
+    if (self->clock == NULL) {
+        *now = (int64_t)time(NULL) - EPOCH_UNIX;
+        return 0;
+    }
+    PyObject *seconds = PyObject_CallNoArgs(self->clock);
+    if (seconds == NULL) {
+        return -1;
+    }
+    int64_t reading = PyLong_AsLongLong(seconds);
+    Py_DECREF(seconds);
+    if (reading == -1 && PyErr_Occurred()) {
+        return -1;
+    }
+    *now = reading - EPOCH_UNIX;
+    return 0;
+}
+
+/* The rule of msgid/ids/_sequence.py, for ids of one run: up to `count` of them that share a second. */
+static inline uint64_t
+take_run(Minter *self, int64_t now, uint64_t count, int64_t *second, uint64_t *start)
+{
+    if (self->sequence == UINT32_SPAN) { /* within one second the numbers would repeat, so that second is over */
+        self->second++;
+        self->sequence = 0;
+    }
+    if (now > self->second) {
+        self->second = now;
+    }
+    uint64_t left = UINT32_SPAN - self->sequence;
+    uint64_t taken = count < left ? count : left;
+    *second = self->second;
+    *start = self->sequence;
+    self->sequence += taken;
+    return taken;
+}
+
+static inline int
+take_one(Minter *self, uint32_t *second, uint32_t *sequence)
+{
+    int64_t now, wide;
+    uint64_t start;
+    if (minter_now(self, &now) < 0) {
+        return -1;
+    }
+    LOCK(self);
+    take_run(self, now, 1, &wide, &start);
+    UNLOCK(self);
+    *second = (uint32_t)wide;
+    *sequence = (uint32_t)start;
+    return 0;
+}
+
+static PyObject *
+minter_generate(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    Minter *self = (Minter *)op;
+    uint32_t second, sequence;
+    if (take_one(self, &second, &sequence) < 0) {
+        return NULL;
+    }
+    Core *id = PyObject_New(Core, (PyTypeObject *)self->id_type);
+    if (id != NULL) {
+        id->length = ID_LENGTH;
+        memcpy(id->raw, self->prefix, PREFIX_LENGTH);
+        put32(id->raw + SECONDS_START, second);
+        put32(id->raw + SEQUENCE_START, sequence);
+    }
+    return (PyObject *)id;
+}
+
+static PyObject *
+minter_generate_hex(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    Minter *self = (Minter *)op;
+    uint32_t second, sequence;
+    if (take_one(self, &second, &sequence) < 0) {
+        return NULL;
+    }
+    PyObject *text = PyUnicode_New(ID_DIGITS, 127);
+    if (text != NULL) {
+        char *out = (char *)PyUnicode_1BYTE_DATA(text);
+        unsigned char tail[SECONDS_WIDTH + SEQUENCE_WIDTH];
+        put32(tail, second);
+        put32(tail + SECONDS_WIDTH, sequence);
+        memcpy(out, self->hex_prefix, 2 * PREFIX_LENGTH);
+        write_hex(out + 2 * PREFIX_LENGTH, tail, sizeof(tail));
+    }
+    return text;
+}
+
+/* _reserve(count) -> (prefix, runs), as the Python reference gives it. */
+static PyObject *
+minter_reserve(PyObject *op, PyObject *number)
+{
+    Minter *self = (Minter *)op;
+    unsigned long long count = PyLong_AsUnsignedLongLong(number);
+    int64_t now, seconds[3];
+    uint64_t starts[3], sizes[3];
+    int runs = 0;
+    if (count == (unsigned long long)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    if (count > UINT32_SPAN) {
+        PyErr_SetString(PyExc_ValueError, "at most 2**32 ids at once");
+        return NULL;
+    }
+    if (minter_now(self, &now) < 0) {
+        return NULL;
+    }
+    LOCK(self);
+    while (count > 0) { /* at most a wrap, so at most two runs */
+        sizes[runs] = take_run(self, now, count, &seconds[runs], &starts[runs]);
+        count -= sizes[runs++];
+    }
+    UNLOCK(self);
+    PyObject *listed = PyTuple_New(runs);
+    for (int i = 0; listed != NULL && i < runs; i++) {
+        PyObject *range = PyObject_CallFunction((PyObject *)&PyRange_Type, "KK", starts[i], starts[i] + sizes[i]);
+        PyObject *run = range == NULL ? NULL : PyObject_CallFunction(self->run_type, "LN", seconds[i], range);
+        if (run == NULL) {
+            Py_CLEAR(listed);
+        }
+        else {
+            PyTuple_SET_ITEM(listed, i, run);
+        }
+    }
+    return listed == NULL ? NULL : Py_BuildValue("y#N", self->prefix, (Py_ssize_t)PREFIX_LENGTH, listed);
+}
+
+static PyMethodDef minter_methods[] = {
+    {"_begin", minter_begin, METH_VARARGS, NULL},
+    {"_restart", minter_restart, METH_O, NULL},
+    {"_reserve", minter_reserve, METH_O, NULL},
+    {"generate", minter_generate, METH_NOARGS,
+     PyDoc_STR("generate($self, /)\n--\n\nMint one id.\n\n>>> import msgid\n>>> msgid.generate() < msgid.generate()\nTrue\n")},
+    {"generate_hex", minter_generate_hex, METH_NOARGS,
+     PyDoc_STR("generate_hex($self, /)\n--\n\nMint one id as its text, 34 upper-case hex digits, without making a "
+               "`MessageId` of it.\n\n>>> import msgid\n>>> len(msgid.generate_hex())\n34\n")},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot minter_slots[] = {
+    {Py_tp_doc, (void *)PyDoc_STR("Hands out ids: the part of a generator that meets threads and the clock.")},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, minter_dealloc},
+    {Py_tp_traverse, minter_traverse},
+    {Py_tp_clear, minter_clear},
+    {Py_tp_methods, minter_methods},
+    {0, NULL},
+};
+
+static PyType_Spec minter_spec = {
+    .name = "msgid.ids._native._speedups.Minter",
+    .basicsize = sizeof(Minter),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = minter_slots,
+};
+
+/* --- the module's state --------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject *id_type; /* MessageId, once bind() has told */
+    PyObject *parse; /* the references, for all that is out of the ordinary */
+    PyObject *is_valid;
+} State;
+
+/* bind(MessageId, parse, is_valid) */
+static PyObject *
+bind(PyObject *module, PyObject *args)
+{
+    State *state = PyModule_GetState(module);
+    PyObject *id_type, *parse, *is_valid;
+    if (!PyArg_ParseTuple(args, "OOO", &id_type, &parse, &is_valid)) {
+        return NULL;
+    }
+    if (!is_id_type(id_type)) {
+        PyErr_SetString(PyExc_TypeError, "one of this module's types of ids is expected");
+        return NULL;
+    }
+    Py_INCREF(id_type);
+    Py_XSETREF(state->id_type, id_type);
+    Py_INCREF(parse);
+    Py_XSETREF(state->parse, parse);
+    Py_INCREF(is_valid);
+    Py_XSETREF(state->is_valid, is_valid);
+    Py_RETURN_NONE;
+}
+
+/* --- reading -------------------------------------------------------------------------------------------------------- */
+
+/* A version byte that goes with the length; lengths of version 0 have none. */
+static inline int
+known_version(unsigned char first, Py_ssize_t length)
+{
+    switch (length) {
+    case ID_LENGTH:
+        return first <= VERSION_1;
+    case 1 + IPV6_ID_LENGTH:
+        return first == VERSION_0;
+    case IPV4_ID_LENGTH:
+    case IPV6_ID_LENGTH:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static PyObject *
+unbound(void)
+{
+    PyErr_SetString(PyExc_TypeError, "bind() was not called");
+    return NULL;
+}
+
+static inline int
+is_plain_text(PyObject *value)
+{
+    return PyUnicode_CheckExact(value) && PyUnicode_IS_COMPACT_ASCII(value);
+}
+
+static PyObject *
+parse(PyObject *module, PyObject *value)
+{
+    State *state = PyModule_GetState(module);
+    unsigned char raw[ID_LENGTH];
+    if (state->parse == NULL) {
+        return unbound();
+    }
+    if (is_plain_text(value) && PyUnicode_GET_LENGTH(value) == ID_DIGITS &&
+        read_hex(raw, PyUnicode_1BYTE_DATA(value), ID_LENGTH) && raw[0] == VERSION_1) {
+        return core_make((PyTypeObject *)state->id_type, raw, ID_LENGTH);
+    }
+    if (PyBytes_CheckExact(value) && PyBytes_GET_SIZE(value) == ID_LENGTH && PyBytes_AS_STRING(value)[0] == VERSION_1) {
+        return core_make((PyTypeObject *)state->id_type, (unsigned char *)PyBytes_AS_STRING(value), ID_LENGTH);
+    }
+    return PyObject_CallOneArg(state->parse, value);
+}
+
+/* Whether digits are an id's; raw gets its bytes, and the length is theirs. */
+static inline int
+read_id(unsigned char *raw, const unsigned char *text, Py_ssize_t digits)
+{
+    Py_ssize_t length = digits / 2;
+    if (digits & 1 || !known_version(VERSION_0, length)) { /* version 0 comes in every length */
+        return 0;
+    }
+    /* The length as a constant, where it is the usual one: the loop is unrolled. */
+    return (length == ID_LENGTH ? read_hex(raw, text, ID_LENGTH) : read_hex(raw, text, length)) &&
+           known_version(raw[0], length);
+}
+
+static PyObject *
+is_valid(PyObject *module, PyObject *value)
+{
+    if (is_plain_text(value)) {
+        unsigned char raw[MAX_LENGTH] = {0};
+        return PyBool_FromLong(read_id(raw, PyUnicode_1BYTE_DATA(value), PyUnicode_GET_LENGTH(value)));
+    }
+    if (PyBytes_CheckExact(value)) {
+        Py_ssize_t length = PyBytes_GET_SIZE(value);
+        return PyBool_FromLong(length > 0 && known_version((unsigned char)PyBytes_AS_STRING(value)[0], length));
+    }
+    State *state = PyModule_GetState(module);
+    return state->is_valid == NULL ? unbound() : PyObject_CallOneArg(state->is_valid, value);
+}
+
+/* --- rows: a batch written out --------------------------------------------------------------------------------------- */
+
+typedef struct {
+    uint32_t second;
+    uint64_t start;
+    int64_t step;
+    Py_ssize_t count;
+} Part;
+
+/* Read (prefix, ((second, start, step, count), ...)); give the parts (to be freed) and how many ids they hold. */
+static Part *
+read_parts(PyObject *args, const unsigned char **prefix, Py_ssize_t *parts, Py_ssize_t *total)
+{
+    const char *bytes;
+    Py_ssize_t length;
+    PyObject *listed;
+    if (!PyArg_ParseTuple(args, "y#O!", &bytes, &length, &PyTuple_Type, &listed)) {
+        return NULL;
+    }
+    if (length != PREFIX_LENGTH) {
+        PyErr_SetString(PyExc_ValueError, "a prefix of 9 bytes is expected");
+        return NULL;
+    }
+    *prefix = (const unsigned char *)bytes;
+    *parts = PyTuple_GET_SIZE(listed);
+    *total = 0;
+    Part *read = PyMem_Calloc((size_t)*parts + 1, sizeof(Part));
+    if (read == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < *parts; i++) {
+        long long second, start, step;
+        PyObject *part = PyTuple_GET_ITEM(listed, i);
+        if (!PyTuple_Check(part)) {
+            PyErr_SetString(PyExc_TypeError, "parts of four numbers are expected");
+            PyMem_Free(read);
+            return NULL;
+        }
+        if (!PyArg_ParseTuple(part, "LLLn", &second, &start, &step, &read[i].count)) {
+            PyMem_Free(read);
+            return NULL;
+        }
+        if (read[i].count < 0 || read[i].count > PY_SSIZE_T_MAX / ID_DIGITS - *total) {
+            PyMem_Free(read);
+            PyErr_NoMemory();
+            return NULL;
+        }
+        read[i].second = (uint32_t)second;
+        read[i].start = (uint64_t)start;
+        read[i].step = step;
+        *total += read[i].count;
+    }
+    return read;
+}
+
+/* What all rows of a part have in common, bytes and digits, ready to be stored from registers: a row that is changed in
+ * memory and then copied waits for each change to arrive. */
+typedef struct {
+    unsigned char same[SEQUENCE_START];
+    char digits[2 * SEQUENCE_START];
+} Head;
+
+static inline void
+start_part(Head *head, const unsigned char *prefix, const Part *part)
+{
+    memcpy(head->same, prefix, PREFIX_LENGTH);
+    put32(head->same + SECONDS_START, part->second);
+    write_hex(head->digits, head->same, SEQUENCE_START);
+}
+
+static void
+fill_rows(unsigned char *out, const unsigned char *prefix, const Part *parts, Py_ssize_t count)
+{
+    for (const Part *part = parts; part < parts + count; part++) {
+        Head head;
+        uint64_t sequence = part->start;
+        start_part(&head, prefix, part);
+        for (Py_ssize_t i = 0; i < part->count; i++, out += ID_LENGTH, sequence += (uint64_t)part->step) {
+            memcpy(out, head.same, sizeof(head.same));
+            put32(out + sizeof(head.same), (uint32_t)sequence);
+        }
+    }
+}
+
+static inline void
+fill_hex_row(char *out, const Head *head, uint32_t sequence)
+{
+    memcpy(out, head->digits, sizeof(head->digits));
+    out += sizeof(head->digits);
+    memcpy(out, PAIRS + 2 * (sequence >> 24), 2);
+    memcpy(out + 2, PAIRS + 2 * (sequence >> 16 & 0xFF), 2);
+    memcpy(out + 4, PAIRS + 2 * (sequence >> 8 & 0xFF), 2);
+    memcpy(out + 6, PAIRS + 2 * (sequence & 0xFF), 2);
+}
+
+static void
+fill_hex_rows(char *out, const unsigned char *prefix, const Part *parts, Py_ssize_t count)
+{
+    for (const Part *part = parts; part < parts + count; part++) {
+        Head head;
+        uint64_t sequence = part->start;
+        start_part(&head, prefix, part);
+        for (Py_ssize_t i = 0; i < part->count; i++, out += ID_DIGITS, sequence += (uint64_t)part->step) {
+            fill_hex_row(out, &head, (uint32_t)sequence);
+        }
+    }
+}
+
+/* Make room for a batch. Fresh memory comes in pages, each at the price of an interrupt, which for a large batch is more
+ * than filling it takes: ask for large pages where the system has them. */
+static PyObject *
+new_bytes(Py_ssize_t size)
+{
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, size);
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (bytes != NULL && size >= HUGE_FROM) {
+        uintptr_t start = (uintptr_t)PyBytes_AS_STRING(bytes), end = start + (uintptr_t)size;
+        start = (start + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+        (void)madvise((void *)start, (end - start) & ~(size_t)(PAGE - 1), MADV_HUGEPAGE); /* it is only advice */
+    }
+#endif
+    return bytes;
+}
+
+/* rows(prefix, parts) -> bytes, 17 an id. Nobody else has the bytes yet, so others may run while they are filled. */
+static PyObject *
+rows(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const unsigned char *prefix;
+    Py_ssize_t count, total;
+    Part *parts = read_parts(args, &prefix, &count, &total);
+    if (parts == NULL) {
+        return NULL;
+    }
+    PyObject *result = new_bytes(total * ID_LENGTH);
+    if (result != NULL) {
+        unsigned char *out = (unsigned char *)PyBytes_AS_STRING(result);
+        Py_BEGIN_ALLOW_THREADS
+        fill_rows(out, prefix, parts, count);
+        Py_END_ALLOW_THREADS
+    }
+    PyMem_Free(parts);
+    return result;
+}
+
+/* hex_rows(prefix, parts) -> bytes, 34 digits an id. */
+static PyObject *
+hex_rows(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const unsigned char *prefix;
+    Py_ssize_t count, total;
+    Part *parts = read_parts(args, &prefix, &count, &total);
+    if (parts == NULL) {
+        return NULL;
+    }
+    PyObject *result = new_bytes(total * ID_DIGITS);
+    if (result != NULL) {
+        char *out = PyBytes_AS_STRING(result);
+        Py_BEGIN_ALLOW_THREADS
+        fill_hex_rows(out, prefix, parts, count);
+        Py_END_ALLOW_THREADS
+    }
+    PyMem_Free(parts);
+    return result;
+}
+
+/* hex_list(prefix, parts) -> list of str. */
+static PyObject *
+hex_list(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const unsigned char *prefix;
+    Py_ssize_t count, total, next = 0;
+    Part *parts = read_parts(args, &prefix, &count, &total);
+    if (parts == NULL) {
+        return NULL;
+    }
+    PyObject *result = PyList_New(total);
+    for (Part *part = parts; result != NULL && part < parts + count; part++) {
+        Head head;
+        uint64_t sequence = part->start;
+        start_part(&head, prefix, part);
+        for (Py_ssize_t i = 0; i < part->count; i++, sequence += (uint64_t)part->step) {
+            PyObject *text = PyUnicode_New(ID_DIGITS, 127);
+            if (text == NULL) {
+                Py_CLEAR(result);
+                break;
+            }
+            fill_hex_row((char *)PyUnicode_1BYTE_DATA(text), &head, (uint32_t)sequence);
+            PyList_SET_ITEM(result, next++, text);
+        }
+    }
+    PyMem_Free(parts);
+    return result;
+}
+
+/* --- columns: ids read in bulk --------------------------------------------------------------------------------------- */
+
+typedef struct {
+    uint8_t *version;
+    uint64_t *node;
+    uint16_t *pid;
+    uint32_t *seconds;
+    uint32_t *sequence;
+    uint8_t *valid;
+} Columns;
+
+/* The columns are zero to begin with: what is no id, or has no such field, is left so. */
+static inline void
+read_row(const Columns *columns, Py_ssize_t row, const unsigned char *raw, Py_ssize_t length)
+{
+    columns->valid[row] = 1;
+    if (length == ID_LENGTH && raw[0] == VERSION_1) {
+        columns->version[row] = VERSION_1;
+        columns->node[row] = (uint64_t)get16(raw + NODE_START) << 32 | get32(raw + NODE_START + 2);
+        columns->pid[row] = get16(raw + PID_START);
+        columns->seconds[row] = get32(raw + SECONDS_START);
+        columns->sequence[row] = get32(raw + SEQUENCE_START);
+    }
+}
+
+/* Point the columns into six writable buffers of n elements each. */
+static int
+open_columns(PyObject *const *objects, Py_ssize_t n, Py_buffer *views, Columns *columns)
+{
+    static const Py_ssize_t sizes[] = {1, 8, 2, 4, 4, 1};
+    void **pointers[] = {(void **)&columns->version, (void **)&columns->node,     (void **)&columns->pid,
+                         (void **)&columns->seconds, (void **)&columns->sequence, (void **)&columns->valid};
+    for (int i = 0; i < 6; i++) {
+        if (PyObject_GetBuffer(objects[i], &views[i], PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) < 0) {
+            while (i-- > 0) {
+                PyBuffer_Release(&views[i]);
+            }
+            return -1;
+        }
+        if (views[i].len != n * sizes[i]) {
+            PyErr_SetString(PyExc_ValueError, "a column of another length");
+            for (; i >= 0; i--) {
+                PyBuffer_Release(&views[i]);
+            }
+            return -1;
+        }
+        *pointers[i] = views[i].buf;
+    }
+    return 0;
+}
+
+static void
+close_columns(Py_buffer *views)
+{
+    for (int i = 0; i < 6; i++) {
+        PyBuffer_Release(&views[i]);
+    }
+}
+
+/* read_texts(texts, *columns): a tuple of any objects; those that are no text of an id are not valid. */
+static PyObject *
+read_texts(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    Py_buffer views[6];
+    Columns columns;
+    if (nargs != 7 || !PyTuple_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "read_texts takes a tuple and six columns");
+        return NULL;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(args[0]);
+    if (open_columns(args + 1, n, views, &columns) < 0) {
+        return NULL;
+    }
+    for (Py_ssize_t row = 0; row < n; row++) {
+        PyObject *value = PyTuple_GET_ITEM(args[0], row);
+        unsigned char raw[MAX_LENGTH] = {0};
+        if (PyUnicode_Check(value) && PyUnicode_IS_COMPACT_ASCII(value)) {
+            Py_ssize_t digits = PyUnicode_GET_LENGTH(value);
+            if (read_id(raw, PyUnicode_1BYTE_DATA(value), digits)) {
+                read_row(&columns, row, raw, digits / 2);
+            }
+        }
+        else if (PyBytes_Check(value)) {
+            Py_ssize_t length = PyBytes_GET_SIZE(value);
+            const unsigned char *bytes = (unsigned char *)PyBytes_AS_STRING(value);
+            if (length > 0 && known_version(bytes[0], length)) {
+                read_row(&columns, row, bytes, length);
+            }
+        }
+    }
+    close_columns(views);
+    Py_RETURN_NONE;
+}
+
+/* read_rows(data, offsets, is_hex, *columns): rows lie in data from offsets[i] to offsets[i + 1], which are int64. */
+static PyObject *
+read_rows(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    Py_buffer data, offsets, views[6];
+    Columns columns;
+    if (nargs != 9) {
+        PyErr_SetString(PyExc_TypeError, "read_rows takes data, offsets, is_hex and six columns");
+        return NULL;
+    }
+    int is_hex = PyObject_IsTrue(args[2]);
+    if (is_hex < 0 || PyObject_GetBuffer(args[0], &data, PyBUF_C_CONTIGUOUS) < 0) {
+        return NULL;
+    }
+    if (PyObject_GetBuffer(args[1], &offsets, PyBUF_C_CONTIGUOUS) < 0) {
+        PyBuffer_Release(&data);
+        return NULL;
+    }
+    PyObject *result = NULL;
+    const unsigned char *bytes = data.buf;
+    const int64_t *starts = offsets.buf;
+    Py_ssize_t n = offsets.len / (Py_ssize_t)sizeof(int64_t) - 1;
+    if (n < 0) {
+        PyErr_SetString(PyExc_ValueError, "offsets of at least one element are expected");
+        goto done;
+    }
+    for (Py_ssize_t row = 0; row < n; row++) {
+        if (starts[row] < 0 || starts[row] > starts[row + 1] || starts[row + 1] > data.len) {
+            PyErr_SetString(PyExc_ValueError, "offsets that lie outside the data");
+            goto done;
+        }
+    }
+    if (open_columns(args + 3, n, views, &columns) < 0) {
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t row = 0; row < n; row++) {
+        const unsigned char *start = bytes + starts[row];
+        Py_ssize_t length = (Py_ssize_t)(starts[row + 1] - starts[row]);
+        unsigned char raw[MAX_LENGTH] = {0};
+        if (is_hex) {
+            if (read_id(raw, start, length)) {
+                read_row(&columns, row, raw, length / 2);
+            }
+        }
+        else if (length > 0 && known_version(start[0], length)) {
+            read_row(&columns, row, start, length);
+        }
+    }
+    Py_END_ALLOW_THREADS
+    close_columns(views);
+    result = Py_NewRef(Py_None);
+done:
+    PyBuffer_Release(&offsets);
+    PyBuffer_Release(&data);
+    return result;
+}
+
+/* --- the module ------------------------------------------------------------------------------------------------------ */
+
+static PyMethodDef functions[] = {
+    {"bind", bind, METH_VARARGS, NULL},
+    {"parse", parse, METH_O,
+     PyDoc_STR("parse($module, value, /)\n--\n\nRead an id of any version from its text or its bytes; the compiled twin "
+               "of `msgid.ids.parsing.parse`.\n\n>>> import msgid\n"
+               ">>> msgid.parse('0156F7E71C361B21BC024CCDBE00000000').pid\n8636\n")},
+    {"is_valid", is_valid, METH_O,
+     PyDoc_STR("is_valid($module, value, /)\n--\n\nSay whether `parse` would read a value; never raises. The compiled "
+               "twin of `msgid.ids.parsing.is_valid`.\n\n>>> import msgid\n"
+               ">>> msgid.is_valid('0156F7E71C361B21BC024CCDBE00000000'), msgid.is_valid(None)\n(True, False)\n")},
+    {"rows", rows, METH_VARARGS, NULL},
+    {"hex_rows", hex_rows, METH_VARARGS, NULL},
+    {"hex_list", hex_list, METH_VARARGS, NULL},
+    {"read_texts", (PyCFunction)(void (*)(void))read_texts, METH_FASTCALL, NULL},
+    {"read_rows", (PyCFunction)(void (*)(void))read_rows, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static int
+add_type(PyObject *module, PyType_Spec *spec, PyObject *base)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, base);
+    if (type == NULL) {
+        return -1;
+    }
+    int failed = PyModule_AddObjectRef(module, strrchr(spec->name, '.') + 1, type);
+    Py_DECREF(type);
+    return failed;
+}
+
+#define NUMBER(name) {#name, (long long)name}
+static const struct {
+    const char *name;
+    long long number;
+} NUMBERS[] = {
+    NUMBER(EPOCH_UNIX),  NUMBER(VERSION_0),     NUMBER(VERSION_1),      NUMBER(ID_LENGTH),      NUMBER(ID_DIGITS),
+    NUMBER(PREFIX_LENGTH), NUMBER(NODE_START),  NUMBER(NODE_WIDTH),     NUMBER(PID_START),      NUMBER(PID_WIDTH),
+    NUMBER(SECONDS_START), NUMBER(SECONDS_WIDTH), NUMBER(SEQUENCE_START), NUMBER(SEQUENCE_WIDTH), NUMBER(IPV4_LENGTH),
+    NUMBER(IPV6_LENGTH), NUMBER(TAIL_LENGTH),   NUMBER(UINT32_SPAN),
+};
+
+/* The numbers of the layout, as a dict by name. */
+static PyObject *
+layout_numbers(void)
+{
+    PyObject *numbers = PyDict_New();
+    for (size_t i = 0; numbers != NULL && i < sizeof(NUMBERS) / sizeof(NUMBERS[0]); i++) {
+        PyObject *number = PyLong_FromLongLong(NUMBERS[i].number);
+        if (number == NULL || PyDict_SetItemString(numbers, NUMBERS[i].name, number) < 0) {
+            Py_CLEAR(numbers);
+        }
+        Py_XDECREF(number);
+    }
+    return numbers;
+}
+
+static int
+module_exec(PyObject *module)
+{
+    if (add_type(module, &core_spec, NULL) < 0 || add_type(module, &minter_spec, NULL) < 0) {
+        return -1;
+    }
+    PyObject *core = PyObject_GetAttrString(module, "Core");
+    int added = core == NULL ? -1 : add_type(module, &message_id_spec, core);
+    added = added < 0 ? -1 : add_type(module, &broker_offset_id_spec, core);
+    added = added < 0 ? -1 : add_type(module, &client_unique_id_spec, core);
+    Py_XDECREF(core);
+    if (added < 0) {
+        return -1;
+    }
+    PyObject *layout = layout_numbers();
+    int failed = PyModule_AddObjectRef(module, "LAYOUT", layout);
+    Py_XDECREF(layout);
+    return failed;
+}
+
+static int
+module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    State *state = PyModule_GetState(module);
+    Py_VISIT(state->id_type);
+    Py_VISIT(state->parse);
+    Py_VISIT(state->is_valid);
+    return 0;
+}
+
+static int
+module_clear(PyObject *module)
+{
+    State *state = PyModule_GetState(module);
+    Py_CLEAR(state->id_type);
+    Py_CLEAR(state->parse);
+    Py_CLEAR(state->is_valid);
+    return 0;
+}
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, module_exec},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#if PY_VERSION_HEX >= 0x030D0000
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef module_def = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "msgid.ids._native._speedups",
+    .m_size = sizeof(State),
+    .m_methods = functions,
+    .m_slots = module_slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+};
+
+PyMODINIT_FUNC
+PyInit__speedups(void)
+{
+    return PyModuleDef_Init(&module_def);
+}

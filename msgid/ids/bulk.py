@@ -1,0 +1,202 @@
+"""Reading ids in bulk: `parse_batch`, from texts, Arrow or NumPy to columns of fields."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from msgid import layout
+from msgid._validate import quote
+from msgid.errors import InvalidMessageId
+from msgid.ids._bytes import id_bytes
+from msgid.ids._native import native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+__all__ = ["IdColumns", "parse_batch"]
+
+_ASCII: Final = 0x80
+_DTYPES: Final = {
+    "version": "uint8",
+    "node": "uint64",
+    "pid": "uint16",
+    "seconds": "uint32",
+    "sequence": "uint32",
+    "valid": "bool",
+}
+
+
+class IdColumns(NamedTuple):
+    """The fields of many ids, each a NumPy array of one element an id.
+
+    ``valid`` says which of them are ids, of any version; ``version`` is theirs. The other fields are those of
+    version 1, and 0 where an id is of version 0 or there is none.
+
+    >>> import msgid
+    >>> columns = msgid.parse_batch(["0156F7E71C361B21BC024CCDBE00000007", "no id"])
+    >>> columns.sequence.tolist(), columns.valid.tolist()
+    ([7, 0], [True, False])
+    """
+
+    version: NDArray[np.uint8]
+    node: NDArray[np.uint64]
+    pid: NDArray[np.uint16]
+    seconds: NDArray[np.uint32]
+    sequence: NDArray[np.uint32]
+    valid: NDArray[np.bool_]
+
+    def to_arrow(self) -> pa.RecordBatch:
+        """Give the columns as an Arrow record batch. Needs PyArrow."""
+        import pyarrow as pa
+
+        return pa.RecordBatch.from_arrays([pa.array(column) for column in self], names=list(self._fields))
+
+
+def parse_batch(ids: Iterable[Any]) -> IdColumns:
+    """Read many ids at once; needs NumPy.
+
+    Args:
+        ids: an iterable of texts and bytes as `msgid.parse` reads them; an Arrow array (or chunked array) of text, or
+            of binary for the bytes of ids; or a NumPy array of text (``U`` or ``S``), of objects, or of ``uint8`` with
+            one id's bytes a row.
+
+    Returns:
+        The columns. What is no id, NULL included, is not an error but not ``valid``.
+
+    Raises:
+        TypeError: the Arrow or NumPy array is of another type.
+
+    >>> import msgid
+    >>> msgid.parse_batch(msgid.generate_batch(1000).to_arrow()).valid.all()
+    np.True_
+    """
+    module = type(ids).__module__.partition(".")[0]
+    if module == "pyarrow":
+        return _parse_arrow(ids)
+    if module == "numpy":
+        return _parse_numpy(cast("NDArray[Any]", ids))
+    if isinstance(ids, str | bytes):
+        raise TypeError(f"ids must be many: an iterable of texts or bytes, or an array, not the one {quote(ids)}")
+    return _parse_objects(tuple(ids))
+
+
+def _empty(count: int) -> IdColumns:
+    import numpy as np
+
+    return IdColumns(*(np.zeros(count, dtype) for dtype in _DTYPES.values()))
+
+
+def _parse_objects(ids: tuple[Any, ...]) -> IdColumns:
+    columns = _empty(len(ids))
+    if native is not None:
+        native.read_texts(ids, *columns)
+        return columns
+    for row, value in enumerate(ids):
+        try:
+            raw = id_bytes(value)
+        except InvalidMessageId:
+            continue
+        columns.valid[row] = True
+        if raw[0] == layout.VERSION_1 and len(raw) == layout.ID_LENGTH:
+            columns.version[row] = layout.VERSION_1
+            columns.node[row], columns.pid[row], columns.seconds[row], columns.sequence[row] = layout.unpack(raw)
+    return columns
+
+
+def _parse_arrow(array: Any) -> IdColumns:
+    import numpy as np
+    import pyarrow as pa
+
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind, count = array.type, len(array)
+    is_hex = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    if pa.types.is_fixed_size_binary(kind):
+        width = kind.byte_width
+        data, offsets = array.buffers()[1], (np.arange(count + 1, dtype=np.int64) + array.offset) * width
+    elif is_hex or pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        array = array.cast(pa.large_string() if is_hex else pa.large_binary())
+        _, starts, data = array.buffers()
+        offsets = np.zeros(1, np.int64)
+        if starts is not None and count:
+            offsets = np.frombuffer(starts, np.int64)[array.offset : array.offset + count + 1]
+    elif pa.types.is_null(kind):
+        return _empty(count)
+    else:
+        raise TypeError(f"ids must be an Arrow array of text or binary, not of {kind}")
+    columns = _read_rows(np.frombuffer(data or b"", np.uint8), offsets, is_hex)
+    if array.null_count:  # what lies where a NULL is may be anything
+        nulls = array.is_null().to_numpy(zero_copy_only=False)
+        for column in columns:
+            column[nulls] = 0
+    return columns
+
+
+def _parse_numpy(array: NDArray[Any]) -> IdColumns:
+    import numpy as np
+
+    if array.ndim == 1 and array.dtype.kind == "O":
+        return _parse_objects(tuple(array))
+    if array.ndim == 2 and array.dtype == np.uint8:  # noqa: PLR2004, rows and their bytes
+        count, width = array.shape
+        return _read_rows(np.ascontiguousarray(array).reshape(-1), np.arange(count + 1, dtype=np.int64) * width, False)
+    if array.ndim == 1 and array.dtype.kind in "SU":
+        # NumPy pads text with zeros, which is what ends it.
+        unit = np.uint32 if array.dtype.kind == "U" else np.uint8
+        count, width = len(array), array.dtype.itemsize // np.dtype(unit).itemsize
+        codes = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="))).view(unit).reshape(count, width)
+        places = np.arange(1, width + 1)
+        lengths = np.max(np.where(codes != 0, places, 0), axis=1, initial=0)
+        text = np.where(codes < _ASCII, codes, 0).astype(np.uint8)  # what is not ASCII is no digit, and nor is 0
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+        return _read_rows(text[places <= lengths[:, None]], offsets, True)
+    shape = f"{array.dtype}{list(array.shape)}"
+    raise TypeError(f"ids must be a NumPy array of text, objects, or uint8 with a row an id, not {shape}")
+
+
+def _read_rows(data: NDArray[np.uint8], offsets: NDArray[np.int64], is_hex: bool) -> IdColumns:
+    """Read ids that lie in ``data`` from ``offsets[i]`` to ``offsets[i + 1]``, as digits or as bytes."""
+    columns = _empty(len(offsets) - 1)
+    if native is not None:
+        native.read_rows(data, offsets, is_hex, *columns)
+        return columns
+    import numpy as np
+
+    lengths = np.diff(offsets) if not is_hex else np.where(np.diff(offsets) % 2, 0, np.diff(offsets) // 2)
+    for length in (layout.ID_LENGTH, *layout.V0_LENGTHS, 1 + layout.V0_LENGTHS[1]):
+        rows = np.flatnonzero(lengths == length)
+        cells = data[offsets[rows, None] + np.arange(length * (1 + is_hex))]
+        if is_hex:
+            digits = _digit_values()[cells]
+            rows, digits = rows[(digits < 16).all(axis=1)], digits[(digits < 16).all(axis=1)]  # noqa: PLR2004
+            cells = digits[:, ::2] << 4 | digits[:, 1::2]
+        if length not in layout.V0_LENGTHS:
+            newest = layout.VERSION_1 if length == layout.ID_LENGTH else layout.VERSION_0
+            known = cells[:, 0] <= newest
+            rows, cells = rows[known], cells[known]
+        columns.valid[rows] = True
+        if length == layout.ID_LENGTH:
+            first = cells[:, 0] == layout.VERSION_1
+            rows, cells = rows[first], cells[first]
+            for name, field in layout.FIELDS.items():
+                number = np.zeros(len(rows), np.uint64)
+                for place in range(field.start, field.stop):
+                    number = number << np.uint64(8) | cells[:, place]
+                getattr(columns, name)[rows] = number
+    return columns
+
+
+def _digit_values() -> NDArray[np.uint8]:
+    """Give the value of each ASCII hex digit, and 255 for every other byte."""
+    import numpy as np
+
+    values = np.full(256, 255, np.uint8)
+    for value, digit in enumerate(layout.HEX_DIGITS):
+        values[[ord(digit), ord(digit.lower())]] = value
+    return values

@@ -1,0 +1,80 @@
+"""Reading an id of any version."""
+
+from __future__ import annotations
+
+from msgid import layout
+from msgid._validate import quote
+from msgid.errors import InvalidMessageId
+from msgid.ids._bytes import NOT_V0, id_bytes, strip_version
+from msgid.ids._native import native
+from msgid.ids.message_id import MessageId
+from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId, read_v0
+
+__all__ = ["AnyId", "is_valid", "parse", "translate_v0"]
+
+AnyId = MessageId | BrokerOffsetId | ClientUniqueId
+
+
+def parse(value: str | bytes) -> AnyId:
+    """Read an id of any version from its text or its bytes.
+
+    Args:
+        value: ASCII hex digits in either case and nothing else, or bytes: version 1 (34 digits, 17 bytes), version 0
+            (32 or 56 digits, 16 or 28 bytes), or version 0 with its version byte in front (34 or 58, 17 or 29).
+
+    Returns:
+        A `MessageId`, a `BrokerOffsetId` or a `ClientUniqueId`. The two version-0 kinds are told apart by the rule in
+        `msgid.layout.v0_kind`; where it cannot tell, the `ClientUniqueId` is ``ambiguous``.
+
+    Raises:
+        InvalidMessageId: it is none of these.
+
+    >>> parse("0156F7E71C361B21BC024CCDBE00000000").pid
+    8636
+    >>> parse("7F0000010000238F000000000001E240")
+    BrokerOffsetId('127.0.0.1', 9103, 123456)
+    >>> parse("0156F7E7 1C361B21BC024CCDBE0000000")
+    Traceback (most recent call last):
+    msgid.InvalidMessageId: invalid message id '0156F7E7 1C361B21BC024CCDBE0000000': not hex digits alone
+    """
+    raw = id_bytes(value)
+    v0 = strip_version(raw)
+    return MessageId._of(raw) if v0 is None else read_v0(v0)
+
+
+def is_valid(value: object) -> bool:
+    """Say whether `parse` would read a value; never raises.
+
+    >>> is_valid("7F0000010000238F000000000001E240"), is_valid("7F00"), is_valid(None)
+    (True, False, False)
+    """
+    try:
+        id_bytes(value)
+    except Exception:  # InvalidMessageId, or whatever a str subclass does
+        return False
+    return True
+
+
+def translate_v0(value: str | bytes) -> str:
+    """Give the canonical text of a version-0 id: ``00`` in front of its upper-case hex digits.
+
+    It loses nothing (``str(parse(canonical))`` goes back), and one column can hold ids of every version in it. Text
+    that is canonical already comes back as it is, in upper case.
+
+    Raises:
+        InvalidMessageId: it is no version-0 id.
+
+    RocketMQ's own decoders read a 34-digit id that starts with ``00`` as version 0 and print it without.
+
+    >>> translate_v0("7F0000010000238F000000000001E240")
+    '007F0000010000238F000000000001E240'
+    """
+    v0 = strip_version(id_bytes(value))
+    if v0 is None:
+        raise InvalidMessageId(quote(value), NOT_V0)
+    return layout.CANONICAL_V0_PREFIX + v0.hex().upper()
+
+
+if native is not None:
+    native.bind(MessageId, parse, is_valid)
+    parse, is_valid = native.parse, native.is_valid

@@ -1,0 +1,287 @@
+"""Version-0 ids, what came before: a broker's offset, or a client's ip, pid, time and counter.
+
+Both are 16 bytes (IPv4) or 28 (IPv6), upper-case hex, and nothing in them says which they are: `msgid.parse` goes by
+the rule in `msgid.layout.v0_kind`. Whoever knows the kind reads it as that: `BrokerOffsetId.parse`,
+`ClientUniqueId.parse`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone, tzinfo
+from typing import TYPE_CHECKING, ClassVar, TypeVar, final
+
+from msgid import layout
+from msgid._validate import UINT16_MAX, aware, integer, quote
+from msgid.errors import InvalidMessageId
+from msgid.ids._base import Value, compiled
+from msgid.ids._bytes import NOT_V0, id_bytes, kind_of, strip_version
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv6Address
+
+    from msgid.layout import Kind
+
+__all__ = ["BrokerOffsetId", "ClientUniqueId", "read_v0"]
+
+
+V = TypeVar("V", bound="_V0")
+
+
+def _host_bytes(host: object) -> bytes:
+    import ipaddress
+
+    try:
+        # No int and no bytes, which ip_address would take for a packed address.
+        address = host if isinstance(host, ipaddress.IPv4Address | ipaddress.IPv6Address) else None
+        if address is None and isinstance(host, str):
+            address = ipaddress.ip_address(host)
+    except ValueError:
+        raise ValueError(f"host must be an IPv4 or IPv6 address, not {quote(host)}") from None
+    if address is None:
+        raise TypeError(f"host must be an ipaddress address or its text, not {quote(host)}")
+    if getattr(address, "scope_id", None):
+        raise ValueError(f"host must be an address without a zone, which an id has no room for, not {quote(host)}")
+    return address.packed
+
+
+class _V0(Value):
+    __slots__ = ()
+    _json_pattern: ClassVar[str] = "^(00)?([0-9A-Fa-f]{32}|[0-9A-Fa-f]{56})$"
+
+    @classmethod
+    def parse(cls: type[V], value: str | bytes) -> V:
+        """Read text or bytes as this kind of id, whatever the rule that tells the kinds apart says of it.
+
+        Args:
+            value: 32 or 56 hex digits, or 16 or 28 bytes; or either in the canonical form, with ``00`` in front.
+
+        Raises:
+            InvalidMessageId: it is no version-0 id, or a field has a value that this kind cannot have.
+        """
+        raw = strip_version(id_bytes(value))
+        if raw is None:
+            raise InvalidMessageId(quote(value), NOT_V0)
+        id = cls._of(raw)
+        id._check(value)
+        return id
+
+    def _check(self, value: object) -> None:
+        """Raise `InvalidMessageId` if the bytes hold what this kind cannot."""
+
+    @property
+    def version(self) -> int:
+        """Always 0."""
+        return layout.VERSION_0
+
+    @property
+    def host(self) -> IPv4Address | IPv6Address:
+        """The address of the broker or client."""
+        import ipaddress
+
+        return ipaddress.ip_address(self._host_bytes)
+
+    @property
+    def _host_bytes(self) -> bytes:
+        return self._bytes[: -layout.TAIL_LENGTH]
+
+    @property
+    def _rest(self) -> bytes:
+        return self._bytes[-layout.TAIL_LENGTH :]
+
+
+@compiled
+@final
+class BrokerOffsetId(_V0):
+    """A version-0 id made by a broker: its address and the message's place in its commit log.
+
+    Args:
+        host: the broker's address, an `ipaddress` address or its text.
+        port: 0 to 65535.
+        offset: in the commit log, 0 to 2**48 - 1.
+
+    Raises:
+        TypeError, ValueError: an argument is of the wrong type or out of range.
+
+    `msgid.parse` reads its text back to an equal value, but for port 0 and the offsets from 2**40 on that end in a
+    zero byte, which could be a client's; `BrokerOffsetId.parse` reads those too. The layout is that of RocketMQ's
+    ``MessageDecoder.createMessageId``.
+
+    >>> id = BrokerOffsetId("127.0.0.1", 9103, 123456)
+    >>> str(id), id.canonical
+    ('7F0000010000238F000000000001E240', '007F0000010000238F000000000001E240')
+    """
+
+    __module__ = "msgid"
+    __slots__ = ()
+    _kinds: ClassVar[tuple[Kind, ...]] = (layout.KIND_BROKER_OFFSET,)
+
+    def __new__(cls, host: IPv4Address | IPv6Address | str, port: int, offset: int) -> BrokerOffsetId:  # noqa: D102
+        rest = layout.BROKER_OFFSET.pack(
+            integer("port", port, 0, layout.PORT_MAX), integer("offset", offset, 0, layout.OFFSET_MAX)
+        )
+        return cls._of(_host_bytes(host) + rest)
+
+    def _check(self, value: object) -> None:
+        if not (0 <= self.port <= layout.PORT_MAX and 0 <= self.offset <= layout.OFFSET_MAX):
+            raise InvalidMessageId(quote(value), f"no broker offset: port {self.port}, offset {self.offset}")
+
+    @property
+    def kind(self) -> Kind:
+        """Always ``"v0-broker-offset"``."""
+        return layout.KIND_BROKER_OFFSET
+
+    @property
+    def port(self) -> int:
+        """The broker's port."""
+        return int(layout.BROKER_OFFSET.unpack(self._rest)[0])
+
+    @property
+    def offset(self) -> int:
+        """The message's place in the broker's commit log, in bytes."""
+        return int(layout.BROKER_OFFSET.unpack(self._rest)[1])
+
+    def __repr__(self) -> str:
+        return f"BrokerOffsetId('{self.host}', {self.port}, {self.offset})"
+
+    def __reduce__(self) -> tuple[type[BrokerOffsetId], tuple[str, int, int]]:
+        return BrokerOffsetId, (self.host.exploded, self.port, self.offset)
+
+
+@compiled
+@final
+class ClientUniqueId(_V0):
+    """A version-0 id made by a client: its address, process, the time of the month and a counter.
+
+    Args:
+        host: the client's address, an `ipaddress` address or its text.
+        pid: 16 bits.
+        loader_hash: 32 bits, the hash code of the class loader; 0 or random in clients that have none.
+        elapsed_ms: milliseconds since the month began where the client was, 32 bits.
+        counter: 16 bits.
+
+    Raises:
+        TypeError, ValueError: an argument is of the wrong type or out of range.
+
+    `msgid.parse` reads its text back to an equal value unless the fields happen to spell a port and an offset;
+    `ClientUniqueId.parse` always does. The layout is that of RocketMQ's ``MessageClientIDSetter``.
+
+    >>> import msgid
+    >>> id = msgid.parse("C0A8F001103E214D29547ACFD6E30000")
+    >>> str(id.host), id.pid, id.elapsed_ms, id.counter
+    ('192.168.240.1', 4158, 2060441315, 0)
+    """
+
+    __module__ = "msgid"
+    __slots__ = ()
+    _kinds: ClassVar[tuple[Kind, ...]] = (layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS)
+
+    def __new__(  # noqa: D102
+        cls, host: IPv4Address | IPv6Address | str, pid: int, loader_hash: int, elapsed_ms: int, counter: int
+    ) -> ClientUniqueId:
+        rest = layout.CLIENT_UNIQUE.pack(
+            integer("pid", pid, 0, UINT16_MAX),
+            integer("loader_hash", loader_hash, 0, layout.UINT32_MASK),
+            integer("elapsed_ms", elapsed_ms, 0, layout.UINT32_MASK),
+            integer("counter", counter, 0, UINT16_MAX),
+        )
+        return cls._of(_host_bytes(host) + rest)
+
+    @property
+    def kind(self) -> Kind:
+        """``"v0-client-unique"``, or ``"v0-ambiguous"``."""
+        return layout.KIND_AMBIGUOUS if self.ambiguous else layout.KIND_CLIENT_UNIQUE
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether the bytes could as well be a broker offset of 2**40 and more.
+
+        Such are the ids of RocketMQ's C++ client 1.2.0 to 1.2.3, which wrote the fields little-endian.
+        """
+        return layout.v0_kind(*layout.BROKER_OFFSET.unpack(self._rest)) == layout.KIND_AMBIGUOUS
+
+    @property
+    def pid(self) -> int:
+        """The low 16 bits of the client's process id; some clients write 0."""
+        return self._fields[0]
+
+    @property
+    def loader_hash(self) -> int:
+        """The hash code of the client's class loader, 32 bits unsigned."""
+        return self._fields[1]
+
+    @property
+    def elapsed_ms(self) -> int:
+        """Milliseconds since the month began where the client was; passes 2**31 after 24.85 days."""
+        return self._fields[2]
+
+    @property
+    def counter(self) -> int:
+        """The client's counter, 16 bits."""
+        return self._fields[3]
+
+    @property
+    def _fields(self) -> tuple[int, int, int, int]:
+        return layout.CLIENT_UNIQUE.unpack(self._rest)
+
+    def time(self, *, near: datetime, tz: tzinfo | str = timezone.utc) -> datetime:
+        """Rebuild when the id was made, of which it keeps only the time since the month began.
+
+        Args:
+            near: an aware datetime not before the id was made, and less than a month after: when it was seen.
+            tz: the client's time zone, as a tzinfo or a name of the IANA database.
+
+        Returns:
+            An aware UTC datetime, with milliseconds: the last one before ``near`` that the id can mean. The month is
+            the one ``near`` falls in where the client was, or the one before.
+
+        Raises:
+            TypeError, ValueError: ``near`` is naive, or ``tz`` is no time zone.
+
+        The rule is that of RocketMQ's ``MessageClientIDSetter.getNearlyTimeFromID``.
+
+        >>> import msgid
+        >>> from datetime import datetime, timezone
+        >>> id = msgid.parse("C0A8F001103E214D29547ACFD6E30000")
+        >>> id.time(near=datetime(2021, 10, 3, tzinfo=timezone.utc), tz="Asia/Shanghai").isoformat()
+        '2021-09-24T12:20:41.315000+00:00'
+        """
+        zone = _zone(tz)
+        elapsed = timedelta(milliseconds=self.elapsed_ms)
+        try:
+            month = (
+                aware("near", near).astimezone(zone).replace(day=1, hour=0, minute=0, second=0, microsecond=0, fold=0)
+            )
+            made = month.astimezone(timezone.utc) + elapsed
+            if made >= near:
+                month = (month - timedelta(days=1)).replace(day=1)
+                made = month.astimezone(timezone.utc) + elapsed
+        except OverflowError:
+            raise ValueError(f"near must leave room for the month before it, not {near.isoformat()}") from None
+        return made
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value}" for name, value in zip(layout.CLIENT_FIELDS, self._fields, strict=True))
+        return f"ClientUniqueId('{self.host}', {fields})"
+
+    def __reduce__(self) -> tuple[type[ClientUniqueId], tuple[str, int, int, int, int]]:
+        return ClientUniqueId, (self.host.exploded, *self._fields)
+
+
+def _zone(tz: tzinfo | str) -> tzinfo:
+    if isinstance(tz, tzinfo):
+        return tz
+    if not isinstance(tz, str):
+        raise TypeError(f"tz must be a tzinfo or the name of a time zone, not {quote(tz)}")
+    import zoneinfo
+
+    try:
+        return zoneinfo.ZoneInfo(tz)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        raise ValueError(f"tz must be the name of a time zone, such as Asia/Shanghai, not {quote(tz)}") from None
+
+
+def read_v0(raw: bytes) -> BrokerOffsetId | ClientUniqueId:
+    """Wrap the 16 or 28 bytes of a version-0 id as the kind that the rule takes them for."""
+    if kind_of(raw) == layout.KIND_BROKER_OFFSET:
+        return BrokerOffsetId._of(raw)
+    return ClientUniqueId._of(raw)

@@ -1,0 +1,55 @@
+"""The checksums of Iggy's messages: CRC-32 of zlib, and XXH3 of 64 bits with seed 0."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["BACKEND", "crc32", "native", "xxh3"]
+
+crc32 = zlib.crc32
+
+_VERSION: Final = 1
+"""The version of the compiled scanner that has the rows and arguments of `rows.py` and `reference.py`."""
+
+
+def _load() -> ModuleType | None:
+    if os.environ.get("MSGID_PURE", "") not in ("", "0"):
+        return None
+    try:
+        from msgid.iggy._records import _scan
+    except ImportError:
+        return None
+    return _scan if _scan.VERSION == _VERSION else None
+
+
+native: Final = _load()
+"""The compiled scanner, unless it was not compiled or ``MSGID_PURE=1`` asks for the reference."""
+BACKEND: Final = "python" if native is None else "c"
+
+
+def xxh3(data: bytes | bytearray | memoryview) -> int:
+    """Return the XXH3 checksum, of 64 bits and with seed 0.
+
+    Raises:
+        ImportError: if neither the compiled scanner nor the package ``xxhash`` is there.
+
+    >>> xxh3(b"hello")
+    10760762337991515389
+    """
+    if native is not None:
+        return int(native.xxh3(data))
+    return reference_xxh3(data)
+
+
+def reference_xxh3(data: bytes | bytearray | memoryview) -> int:
+    """Return what `xxh3` returns, computed by the package ``xxhash``."""
+    try:
+        from xxhash import xxh3_64_intdigest
+    except ImportError:
+        raise ImportError("cannot check XXH3 checksums: pip install 'msgid[iggy]' installs xxhash") from None
+    return xxh3_64_intdigest(data)

@@ -1,0 +1,203 @@
+"""Rows of a log in any layout, a part of its bytes at a time, and the messages of rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgid.errors import InvalidMessage, TruncatedMessage
+from msgid.iggy._records.encoding import Batch
+from msgid.iggy._records.rows import NOT_CHECKED, ROW, SUM_RIGHT, Row, Scan, Stop
+from msgid.iggy._records.scanning import scan
+from msgid.iggy._wire import AUTO, H56_CRC, H56_XXH3, H64, LAYOUTS, PREVIOUS, Reader
+from msgid.iggy.detect import LONGEST, detect, stop_reason
+from msgid.iggy.headers import decode_headers
+from msgid.iggy.message import Message, valid_message
+from msgid.messages import MessageState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from msgid.iggy.headers import Header, HeaderName
+
+__all__ = ["LATER", "NAMES", "Found", "LogDecoder", "headers_of_row", "messages_of", "without_rows_from"]
+
+NAMES: Final = list(LAYOUTS)
+"""The name of each layout by its number."""
+
+LATER: Final = {H56_CRC: (H56_XXH3, H64), H56_XXH3: (H64,)}
+"""The layouts that a server writes into the same file after an upgrade."""
+_STATES: Final = {int(state): state for state in MessageState}
+_NOWHERE: Final = 1 << 62
+_PRODUCER_AT: Final = 52
+_BATCH_SIZE: Final = 256
+
+
+class Found(NamedTuple):
+    """The result of `LogDecoder.decode`."""
+
+    rows: bytes
+    place: int
+    """Where the next record starts."""
+    needed: int
+    """How many bytes the next record needs, if it is known; more bytes must be read."""
+    error: InvalidMessage | None
+    """Why the messages end, whatever follows."""
+
+
+class LogDecoder:
+    """Find the messages of a log, a part of its bytes at a time.
+
+    Args:
+        layout: A layout's name, or ``auto``.
+        first_offset: The lowest offset of the first message, if the layout is to be found.
+        limit: The longest record that is waited for, in bytes.
+        poll: Whether the bytes are a poll response's.
+        upgrade: Whether a later layout may follow if the layout is named, as with ``auto``.
+    """
+
+    def __init__(
+        self,
+        layout: str,
+        *,
+        first_offset: int = 0,
+        limit: int = LONGEST,
+        poll: bool = False,
+        upgrade: bool = False,
+    ) -> None:
+        self.code = None if layout == AUTO else LAYOUTS[layout].code
+        self.limit = limit
+        self._upgrades = upgrade or layout == AUTO
+        self._first_offset = first_offset
+        self._poll = poll
+        self.within = 0
+        """How many bytes of a ``batch24`` batch are still to be read; 0 outside of a batch."""
+
+    @property
+    def layout(self) -> str | None:
+        """The layout of the last record; None if it is not known yet."""
+        return None if self.code is None else NAMES[self.code]
+
+    def decode(self, data: bytes | memoryview, known: int, base: int = 0) -> Found:
+        """Return the whole messages of bytes.
+
+        Args:
+            data: Bytes from where the last call ended.
+            known: Where the file ends, counted from the start of ``data``; -1 if that is not known.
+            base: The place of the first byte in its file.
+        """
+        if self.code is None:
+            if not len(data):
+                return Found(b"", 0, 0, None)
+            detection = detect(data, known=known, first_offset=self._first_offset, poll=self._poll, limit=self.limit)
+            if detection.layout is None:
+                if detection.needed:
+                    return Found(b"", 0, detection.needed, None)
+                return Found(b"", 0, 0, detection.error(base))
+            self.code = LAYOUTS[detection.layout].code
+        rows: list[bytes] = []
+        place, accepted = 0, _NOWHERE
+        while True:
+            strict = accepted if self._upgrades and self.code in LATER else -1
+            found = scan(data, self.code, place, known=known, within=self.within, limit=self.limit, strict=strict)
+            rows.append(found.rows)
+            place, self.within = found.place, found.within
+            if found.stop != Stop.SUM:
+                break
+            needed = self._upgrade(data, place, known)
+            if needed:
+                return Found(b"".join(rows), place, needed, None)
+            accepted = place
+        if self.within:
+            self.within -= place
+        whole = b"".join(rows)
+        if found.stop == Stop.END:
+            return Found(whole, place, 0, None)
+        if found.stop == Stop.MORE:
+            return Found(whole, place, found.value, None)
+        return Found(whole, place, 0, _error(found, NAMES[self.code], known, base))
+
+    def _upgrade(self, data: bytes | memoryview, place: int, known: int) -> int:
+        """Go on in a later layout if its checksum holds; return how many bytes are needed to know that."""
+        assert self.code is not None
+        for code in LATER[self.code]:
+            found = scan(data, code, place, known=known, limit=self.limit, most=1)
+            if found.rows and Row(*ROW.unpack_from(found.rows)).sum == SUM_RIGHT:
+                self.code = code
+                return 0
+            if found.stop == Stop.MORE:
+                return found.value
+        return 0
+
+
+def _error(found: Scan, layout: str, known: int, base: int) -> InvalidMessage:
+    record = "batch" if LAYOUTS[layout].batch and not found.within else "message"
+    if found.stop == Stop.CUT:
+        left = known - found.place
+        return TruncatedMessage(f"half a {record} of {left} bytes, which needs {found.value}", base + found.place)
+    if found.stop == Stop.LONG:
+        return InvalidMessage(f"a {record} of {found.value} bytes, more than the limit", base + found.place)
+    return InvalidMessage(stop_reason(found), base + found.at)
+
+
+def without_rows_from(found: Found, place: int) -> Found:
+    """Return a result without the records that start at a place or after it, and without their error."""
+    rows = found.rows
+    while rows:
+        row = Row._make(ROW.unpack_from(rows, len(rows) - ROW.size))
+        # A message without the place of its batch goes on with a batch that started before.
+        start = row.batch if LAYOUTS[NAMES[row.layout]].batch else row.position
+        if start < place:
+            break
+        rows = rows[: -ROW.size]
+    if rows is found.rows and (found.error is None or found.place < place):
+        return found
+    return Found(rows, found.place, 0, None if found.place >= place else found.error)
+
+
+def headers_of_row(data: bytes | memoryview, row: Row, base: int = 0) -> dict[HeaderName, Header]:
+    """Return the user headers of a message, or raise InvalidMessage if they are malformed."""
+    if not row.headers_length:
+        return {}
+    reader = Reader(data, row.headers, row.headers + row.headers_length, base)
+    try:
+        return decode_headers(reader, typed=row.layout >= H64)
+    except TruncatedMessage as error:  # the length of the headers is known, so that more bytes do not help
+        reason = f"within headers of {row.headers_length} bytes {error.reason}"
+        raise InvalidMessage(reason, error.offset) from None
+
+
+def messages_of(data: bytes | memoryview, rows: bytes, base: int = 0) -> Iterator[Message | InvalidMessage]:
+    """Yield the message of each row, or the error of its headers."""
+    at, batch = -1, None
+    for row in map(Row._make, ROW.iter_unpack(rows)):
+        if row.layout > H64 and row.batch != at:
+            at, batch = row.batch, _batch_of_row(data, row)
+        try:
+            yield _message_of_row(data, row, batch, base)
+        except InvalidMessage as error:
+            yield error
+
+
+def _message_of_row(data: bytes | memoryview, row: Row, batch: Batch | None, base: int) -> Message:
+    return valid_message(
+        row.offset,
+        _STATES[row.state] if row.state else None,
+        row.timestamp,
+        int.from_bytes(row.id, "little"),
+        None if row.layout == PREVIOUS else row.checksum,
+        headers_of_row(data, row, base),
+        bytes(data[row.payload : row.payload + row.payload_length]),
+        row.origin if row.layout >= H56_CRC else None,
+        NAMES[row.layout],
+        batch,
+    )
+
+
+def _batch_of_row(data: bytes | memoryview, row: Row) -> Batch:
+    header = bytes(data[row.batch : row.batch + _BATCH_SIZE])
+    partition, offset, time, origin, checksum = (
+        int.from_bytes(header[at : at + 8], "little") for at in (0, 8, 16, 24, 40)
+    )
+    unchecked = row.batch_sum == NOT_CHECKED
+    ok = None if unchecked else row.batch_sum == SUM_RIGHT
+    return Batch(partition, offset, time, origin, checksum, ok, header[_PRODUCER_AT:] if unchecked else b"")

@@ -1,0 +1,173 @@
+"""The layouts of Iggy's bytes, named and numbered once, and a strict reader of bytes.
+
+Each release of Iggy's servers writes one of these layouts. All integers are little-endian, the ID too. The bytes of a
+message, by layout:
+
+- ``m45``: offset u64, state u8, timestamp u64, ID u128, checksum u32, length of the headers u32, headers, length of the
+  payload u32, payload. ``previous`` is the same without state and checksum.
+- ``batch24``: a header of 24 bytes for each batch, then messages with their size in front.
+- ``h56-crc``, ``h56-xxh3``, ``h64``: a header of 56 or 64 bytes, payload, user headers.
+- ``batch256``: a header of 256 bytes for each batch, then frames with a header of 48 bytes each.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, Literal, NamedTuple
+
+from msgid._validate import quote
+from msgid.errors import InvalidMessage, TruncatedMessage
+
+__all__ = [
+    "ALIASES",
+    "AUTO",
+    "BATCH24",
+    "BATCH256",
+    "H56_CRC",
+    "H56_XXH3",
+    "H64",
+    "HEADER_KEY_MAX",
+    "HEADER_VALUE_MAX",
+    "LAYOUTS",
+    "M45",
+    "PREVIOUS",
+    "U32",
+    "Layout",
+    "LayoutFacts",
+    "Reader",
+    "facts_of",
+    "name_of",
+    "wire_name",
+]
+
+Layout = Literal["auto", "current", "previous", "m45", "batch24", "h56-crc", "h56-xxh3", "h64", "batch256"]
+
+AUTO: Final = "auto"
+PREVIOUS, M45, BATCH24, H56_CRC, H56_XXH3, H64, BATCH256 = range(7)
+"""The numbers of the layouts, in rows and in the compiled scanner."""
+
+U32: Final = struct.Struct("<I")
+
+HEADER_KEY_MAX: Final = 255
+HEADER_VALUE_MAX: Final = 255
+
+
+class LayoutFacts(NamedTuple):
+    """The differences between layouts, apart from the places of the fields."""
+
+    code: int
+    """The number of the layout."""
+    least: int
+    """The bytes of the smallest message, without the header of a batch."""
+    batch: int
+    """The bytes of a batch's header; 0 in a layout without batches."""
+    has_state: bool
+    has_origin: bool
+    """Whether a message has the producer's time."""
+    checksum: str
+    """``""``, ``"crc"`` or ``"xxh3"``."""
+    typed_keys: bool
+    """Whether the keys of user headers have a kind."""
+
+
+LAYOUTS: Final[dict[str, LayoutFacts]] = {
+    "previous": LayoutFacts(PREVIOUS, 40, 0, False, False, "", False),
+    "m45": LayoutFacts(M45, 45, 0, True, False, "crc", False),
+    "batch24": LayoutFacts(BATCH24, 45, 24, True, False, "crc", False),
+    "h56-crc": LayoutFacts(H56_CRC, 56, 0, False, True, "crc", False),
+    "h56-xxh3": LayoutFacts(H56_XXH3, 56, 0, False, True, "xxh3", False),
+    "h64": LayoutFacts(H64, 64, 0, False, True, "xxh3", True),
+    "batch256": LayoutFacts(BATCH256, 48, 256, False, True, "xxh3", True),
+}
+"""The layouts by name, in the order of their releases."""
+
+ALIASES: Final = {"current": "m45"}
+"""Older names of layouts."""
+
+_NAMES: Final = {**{name: name for name in LAYOUTS}, **ALIASES}
+
+
+def name_of(layout: str, *, auto: bool = False) -> str:
+    """Return the name of a layout, or raise ValueError that lists the names.
+
+    Args:
+        layout: a name, or an older name of a layout.
+        auto: whether ``auto`` is allowed.
+
+    >>> name_of("current"), name_of("auto", auto=True)
+    ('m45', 'auto')
+    """
+    if auto and layout == AUTO:
+        return AUTO
+    try:
+        return _NAMES[layout]
+    except (KeyError, TypeError):
+        allowed = [AUTO, *_NAMES] if auto else [*_NAMES]
+        raise ValueError(f"layout must be one of {', '.join(allowed)}, got {quote(layout)}") from None
+
+
+def wire_name(layout: str, *, auto: bool = False) -> str:
+    """Return the name of a layout as `name_of` does; between client and server, ``batch24`` is ``m45``."""
+    name = name_of(layout, auto=auto)
+    return "m45" if name == "batch24" else name
+
+
+def facts_of(layout: str) -> LayoutFacts:
+    """Return the facts of a layout, or raise ValueError that lists the names."""
+    return LAYOUTS[name_of(layout)]
+
+
+class Reader:
+    """Read a buffer from its start to its end; what is not there is `TruncatedMessage` with the byte's place.
+
+    Nothing is copied or reserved before it is known to be there, whatever a length says.
+    """
+
+    __slots__ = ("base", "data", "end", "place")
+
+    def __init__(self, data: bytes | memoryview, place: int = 0, end: int | None = None, base: int = 0) -> None:
+        self.data = data
+        self.place = place
+        self.end = len(data) if end is None else end
+        self.base = base
+        """What is added to a place for errors: where the buffer starts in the file."""
+
+    def need(self, length: int, what: str) -> int:
+        """Step over so many bytes, and give where they start."""
+        start = self.place
+        if length > self.end - start:
+            raise TruncatedMessage(f"{what} needs {length} bytes, and {self.end - start} are left", self.base + start)
+        self.place = start + length
+        return start
+
+    def unsigned(self, width: int, what: str) -> int:
+        """Read an unsigned integer of so many bytes."""
+        start = self.need(width, what)
+        return int.from_bytes(self.data[start : self.place], "little")
+
+    def take(self, length: int, what: str) -> bytes:
+        """Read so many bytes."""
+        start = self.need(length, what)
+        return bytes(self.data[start : self.place])
+
+    def sized(self, width: int, what: str, least: int = 0, most: int | None = None) -> bytes:
+        """Read a length of so many bytes, and as much as it says."""
+        start = self.place
+        length = self.unsigned(width, f"the length of {what}")
+        if length < least or (most is not None and length > most):
+            raise InvalidMessage(f"{what} of {length} bytes, not {least} to {most}", self.base + start)
+        return self.take(length, what)
+
+    def text(self, width: int, what: str, most: int) -> str:
+        """Read a length, and 1 to ``most`` bytes of UTF-8."""
+        start = self.place
+        raw = self.sized(width, what, 1, most)
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            raise InvalidMessage(f"{what} {quote(raw)}, which is no UTF-8", self.base + start + width) from None
+
+    def finish(self, what: str) -> None:
+        """Raise `InvalidMessage` where bytes are left."""
+        if self.place != self.end:
+            raise InvalidMessage(f"{self.end - self.place} bytes after the end of {what}", self.base + self.place)

@@ -1,0 +1,130 @@
+"""The ``.index`` and ``.timeindex`` files that servers keep beside a segment.
+
+An index can be wrong: some releases wrote wrong positions, and it can be ahead of its log or behind it. So nothing here
+is more than a hint: `msgid.iggy.parts` checks every position in the log.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgid._validate import quote
+from msgid.iggy._wire import facts_of, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Index", "IndexEntry", "index_entries", "strides_of", "time_entries"]
+
+
+class IndexEntry(NamedTuple):
+    """An entry of an index; a field that the release does not write is None."""
+
+    offset: int | None
+    """Absolute in ``batch256``, else counted from the segment's first offset; in ``batch24`` of the last message."""
+    position: int
+    """Where a message or a batch starts; in ``h56-crc``, ``h56-xxh3`` and ``h64`` where a message ends."""
+    timestamp: int | None
+    """Microseconds since 1970."""
+
+
+class _Form(NamedTuple):
+    packed: struct.Struct
+    order: tuple[str, ...]
+
+
+_OFFSET_POSITION_TIME: Final = _Form(struct.Struct("<IIQ"), ("offset", "position", "timestamp"))
+_FORMS: Final[dict[str, list[_Form]]] = {
+    "previous": [_Form(struct.Struct("<I"), ("position",))],
+    "m45": [_Form(struct.Struct("<I"), ("position",))],
+    "batch24": [_OFFSET_POSITION_TIME, _Form(struct.Struct("<II"), ("offset", "position"))],
+    "h56-crc": [_OFFSET_POSITION_TIME],
+    "h56-xxh3": [_OFFSET_POSITION_TIME],
+    "h64": [_OFFSET_POSITION_TIME],
+    "batch256": [_Form(struct.Struct("<QQQ"), ("offset", "timestamp", "position"))],
+}
+_TIMES: Final[dict[str, _Form]] = {
+    "m45": _Form(struct.Struct("<Q"), ("timestamp",)),
+    "batch24": _Form(struct.Struct("<IQ"), ("offset", "timestamp")),
+}
+
+
+def strides_of(layout: str) -> list[int]:
+    """Return the sizes that an entry of an index can have, the newer release's first.
+
+    >>> strides_of("batch24")
+    [16, 8]
+    """
+    return [form.packed.size for form in _FORMS[name_of(layout)]]
+
+
+class Index:
+    """The bytes of an index; an entry is read when it is asked for.
+
+    Args:
+        data: The bytes of an ``.index`` file: bytes, or anything with their interface, such as `mmap.mmap`.
+        layout: The layout of the segment.
+        stride: The size of an entry. Default: that of the newest release with the layout.
+
+    >>> index = Index(bytes.fromhex("000000006700000094000000"), "m45")
+    >>> len(index), index[1].position, index.first_from(104)
+    (3, 103, 2)
+    """
+
+    def __init__(self, data: bytes | memoryview, layout: str, stride: int | None = None) -> None:
+        forms = _FORMS[name_of(layout)]
+        found = [form for form in forms if stride is None or form.packed.size == stride]
+        if not found:
+            raise ValueError(f"stride must be one of {strides_of(layout)}, got {quote(stride)}")
+        self._form = found[0]
+        self._data = memoryview(data)
+        self.ends = facts_of(layout).has_origin and not facts_of(layout).batch
+        """Whether positions are the ends of messages."""
+
+    def __len__(self) -> int:
+        return len(self._data) // self._form.packed.size
+
+    def __getitem__(self, number: int) -> IndexEntry:
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        return _entry(self._form, self._form.packed.unpack_from(self._data, number * self._form.packed.size))
+
+    def first_from(self, position: int) -> int:
+        """Return the number of the first entry at a position or after it, if the positions rise."""
+        return bisect_left(range(len(self)), position, key=lambda number: self[number].position)
+
+
+def _entry(form: _Form, values: Sequence[int]) -> IndexEntry:
+    held = dict(zip(form.order, values, strict=True))
+    return IndexEntry(held.get("offset"), held.get("position", 0), held.get("timestamp"))
+
+
+def index_entries(data: bytes | memoryview, layout: str, *, stride: int | None = None) -> list[IndexEntry]:
+    """Return the entries of an ``.index`` file; half an entry at its end is left out.
+
+    Args:
+        data: The bytes of the file.
+        layout: The layout of the segment.
+        stride: The size of an entry: for ``batch24`` 16, or 8 up to release 0.4.60. Default: the newest.
+
+    >>> index_entries(bytes.fromhex("020000000000000003000000e6000000"), "batch24", stride=8)[1]
+    IndexEntry(offset=3, position=230, timestamp=None)
+    """
+    index = Index(data, layout, stride)
+    return [index[number] for number in range(len(index))]
+
+
+def time_entries(data: bytes | memoryview, layout: str) -> list[IndexEntry]:
+    """Return the entries of a ``.timeindex`` file, which releases up to 0.4.60 wrote; their ``position`` is 0.
+
+    >>> time_entries(bytes.fromhex("4072eeb272570600"), "m45")
+    [IndexEntry(offset=None, position=0, timestamp=1785000000123456)]
+    """
+    name = name_of(layout)
+    if name not in _TIMES:
+        raise ValueError(f"layout must be one of {', '.join(_TIMES)}, got {quote(layout)}")
+    form = _TIMES[name]
+    whole = len(data) - len(data) % form.packed.size
+    return [_entry(form, values) for values in form.packed.iter_unpack(memoryview(data)[:whole])]

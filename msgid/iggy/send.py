@@ -1,0 +1,211 @@
+"""Requests that send messages to a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgid._validate import UINT32_MAX, integer
+from msgid.errors import InvalidMessage, TruncatedMessage
+from msgid.iggy._records.decoding import messages_of
+from msgid.iggy._records.encoding import batch256, sent
+from msgid.iggy._records.rows import ROW, Stop
+from msgid.iggy._records.scanning import scan
+from msgid.iggy._wire import BATCH256, LAYOUTS, U32, Layout, Reader, wire_name
+from msgid.iggy.detect import stop_reason
+from msgid.iggy.headers import decode_headers
+from msgid.iggy.message import Message, checksum, valid_message
+from msgid.messages import MessageState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Partitioning", "SendMessages"]
+
+_NUMBER, _TEXT = 1, 2
+_BALANCED, _PARTITION, _KEY = 1, 2, 3
+_TEXT_MAX: Final = 255
+_ENTRY: Final = 16
+"""The bytes of an entry that says where a message ends."""
+
+
+class Partitioning(NamedTuple):
+    """How a server chooses the partition of messages that are sent.
+
+    >>> Partitioning(), Partitioning(partition=3), Partitioning(key=b"order-7")
+    (Partitioning(partition=None, key=None), Partitioning(partition=3, key=None), \
+Partitioning(partition=None, key=b'order-7'))
+    """
+
+    partition: int | None = None
+    """The number of the partition; None if the server chooses."""
+    key: bytes | None = None
+    """1 to 255 bytes; messages of one key go to one partition."""
+
+    def encode(self) -> bytes:
+        """Return the bytes of a request."""
+        if self.partition is not None and self.key is not None:
+            raise ValueError("a partitioning has a partition or a key, not both")
+        if self.partition is not None:
+            return bytes([_PARTITION, 4]) + U32.pack(integer("partition", self.partition, 0, UINT32_MAX))
+        if self.key is not None:
+            return bytes([_KEY, integer("the length of the key", len(self.key), 1, _TEXT_MAX)]) + self.key
+        return bytes([_BALANCED, 0])
+
+    @classmethod
+    def read(cls, reader: Reader) -> Partitioning:
+        """Read the partitioning at a reader's place."""
+        at = reader.place
+        kind = reader.unsigned(1, "the kind of the partitioning")
+        value = reader.sized(1, "the partitioning")
+        if kind == _BALANCED and not value:
+            return cls()
+        if kind == _PARTITION and len(value) == U32.size:
+            return cls(partition=int.from_bytes(value, "little"))
+        if kind == _KEY and value:
+            return cls(key=value)
+        raise InvalidMessage(f"a partitioning of kind {kind} with {len(value)} bytes", at)
+
+
+def _identifier(name: str, value: int | str) -> bytes:
+    if isinstance(value, str):
+        raw = value.encode()
+        return bytes([_TEXT, integer(f"the length of {name}", len(raw), 1, _TEXT_MAX)]) + raw
+    return bytes([_NUMBER, 4]) + U32.pack(integer(name, value, 0, UINT32_MAX))
+
+
+def _read_identifier(reader: Reader, name: str) -> int | str:
+    at = reader.place
+    kind = reader.unsigned(1, f"the kind of {name}")
+    if kind == _TEXT:
+        return reader.text(1, name, _TEXT_MAX)
+    if kind != _NUMBER:
+        raise InvalidMessage(f"an identifier of kind {kind}, not {_NUMBER} or {_TEXT}", at)
+    return int.from_bytes(reader.sized(1, name, U32.size, U32.size), "little")
+
+
+class SendMessages(NamedTuple):
+    """A request that sends messages: the body of the command.
+
+    Offset and timestamp of the messages are 0, because the server fills them in. Only ``batch256`` has checksums.
+
+    >>> request = SendMessages(1, "orders", Partitioning(partition=3), [Message.new(b"hello", id=7, layout="h64")])
+    >>> SendMessages.decode(request.encode("h64"), "h64").messages[0].payload
+    b'hello'
+    """
+
+    stream: int | str
+    """Its number or its name."""
+    topic: int | str
+    partitioning: Partitioning
+    messages: list[Message]
+
+    def encode(self, layout: Layout) -> bytes:
+        """Write the request.
+
+        Args:
+            layout: The layout of the server; ``batch24`` is ``m45`` on the wire.
+
+        Raises:
+            TypeError, ValueError: if a value has the wrong type or is out of range.
+        """
+        name = wire_name(layout)
+        code = LAYOUTS[name].code
+        target = b"".join(
+            (_identifier("stream", self.stream), _identifier("topic", self.topic), self.partitioning.encode())
+        )
+        if not LAYOUTS[name].has_origin:
+            return b"".join((target, *(sent(message, name) for message in self.messages)))
+        head = U32.pack(len(target) + U32.size) + target + U32.pack(len(self.messages))
+        if code == BATCH256:
+            return head + batch256(_as_sent(self.messages)) if self.messages else head
+        raws = [sent(message, name) for message in self.messages]
+        entries, end = [], 0
+        for raw in raws:
+            end += len(raw)
+            entries.append(bytes(4) + U32.pack(end) + bytes(8))
+        return b"".join((head, *entries, *raws))
+
+    @classmethod
+    def decode(cls, data: bytes | memoryview, layout: Layout) -> SendMessages:
+        """Read the request, and nothing after it.
+
+        Args:
+            data: The body of the command.
+            layout: The layout of the server. It cannot be found, because the checksums are 0.
+
+        Raises:
+            InvalidMessage: if the bytes are malformed.
+        """
+        name = wire_name(layout)
+        facts, reader = LAYOUTS[name], Reader(data)
+        at = reader.place
+        length = reader.unsigned(4, "the length of the metadata") if facts.has_origin else 0
+        stream, topic = _read_identifier(reader, "stream"), _read_identifier(reader, "topic")
+        partitioning = Partitioning.read(reader)
+        if not facts.has_origin:
+            return cls(stream, topic, partitioning, list(_sent_old(reader, name)))
+        count = reader.unsigned(4, "the count of messages")
+        if reader.place != at + 4 + length:
+            raise InvalidMessage(f"metadata of {length} bytes, not {reader.place - 4 - at}", at)
+        ends = [] if facts.code == BATCH256 else _entries(reader, count)
+        body = memoryview(data)[reader.place :]
+        found = scan(body, facts.code, known=len(body))
+        if found.stop != Stop.END:
+            kind = TruncatedMessage if found.stop == Stop.CUT else InvalidMessage
+            raise kind(stop_reason(found), reader.place + found.at)
+        messages = []
+        for message in messages_of(body, found.rows, reader.place):
+            if isinstance(message, InvalidMessage):
+                raise message
+            messages.append(message)
+        if len(messages) != count:
+            raise InvalidMessage(f"a count of {count} messages, and there are {len(messages)}", at + length)
+        if ends and ends != _ends(found.rows):
+            raise InvalidMessage("entries that say where messages end, and the messages end elsewhere", at + length + 4)
+        return cls(stream, topic, partitioning, messages)
+
+
+def _as_sent(messages: list[Message]) -> list[Message]:
+    """Return messages as a producer sends them: numbered from offset 0 and without the server's time."""
+    return [
+        valid_message(
+            offset,
+            None,
+            0,
+            message.id,
+            message.checksum,
+            message.headers,
+            message.payload,
+            message.timestamp if message.origin_timestamp is None else message.origin_timestamp,
+            "h64",  # so that no checksum is kept
+        )
+        for offset, message in enumerate(messages)
+    ]
+
+
+def _entries(reader: Reader, count: int) -> list[int]:
+    at = reader.place
+    if count * _ENTRY > reader.end - at:
+        raise TruncatedMessage(f"a count of {count} messages, and bytes for fewer", at)
+    raw = reader.take(count * _ENTRY, "the entries")
+    return [int.from_bytes(raw[place + 4 : place + 8], "little") for place in range(0, len(raw), _ENTRY)]
+
+
+def _ends(rows: bytes) -> list[int]:
+    return [row[1] for row in ROW.iter_unpack(rows)]
+
+
+def _sent_old(reader: Reader, layout: str) -> Iterator[Message]:
+    """Read the messages of a request of the releases before 0.5.0."""
+    has_state = LAYOUTS[layout].has_state
+    while reader.place < reader.end:
+        id = reader.unsigned(16, "the ID")
+        length = reader.unsigned(4, "the length of the headers")
+        place = reader.need(length, "the block of headers")
+        try:
+            headers = decode_headers(Reader(reader.data, place, place + length))
+        except TruncatedMessage as error:
+            raise InvalidMessage(f"within headers of {length} bytes {error.reason}", error.offset) from None
+        payload = reader.sized(4, "the payload")
+        state, sum = (MessageState.AVAILABLE, checksum(payload)) if has_state else (None, None)
+        yield valid_message(0, state, 0, id, sum, headers, payload, layout=layout)

@@ -1,0 +1,150 @@
+"""Kafka records, and the ID of each: the same from Spark's rows, a file export or a consumer in Python.
+
+>>> record = Record.of({"topic": "orders", "partition": 3, "offset": 1234, "timestamp": 1648047038000})
+>>> record.source(), record.message_id()
+('kafka:kafka/orders/3', '011B10B399F8D80000024CCDBE000004D2')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from msgid import layout
+from msgid._validate import INT32_MAX, in_range, quote
+from msgid.errors import InvalidMessage
+from msgid.ids._bytes import header_identity
+from msgid.ids.derived import position_id
+from msgid.messages import Encoding, bytes_of, moment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+__all__ = ["CLUSTER", "ID_HEADER", "Record"]
+
+CLUSTER: Final = "kafka"
+"""The default name of the cluster, which is part of every source name."""
+ID_HEADER: Final = "message_id"
+"""The default name of the header that may hold a message's own ID."""
+
+Headers = tuple[tuple[str, "bytes | None"], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One Kafka record.
+
+    Args:
+        topic: Name of the topic.
+        partition: Number of the partition, 0 or more.
+        offset: Offset in the partition, 0 to 2**48 - 1.
+        timestamp: The record's own time, an aware datetime.
+        key: Key as bytes, or None.
+        value: Value as bytes. None is a tombstone, which is a message like any other.
+        headers: Pairs of name and bytes, in their order; a name may occur more than once.
+
+    Raises:
+        InvalidMessage: if an argument has another type or is out of range.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: datetime
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: Headers = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.topic, str) or not self.topic:
+            raise InvalidMessage(f"topic must be text, got {quote(self.topic)}")
+        if not in_range(self.partition, 0, INT32_MAX):
+            raise InvalidMessage(f"partition must be 0 to {INT32_MAX}, got {quote(self.partition)}")
+        if not in_range(self.offset, 0, layout.OFFSET_MAX):
+            raise InvalidMessage(f"offset must be 0 to {layout.OFFSET_MAX}, got {quote(self.offset)}")
+        object.__setattr__(self, "timestamp", moment_of("timestamp", self.timestamp))
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], *, encoding: Encoding = "utf-8") -> Record:
+        """Return the record that a row holds, with the columns of Spark's Kafka source.
+
+        Args:
+            row: ``topic``, ``partition``, ``offset``, ``timestamp`` (as `msgid.messages.moment_of` reads it), and
+                optionally ``key``, ``value`` and ``headers``: a list of pairs, or of mappings with ``key`` and
+                ``value``. Other columns are ignored.
+            encoding: How text in ``key``, ``value`` and header values stands for bytes: ``utf-8`` or ``base64``.
+
+        Raises:
+            InvalidMessage: if a column is missing or malformed.
+
+        >>> row = {"topic": "orders", "partition": 3, "offset": 7, "timestamp": "1970-01-01T00:00:00Z", "value": "aGk="}
+        >>> Record.of(row, encoding="base64").value
+        b'hi'
+        """
+        missing = [name for name in ("topic", "partition", "offset", "timestamp") if row.get(name) is None]
+        if missing:
+            raise InvalidMessage(f"a Kafka row must have {missing[0]}, got {quote(dict(row))}")
+        return cls(
+            row["topic"],
+            row["partition"],
+            row["offset"],
+            moment_of("timestamp", row["timestamp"]),
+            bytes_of("key", row.get("key"), encoding),
+            bytes_of("value", row.get("value"), encoding),
+            _headers(row.get("headers"), encoding),
+        )
+
+    @classmethod
+    def from_consumer(cls, message: Any) -> Record:
+        """Return the record of a consumer's message: confluent-kafka's, kafka-python's or aiokafka's.
+
+        Args:
+            message: An object with ``topic``, ``partition``, ``offset``, ``timestamp``, ``key``, ``value`` and
+                ``headers``, as attributes or as methods without arguments.
+
+        Raises:
+            InvalidMessage: if one of them is missing or malformed.
+        """
+        names = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+        found = {name: getattr(message, name, None) for name in names}
+        row = {name: value() if callable(value) else value for name, value in found.items()}
+        if isinstance(row["timestamp"], tuple):  # confluent-kafka gives the type of the timestamp with it
+            row["timestamp"] = row["timestamp"][1]
+        return cls.of(row)
+
+    def source(self, cluster: str = CLUSTER) -> str:
+        """Return the name of the record's log: ``kafka:<cluster>/<topic>/<partition>``."""
+        return f"kafka:{cluster}/{self.topic}/{self.partition}"
+
+    def message_id(self, cluster: str = CLUSTER, header: str | None = ID_HEADER) -> str:
+        """Return the record's ID, the same whoever reads the record.
+
+        Args:
+            cluster: Name of the cluster.
+            header: Name of the header that may hold the message's own ID; None if no header does.
+
+        Returns:
+            The canonical text of the ID or UUID in the last header of that name; else the `position_id` of source,
+            offset and timestamp.
+
+        >>> row = {"topic": "orders", "partition": 3, "offset": 7, "timestamp": 0}
+        >>> Record.of({**row, "headers": [("message_id", b"0156f7e71c361b21bc024ccdbe00000000")]}).message_id()
+        '0156F7E71C361B21BC024CCDBE00000000'
+        """
+        held = [value for name, value in self.headers if name == header]
+        own = header_identity(held[-1]) if held else None
+        return own or str(position_id(self.source(cluster), self.offset, self.timestamp))
+
+
+def _headers(held: Any, encoding: Encoding) -> Headers:
+    pairs = []
+    for header in held or ():
+        try:
+            name, value = (header["key"], header["value"]) if hasattr(header, "keys") else header
+        except (KeyError, TypeError, ValueError):
+            raise InvalidMessage(f"a header must be a pair of name and value, got {quote(header)}") from None
+        if not isinstance(name, str):
+            raise InvalidMessage(f"a header's name must be text, got {quote(name)}")
+        pairs.append((name, bytes_of(f"header {name}", value, encoding)))
+    return tuple(pairs)

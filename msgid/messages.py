@@ -1,0 +1,167 @@
+"""What every message format shares: message states, the normal form of names, and the values of exported rows.
+
+The rules for states and names are those of the Iggy message-state and message-expiry documents.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from enum import IntEnum
+from typing import Any, Final, Literal, get_args
+
+from msgid._validate import UNIX_EPOCH, in_range, last_moment, quote
+from msgid.errors import InvalidMessage
+
+__all__ = ["MAX_NAME_BYTES", "STATE_CODES", "Encoding", "MessageState", "bytes_of", "moment_of", "normalize_name"]
+
+Encoding = Literal["utf-8", "base64"]
+"""How a text export writes the bytes of a key, a value or a header. Spark and many tools use base64 in JSON."""
+
+STATE_CODES: Final = "1, 10, 20 or 30"
+MAX_NAME_BYTES: Final = 255
+"""A name's length is one byte on the wire."""
+
+_ALLOWED: Final = re.compile(r"[\w.\-\s]+")
+_SPACE: Final = re.compile(r"\s+")
+_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(?:Z|([+-]\d\d:\d\d))", re.ASCII)
+_LAST_MILLISECOND: Final = last_moment(1_000)
+
+
+class MessageState(IntEnum):
+    """What may be done with a message. Consumers are given those that are ``available`` and no others.
+
+    >>> MessageState(20), MessageState.of("poisoned"), str(MessageState.MARKED_FOR_DELETION)
+    (<MessageState.POISONED: 20>, <MessageState.POISONED: 20>, 'marked_for_deletion')
+    """
+
+    AVAILABLE = 1
+    UNAVAILABLE = 10
+    POISONED = 20
+    """It failed its checksum, its schema or its decoding."""
+    MARKED_FOR_DELETION = 30
+    """Retention has found it expired."""
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+    @classmethod
+    def of(cls, value: object) -> MessageState:
+        """Read a code or a name in snake_case.
+
+        Args:
+            value: an int or a str.
+
+        Raises:
+            InvalidMessage: there is no such state.
+
+        >>> MessageState.of(1)
+        <MessageState.AVAILABLE: 1>
+        """
+        if isinstance(value, str):
+            for state in cls:
+                if str(state) == value:
+                    return state
+            raise InvalidMessage(f"state {quote(value)}, not {', '.join(map(str, cls))}")
+        if in_range(value, min(cls), max(cls)) and value in cls._value2member_map_:
+            return cls(value)
+        raise InvalidMessage(f"state {quote(value)}, not {STATE_CODES}")
+
+
+def normalize_name(name: str) -> str:
+    r"""Give a name its normal form: lower case, trimmed, each run of white space one dot.
+
+    The length is checked last: lower case can be longer than upper case was.
+
+    Args:
+        name: of a stream or a topic: word characters, dots, hyphens and white space.
+
+    Returns:
+        1 to 255 bytes in UTF-8.
+
+    Raises:
+        InvalidMessage: it is blank, has other characters, or is too long.
+
+    >>> normalize_name("  My Orders\t2026 ")
+    'my.orders.2026'
+    """
+    if not isinstance(name, str):
+        raise InvalidMessage(f"name {quote(name)}, a {type(name).__name__} and not text")
+    if not name.strip():
+        raise InvalidMessage(f"name {quote(name)}, which is blank")
+    if not _ALLOWED.fullmatch(name):
+        raise InvalidMessage(f"name {quote(name)}, which has more than word characters, dots, hyphens and white space")
+    normal = _SPACE.sub(".", name.lower().strip())
+    length = len(normal.encode("utf-8", "surrogatepass"))
+    if length > MAX_NAME_BYTES:
+        raise InvalidMessage(f"name {quote(name)}, which has {length} bytes, not 1 to {MAX_NAME_BYTES}")
+    return normal
+
+
+def moment_of(name: str, value: Any) -> datetime:
+    """Return the moment that a row of an export holds, whatever the session's time zone is.
+
+    Args:
+        name: Name of the column, for the error.
+        value: An aware datetime, milliseconds since 1970, or ISO 8601 text with ``Z`` or an offset such as ``+09:00``.
+
+    Returns:
+        An aware datetime in UTC.
+
+    Raises:
+        InvalidMessage: if the value is anything else, text without an offset included.
+
+    >>> moment_of("timestamp", 1648047038000) == moment_of("timestamp", "2022-03-23T23:50:38+09:00")
+    True
+    """
+    if isinstance(value, datetime) and value.utcoffset() is not None:
+        return value.astimezone(timezone.utc)
+    if in_range(value, -_LAST_MILLISECOND, _LAST_MILLISECOND):
+        try:
+            return UNIX_EPOCH + timedelta(milliseconds=value)
+        except OverflowError:
+            pass
+    found = _MOMENT.fullmatch(value) if isinstance(value, str) else None
+    if found:
+        day, time, fraction, offset = found.groups()
+        try:
+            micros = (fraction or "0").ljust(6, "0")
+            return datetime.fromisoformat(f"{day}T{time}.{micros}{offset or '+00:00'}").astimezone(timezone.utc)
+        except (ValueError, OverflowError):
+            pass
+    raise InvalidMessage(
+        f"{name} must be an aware datetime, milliseconds since 1970 or ISO 8601 text with an offset, got {quote(value)}"
+    )
+
+
+def bytes_of(name: str, value: Any, encoding: Encoding = "utf-8") -> bytes | None:
+    """Return the bytes that a row of an export holds; None stays None.
+
+    Args:
+        name: Name of the column, for the error.
+        value: Bytes, or text in ``encoding``.
+        encoding: ``utf-8`` or ``base64``; used for text only.
+
+    Raises:
+        InvalidMessage: if the value is neither text nor bytes, or not valid base64.
+        ValueError: if the encoding is unknown.
+
+    >>> bytes_of("value", "aGk=", "base64"), bytes_of("value", b"hi")
+    (b'hi', b'hi')
+    """
+    if encoding not in get_args(Encoding):
+        raise ValueError(f"encoding must be one of {', '.join(get_args(Encoding))}, got {quote(encoding)}")
+    if value is None:
+        return None
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    if not isinstance(value, str):
+        raise InvalidMessage(f"{name} must be text or bytes, got {quote(value)}")
+    if encoding == "utf-8":
+        return value.encode("utf-8", "surrogatepass")
+    import base64
+
+    try:
+        return base64.b64decode(value, validate=True)
+    except ValueError:
+        raise InvalidMessage(f"{name} must be base64, got {quote(value)}") from None

@@ -1,0 +1,229 @@
+"""The order of work on a batch of messages, without doing any of it.
+
+`Flow.batch` is a generator of actions. A processor does each action, in its own way, and sends the result back. So the
+processor for plain functions and the one for coroutines follow one description.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from msgid._validate import integer, quote
+from msgid.processing.context import Message, Output, canonical_id, dumps, loads
+from msgid.processing.errors import ChangedOutputs, TooLate
+from msgid.processing.store import Append, Entry, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+__all__ = ["AppendAll", "DeadLetter", "Flow", "Outcome", "Publish", "Ran", "Read", "Run", "Send"]
+
+TEXT_LIMIT: Final = 1000
+"""The most bytes of a key and of an ID: PostgreSQL's index holds both in one row of 2700."""
+
+Kind = Literal["new", "duplicate", "too late", "changed", "failed", "malformed"]
+
+
+class Outcome(NamedTuple):
+    """The result of handling a message."""
+
+    kind: Kind
+    """``new`` and ``duplicate`` are handled. The others are not: `error` says why."""
+    state: Any = None
+    """The state that the message made, now or the first time."""
+    outputs: Sequence[Output] = ()
+    error: Exception | None = None
+    """`TooLate`, `ChangedOutputs`, the handler's error, or the fault of the ID, the key or the time."""
+
+
+class DeadLetter(NamedTuple):
+    """A message that was not handled, for the dead-letter output."""
+
+    message: Message
+    kind: Kind
+    error: str
+    """The error's type and text."""
+
+
+class Read(NamedTuple):
+    """Read the store for each (key, ID). Result: a list of `Reading`."""
+
+    wanted: Sequence[tuple[str, str]]
+
+
+class Run(NamedTuple):
+    """Run the handler. Result: `Ran`, or the handler's error."""
+
+    state: bytes | None
+    message: Message
+
+
+class AppendAll(NamedTuple):
+    """Store entries. Result: a list of bool."""
+
+    appends: Sequence[Append]
+
+
+class Publish(NamedTuple):
+    """Publish outputs. Result: ignored."""
+
+    outputs: Sequence[Output]
+
+
+class Send(NamedTuple):
+    """Send a message to the dead-letter output. Result: ignored."""
+
+    letter: DeadLetter
+
+
+Action = Read | Run | AppendAll | Publish | Send
+
+
+class Ran(NamedTuple):
+    """The result of a run of the handler."""
+
+    state: Any
+    raw: bytes
+    outputs: list[Output]
+    fingerprint: bytes
+
+
+class _Chain:
+    """The messages of one key that a batch adds, each on the state that the one before it made."""
+
+    __slots__ = ("entries", "made", "places", "reading", "state")
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.state = reading.state
+        self.entries: list[Entry] = []
+        self.made: dict[str, Reading] = {}
+        self.places: list[int] = []
+
+
+class Flow:
+    """Handles batches: see `msgid.processing.Processor` for the arguments."""
+
+    def __init__(
+        self, loads: Callable[[bytes], Any], clock: Callable[[], int], *, keep_outputs: bool, dead: bool
+    ) -> None:
+        self._loads = loads
+        self._clock = clock
+        self._keep_outputs = keep_outputs
+        self._dead = dead
+
+    def batch(self, messages: Sequence[Message]) -> Generator[Action, Any, list[Outcome]]:
+        """Yield the actions for a batch; return the outcome of each message."""
+        outcomes: list[Outcome | None] = [None] * len(messages)
+        named: list[Message] = list(messages)
+        left = []
+        for place, message in enumerate(messages):
+            try:
+                named[place] = _checked(message)
+                left.append(place)
+            except (TypeError, ValueError) as error:
+                outcomes[place] = Outcome("malformed", error=error)
+        while left:
+            left = yield from self._round(named, left, outcomes)
+        done = [outcome for outcome in outcomes if outcome is not None]
+        outputs = [output for outcome in done for output in outcome.outputs]
+        if outputs:
+            yield Publish(outputs)
+        if self._dead:
+            for message, outcome in zip(messages, done, strict=True):
+                if outcome.error is not None:
+                    text = f"{type(outcome.error).__name__}: {outcome.error}"
+                    yield Send(DeadLetter(message, outcome.kind, text))
+        return done
+
+    def _round(
+        self, messages: Sequence[Message], places: Sequence[int], outcomes: list[Outcome | None]
+    ) -> Generator[Action, Any, list[int]]:
+        """Handle messages on the states as stored now; return the places whose key another worker has changed."""
+        readings: list[Reading] = yield Read([(messages[place].key, messages[place].id) for place in places])
+        chains: dict[str, _Chain] = {}
+        for place, reading in zip(places, readings, strict=True):
+            message = messages[place]
+            if reading.handled is not None:
+                outcomes[place] = yield from self._again(message, reading)
+            elif reading.forgotten is not None:
+                outcomes[place] = Outcome("too late", error=TooLate(message, reading.forgotten))
+            else:
+                chain = chains.get(message.key)
+                if chain is None:
+                    chain = chains[message.key] = _Chain(reading)
+                chain.places.append(place)
+                first = chain.made.get(message.id)
+                if first is None:
+                    outcomes[place] = yield from self._new(message, chain)
+                else:
+                    outcomes[place] = yield from self._again(message, first)
+        grown = {key: chain for key, chain in chains.items() if chain.entries}
+        if not grown:
+            return []
+        won: list[bool] = yield AppendAll(
+            [
+                Append(key, chain.reading.version, chain.reading.state, chain.entries, chain.reading.held)
+                for key, chain in grown.items()
+            ]
+        )
+        lost = [chain for chain, stored in zip(grown.values(), won, strict=True) if not stored]
+        return sorted(place for chain in lost for place in chain.places)
+
+    def _new(self, message: Message, chain: _Chain) -> Generator[Action, Any, Outcome]:
+        ran: Ran | Exception = yield Run(chain.state, message)
+        if isinstance(ran, Exception):
+            return Outcome("failed", error=ran)
+        outputs = _write_outputs(ran) if self._keep_outputs else None
+        stored_at = self._clock() // 1000
+        version = chain.reading.version + len(chain.entries) + 1
+        chain.made[message.id] = Reading(version, chain.state, version, ran.fingerprint, outputs)
+        chain.entries.append(Entry(message.id, ran.raw, ran.fingerprint, stored_at, message.at, outputs))
+        chain.state = ran.raw
+        return Outcome("new", self._loads(ran.raw) if self._keep_outputs else ran.state, ran.outputs)
+
+    def _again(self, message: Message, reading: Reading) -> Generator[Action, Any, Outcome]:
+        """Answer a redelivered message: from its stored outputs, or by a run on the state before it."""
+        if self._keep_outputs and reading.outputs is not None:
+            raw, outputs = _read_outputs(message.id, reading.outputs)
+            return Outcome("duplicate", self._loads(raw), outputs)
+        ran: Ran | Exception = yield Run(reading.state, message)
+        if isinstance(ran, Exception):
+            return Outcome("failed", error=ran)
+        stored = reading.fingerprint or b""
+        if ran.fingerprint != stored:
+            return Outcome("changed", error=ChangedOutputs(message, stored, ran.fingerprint))
+        return Outcome("duplicate", self._loads(ran.raw) if self._keep_outputs else ran.state, ran.outputs)
+
+
+def _checked(message: Message) -> Message:
+    """Return a message with the canonical form of its ID, or raise TypeError or ValueError."""
+    id = canonical_id(message.id)
+    if message.timestamp is not None:
+        integer("timestamp", message.timestamp, -(1 << 63), (1 << 63) - 1)
+    if not isinstance(message.key, str):
+        raise TypeError(f"key must be text, got {quote(message.key)}")
+    for name, text in (("key", message.key), ("id", id)):
+        if len(text) > TEXT_LIMIT or not text.isascii() or "\0" in text:
+            _check_text(name, text)
+    return Message(id, message.key, message.body, message.timestamp)
+
+
+def _check_text(name: str, text: str) -> None:
+    try:
+        length = len(text.encode())
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} must be text that has a UTF-8 form, got {quote(text)}") from None
+    if length > TEXT_LIMIT:
+        raise ValueError(f"{name} must be text of at most {TEXT_LIMIT} bytes, got {length}: {quote(text)}")
+    if "\0" in text:
+        raise ValueError(f"{name} must be text without a NUL character, got {quote(text)}")
+
+
+def _write_outputs(ran: Ran) -> bytes:
+    return dumps([ran.raw, [[output.id, output.number, output.topic, output.body] for output in ran.outputs]])
+
+
+def _read_outputs(input_id: str, stored: bytes) -> tuple[bytes, list[Output]]:
+    raw, outputs = loads(stored)
+    return raw, [Output(id, number, input_id, body, topic) for id, number, topic, body in outputs]

@@ -1,0 +1,190 @@
+"""Write values as JSON without loss, and copy them.
+
+JSON has no bytes, no decimals and no times. They are written as an object of one name that starts with ``$``:
+
+==========================  ===========================================================
+value                       JSON
+==========================  ===========================================================
+``b"hi"``                   ``{"$bytes": "aGk="}`` (standard base64)
+``Decimal("1.50")``         ``{"$decimal": "1.50"}``
+a datetime, date or time    ``{"$datetime": "2024-01-01T00:00:00+00:00"}``, ``$date``, ``$time``
+a timedelta                 ``{"$microseconds": 1500000}``
+a dict with other keys      ``{"$map": [[key, value], ...]}``
+a dict of such a form       ``{"$dict": {...}}``
+==========================  ===========================================================
+
+A tuple is written as a list, and is read as one. Any other type raises TypeError.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["canonical", "dumps", "loads", "own_copy", "plain"]
+
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+_IMMUTABLE: Final = _SCALARS | {bytes, Decimal, datetime, date, time, timedelta}
+_MICROSECOND: Final = timedelta(microseconds=1)
+_WRITE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_WRITE_ORDERED: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+_READ: Final[dict[str, Callable[[Any], Any]]] = {
+    "$bytes": lambda text: base64.b64decode(text, validate=True),
+    "$decimal": Decimal,
+    "$datetime": datetime.fromisoformat,
+    "$date": date.fromisoformat,
+    "$time": time.fromisoformat,
+    "$microseconds": lambda count: count * _MICROSECOND,
+    "$map": dict,
+    "$dict": lambda held: held,
+}
+
+
+def dumps(value: Any) -> bytes:
+    """Write a value as JSON in UTF-8.
+
+    Raises:
+        TypeError: if JSON cannot hold the value.
+
+    >>> dumps({"name": "é", "raw": b"hi"}).decode()
+    '{"name":"é","raw":{"$bytes":"aGk="}}'
+    """
+    return _WRITE(_tagged(value) if _needs_tags(value) else value).encode("utf-8", "surrogatepass")
+
+
+def loads(raw: bytes) -> Any:
+    """Read what `dumps` wrote.
+
+    >>> loads(dumps({1: (b"hi", None)}))
+    {1: [b'hi', None]}
+    """
+    text = raw.decode("utf-8", "surrogatepass")
+    # "$dict" must stop the reading of its content, so the forms are read from the outside in.
+    return _untagged(json.loads(text)) if '"$' in text else json.loads(text)
+
+
+def canonical(value: Any) -> bytes:
+    r"""Write a value as JSON in one way only: two values are equal in JSON if and only if their bytes are equal.
+
+    >>> canonical({"b": 1, "a": "é"})
+    b'{"a":"\\u00e9","b":1}'
+    """
+    return _WRITE_ORDERED(_tagged(value, ordered=True) if _needs_tags(value) else value).encode()
+
+
+def plain(value: Any) -> Any:
+    """Return a deep copy of a value as `loads` would read it: a tuple becomes a list.
+
+    Raises:
+        TypeError: if JSON cannot hold the value.
+
+    >>> plain({"sizes": (1, 2)})
+    {'sizes': [1, 2]}
+    """
+    kind = type(value)
+    if kind in _IMMUTABLE:
+        return value
+    if isinstance(value, dict):
+        return {
+            key if type(key) is str else plain(key): held if type(held) in _IMMUTABLE else plain(held)
+            for key, held in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [plain(held) for held in value]
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    # A subclass: NumPy's float64, an enumeration of texts, pandas' Timestamp.
+    if isinstance(value, str):
+        return str.__str__(value)
+    base: Any
+    for base in (int, float, bytes, Decimal):
+        if isinstance(value, base):
+            return base(value)
+    if isinstance(value, datetime):
+        return datetime.fromisoformat(value.isoformat(timespec="microseconds"))
+    raise TypeError(f"cannot write a {kind.__name__} as JSON: {value!r:.100}")
+
+
+def own_copy(value: Any) -> Any:
+    """Return a deep copy of any value: fast where JSON can hold the value."""
+    kind = type(value)
+    if kind in _IMMUTABLE:
+        return value
+    if kind is dict:
+        return {key: held if type(held) in _IMMUTABLE else own_copy(held) for key, held in value.items()}
+    if kind is list:
+        return [held if type(held) in _IMMUTABLE else own_copy(held) for held in value]
+    return copy.deepcopy(value)
+
+
+def _needs_tags(value: Any) -> bool:
+    """Return whether JSON's own types do not hold a value as it is."""
+    if type(value) is dict:
+        for key, held in value.items():
+            if type(key) is not str or (type(held) not in _SCALARS and _needs_tags(held)):
+                return True
+        return len(value) == 1 and key in _READ
+    if type(value) is list:
+        for held in value:  # noqa: SIM110
+            if type(held) not in _SCALARS and _needs_tags(held):
+                return True
+        return False
+    return type(value) not in _SCALARS
+
+
+def _tagged(value: Any, *, ordered: bool = False) -> Any:
+    """Return what the JSON writer takes, or the value itself if that is all of types of JSON."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if isinstance(value, dict):
+        return _tagged_dict(value, ordered)
+    if isinstance(value, list | tuple):
+        return [held if type(held) in _SCALARS else _tagged(held, ordered=ordered) for held in value]
+    if kind is bytes:
+        return {"$bytes": base64.b64encode(value).decode()}
+    if kind is Decimal:
+        return {"$decimal": str(value)}
+    if kind in (datetime, date, time):
+        return {f"${kind.__name__}": value.isoformat()}
+    if kind is timedelta:
+        return {"$microseconds": value // _MICROSECOND}
+    return _tagged(plain(value), ordered=ordered)
+
+
+def _tagged_dict(value: dict[Any, Any], ordered: bool) -> dict[str, Any]:
+    texts = True
+    held_of = {}
+    for key, held in value.items():
+        if type(key) is not str:
+            texts = False
+        held_of[key] = held if type(held) in _SCALARS else _tagged(held, ordered=ordered)
+    if not texts:
+        pairs = [[_tagged(key, ordered=ordered), held] for key, held in held_of.items()]
+        return {"$map": sorted(pairs, key=lambda pair: json.dumps(pair[0], sort_keys=True)) if ordered else pairs}
+    if len(held_of) == 1 and next(iter(held_of)) in _READ:
+        return {"$dict": held_of}
+    return held_of
+
+
+def _untagged(value: Any) -> Any:
+    if type(value) is list:
+        return [_untagged(held) for held in value]
+    if type(value) is not dict:
+        return value
+    if len(value) == 1:
+        ((name, held),) = value.items()
+        if name == "$dict":
+            return {key: _untagged(inner) for key, inner in held.items()}
+        if name == "$map":
+            return {_untagged(key): _untagged(inner) for key, inner in held}
+        if name in _READ:
+            return _READ[name](held)
+    return {key: _untagged(held) for key, held in value.items()}

@@ -1,0 +1,304 @@
+"""Tables, rows and statements of both stores in databases, in the SQL that SQLite and PostgreSQL share.
+
+=====================  ========================================================================================
+table                  rows
+=====================  ========================================================================================
+``msgid_store``        one: the version of these tables
+``msgid_handlers``     one per handler: its name and its number
+``msgid_heads``        one per key: the newest version and state
+``msgid_entries``      one per handled message: the version it made, the state before it, its outputs' fingerprint
+``msgid_bases``        with ``deltas``: the states that the states before messages are differences to
+``msgid_remembered``   one per forgotten message: the hash of its ID
+=====================  ========================================================================================
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from msgid._validate import integer
+from msgid.processing.errors import InvalidStore
+from msgid.processing.store import (
+    DEFAULT_REMEMBER,
+    Kept,
+    Reading,
+    assemble,
+    hash_of,
+    moment,
+    pack,
+    remembered,
+    unpack,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime, timedelta
+
+    from msgid.processing.store import Append, Version
+
+__all__ = ["CREATE", "SCHEMA", "Held", "Rows", "SqlStore", "rows_of"]
+
+SCHEMA: Final = 2
+"""The version of the tables. Those of version 1 had no number: ``msgid_versions`` and ``msgid_forgotten``."""
+CREATE: Final = (
+    "CREATE TABLE msgid_store (schema BIGINT NOT NULL)",
+    "CREATE TABLE msgid_handlers (number BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE msgid_heads (handler BIGINT, key TEXT, version BIGINT NOT NULL, packed {bytes} NOT NULL, base BIGINT,"
+    " PRIMARY KEY (handler, key)) {options}",
+    "CREATE TABLE msgid_entries (handler BIGINT, key TEXT, id TEXT, version BIGINT NOT NULL, stored_at BIGINT NOT NULL,"
+    " at BIGINT, fingerprint {bytes} NOT NULL, base BIGINT, packed {bytes}, outputs {bytes},"
+    " PRIMARY KEY (handler, key, id)) {options}",
+    "CREATE INDEX msgid_entries_stored_at ON msgid_entries (handler, stored_at)",
+    "CREATE INDEX msgid_entries_base ON msgid_entries (handler, key, base) WHERE base IS NOT NULL",
+    "CREATE TABLE msgid_bases (handler BIGINT, key TEXT, version BIGINT, packed {bytes} NOT NULL,"
+    " PRIMARY KEY (handler, key, version)) {options}",
+    "CREATE TABLE msgid_remembered (handler BIGINT, hash BIGINT, stored_at BIGINT NOT NULL,"
+    " PRIMARY KEY (handler, hash)) {options}",
+    "CREATE INDEX msgid_remembered_stored_at ON msgid_remembered (handler, stored_at)",
+    f"INSERT INTO msgid_store VALUES ({SCHEMA})",
+)
+READ: Final = """
+SELECT h.version, h.packed, h.base, hb.packed,
+    e.version, e.fingerprint, e.outputs, e.packed, eb.packed, r.stored_at
+{asked}
+LEFT JOIN msgid_heads h ON a.first AND h.handler = {handler} AND h.key = a.key
+LEFT JOIN msgid_bases hb ON {deltas} AND hb.handler = h.handler AND hb.key = h.key AND hb.version = h.base
+LEFT JOIN msgid_entries e ON e.handler = {handler} AND e.key = a.key AND e.id = a.id
+LEFT JOIN msgid_bases eb ON eb.handler = e.handler AND eb.key = e.key AND eb.version = e.base
+LEFT JOIN msgid_remembered r ON r.handler = {handler} AND r.hash = a.hash
+"""
+_CHUNK: Final = 1000
+"""The number of entries that are forgotten in one transaction: what waits meanwhile waits shortly."""
+_T = TypeVar("_T")
+
+
+class Held(NamedTuple):
+    """The newest state of a key as it is stored."""
+
+    packed: bytes | None
+    base: int | None
+    base_state: bytes | None
+
+
+class Rows(NamedTuple):
+    """The rows that an append makes, without handler and key."""
+
+    head: tuple[int, bytes, int | None]
+    """Version, state, base."""
+    entries: list[tuple[str, int, int, int | None, bytes, int | None, bytes | None, bytes | None]]
+    """ID, version, stored at, at, fingerprint, base, state before, outputs."""
+    bases: list[tuple[int, bytes]]
+    """Version, state."""
+
+
+def rows_of(append: Append, deltas: int) -> Rows:
+    """Return the rows of an append.
+
+    With deltas, up to ``deltas`` states before messages are stored as the differences to one base state. So a state is
+    read in two steps, however long the history is.
+    """
+    held = append.held if append.held is not None else Held(None, None, None)
+    version, before = append.version, append.before
+    packed = held.packed if held.packed is not None else None if before is None else pack(before)
+    base, base_state = (held.base, held.base_state) if deltas else (None, None)
+    entries, bases = [], []
+    for entry in append.entries:
+        own_base, own = None, packed
+        if deltas and before is not None and packed is not None:
+            if base is None or base_state is None or version - base > deltas:
+                base, base_state = version, before
+                bases.append((version, packed))
+            own_base, own = base, pack(before, base_state)
+        entries.append(
+            (entry.id, version + 1, entry.stored_at, entry.at, entry.fingerprint, own_base, own, entry.outputs)
+        )
+        version, before = version + 1, entry.state
+        packed = pack(before)
+    assert packed is not None
+    return Rows((version, packed, base), entries, bases)
+
+
+class SqlStore:
+    """A store in a database; `SqliteStore` and `PostgresStore` say how it is spoken to."""
+
+    blank = "?"
+    """What stands for a value in a statement."""
+
+    def __init__(self, deltas: int = 0, remember: timedelta | None = DEFAULT_REMEMBER) -> None:
+        self._deltas = integer("deltas", deltas, 0, 1_000_000)
+        self._remember = remembered(remember)
+        self._numbers: dict[str, int] = {}
+
+    def _transact(self, work: Callable[[Any], _T], *, writes: bool) -> _T:
+        """Run work on a connection in a transaction, again where that failed before anything was stored."""
+        raise NotImplementedError
+
+    def history(self, key: str, *, handler: str | None = None) -> list[Version]:
+        """Return a key's states, oldest first: of one handler, or of all of them."""
+
+        def work(connection: Any) -> list[Version]:
+            query = "SELECT number, name FROM msgid_handlers" + (" WHERE name = ?" if handler is not None else "")
+            names = connection.execute(self._sql(query), () if handler is None else (handler,)).fetchall()
+            found = []
+            for number, name in sorted(names, key=lambda row: str(row[1])):
+                found += self._history(connection, number, name, key)
+            return found
+
+        return self._transact(work, writes=False)
+
+    def forget(self, before: int | datetime, *, handler: str | None = None) -> int:
+        """Delete the entries that were stored before a moment, of one handler or of all; return how many.
+
+        A transaction deletes 1000 entries at most. The hashes of the deleted entries are kept: see
+        `msgid.processing.store`.
+        """
+        limit = moment("before", before)
+        names = self._transact(
+            lambda connection: connection.execute("SELECT name FROM msgid_handlers").fetchall(), writes=False
+        )
+        count = 0
+        for (name,) in names:
+            if handler is None or name == handler:
+                count += self._forget(name, limit)
+        return count
+
+    def _forget(self, name: str, before: int) -> int:
+        number = self._number(name)
+        oldest = None if self._remember is None else before - self._remember
+        count, found = 0, _CHUNK
+        while found == _CHUNK:
+            found = self._transact(lambda db: self._forget_some(db, number, name, before), writes=True)
+            count += found
+        drop = (
+            "DELETE FROM msgid_remembered WHERE handler = ? AND hash IN"
+            " (SELECT hash FROM msgid_remembered WHERE handler = ? AND stored_at < ? LIMIT ?)"
+        )
+        found = 10 * _CHUNK if oldest is not None else 0
+        while found == 10 * _CHUNK:
+            values = (number, number, oldest, 10 * _CHUNK)
+            found = self._transact(lambda db: int(db.execute(self._sql(drop), values).rowcount), writes=True)  # noqa: B023
+        return count
+
+    def _forget_some(self, connection: Any, number: int, name: str, before: int) -> int:
+        """Delete the oldest entries that are too old, and keep their hashes."""
+        self._lock_forgetting(connection, number)
+        query = (
+            "SELECT key, id, stored_at, base FROM msgid_entries"
+            " WHERE handler = ? AND stored_at < ? ORDER BY stored_at LIMIT ?"
+        )
+        gone = connection.execute(self._sql(query), (number, before, _CHUNK)).fetchall()
+        if not gone:
+            return 0
+        cursor = connection.cursor()
+        cursor.executemany(
+            self._sql(
+                "INSERT INTO msgid_remembered VALUES (?, ?, ?)"
+                " ON CONFLICT (handler, hash) DO UPDATE SET stored_at = excluded.stored_at"
+            ),
+            [(number, hash_of(name, key, id), stored_at) for key, id, stored_at, _ in gone],
+        )
+        cursor.executemany(
+            self._sql("DELETE FROM msgid_entries WHERE handler = ? AND key = ? AND id = ?"),
+            [(number, key, id) for key, id, _, _ in gone],
+        )
+        bases = sorted({(key, base) for key, _, _, base in gone if base is not None})
+        if bases:
+            # The base of the newest state stays: the next entries will be differences to it.
+            cursor.executemany(
+                self._sql(
+                    "DELETE FROM msgid_bases WHERE handler = ? AND key = ? AND version = ?"
+                    " AND NOT EXISTS (SELECT 1 FROM msgid_entries WHERE handler = ? AND key = ? AND base = ?)"
+                    " AND NOT EXISTS (SELECT 1 FROM msgid_heads WHERE handler = ? AND key = ? AND base = ?)"
+                ),
+                [(number, key, base) * 3 for key, base in bases],
+            )
+        return len(gone)
+
+    def _lock_forgetting(self, connection: Any, number: int) -> None:
+        """Let one worker alone forget at a time."""
+
+    def _history(self, connection: Any, number: int, name: str, key: str) -> list[Version]:
+        head = connection.execute(
+            self._sql("SELECT version, packed FROM msgid_heads WHERE handler = ? AND key = ?"), (number, key)
+        ).fetchone()
+        if head is None:
+            return []
+        rows = connection.execute(
+            self._sql("SELECT version, packed FROM msgid_bases WHERE handler = ? AND key = ?"), (number, key)
+        )
+        bases = {version: unpack(bytes(packed)) for version, packed in rows.fetchall()}
+        rows = connection.execute(
+            self._sql(
+                "SELECT version, id, at, stored_at, packed, base FROM msgid_entries WHERE handler = ? AND key = ?"
+            ),
+            (number, key),
+        )
+        entries = [
+            Kept(version, id, at, stored_at, None if packed is None else unpack(bytes(packed), bases.get(base)))
+            for version, id, at, stored_at, packed, base in rows.fetchall()
+        ]
+        return assemble(name, head[0], unpack(bytes(head[1])), entries)
+
+    def _number(self, handler: str) -> int:
+        """Return the number of a handler; a new name gets the next one."""
+        number = self._numbers.get(handler)
+        while number is None:
+            found = self._transact(lambda db: self._numbered(db, handler), writes=True)
+            if found is not None:
+                number = self._numbers[handler] = int(found[0])
+        return number
+
+    def _numbered(self, connection: Any, handler: str) -> Any:
+        find = self._sql("SELECT number FROM msgid_handlers WHERE name = ?")
+        found = connection.execute(find, (handler,)).fetchone()
+        if found is None:
+            last = connection.execute("SELECT coalesce(max(number), 0) FROM msgid_handlers").fetchone()[0]
+            insert = self._sql("INSERT INTO msgid_handlers VALUES (?, ?) ON CONFLICT DO NOTHING")
+            connection.execute(insert, (last + 1, handler))
+            found = connection.execute(find, (handler,)).fetchone()
+        return found
+
+    def _asked(self, handler: str, wanted: Sequence[tuple[str, str]]) -> list[tuple[str, str, int, bool]]:
+        """Return key, ID, hash and whether the key is asked for the first time: its state is read once."""
+        seen: set[str] = set()
+        asked = []
+        for key, id in wanted:
+            asked.append((key, id, hash_of(handler, key, id), key not in seen))
+            seen.add(key)
+        return asked
+
+    def _readings(self, wanted: Sequence[tuple[str, str]], rows: Sequence[Any]) -> list[Reading]:
+        """Turn the rows of `READ` into readings."""
+        heads: dict[str, tuple[int, bytes | None, Held]] = {}
+        readings = []
+        for (key, _), row in zip(wanted, rows, strict=True):
+            version, packed, base, base_packed, handled, fingerprint, outputs, before, before_base, late = row
+            if key not in heads:
+                held = Held(_bytes(packed), base, None if base_packed is None else unpack(bytes(base_packed)))
+                heads[key] = (version or 0, None if packed is None else unpack(bytes(packed)), held)
+            newest, state, held = heads[key]
+            if handled is None:
+                readings.append(Reading(newest, state, forgotten=late, held=held))
+                continue
+            # What the message was handled on: its entry holds all of it.
+            whole = None if before_base is None else unpack(bytes(before_base))
+            state = None if before is None else unpack(bytes(before), whole)
+            readings.append(Reading(newest, state, handled, bytes(fingerprint), _bytes(outputs)))
+        return readings
+
+    def _check_schema(self, place: str, found: Any, old: bool) -> None:
+        """Raise `InvalidStore` if the tables are those of another version."""
+        if old:
+            raise InvalidStore(
+                f"cannot open {place}: it has the tables of the first version of msgid.processing (msgid_versions),"
+                " which this version does not read; use a new file or schema"
+            )
+        if found is not None and found != SCHEMA:
+            raise InvalidStore(f"cannot open {place}: its tables are of version {found}, and this is version {SCHEMA}")
+
+    def _sql(self, statement: str) -> str:
+        return statement.replace("?", self.blank)
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)

@@ -1,0 +1,96 @@
+"""The processor for coroutines: handlers and publishers that wait for something else."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from msgid._validate import integer
+from msgid.processing._flow import AppendAll, Publish, Read, Run
+from msgid.processing.memory import MemoryStore
+from msgid.processing.processor import BATCH, BaseProcessor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from msgid.processing._flow import Action, Outcome, Ran
+    from msgid.processing.context import Message
+
+__all__ = ["AsyncProcessor"]
+
+
+class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "Callable[..., Any]"]):
+    """Handles messages as `Processor` does, with coroutines.
+
+    The handler, the publisher and the dead-letter output may each be a coroutine function or a plain function. The
+    store works in threads, so the event loop goes on. Any number of messages may be handled at the same time: of two
+    tasks on one key, the one that stores first wins, and the other runs its handler again.
+
+    A task that is cancelled stops as a crash would: the message is to be delivered again.
+
+    >>> async def count(state, message, context):
+    ...     context.publish({"number": (state or 0) + 1})
+    ...     return (state or 0) + 1
+    >>> from msgid.processing import Message
+    >>> processor = AsyncProcessor(MemoryStore(), count, list)
+    >>> asyncio.run(processor.handle(Message("orders-0-42", "key", None))).state
+    1
+    """
+
+    async def handle(self, message: Message) -> Outcome:
+        """Handle a message once: see `Processor.handle`."""
+        return self._finished((await self._drive([message]))[0])
+
+    async def handle_many(self, messages: Iterable[Message], *, batch: int = BATCH) -> list[Outcome]:
+        """Handle messages, in one transaction per batch, one handler after the other: see `Processor.handle_many`."""
+        integer("batch", batch, 1, 1_000_000)
+        outcomes: list[Outcome] = []
+        rest = iter(messages)
+        while chunk := list(islice(rest, batch)):
+            outcomes += await self._drive(chunk)
+        return self._all_finished(outcomes)
+
+    async def _drive(self, messages: Sequence[Message]) -> list[Outcome]:
+        flow, result = self._flow.batch(messages), None
+        while True:
+            try:
+                action = flow.send(result)
+            except StopIteration as done:
+                outcomes: list[Outcome] = done.value
+                return outcomes
+            result = await self._do(action)
+
+    async def _do(self, action: Action) -> Any:
+        match action:
+            case Run():
+                return await self._run(action)
+            case Read(wanted):
+                return await self._stored(self._store.read, wanted)
+            case AppendAll(appends):
+                return await self._stored(self._store.append, appends)
+            case Publish(outputs):
+                return await _awaited(self._publish(outputs))
+            case _:
+                assert self._dead_letter is not None
+                return await _awaited(self._dead_letter(action.letter))
+
+    async def _run(self, action: Run) -> Ran | Exception:
+        for attempt in range(1, self._attempts + 1):
+            state, message, context = self._before(action)
+            try:
+                return self._ran(await _awaited(self._handler(state, message, context)), context)
+            except Exception as error:
+                if attempt == self._attempts:
+                    return error
+        raise AssertionError("not reached: attempts is at least 1")
+
+    async def _stored(self, call: Callable[..., Any], asked: Sequence[Any]) -> Any:
+        if isinstance(self._store, MemoryStore):  # faster than a thread
+            return call(self.name, asked)
+        return await asyncio.to_thread(call, self.name, asked)
+
+
+async def _awaited(result: Any) -> Any:
+    return await result if inspect.isawaitable(result) else result

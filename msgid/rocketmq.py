@@ -1,0 +1,138 @@
+"""RocketMQ rows, and the ID of each message.
+
+A RocketMQ message has two IDs. The producer's client writes its own into the property ``UNIQ_KEY``: ``msgId`` in most
+clients, and the ID that ``mqadmin queryMsgByUniqueKey`` takes. The broker's ``offsetMsgId`` holds the broker's address
+and the place in its commit log: the ID that ``mqadmin queryMsgById`` takes.
+
+>>> row = {"topic": "orders", "brokerName": "broker-a", "queueId": 2, "queueOffset": 7, "storeTimestamp": 1648047038000}
+>>> Record.of(row).source, Record.of(row).message_id()
+('rocketmq:broker-a/orders/2', '01FBA9D519F4DB0000024CCDBE00000007')
+>>> Record.of({**row, "properties": '{"UNIQ_KEY": "0156F7E71C361B21BC024CCDBE00000000"}'}).message_id()
+'0156F7E71C361B21BC024CCDBE00000000'
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from msgid import layout
+from msgid._validate import INT32_MAX, in_range, quote
+from msgid.errors import InvalidMessage
+from msgid.ids._bytes import header_identity
+from msgid.ids.derived import position_id
+from msgid.messages import Encoding, bytes_of, moment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+__all__ = ["KEYS", "OFFSET_ID", "UNIQUE_KEY", "Record"]
+
+UNIQUE_KEY: Final = "UNIQ_KEY"
+"""The property that holds the ID that the producer's client made."""
+KEYS: Final = "KEYS"
+"""The property that holds the message's business keys, with a space between them."""
+OFFSET_ID: Final = "offsetMsgId"
+"""The column that may hold the broker-offset ID."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One RocketMQ message, as a row of the connector for Spark holds it.
+
+    Args:
+        topic: Name of the topic.
+        broker: Name of the broker, ``brokerName`` in a row.
+        queue: Number of the queue, ``queueId`` in a row.
+        offset: Offset in the queue, ``queueOffset`` in a row, 0 to 2**48 - 1.
+        stored: When the broker stored the message, ``storeTimestamp`` in a row.
+        born: When the producer made the message, ``bornTimestamp`` in a row; None if the row does not have it.
+        body: Payload.
+        properties: Properties by name.
+        offset_id: Broker-offset ID, ``offsetMsgId`` in a row; None if the row does not have it.
+
+    Raises:
+        InvalidMessage: if an argument has another type or is out of range.
+    """
+
+    topic: str
+    broker: str
+    queue: int
+    offset: int
+    stored: datetime
+    born: datetime | None = None
+    body: bytes | None = None
+    properties: Mapping[str, str] | None = None
+    offset_id: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("topic", self.topic), ("brokerName", self.broker)):
+            if not isinstance(value, str) or not value:
+                raise InvalidMessage(f"{name} must be text, got {quote(value)}")
+        if not in_range(self.queue, 0, INT32_MAX):
+            raise InvalidMessage(f"queueId must be 0 to {INT32_MAX}, got {quote(self.queue)}")
+        if not in_range(self.offset, 0, layout.OFFSET_MAX):
+            raise InvalidMessage(f"queueOffset must be 0 to {layout.OFFSET_MAX}, got {quote(self.offset)}")
+        object.__setattr__(self, "stored", moment_of("storeTimestamp", self.stored))
+        if self.born is not None:
+            object.__setattr__(self, "born", moment_of("bornTimestamp", self.born))
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], *, encoding: Encoding = "utf-8") -> Record:
+        """Return the message that a row of RocketMQ's connector for Spark, or an export of such rows, holds.
+
+        Args:
+            row: ``topic``, ``brokerName``, ``queueId``, ``queueOffset``, ``storeTimestamp``, and optionally ``body``,
+                ``properties`` (a mapping, or a JSON object as text), ``bornTimestamp`` and ``offsetMsgId``. Other
+                columns are ignored.
+            encoding: How text in ``body`` stands for bytes: ``utf-8`` or ``base64``.
+
+        Raises:
+            InvalidMessage: if a column is missing or malformed.
+        """
+        needed = ("topic", "brokerName", "queueId", "queueOffset", "storeTimestamp")
+        missing = [name for name in needed if row.get(name) is None]
+        if missing:
+            raise InvalidMessage(f"a RocketMQ row must have {missing[0]}, got {quote(dict(row))}")
+        born = row.get("bornTimestamp")
+        return cls(
+            row["topic"],
+            row["brokerName"],
+            row["queueId"],
+            row["queueOffset"],
+            moment_of("storeTimestamp", row["storeTimestamp"]),
+            None if born is None else moment_of("bornTimestamp", born),
+            bytes_of("body", row.get("body"), encoding),
+            _properties(row.get("properties")),
+            row.get(OFFSET_ID),
+        )
+
+    @property
+    def source(self) -> str:
+        """The name of the message's log: ``rocketmq:<broker>/<topic>/<queue>``."""
+        return f"rocketmq:{self.broker}/{self.topic}/{self.queue}"
+
+    def message_id(self) -> str:
+        """Return the message's ID, the same whoever reads the message.
+
+        Returns:
+            The canonical text of the ID or UUID in the property ``UNIQ_KEY``; else the `position_id` of source,
+            offset and storing time.
+        """
+        own = header_identity((self.properties or {}).get(UNIQUE_KEY))
+        return own or str(position_id(self.source, self.offset, self.stored))
+
+
+def _properties(held: Any) -> dict[str, str]:
+    if isinstance(held, str):
+        try:
+            held = json.loads(held)
+        except (ValueError, RecursionError):
+            raise InvalidMessage(f"properties must be a JSON object, got {quote(held)}") from None
+    if held is None:
+        return {}
+    if not hasattr(held, "items"):
+        raise InvalidMessage(f"properties must be a mapping or a JSON object, got {quote(held)}")
+    return {str(name): value if isinstance(value, str) else json.dumps(value) for name, value in held.items()}

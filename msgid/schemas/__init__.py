@@ -1,0 +1,39 @@
+r"""Schemas of payloads: a registry of versions, checks of messages, and compatibility.
+
+The registry and the policies are those of the Danube message-structure document.
+
+>>> registry = SchemaRegistry()
+>>> schema = registry.register("events", '{"type": "object", "required": ["n"]}')
+>>> check(b'{"m": 1}', registry, "events", schema.id, schema.version, policy="enforce")
+Verdict(verdict='reject', reason='payload b\'{"m": 1}\': "n" is a required property')
+"""
+
+from msgid.schemas._errors import IncompatibleSchema, InvalidSchema
+from msgid.schemas._validators import Kind
+from msgid.schemas.compatibility import Comparison, compare, incompatibilities
+from msgid.schemas.framing import Framing, frame, unframe
+from msgid.schemas.registry import Compatibility, Schema, SchemaRegistry
+from msgid.schemas.sources import from_confluent, from_lookup
+from msgid.schemas.validation import Policy, SchemaSource, Verdict, check, checked_policy
+
+__all__ = [
+    "Comparison",
+    "Compatibility",
+    "Framing",
+    "IncompatibleSchema",
+    "InvalidSchema",
+    "Kind",
+    "Policy",
+    "Schema",
+    "SchemaRegistry",
+    "SchemaSource",
+    "Verdict",
+    "check",
+    "checked_policy",
+    "compare",
+    "frame",
+    "from_confluent",
+    "from_lookup",
+    "incompatibilities",
+    "unframe",
+]

@@ -1,0 +1,200 @@
+"""Whether an Avro schema reads the values of another: the specification's rules of schema resolution, on full names.
+
+The answer holds for every reader, fastavro's included. Where readers differ, or where it depends on the values, the
+answer is "not decided".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgid._validate import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from msgid.schemas._avro_types import AvroField, AvroType
+
+__all__ = ["Problem", "avro_problems"]
+
+_PROMOTED: Final = {
+    "int": ("long", "float", "double"),
+    "long": ("float", "double"),
+    "float": ("double",),
+    "string": ("bytes",),
+    "bytes": ("string",),
+}
+_NAMED: Final = ("record", "enum", "fixed")
+
+
+class Problem(NamedTuple):
+    """One reason against compatibility; ``decided`` is False if the library cannot decide."""
+
+    text: str
+    decided: bool = True
+
+
+def avro_problems(reader: AvroType, writer: AvroType) -> list[Problem]:
+    """Return the reasons why the reader's schema does not read all that was written with the writer's; none if it does.
+
+    >>> from msgid.schemas._avro_types import parse_avro
+    >>> avro_problems(parse_avro("int"), parse_avro("long"))
+    [Problem(text='a long cannot be read as an int', decided=True)]
+    """
+    return list(_Rules().resolve(reader, writer, ""))
+
+
+class _Rules:
+    def __init__(self) -> None:
+        # A pair that is being compared counts as compatible: all rules are conjunctions, so a problem is found
+        # elsewhere.
+        self.seen: set[tuple[int, int]] = set()
+
+    def resolve(self, reader: AvroType, writer: AvroType, where: str, *, in_union: bool = False) -> Iterator[Problem]:
+        """Compare two types; ``in_union`` if the writer's is a branch of a union."""
+        by_name = writer.target is not None
+        reader, writer = reader.real, writer.real
+        if reader.kind == "union" and writer.kind in _NAMED and not in_union:
+            yield from _written_elsewhere(reader, writer, by_name, where)
+        pair = (id(reader), id(writer))
+        if pair in self.seen:
+            return
+        self.seen.add(pair)
+        if writer.kind == "union":
+            for branch in writer.branches:
+                yield from self.resolve(reader, branch, where, in_union=True)
+        elif reader.kind == "union":
+            yield from self.choose(reader, writer, where)
+        elif reader.kind != writer.kind:
+            yield from _promotion(reader, writer, where)
+            yield from _logical(reader, writer, where)
+        else:
+            yield from self.same_kind(reader, writer, where)
+
+    def choose(self, reader: AvroType, writer: AvroType, where: str) -> Iterator[Problem]:
+        """Compare a type with each branch of the reader's union that a reader may choose for it."""
+        branches = _candidates(reader, writer)
+        if not branches:
+            yield Problem(f"{_shown(writer)} is in no branch of the union{where}")
+        for branch in branches:
+            for problem in self.resolve(branch, writer, where):
+                alone = len(branches) == 1
+                text = problem.text if alone else f"several branches of a union fit {_shown(writer)}: {problem.text}"
+                yield Problem(text, problem.decided and alone)
+
+    def same_kind(self, reader: AvroType, writer: AvroType, where: str) -> Iterator[Problem]:
+        kind = reader.kind
+        if kind in _NAMED:
+            yield from _names(reader, writer, where)
+        yield from _logical(reader, writer, where)
+        if kind == "record":
+            yield from self.records(reader, writer, where)
+        elif kind == "enum":
+            if reader.default is None:
+                for symbol in writer.symbols:
+                    if symbol not in reader.symbols:
+                        yield Problem(f"the symbol {symbol!r} was allowed{where}")
+        elif kind == "fixed":
+            if reader.size != writer.size:
+                yield Problem(f"{reader.name!r} had {writer.size} bytes and has {reader.size}{where}")
+        elif kind in ("array", "map"):
+            assert reader.items is not None
+            assert writer.items is not None
+            yield from self.resolve(
+                reader.items, writer.items, f"{where} in {'an item' if kind == 'array' else 'a value'}"
+            )
+
+    def records(self, reader: AvroType, writer: AvroType, where: str) -> Iterator[Problem]:
+        taken: dict[str, str] = {}
+        for field in reader.fields:
+            sources = _sources(field, writer)
+            for source in sources:
+                if source.name in taken or len(sources) > 1:
+                    other = taken.get(source.name, field.name)
+                    yield Problem(
+                        f"the field {source.name!r}{where} can be read as {other!r} or {field.name!r}, or not alone",
+                        False,
+                    )
+                taken[source.name] = field.name
+            if sources:
+                yield from self.resolve(field.type, sources[0].type, f"{where} in {field.name!r}")
+            elif not field.has_default:
+                yield Problem(f"the field {field.name!r} is new and does not have a default{where}")
+
+
+def _candidates(reader: AvroType, writer: AvroType) -> list[AvroType]:
+    """Return the branches of the reader's union that one reader or another takes for a type.
+
+    Java's reader looks for the same type and full name first. fastavro's takes the first branch that fits at all, and
+    compares names without their namespaces and kinds.
+    """
+    branches = [branch.real for branch in reader.branches]
+    if writer.kind in _NAMED:
+        found = [branch for branch in branches if branch.kind in _NAMED and _short_match(branch, writer)]
+    else:
+        fitting = (writer.kind, *_PROMOTED.get(writer.kind, ()))
+        found = [branch for branch in branches if branch.kind in fitting]
+    for index, branch in enumerate(found):
+        if branch.kind == writer.kind and branch.name == writer.name:
+            # Every reader takes this one, or one before it.
+            return found[: index + 1]
+    return found
+
+
+def _written_elsewhere(reader: AvroType, writer: AvroType, by_name: bool, where: str) -> Iterator[Problem]:
+    """Find what fastavro cannot read: a type in a union that one schema defines there and the other one only names."""
+    for branch in reader.branches:
+        named = branch.target is not None
+        if named is not by_name and branch.real.kind in _NAMED and _short_match(branch.real, writer):
+            text = f"fastavro cannot read {writer.name!r}{where}: one schema defines it there, the other only names it"
+            yield Problem(text, False)
+
+
+def _sources(field: AvroField, writer: AvroType) -> list[AvroField]:
+    """Return the fields of the writer that a reader's field may take its value from, its own name first."""
+    names = dict.fromkeys((field.name, *field.aliases))
+    return [source for name in names for source in writer.fields if source.name == name]
+
+
+def _promotion(reader: AvroType, writer: AvroType, where: str) -> Iterator[Problem]:
+    if reader.kind not in _PROMOTED.get(writer.kind, ()):
+        yield Problem(f"{_shown(writer)} cannot be read as {_shown(reader)}{where}")
+    elif writer.kind == "bytes":
+        yield Problem(f"a bytes that is not UTF-8 cannot be read as a string{where}", False)
+
+
+def _names(reader: AvroType, writer: AvroType, where: str) -> Iterator[Problem]:
+    if reader.name == writer.name or writer.name in reader.aliases:
+        return
+    decided = _short(reader.name) != _short(writer.name)
+    yield Problem(f"the {reader.kind} was named {writer.name!r} and is {reader.name!r}{where}", decided)
+
+
+def _short_match(reader: AvroType, writer: AvroType) -> bool:
+    names = {_short(name) for name in (reader.name, *reader.aliases)}
+    return _short(writer.name) in names
+
+
+def _logical(reader: AvroType, writer: AvroType, where: str) -> Iterator[Problem]:
+    if not reader.logical or reader.logical == writer.logical:
+        return
+    was = _logical_text(writer)
+    # The specification has a rule for decimals alone: precision and scale must be the same.
+    decided = bool(writer.logical) and reader.logical[0] == writer.logical[0] == "decimal"
+    yield Problem(f"the logical type was {was} and is {_logical_text(reader)}{where}", decided)
+
+
+def _logical_text(type: AvroType) -> str:
+    if not type.logical:
+        return "none"
+    name, precision, scale = type.logical
+    return f"decimal({precision}, {scale})" if name == "decimal" else quote(name)
+
+
+def _shown(type: AvroType) -> str:
+    word = type.kind if not type.name else f"{type.kind} {type.name!r}"
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]

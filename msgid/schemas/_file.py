@@ -1,0 +1,77 @@
+"""The registry's file: one writer at a time, and replaced as a whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from msgid.schemas._errors import InvalidSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["locked", "read_json", "write_json"]
+
+
+@contextmanager
+def locked(path: Path, timeout: float) -> Iterator[None]:
+    """Hold the lock of a file: against other processes, and against other threads of this one.
+
+    The operating system drops the lock of a process that ends.
+
+    Raises:
+        TimeoutError: if another process or thread holds the lock for too long.
+    """
+    import filelock
+
+    # A lock object of its own for each change: two threads that share one would both hold it.
+    lock = filelock.FileLock(f"{path}.lock")
+    try:
+        lock.acquire(timeout=timeout)
+    except filelock.Timeout:
+        raise TimeoutError(f"cannot lock {path}: another writer holds the lock for {timeout:g} seconds") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def read_json(path: Path) -> Any:
+    """Return the JSON value of a file, or None if the file is missing.
+
+    Raises:
+        InvalidSchema: if it is not JSON.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        return json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InvalidSchema(f"{path} is not a schema registry: {error}") from None
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replace a file as a whole; the caller holds its lock.
+
+    A reader finds either the old content or the new one. The temporary file has one name, so a writer that was killed
+    leaves at most one file, which the next writer overwrites.
+    """
+    beside = path.with_name(f".{path.name}.tmp")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            json.dump(value, file, ensure_ascii=False, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileNotFoundError):
+            shutil.copymode(path, beside)
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise

@@ -1,0 +1,135 @@
+"""Whether one version of a schema reads what another wrote: rules for Avro and for JSON Schema.
+
+Avro follows its specification's schema resolution, with full names and aliases. The answer holds for every reader, so
+it is "not decided" where readers differ: two names that differ in their namespace alone, two branches of a union that
+fit, bytes read as a string, a logical type that is new or another.
+
+For JSON Schema, a new schema reads what an old one allows if it allows each of those values. Both must be of one
+draft. The rules here cover ``type``, ``enum``, ``const``, ``required``, ``properties``, ``patternProperties``,
+``additionalProperties``, ``items``, ``prefixItems``, bounds of numbers and lengths, ``allOf``, ``anyOf`` and local
+``$ref``, recursive ones included. jsonschema-rs decides more: multiples, patterns, ``oneOf``, ``not`` and
+combinations. All else is "not decided".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from msgid._validate import QUOTED_LENGTH, quote
+from msgid.schemas._avro_rules import Problem, avro_problems
+from msgid.schemas._avro_types import parse_avro
+from msgid.schemas._json_rules import json_problems, same_json
+from msgid.schemas._json_schema import draft_of
+from msgid.schemas._json_witness import witness
+from msgid.schemas._validators import Kind, parse_schema_text, validator
+
+__all__ = ["Comparison", "compare", "incompatibilities"]
+
+Outcome = Literal["compatible", "incompatible", "not decided"]
+
+_MODES: Final = ("none", "backward", "forward", "full")
+
+
+class Comparison(NamedTuple):
+    """The outcome of a comparison of two schemas, and the reasons unless they are compatible."""
+
+    verdict: Outcome
+    reasons: tuple[str, ...] = ()
+
+
+def compare(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: str) -> Comparison:
+    """Compare a new schema with an old one.
+
+    Args:
+        mode: ``backward``: the new schema reads what the old one wrote; ``forward``: the old schema reads what the
+            new one writes; ``full``: both; ``none``: always compatible.
+        old_kind: ``json`` or ``avro``.
+        old_text: The old schema.
+        new_kind: ``json`` or ``avro``.
+        new_text: The new schema.
+
+    Returns:
+        ``compatible``, ``incompatible`` or ``not decided``, with the reasons.
+
+    Raises:
+        InvalidSchema: if a text is not a schema.
+        ValueError: if the mode is unknown.
+
+    >>> compare("backward", "avro", '"int"', "avro", '"long"')
+    Comparison(verdict='compatible', reasons=())
+    >>> compare("forward", "avro", '"int"', "avro", '"long"')
+    Comparison(verdict='incompatible', reasons=('a long cannot be read as an int',))
+    >>> compare("backward", "avro", '"bytes"', "avro", '"string"').verdict
+    'not decided'
+    """
+    if mode not in _MODES:
+        raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {quote(mode)}")
+    if mode == "none":
+        return Comparison("compatible")
+    for word in (old_kind, new_kind):
+        if word not in get_args(Kind):
+            raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}, got {quote(word)}")
+    if old_kind != new_kind:
+        return Comparison("incompatible", (f"the kind was {old_kind} and is {new_kind}",))
+    kind: Kind = "avro" if old_kind == "avro" else "json"
+    for text in (old_text, new_text):
+        validator(kind, text)
+    old, new = parse_schema_text(old_text), parse_schema_text(new_text)
+    if same_json(old, new):
+        return Comparison("compatible")
+    problems: list[Problem] = []
+    for reader, writer, wanted in ((new, old, "backward"), (old, new, "forward")):
+        if mode in (wanted, "full"):
+            problems += _avro(reader, writer) if kind == "avro" else _json(reader, writer)
+    if not problems:
+        return Comparison("compatible")
+    decided = [problem.text for problem in problems if problem.decided]
+    undecided = [problem.text for problem in problems if not problem.decided]
+    return Comparison("incompatible" if decided else "not decided", tuple(dict.fromkeys(decided + undecided)))
+
+
+def incompatibilities(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: str) -> list[str]:
+    """Return the reasons against compatibility, as `compare`; none only if the schemas are compatible.
+
+    The first reason begins with ``not decided`` if the library cannot decide.
+
+    >>> incompatibilities("backward", "avro", '"int"', "avro", '"long"')
+    []
+    >>> incompatibilities("backward", "avro", '"bytes"', "avro", '"string"')
+    ['not decided: a bytes that is not UTF-8 cannot be read as a string']
+    """
+    verdict, reasons = compare(mode, old_kind, old_text, new_kind, new_text)
+    return [f"not decided: {reason}" for reason in reasons] if verdict == "not decided" else list(reasons)
+
+
+def _avro(reader: Any, writer: Any) -> list[Problem]:
+    return avro_problems(parse_avro(reader), parse_avro(writer))
+
+
+def _json(reader: Any, writer: Any) -> list[Problem]:
+    draft, was = draft_of(reader), draft_of(writer)
+    if draft != was:
+        return [Problem(f"$schema names draft {draft} in one schema and {was} in the other", False)]
+    reasons = json_problems(reader, writer, draft)
+    value = witness(reader, writer)
+    if value is not None:
+        shown = value if len(value) <= QUOTED_LENGTH else f"{value[:QUOTED_LENGTH]}..."
+        return [Problem(reason) for reason in (reasons or ["a value that was allowed is not"])] + [
+            Problem(f"{shown} was allowed")
+        ]
+    covers = _covers(reader, writer)
+    if covers == "yes" or (not reasons and covers != "no"):
+        return []
+    if not reasons:
+        reasons = ["a value that was allowed is not"]
+    return [Problem(reason, covers == "no") for reason in reasons]
+
+
+def _covers(reader: Any, writer: Any) -> str:
+    """Return whether jsonschema-rs proves that the reader allows all that the writer allows: yes, no, unknown."""
+    try:
+        from jsonschema_rs import canonicalize
+
+        return str(canonicalize(reader).covers(canonicalize(writer))).rpartition(".")[2].lower()
+    except Exception:  # older releases do not have it, and newer ones may refuse some schemas
+        return "unknown"

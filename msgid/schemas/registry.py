@@ -1,0 +1,242 @@
+"""The registry of schemas: subjects, their versions, and the compatibility that a new version must have."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, get_args
+
+from msgid._validate import is_integer, quote
+from msgid.schemas._errors import IncompatibleSchema, InvalidSchema
+from msgid.schemas._file import locked, read_json, write_json
+from msgid.schemas._validators import Kind, validator
+from msgid.schemas.compatibility import incompatibilities
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Compatibility", "IncompatibleSchema", "Schema", "SchemaRegistry"]
+
+Compatibility = Literal["none", "backward", "forward", "full"]
+
+_Made = TypeVar("_Made")
+_LOCK_TIMEOUT: Final = 10.0
+
+
+class Schema(NamedTuple):
+    """A version of a subject's schema."""
+
+    id: int
+    """Global ID; a `SchemaRegistry` counts from 1."""
+    subject: str | None
+    """None if the source of the schema does not know it."""
+    version: int | None
+    """Version within the subject, from 1; None if the source of the schema does not know it."""
+    kind: Kind
+    text: str
+
+
+class _State(NamedTuple):
+    """The content of a registry. A change makes another one, so a failed save leaves the old one in place."""
+
+    schemas: dict[int, Schema]
+    compatibility: dict[str, Compatibility]
+
+    def copy(self) -> _State:
+        return _State(dict(self.schemas), dict(self.compatibility))
+
+    def versions(self, subject: str) -> list[Schema]:
+        return [schema for schema in self.schemas.values() if schema.subject == subject]
+
+
+class SchemaRegistry:
+    """Subjects and the versions of their schemas, in memory or in a JSON file.
+
+    Several processes and threads may write to one file. Each change locks the file (a ``.lock`` file beside it),
+    reads it again and replaces it as a whole. If saving fails, the registry in memory stays as it was. Reading
+    methods use the registry in memory; `reload` reads the file again.
+
+    Args:
+        path: The file, read if it exists. Default: memory only.
+        lock_timeout: Time to wait for the lock, in seconds.
+
+    Raises:
+        InvalidSchema: if the file is not a registry.
+        OSError: if the file cannot be read.
+
+    >>> registry = SchemaRegistry()
+    >>> registry.register("events", '{"type": "string"}').version
+    1
+    >>> registry.set_compatibility("events", "backward")
+    >>> try:
+    ...     registry.register("events", '{"type": "integer"}')
+    ... except IncompatibleSchema as error:
+    ...     print(error)
+    schema of 'events' is not backward compatible with version 1: a string was allowed
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, lock_timeout: float = _LOCK_TIMEOUT) -> None:
+        # Two spellings of one file must share its lock.
+        self._path = None if path is None else Path(os.path.realpath(path))
+        self._lock_timeout = lock_timeout
+        self._mutex = threading.Lock()
+        self._state = _State({}, {})
+        self.reload()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_mutex"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _mutex=threading.Lock())
+
+    def reload(self) -> None:
+        """Read the file again, if there is one.
+
+        Raises:
+            InvalidSchema: if the file is not a registry.
+            OSError: if the file cannot be read.
+        """
+        if self._path is not None:
+            with self._mutex:
+                self._state = self._read(self._path)
+
+    def register(self, subject: str, text: str, kind: Kind = "json") -> Schema:
+        """Add a version of a subject's schema; a text that equals the newest version is not added again.
+
+        Args:
+            subject: Name of the schema.
+            text: JSON Schema, or Avro's JSON.
+            kind: ``json`` or ``avro``.
+
+        Returns:
+            The added version, or the newest version if it has the same text.
+
+        Raises:
+            InvalidSchema: if the text is not a schema.
+            IncompatibleSchema: if it is not compatible with the newest version, or the library cannot decide that.
+            TimeoutError: if another process or thread holds the lock for too long.
+            OSError: if the file cannot be read or written.
+        """
+        if kind not in get_args(Kind):
+            raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}, got {quote(kind)}")
+        _checked_subject(subject)
+        validator(kind, text)
+
+        def add(state: _State) -> Schema:
+            versions = state.versions(subject)
+            if versions:
+                newest = versions[-1]
+                if (newest.kind, newest.text) == (kind, text):
+                    return newest
+                mode = state.compatibility.get(subject, "none")
+                problems = incompatibilities(mode, newest.kind, newest.text, kind, text)
+                if problems:
+                    asked = f"{mode} compatible with version {newest.version}"
+                    raise IncompatibleSchema(f"schema of {quote(subject)} is not {asked}: {problems[0]}")
+            version = (versions[-1].version or 0) + 1 if versions else 1
+            schema = Schema(max(state.schemas, default=0) + 1, subject, version, kind, text)
+            state.schemas[schema.id] = schema
+            return schema
+
+        return self._change(add)
+
+    def get(self, id: int, /) -> Schema | None:
+        """Return the schema of a global ID, or None."""
+        return self._state.schemas.get(id) if is_integer(id) else None
+
+    def versions(self, subject: str) -> list[Schema]:
+        """Return a subject's schemas, oldest first."""
+        return self._state.versions(subject)
+
+    def subjects(self) -> list[str]:
+        """Return the subjects in the order of their first registration."""
+        return list(
+            dict.fromkeys(schema.subject for schema in self._state.schemas.values() if schema.subject is not None)
+        )
+
+    def compatibility(self, subject: str) -> Compatibility:
+        """Return the compatibility that a new version of a subject must have; ``none`` if it was not set."""
+        return self._state.compatibility.get(subject, "none")
+
+    def set_compatibility(self, subject: str, mode: Compatibility) -> None:
+        """Set the compatibility that a new version of a subject must have with the newest version.
+
+        Args:
+            subject: Name of the schema.
+            mode: ``none``; ``backward``: the new version reads what the old one wrote; ``forward``: the old version
+                reads what the new one writes; ``full``: both.
+
+        Raises:
+            TimeoutError: if another process or thread holds the lock for too long.
+            OSError: if the file cannot be read or written.
+        """
+        if mode not in get_args(Compatibility):
+            raise ValueError(f"compatibility must be one of {', '.join(get_args(Compatibility))}, got {quote(mode)}")
+        _checked_subject(subject)
+
+        def set_mode(state: _State) -> None:
+            state.compatibility[subject] = mode
+
+        self._change(set_mode)
+
+    def _change(self, change: Callable[[_State], _Made]) -> _Made:
+        """Change a copy of the newest state, save it, and only then make it the registry's."""
+        with self._mutex:
+            if self._path is None:
+                state = self._state.copy()
+                made = change(state)
+            else:
+                with locked(self._path, self._lock_timeout):
+                    before = self._read(self._path)
+                    state = before.copy()
+                    made = change(state)
+                    if state != before:
+                        schemas = [schema._asdict() for schema in state.schemas.values()]
+                        write_json(self._path, {"schemas": schemas, "compatibility": state.compatibility})
+            self._state = state
+            return made
+
+    def _read(self, path: Path) -> _State:
+        """Read the file, which must hold everything that this registry has read or saved before."""
+        state = _parsed(path, read_json(path))
+        for id, schema in self._state.schemas.items():
+            if state.schemas.get(id) != schema:
+                raise InvalidSchema(f"{path} does not hold schema {id} as before: it was replaced by another registry")
+        return state
+
+
+def _parsed(path: Path, held: Any) -> _State:
+    if held is None:
+        return _State({}, {})
+    state = _State({}, {})
+    try:
+        for item in held["schemas"]:
+            schema = Schema(**item)
+            well_formed = (
+                is_integer(schema.id)
+                and schema.id not in state.schemas
+                and is_integer(schema.version)
+                and schema.kind in get_args(Kind)
+                and isinstance(schema.subject, str)
+                and isinstance(schema.text, str)
+            )
+            if not well_formed:
+                raise ValueError(f"schema {quote(item)}")
+            state.schemas[schema.id] = schema
+        for subject, mode in held["compatibility"].items():
+            if mode not in get_args(Compatibility):
+                raise ValueError(f"compatibility {quote(mode)}")
+            state.compatibility[subject] = mode
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InvalidSchema(f"{path} is not a schema registry: {type(error).__name__} {error}") from None
+    return state
+
+
+def _checked_subject(subject: str) -> None:
+    if not isinstance(subject, str):
+        raise TypeError(f"subject must be text, got {quote(subject)}")
+    try:
+        subject.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError(f"subject must be text without unpaired surrogates, got {quote(subject)}") from None

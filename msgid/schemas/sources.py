@@ -1,0 +1,116 @@
+"""Schemas of other registries by ID: a lookup function, or a client of Confluent's Schema Registry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgid._validate import in_range, quote
+from msgid.schemas._errors import InvalidSchema
+from msgid.schemas.registry import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from msgid.schemas._validators import Kind
+    from msgid.schemas.validation import SchemaSource
+
+__all__ = ["from_confluent", "from_lookup"]
+
+_CACHED: Final = 10_000
+_KINDS: Final[dict[str, Kind]] = {"AVRO": "avro", "JSON": "json"}
+
+
+def from_lookup(lookup: Callable[[int], Schema | str | None], *, kind: Kind = "json") -> SchemaSource:
+    """Return schemas by ID from a function; each schema that is found is kept in memory.
+
+    `check` compares a message's subject and version only with a `Schema` that has them.
+
+    Args:
+        lookup: A function of an ID. It returns a `Schema` or the text of a schema. For an unknown ID, it returns None
+            or raises LookupError (KeyError is one). For `spark_ext.check_schema`, it must be picklable.
+        kind: Kind of a schema that is returned as text: ``json`` or ``avro``.
+
+    >>> from msgid.schemas import check
+    >>> source = from_lookup({7: '{"type": "integer"}'}.__getitem__)
+    >>> check(b"1", source, None, 7, policy="enforce"), check(b"1", source, None, 8, policy="enforce")
+    (Verdict(verdict='accept', reason=None), Verdict(verdict='reject', reason='unknown schema 8'))
+    """
+    return _Lookup(lookup, kind)
+
+
+def from_confluent(client: Any) -> SchemaSource:
+    """Return schemas by ID from a client of Confluent's Schema Registry; each schema that is found is kept in memory.
+
+    The registry does not name the subject of an ID, so `check` compares neither subject nor version.
+
+    Args:
+        client: An object with a method ``get_schema(id)``, as
+            ``confluent_kafka.schema_registry.SchemaRegistryClient``, or a function without arguments that makes one.
+            For `spark_ext.check_schema`, pass a function: each process makes its own client.
+
+    The method returns an object with ``schema_str``, ``schema_type`` (``AVRO`` or ``JSON``) and ``references``. An
+    error with the HTTP status 404 means that the ID is unknown; every other error reaches the caller of `check`.
+
+    >>> from types import SimpleNamespace
+    >>> from msgid.schemas import check, frame
+    >>> found = SimpleNamespace(schema_str='"long"', schema_type="AVRO", references=[])
+    >>> client = SimpleNamespace(get_schema=lambda id: found)
+    >>> check(frame(7, bytes([2])), from_confluent(client), None, None, policy="enforce", framing="confluent")
+    Verdict(verdict='accept', reason=None)
+    """
+    return _Lookup(_Confluent(client), "avro")
+
+
+class _Lookup:
+    def __init__(self, lookup: Callable[[int], Schema | str | None], kind: Kind) -> None:
+        self._lookup = lookup
+        self._kind = kind
+        self._found: dict[int, Schema] = {}
+
+    def get(self, id: int, /) -> Schema | None:
+        if id in self._found:
+            return self._found[id]
+        try:
+            found = self._lookup(id)
+        except LookupError:
+            return None
+        if found is None:
+            return None
+        if isinstance(found, str):
+            found = Schema(id, None, None, self._kind, found)
+        elif not isinstance(found, Schema):
+            raise TypeError(f"a lookup must return a Schema, text or None, got {quote(found)}")
+        if len(self._found) < _CACHED:
+            self._found[id] = found
+        return found
+
+
+class _Confluent:
+    def __init__(self, client: Any) -> None:
+        self._given = client
+        self._client: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_given": self._given, "_client": None}
+
+    def __call__(self, id: int) -> Schema | None:
+        if not in_range(id, 0, (1 << 32) - 1):
+            return None
+        if self._client is None:
+            made = isinstance(self._given, type) or not hasattr(self._given, "get_schema")
+            self._client = self._given() if made else self._given
+        try:
+            found = self._client.get_schema(id)
+        except Exception as error:
+            if getattr(error, "http_status_code", None) == _NOT_FOUND:
+                return None
+            raise
+        kind = _KINDS.get(str(found.schema_type).upper())
+        if kind is None:
+            raise InvalidSchema(f"its type must be AVRO or JSON, got {quote(found.schema_type)}")
+        if getattr(found, "references", None):
+            raise InvalidSchema("it refers to other schemas, which is not supported")
+        return Schema(id, None, None, kind, found.schema_str)
+
+
+_NOT_FOUND: Final[Literal[404]] = 404

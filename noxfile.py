@@ -1,0 +1,117 @@
+"""The sessions that check the project: ``nox -l`` lists them, ``nox -s unit`` runs one.
+
+``nox --no-venv -s NAME`` runs a session in the environment that is active, and installs nothing. CI does that, because
+installing PySpark for each session takes longer than most of the sessions.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2024.10.9"
+nox.options.sessions = ["lint", "typing", "unit"]
+nox.options.reuse_existing_virtualenvs = True
+
+# A second worker shares the unit tests; Spark itself uses two cores.
+TWO_WORKERS = ("-n", "2", "--dist", "loadfile")
+QUICK = ("-m", "not slow")
+
+
+def install(session: nox.Session, *what: str) -> None:
+    """Install into the session's own environment, if it has one."""
+    if session.venv_backend != "none":
+        session.install(*what)
+
+
+def pytest(session: nox.Session, *arguments: str, env: dict[str, str] | None = None) -> None:
+    """Run pytest with the session's arguments, or with those that follow ``--`` on the command line."""
+    session.run("python", "-m", "pytest", *(session.posargs or arguments), env=env or {})
+
+
+@nox.session
+def unit(session: nox.Session) -> None:
+    """Run the unit tests: no Java, under a minute. Tests of an extra that is not installed are skipped."""
+    install(session, ".[test-unit]")
+    pytest(session, "tests/unit", *QUICK, *TWO_WORKERS)
+
+
+@nox.session
+def extras(session: nox.Session) -> None:
+    """Run the unit tests with every extra but Spark's Java, so that none is skipped for a missing package."""
+    install(session, ".[test]")
+    pytest(session, "tests/unit", *QUICK, *TWO_WORKERS)
+
+
+@nox.session
+def pure(session: nox.Session) -> None:
+    """Run the unit tests on the pure-Python reference instead of the compiled core."""
+    install(session, ".[test-unit]", "numpy", "pyarrow")
+    pytest(session, "tests/unit", *QUICK, *TWO_WORKERS, env={"MSGID_PURE": "1"})
+
+
+@nox.session
+def spark(session: nox.Session) -> None:
+    """Run the Spark tests in classic Spark; needs Java 17 or 21."""
+    install(session, ".[test]")
+    pytest(session, "tests/spark", *QUICK, *TWO_WORKERS)
+
+
+@nox.session
+def connect(session: nox.Session) -> None:
+    """Run the Spark tests through Spark Connect."""
+    install(session, ".[test]")
+    pytest(session, "tests/spark", "--connect", *QUICK, *TWO_WORKERS)
+
+
+@nox.session
+def slow(session: nox.Session) -> None:
+    """Run the tests that kill processes and executors, or repeat an experiment many times: about an hour."""
+    install(session, ".[test]")
+    pytest(session, "tests", "-m", "slow")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style and format."""
+    install(session, "ruff>=0.9")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def typing(session: nox.Session) -> None:
+    """Check the types of the packages, and of the user code in ``tests/typing``."""
+    install(session, ".[dev]")
+    session.run("mypy")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Print every benchmark's table, or those of the scripts that follow ``--``."""
+    install(session, ".[bench]")
+    scripts = session.posargs or [
+        str(path)
+        for folder in ("bench", "bench/spark")
+        for path in sorted(Path(folder).glob("*.py"))
+        if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
+    ]
+    for script in scripts:
+        session.run("python", script)
+
+
+@nox.session(venv_backend="uv")
+def lowest(session: nox.Session) -> None:
+    """Run the quick tests with the lowest version of every dependency that ``pyproject.toml`` allows."""
+    session.install("--resolution", "lowest-direct", ".[test]")
+    pytest(session, "tests", *QUICK, *TWO_WORKERS)
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Build the sdist and the wheel, and check that both hold every module and that the sdist's tests can run."""
+    install(session, "build")
+    target = session.create_tmp()
+    session.run("python", "-m", "build", "--outdir", target, ".", silent=True)
+    session.run("python", ".ci/check_distributions.py", target)

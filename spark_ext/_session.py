@@ -1,0 +1,57 @@
+"""The Spark session of the command line: the one that is there, or a local one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["NoJava", "session"]
+
+
+class NoJava(RuntimeError):
+    """Spark runs on Java, and none was found."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Spark needs Java 17 or 21, and none was found: install one (Debian and Ubuntu: apt-get install "
+            "openjdk-17-jre-headless; macOS: brew install openjdk@17), or set JAVA_HOME to the one you have"
+        )
+
+
+def session(*, bar: bool = True) -> SparkSession:
+    """Give the session that ``spark-submit`` or ``SPARK_REMOTE`` provides, else one on all cores of this machine.
+
+    Args:
+        bar: Whether Spark shows its own progress bar on a terminal.
+
+    Raises:
+        NoJava: a local one is needed and there is no Java.
+    """
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("msgid")
+    if "SPARK_REMOTE" not in os.environ and SparkSession.getActiveSession() is None:
+        if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+            raise NoJava
+        if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has set all of this
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # so that workers have msgid too
+            quiet = Path(__file__).with_name("log4j2.properties").as_uri()
+            defaults = {
+                "spark.master": "local[*]",
+                "spark.ui.enabled": "false",
+                "spark.ui.showConsoleProgress": str(bar and sys.stderr.isatty()).lower(),  # Spark's own progress bar
+                PROVIDER: ROCKSDB,  # for the stateful functions
+                NO_DATA_BATCHES: "false",
+                "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
+            }
+            for key, value in defaults.items():
+                builder = builder.config(key, value)
+    return builder.getOrCreate()

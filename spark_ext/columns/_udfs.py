@@ -1,0 +1,77 @@
+"""Arrow UDFs from Python functions: the one error of a message becomes NULL, a reason, or the query's failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgid.errors import InvalidMessage
+from spark_ext.columns._expressions import column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow
+    from pyspark.sql import Column
+
+    from spark_ext.columns._expressions import ColumnOrName
+
+__all__ = ["arrow_column", "each", "outcomes"]
+
+
+def arrow_column(function: Callable[..., Any], type: pyarrow.DataType, *cols: ColumnOrName) -> Column:
+    """Apply a function of Arrow arrays to columns."""
+    import pyarrow
+    from pyspark.sql.pandas.functions import arrow_udf
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    def applied(*values: Any) -> Any:
+        return function(*values)
+
+    # Spark tells by them what the function takes; as text, as they stand in this file, it could not resolve them.
+    applied.__annotations__ = {"values": pyarrow.Array, "return": pyarrow.Array}
+    udf: Any = arrow_udf(applied, from_arrow_type(type))  # type: ignore[call-overload]
+    result: Column = udf(*(column(col) for col in cols))
+    return result
+
+
+def each(
+    function: Callable[[Any], Any], type: pyarrow.DataType, col: ColumnOrName, name: str, *, lenient: bool = False
+) -> Column:
+    """Call a function on each value that is not NULL; ``lenient``: NULL for what it refuses."""
+
+    def applied(values: Any) -> Any:
+        import pyarrow
+
+        def call(value: Any) -> Any:
+            if value is None:
+                return None
+            try:
+                return function(value)
+            except InvalidMessage:
+                if lenient:
+                    return None
+                raise
+
+        return pyarrow.array([call(value) for value in values.to_pylist()], type)
+
+    return arrow_column(applied, type, col).alias(name)
+
+
+def outcomes(function: Callable[[Any], Any], type: pyarrow.DataType, col: ColumnOrName) -> Column:
+    """Call a function on each value: a struct of ``value`` and, where there is none, the ``reason``."""
+    import pyarrow as pa
+
+    outcome = pa.struct([pa.field("value", type), pa.field("reason", pa.string())])
+
+    def applied(values: Any) -> Any:
+        def call(value: Any) -> dict[str, Any]:
+            if value is None:
+                return {"value": None, "reason": "no message"}
+            try:
+                return {"value": function(value), "reason": None}
+            except InvalidMessage as error:
+                return {"value": None, "reason": str(error)}
+
+        return pa.array([call(value) for value in values.to_pylist()], outcome)
+
+    return arrow_column(applied, outcome, col)

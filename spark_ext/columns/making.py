@@ -1,0 +1,287 @@
+"""Making ids on Spark, by what the rows have: a place, a parent, nothing."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from msgid import layout
+from msgid._validate import seconds_since_epoch
+from msgid.ids._bytes import NOT_AN_ID
+from msgid.ids.derived import assigned_node
+from spark_ext.columns._dialect import F
+from spark_ext.columns._expressions import (
+    VERSION_1_DIGITS,
+    byte_digits,
+    column,
+    hex_text,
+    is_canonical_v0,
+    is_id,
+    is_v1,
+    padded_digits,
+    raise_invalid,
+    seconds_digits,
+)
+from spark_ext.columns._identity import is_uuid
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from spark_ext.columns._expressions import ColumnOrName
+
+__all__ = ["assign_id", "assign_ids", "derive_id", "generate_id", "position_id"]
+
+_IN_STREAMS = "in a streaming query use position_id, derive_id or generate_id"
+
+
+def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) -> Column:
+    """Give the message at a position of an ordered log its id, as `msgid.position_id` does: the same one always.
+
+    Whoever reads the message, whenever and however often, in batch or in a stream, in whatever partition: retries,
+    restarts and replays change nothing.
+
+    Parameters
+    ----------
+    source : Column or str
+        the name of one ordered log; of a single log, ``lit("kafka://orders/3")``.
+    offset : Column or str
+        the message's place in it, an integer of 0 to 2**48 - 1.
+    at : Column or str
+        the message's own time, a timestamp or Unix seconds.
+
+    Returns
+    -------
+    Column
+        text of 34 hex digits, of the origin ``position``; NULL where an argument is. Fails the query on an offset out
+        of range with the error condition ``USER_RAISED_EXCEPTION``.
+
+    Examples
+    --------
+    >>> from pyspark.sql.functions import lit
+    >>> df = spark.createDataFrame([(1234, 1648047038)], ["offset", "at"])
+    >>> df.select(position_id(lit("kafka://orders/3"), "offset", "at")).show(truncate=False)
+    +----------------------------------+
+    |position_id                       |
+    +----------------------------------+
+    |013B0121EF30BE0000024CCDBE000004D2|
+    +----------------------------------+
+    """
+    place = column(offset).cast("bigint")
+    digest = F.upper(F.sha2(column(source).cast("string"), 256))
+    message = F.concat(
+        F.lit(f"offset must be 0 to {layout.OFFSET_MAX}, not "), F.coalesce(place.cast("string"), F.lit("NULL"))
+    )
+    pid, sequence = F.shiftright(place, 32), place.bitwiseAND(layout.UINT32_MASK)
+    id = F.concat(
+        _synthetic(digest, "position"),
+        padded_digits(pid, 4),
+        seconds_digits(column(at)),
+        padded_digits(sequence, 8),
+    )
+    return F.when(~place.between(0, layout.OFFSET_MAX), F.raise_error(message)).otherwise(id).alias("position_id")
+
+
+def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None = None) -> Column:
+    """Give what is made from a message its id, as `msgid.derive_id` does: the same one however often it is processed.
+
+    Parameters
+    ----------
+    parent : Column or str
+        The message's ID of any version, as text or binary; or a UUID, as text with dashes.
+    name : Column or str
+        which of the message's offspring: text, or an integer for its decimal digits; of one kind, ``lit("invoice")``.
+    at : Column or str, optional
+        A timestamp or Unix seconds. Default: the parent's seconds; 0 for a version-0 parent or a UUID, which have
+        none: the ID is then dated 2021-01-01.
+
+    Returns
+    -------
+    Column
+        text of 34 hex digits, of the origin ``derived``; NULL where an argument is. Fails the query on a parent that is
+        neither an ID nor a UUID, with the error condition ``USER_RAISED_EXCEPTION``.
+
+    Examples
+    --------
+    >>> from pyspark.sql.functions import lit
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
+    >>> df.select(derive_id("id", lit("invoice"))).show(truncate=False)
+    +----------------------------------+
+    |derive_id                         |
+    +----------------------------------+
+    |01DF8354A8161BB5AE024CCDBE2DFA320C|
+    +----------------------------------+
+    """
+    text = hex_text(parent)
+    of_uuid = is_uuid(text)
+    bare = (
+        F.when(is_canonical_v0(text), F.substring(text, 3, 2 * layout.V0_LENGTHS[1]))
+        .when(of_uuid, F.replace(text, F.lit("-")))
+        .otherwise(text)
+    )
+    hashed = F.concat(F.unhex(bare), F.unhex(F.lit("00")), column(name).cast("string").cast("binary"))
+    digest = F.upper(F.sha2(hashed, 256))
+    seconds = layout.FIELDS["seconds"]
+    if at is None:
+        own = F.substring(F.upper(text), 2 * seconds.start + 1, 2 * seconds.width)
+        when = F.when(is_v1(text), own).otherwise(F.lit("0" * 2 * seconds.width))
+    else:
+        when = seconds_digits(column(at))
+    # 44 bits to the node, 16 to the pid, 32 to the sequence: digits 1 to 11, 12 to 15, 16 to 23.
+    id = F.concat(_synthetic(digest, "derived"), F.substring(digest, 12, 4), when, F.substring(digest, 16, 8))
+    return F.when(is_id(text) | of_uuid, id).when(text.isNotNull(), raise_invalid(text, NOT_AN_ID)).alias("derive_id")
+
+
+def _synthetic(digest: Column, origin: layout.Origin) -> Column:
+    """Write version and node: the first 44 bits of a digest, with the origin for the second digit of the node."""
+    start = F.concat(F.lit(VERSION_1_DIGITS), F.substring(digest, 1, 1), F.lit(f"{layout.ORIGINS[origin]:X}"))
+    return F.concat(start, F.substring(digest, 2, layout.SYNTHETIC_BITS // 4 - 1))
+
+
+def assign_id(run: str | None = None, at: datetime | float | None = None) -> Column:
+    """Give each row a new id: the run's lease as node, the partition as pid, the row in it as sequence.
+
+    The ids are unique within a run. A task that is retried gives a row the same id as long as the rows of its
+    partition come in the same order: that is so before any shuffle, and after a sort within partitions by a unique key
+    (`assign_ids` does that). After a shuffle without it, a stage that is run again renumbers its rows, and who reads of
+    both attempts can see one id twice (where Spark notices, it fails the job): give rows that have a place or a key
+    their id from that instead. Assign after a union: a DataFrame in union with itself repeats its numbers.
+
+    Parameters
+    ----------
+    run : str, optional
+        the run's name: the same name, time and rows give the same ids again. Default: a random lease, new at each call
+        of this function.
+    at : datetime or float, optional
+        the run's time, an aware datetime or Unix seconds. Default: now, when this function is called.
+
+    Returns
+    -------
+    Column
+        text of 34 hex digits, of the origin ``assigned``. Fails a query with more than 65 536 partitions, or 2**32 rows
+        in one. For batch queries: Spark refuses it in streaming ones.
+
+    Examples
+    --------
+    >>> df = spark.range(2, numPartitions=1).select(assign_id("nightly/2026-11-21", at=1795219200))
+    >>> df.show(truncate=False)
+    +----------------------------------+
+    |assign_id                         |
+    +----------------------------------+
+    |01173DEDD3A85A00000B12790000000000|
+    |01173DEDD3A85A00000B12790000000001|
+    +----------------------------------+
+    """
+    seconds = seconds_since_epoch("at", datetime.now(timezone.utc) if at is None else at) & layout.UINT32_MASK
+    head = layout.pack(assigned_node(run), 0, 0, 0)[: layout.FIELDS["pid"].start].hex().upper()
+
+    limits = f"at most {layout.PID_MAX + 1} partitions of {layout.UINT32_SPAN} rows each; {_IN_STREAMS}"
+    refuse = F.raise_error(F.lit(f"assign_id numbers {limits}"))
+    # Seconds and sequence are written as one number. Its leading zeros, which hex leaves out, are known by now, and
+    # stand with the digits of the pid; those are looked up byte by byte, with what is before and after them.
+    zeros = "0" * (8 - len(f"{seconds:X}")) if seconds else "0" * 7
+    above = (seconds << 32) - (1 << 64 if seconds >> 31 else 0)  # a bigint has a sign, which hex does not mind
+
+    # Each use of the numbering counts for itself, one up a row that comes to it. A partition comes to one of the two
+    # texts below with all its rows, so all numberings in that agree.
+    def tail() -> Column:
+        row = F.monotonically_increasing_id().bitwiseAND(layout.UINT32_MASK)
+        return F.hex(row.bitwiseOR(above)) if seconds else padded_digits(row, 9)
+
+    # There is nothing to look up where partitions end, nor where rows do: their bit 32 is 256 here.
+    def full() -> Column:
+        return F.shiftright(F.monotonically_increasing_id(), 24).bitwiseAND(256).cast("int")
+
+    partition = F.spark_partition_id()
+    few = byte_digits(partition.bitwiseOR(full()), before=f"{head}00", after=zeros)  # most often one look-up will do
+    high = byte_digits(F.shiftright(partition, 8), before=head)
+    low = byte_digits(partition.bitwiseAND(0xFF).bitwiseOR(full()), after=zeros)
+    return F.coalesce(
+        F.concat(few, tail()), F.when(F.shiftright(partition, 8) > 0, F.concat(high, low, tail())), refuse
+    ).alias("assign_id")
+
+
+def assign_ids(
+    df: DataFrame,
+    name: str = "id",
+    order_by: ColumnOrName | list[ColumnOrName] | None = None,
+    run: str | None = None,
+    at: datetime | float | None = None,
+) -> DataFrame:
+    """Add a column of `assign_id` to a DataFrame; for ``df.transform(assign_ids, ...)``.
+
+    Parameters
+    ----------
+    df : DataFrame
+        of a batch query.
+    name : str
+        the new column's name.
+    order_by : Column, str or a list of them, optional
+        a unique key of the rows: each partition is sorted by it first, so that a stage that is run again numbers its
+        rows alike.
+    run, at
+        as for `assign_id`.
+
+    Returns
+    -------
+    DataFrame
+        with the column added.
+
+    Raises
+    ------
+    ValueError
+        the DataFrame is a stream.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("b",), ("a",)], ["key"]).coalesce(1)
+    >>> df.transform(assign_ids, order_by="key", run="nightly", at=1795219200).show(truncate=False)
+    +---+----------------------------------+
+    |key|id                                |
+    +---+----------------------------------+
+    |a  |0127A3B62B53DD00000B12790000000000|
+    |b  |0127A3B62B53DD00000B12790000000001|
+    +---+----------------------------------+
+    """
+    if df.isStreaming:
+        raise ValueError(f"assign_ids numbers the rows of a batch; {_IN_STREAMS}")
+    if order_by is not None:
+        keys = order_by if isinstance(order_by, list) else [order_by]
+        df = df.sortWithinPartitions(*keys)
+    return df.withColumn(name, assign_id(run, at))
+
+
+def generate_id() -> Column:
+    """Give each row a new id of the executor's own generator: its MAC address, its process, its clock.
+
+    An Arrow UDF: it needs a Python worker, and makes each batch of ids at once. The ids are unique, but new ones each
+    time a row is computed: write them down before they are used twice.
+
+    Returns
+    -------
+    Column
+        text of 34 hex digits.
+
+    Examples
+    --------
+    >>> df = spark.range(1000).select(generate_id())
+    >>> df.distinct().count()
+    1000
+    """
+    ids: Column = generator_udf()(F.lit(0)).alias("generate_id")
+    return ids
+
+
+def generator_udf() -> Any:
+    """Make the Arrow UDF of `generate_id`; it takes any column, whose values play no part."""
+    import pyarrow
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    def generated(rows: Any) -> Any:
+        import msgid
+
+        return msgid.generate_batch(len(rows)).to_arrow(hex=True).cast("string")
+
+    # Spark tells by them what the function takes; as text, as they stand in this file, it could not resolve them.
+    generated.__annotations__ = {"rows": pyarrow.Array, "return": pyarrow.Array}
+    udf: Any = arrow_udf(generated, "string")  # type: ignore[call-overload]
+    return udf.asNondeterministic()

@@ -1,0 +1,209 @@
+"""What envelopes say of a message, a column at a time: its state, its checksum, Iggy's ids, names of topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgid.messages import STATE_CODES, MessageState
+from msgid.messages import normalize_name as _normal
+from spark_ext.columns._dialect import F
+from spark_ext.columns._expressions import VERSION_1_DIGITS, column, fill, hex_text, is_hex, is_v1
+from spark_ext.columns._udfs import each
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import Column
+
+    from spark_ext.columns._expressions import ColumnOrName
+
+__all__ = [
+    "checksum_ok",
+    "id_to_iggy_id",
+    "iggy_id_to_id",
+    "message_state",
+    "normalize_name",
+    "try_normalize_name",
+]
+
+_UUID_DIGITS: Final = 36
+
+
+def message_state(code: ColumnOrName) -> Column:
+    """Name the state of a message by its code, as `msgid.MessageState` does.
+
+    Parameters
+    ----------
+    code : Column or str
+        integers: 1, 10, 20 or 30.
+
+    Returns
+    -------
+    Column
+        ``available``, ``unavailable``, ``poisoned`` or ``marked_for_deletion``; NULL for NULL. Fails the query on any
+        other code with the error condition ``USER_RAISED_EXCEPTION``.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([(20,)], ["code"])
+    >>> df.select(message_state("code")).show()
+    +-------------+
+    |message_state|
+    +-------------+
+    |     poisoned|
+    +-------------+
+    """
+    number = column(code).cast("bigint")
+    named = F.when(number.isNull(), F.lit(None).cast("string"))
+    for state in MessageState:
+        named = named.when(number == int(state), F.lit(str(state)))
+    refused = fill("invalid message: state {code}, not " + STATE_CODES, code=number.cast("string"))
+    return named.otherwise(F.raise_error(refused)).alias("message_state")
+
+
+def checksum_ok(payload: ColumnOrName, checksum: ColumnOrName) -> Column:
+    """Say whether a checksum is the CRC-32 of a payload, as `msgid.iggy.checksum` makes it.
+
+    Parameters
+    ----------
+    payload : Column or str
+        binary.
+    checksum : Column or str
+        integers of 0 to 2**32 - 1.
+
+    Returns
+    -------
+    Column
+        boolean; NULL where an argument is.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([(b"orders_data_2", 2144931076)], ["payload", "checksum"])
+    >>> df.select(checksum_ok("payload", "checksum")).show()
+    +-----------+
+    |checksum_ok|
+    +-----------+
+    |       true|
+    +-----------+
+    """
+    return (F.crc32(column(payload)) == column(checksum)).alias("checksum_ok")
+
+
+def iggy_id_to_id(col: ColumnOrName) -> Column:
+    """Write the id of an Iggy message as the identity it is, as `msgid.iggy.id_text` does.
+
+    Parameters
+    ----------
+    col : Column or str
+        binary(16), as on the wire and as ``format("iggy")`` gives it.
+
+    Returns
+    -------
+    Column
+        a version-1 ID of 34 hex digits, or the UUID of version 4 or 7 that a server or a client made; NULL where there
+        are no 16 bytes.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([(bytes.fromhex("74b158caddb3498fb0a99eec1c6197ae"),)], ["id"])
+    >>> df.select(iggy_id_to_id("id")).show(truncate=False)
+    +------------------------------------+
+    |iggy_id_to_id                       |
+    +------------------------------------+
+    |74b158ca-ddb3-498f-b0a9-9eec1c6197ae|
+    +------------------------------------+
+    """
+    digits = F.hex(column(col).cast("binary"))
+    is_uuid = F.substring(digits, 13, 1).isin("4", "7") & F.substring(digits, 17, 1).isin("8", "9", "A", "B")
+    starts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+    uuid = F.lower(F.concat_ws("-", *(F.substring(digits, start, length) for start, length in starts)))
+    text = F.when(is_uuid, uuid).otherwise(F.concat(F.lit(VERSION_1_DIGITS), digits))
+    return F.when(F.length(digits) == 32, text).alias("iggy_id_to_id")  # noqa: PLR2004  # 16 bytes
+
+
+def id_to_iggy_id(col: ColumnOrName) -> Column:
+    """Give the 16 bytes that `iggy_id_to_id` wrote as text.
+
+    Parameters
+    ----------
+    col : Column or str
+        version-1 ids, as text or binary(17), or UUIDs as text.
+
+    Returns
+    -------
+    Column
+        binary(16); NULL where there is neither.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
+    >>> df.select(iggy_id_to_id(id_to_iggy_id("id"))).show(truncate=False)
+    +----------------------------------+
+    |iggy_id_to_id                     |
+    +----------------------------------+
+    |0156F7E71C361B21BC024CCDBE00000000|
+    +----------------------------------+
+    """
+    text = hex_text(col)
+    bare = F.regexp_replace(text, r"\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\z", "$1$2$3$4$5")
+    is_uuid = (F.octet_length(text) == _UUID_DIGITS) & (F.octet_length(bare) == 32) & is_hex(bare)  # noqa: PLR2004
+    return F.when(is_v1(text), F.unhex(F.substring(text, 3, 32))).when(is_uuid, F.unhex(bare)).alias("id_to_iggy_id")
+
+
+def normalize_name(col: ColumnOrName) -> Column:
+    """Give names of streams and topics their normal form, as `msgid.normalize_name` does.
+
+    An Arrow UDF: it needs a Python worker.
+
+    Parameters
+    ----------
+    col : Column or str
+        text.
+
+    Returns
+    -------
+    Column
+        text; NULL for NULL. Fails the query on what is no name; `try_normalize_name` gives NULL.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("  My Orders ",)], ["name"])
+    >>> df.select(normalize_name("name")).show()
+    +--------------+
+    |normalize_name|
+    +--------------+
+    |     my.orders|
+    +--------------+
+    """
+    return each(_normal, _text_type(), col, "normalize_name")
+
+
+def try_normalize_name(col: ColumnOrName) -> Column:
+    """Give names their normal form, as `normalize_name` does, or NULL where there is none.
+
+    Parameters
+    ----------
+    col : Column or str
+        text.
+
+    Returns
+    -------
+    Column
+        text, or NULL.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("a/b",)], ["name"])
+    >>> df.select(try_normalize_name("name")).show()
+    +------------------+
+    |try_normalize_name|
+    +------------------+
+    |              NULL|
+    +------------------+
+    """
+    return each(_normal, _text_type(), col, "try_normalize_name", lenient=True)
+
+
+def _text_type() -> pyarrow.DataType:
+    import pyarrow
+
+    return pyarrow.string()

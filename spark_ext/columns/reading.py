@@ -1,0 +1,385 @@
+"""Reading version-1 ids: all fields at once or one of them, and their other forms."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from msgid import layout
+from msgid.ids._bytes import NOT_V1
+from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
+from spark_ext.columns._dialect import F
+from spark_ext.columns._expressions import (
+    VERSION_1_DIGITS,
+    computed_below,
+    hex_text,
+    is_hex,
+    is_id,
+    is_v1,
+    raise_invalid,
+    struct_if,
+    v1_bytes,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import Column
+
+    from spark_ext.columns._expressions import ColumnOrName
+
+__all__ = [
+    "id_from_binary",
+    "id_from_uuid",
+    "id_mac",
+    "id_origin",
+    "id_time",
+    "id_to_binary",
+    "id_to_uuid",
+    "is_valid_id",
+    "parse_id",
+    "time_key",
+    "try_parse_id",
+]
+
+UUID_DIGITS = 36
+_MAC = [f"'{byte:02x}:'" for byte in range(256)]
+_MAC_END = [f"'{byte:02x}'" for byte in range(256)]
+_ORIGINS = [f"'{layout.origin_of(byte << 40)}'" for byte in range(256)]  # by the first byte of a node
+
+
+def parse_id(col: ColumnOrName) -> Column:
+    """Take a version-1 id apart.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids, as text (34 hex digits in either case) or binary(17).
+
+    Returns
+    -------
+    Column
+        a struct of ``version`` int, ``mac`` string, ``pid`` int, ``seconds`` bigint (since 2021-01-01T00:00:00Z),
+        ``time`` timestamp, ``sequence`` bigint, ``origin`` string; NULL for NULL. A field taken from the result costs
+        that field alone: ``p = parse_id("id")``, then ``p.time``. Fails the query on anything else with the error
+        condition ``USER_RAISED_EXCEPTION``; `try_parse_id` gives NULL.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
+    >>> df.select(parse_id("id").alias("p")).select("p.mac", "p.pid", "p.seconds", "p.sequence", "p.origin").show()
+    +-----------------+----+--------+--------+------+
+    |              mac| pid| seconds|sequence|origin|
+    +-----------------+----+--------+--------+------+
+    |56:f7:e7:1c:36:1b|8636|38587838|       0|   mac|
+    +-----------------+----+--------+--------+------+
+    """
+    text = hex_text(col)
+    return _parsed(text, raise_invalid(text, NOT_V1)).alias("parse_id")
+
+
+def try_parse_id(col: ColumnOrName) -> Column:
+    """Take a version-1 id apart, as `parse_id` does, or give NULL where it is none.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids, as text or binary.
+
+    Returns
+    -------
+    Column
+        a struct as `parse_id` gives it, or NULL.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",), ("no id",)], ["id"])
+    >>> df.select(try_parse_id("id").pid.alias("pid")).show()
+    +----+
+    | pid|
+    +----+
+    |8636|
+    |NULL|
+    +----+
+    """
+    return _parsed(hex_text(col), None).alias("try_parse_id")
+
+
+def is_valid_id(col: ColumnOrName) -> Column:
+    """Say whether a value is an id of any version, as `msgid.is_valid` does.
+
+    Parameters
+    ----------
+    col : Column or str
+        text or binary.
+
+    Returns
+    -------
+    Column
+        boolean; NULL for NULL.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",), ("no id",)], ["id"])
+    >>> df.select(is_valid_id("id")).show()
+    +-----------+
+    |is_valid_id|
+    +-----------+
+    |       true|
+    |      false|
+    +-----------+
+    """
+    text = hex_text(col)
+    return is_id(text).alias("is_valid_id")
+
+
+def id_time(col: ColumnOrName) -> Column:
+    """Give the time of a version-1 id.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids, as text or binary.
+
+    Returns
+    -------
+    Column
+        timestamp, 2021-01-01 to 2157-02-07; NULL where there is no version-1 id.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
+    >>> df.select(id_time("id").cast("bigint").alias("unix")).show()
+    +----------+
+    |      unix|
+    +----------+
+    |1648047038|
+    +----------+
+    """
+    return _fields(v1_bytes(hex_text(col)))["time"].alias("id_time")
+
+
+def id_mac(col: ColumnOrName) -> Column:
+    """Give the node of a version-1 id, written as a MAC address.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids, as text or binary.
+
+    Returns
+    -------
+    Column
+        text, ``aa:bb:cc:dd:ee:ff``; NULL where there is no version-1 id.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
+    >>> df.select(id_mac("id")).show()
+    +-----------------+
+    |           id_mac|
+    +-----------------+
+    |56:f7:e7:1c:36:1b|
+    +-----------------+
+    """
+    return _fields(v1_bytes(hex_text(col)))["mac"].alias("id_mac")
+
+
+def id_origin(col: ColumnOrName) -> Column:
+    """Say where a version-1 id declares to be from: ``mac``, ``random``, ``assigned``, ``position`` or ``derived``.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids, as text or binary.
+
+    Returns
+    -------
+    Column
+        text; NULL where there is no version-1 id.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("013B0121EF30BE0000024CCDBE000004D2",)], ["id"])
+    >>> df.select(id_origin("id")).show()
+    +---------+
+    |id_origin|
+    +---------+
+    | position|
+    +---------+
+    """
+    return _fields(v1_bytes(hex_text(col)))["origin"].alias("id_origin")
+
+
+def time_key(col: ColumnOrName) -> Column:
+    """Give 16 bytes that sort version-1 ids by (seconds, sequence, node, pid), as `msgid.MessageId.time_key` does.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids, as text or binary.
+
+    Returns
+    -------
+    Column
+        binary; NULL where there is no version-1 id.
+
+    Examples
+    --------
+    >>> from pyspark.sql.functions import hex
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000007",)], ["id"])
+    >>> df.select(hex(time_key("id")).alias("key")).show(truncate=False)
+    +--------------------------------+
+    |key                             |
+    +--------------------------------+
+    |024CCDBE0000000756F7E71C361B21BC|
+    +--------------------------------+
+    """
+    text = hex_text(col)
+    node, pid, seconds, sequence = (_digits(text, name) for name in ("node", "pid", "seconds", "sequence"))
+    return F.when(is_v1(text), F.unhex(F.concat(seconds, sequence, node, pid))).alias("time_key")
+
+
+def id_to_binary(col: ColumnOrName) -> Column:
+    """Give an id's bytes: 17 of version 1; of version 0 as many as its text has.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids of any version, as text or binary.
+
+    Returns
+    -------
+    Column
+        binary; NULL where there is no id.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
+    >>> df.select(id_from_binary(id_to_binary("id"))).show(truncate=False)
+    +----------------------------------+
+    |id_from_binary                    |
+    +----------------------------------+
+    |0156F7E71C361B21BC024CCDBE00000000|
+    +----------------------------------+
+    """
+    text = hex_text(col)
+    return F.when(is_id(text), F.unhex(text)).alias("id_to_binary")
+
+
+def id_from_binary(col: ColumnOrName) -> Column:
+    """Give the text of an id from its bytes.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids of any version, as binary; text is taken as `id_to_binary` takes it.
+
+    Returns
+    -------
+    Column
+        text of upper-case hex digits; NULL where there is no id.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([(bytes.fromhex("0156F7E71C361B21BC024CCDBE00000000"),)], ["id"])
+    >>> df.select(id_from_binary("id")).show(truncate=False)
+    +----------------------------------+
+    |id_from_binary                    |
+    +----------------------------------+
+    |0156F7E71C361B21BC024CCDBE00000000|
+    +----------------------------------+
+    """
+    text = hex_text(col)
+    return F.when(is_id(text), F.upper(text)).alias("id_from_binary")
+
+
+def id_to_uuid(col: ColumnOrName) -> Column:
+    """Write the 16 bytes after the version byte of a version-1 id as a UUID, as `msgid.MessageId.uuid` does.
+
+    Parameters
+    ----------
+    col : Column or str
+        ids, as text or binary.
+
+    Returns
+    -------
+    Column
+        text of 36 characters in lower case; NULL where there is no version-1 id.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
+    >>> df.select(id_to_uuid("id")).show(truncate=False)
+    +------------------------------------+
+    |id_to_uuid                          |
+    +------------------------------------+
+    |56f7e71c-361b-21bc-024c-cdbe00000000|
+    +------------------------------------+
+    """
+    text = hex_text(col)
+    body = F.lower(F.substring(text, 3, 2 * layout.BODY_LENGTH))
+    starts = (1, 9, 13, 17, 21, 33)
+    groups = [F.substring(body, start, stop - start) for start, stop in itertools.pairwise(starts)]
+    return F.when(is_v1(text), F.concat_ws("-", *groups)).alias("id_to_uuid")
+
+
+def id_from_uuid(col: ColumnOrName) -> Column:
+    """Make a version-1 id of the UUID that `id_to_uuid` gave.
+
+    Parameters
+    ----------
+    col : Column or str
+        UUIDs, as text of 36 characters in either case.
+
+    Returns
+    -------
+    Column
+        text of 34 upper-case hex digits; NULL where there is no such UUID.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("56f7e71c-361b-21bc-024c-cdbe00000000",)], ["uuid"])
+    >>> df.select(id_from_uuid("uuid")).show(truncate=False)
+    +----------------------------------+
+    |id_from_uuid                      |
+    +----------------------------------+
+    |0156F7E71C361B21BC024CCDBE00000000|
+    +----------------------------------+
+    """
+    text = hex_text(col)
+    dashed = (F.length(text) == UUID_DIGITS) & (F.regexp_replace(text, "[^-]", "") == "----")
+    for place in (9, 14, 19, 24):
+        dashed = dashed & (F.substring(text, place, 1) == "-")
+    digits = F.upper(F.regexp_replace(text, "-", ""))
+    return F.when(dashed & is_hex(digits), F.concat(F.lit(VERSION_1_DIGITS), digits)).alias("id_from_uuid")
+
+
+def _digits(text: Column, name: str) -> Column:
+    field = layout.FIELDS[name]
+    return F.substring(text, 2 * field.start + 1, 2 * field.width)  # Spark counts from 1
+
+
+def _fields(raw: Column, *, number: Callable[[Column], Column] = lambda number: number) -> dict[str, Column]:
+    """Give the fields of an id by its bytes; ``number`` is done to each number."""
+
+    def unsigned(name: str) -> Column:
+        field = layout.FIELDS[name]
+        read = number(word(F.substring(raw, field.start + 1, WORD_WIDTH)))  # Spark counts from 1
+        return F.shiftright(read, 8 * (WORD_WIDTH - field.width)) if field.width < WORD_WIDTH else read
+
+    node = layout.FIELDS["node"]
+    octets = [number(octet(F.substring(raw, place + 1, 1))) for place in range(node.start, node.stop)]
+    return {
+        "version": F.lit(layout.VERSION_1),
+        "mac": F.concat(*(look_up(one, _MAC) for one in octets[:-1]), look_up(octets[-1], _MAC_END)),
+        "pid": unsigned("pid").cast("int"),
+        "seconds": unsigned("seconds"),
+        "time": F.timestamp_seconds(unsigned("seconds") + layout.EPOCH_UNIX),
+        "sequence": unsigned("sequence"),
+        "origin": look_up(octets[0], _ORIGINS),
+    }
+
+
+def _parsed(text: Column, otherwise: Column | None) -> Column:
+    return struct_if(text, is_v1(text), otherwise, _fields(F.unhex(text), number=computed_below))

@@ -1,0 +1,94 @@
+"""Rows that a queue's connector or an export gives, as the columns of the message table: what Kafka and RocketMQ share.
+
+Every function takes the type of a column from the DataFrame's schema, because text, bytes, numbers and timestamps need
+different expressions. A value that cannot be read becomes NULL here, and a reason in `reasons`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, ByteType, IntegerType, LongType, ShortType, StringType, TimestampType
+
+from msgid import layout
+from msgid._validate import last_moment
+from spark_ext.columns._expressions import is_id, null_text, quoted_name
+from spark_ext.columns._identity import identity, is_uuid
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+    from msgid.messages import Encoding
+
+__all__ = ["bytes_column", "integer_column", "moment_column", "own_id", "require", "text_of", "type_of"]
+
+_MOMENT: Final = r"\A\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)\z"
+_INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
+
+
+def require(df: DataFrame, format: str, *names: str) -> None:
+    """Raise ValueError if the DataFrame has none of a format's columns."""
+    for name in names:
+        if type_of(df, name) is None:
+            raise ValueError(f"a DataFrame of format {format!r} must have the column {name!r}, got {df.columns}")
+
+
+def type_of(df: DataFrame, name: str) -> DataType | None:
+    """Return the type of a column, or None if the DataFrame does not have it."""
+    return next((field.dataType for field in df.schema if field.name == name), None)
+
+
+def text_of(df: DataFrame, name: str) -> Column:
+    """Return a column as text; NULL if the DataFrame does not have it."""
+    return null_text() if type_of(df, name) is None else F.col(quoted_name(name)).cast("string")
+
+
+def integer_column(df: DataFrame, name: str) -> Column:
+    """Return a column of integers, or of their digits as text, as bigint; NULL if it holds anything else."""
+    column, type = F.col(quoted_name(name)), type_of(df, name)
+    if isinstance(type, _INTEGERS):
+        return column.cast("bigint")
+    if isinstance(type, StringType):
+        return F.when(column.rlike(r"\A\d{1,19}\z"), column.try_cast("bigint"))
+    raise ValueError(f"{name} must be a column of integers, got {'no column' if type is None else type.simpleString()}")
+
+
+def moment_column(df: DataFrame, name: str) -> Column:
+    """Return a column of moments as timestamps, as `msgid.messages.moment_of` reads them; NULL for anything else.
+
+    Text must name its offset from UTC: without one it would depend on the session's time zone. Integers are
+    milliseconds since 1970.
+    """
+    column, type = F.col(quoted_name(name)), type_of(df, name)
+    if isinstance(type, TimestampType):
+        return column
+    if isinstance(type, _INTEGERS):
+        millis = column.cast("bigint")
+        limit = last_moment(1_000)
+        return F.when(millis.between(-limit, limit), F.timestamp_millis(millis))
+    if isinstance(type, StringType):
+        return F.when(column.rlike(_MOMENT), column.try_cast("timestamp"))
+    raise ValueError(
+        f"{name} must be a column of timestamps with time zone, of integers or of text, "
+        f"got {'no column' if type is None else type.simpleString()}"
+    )
+
+
+def bytes_column(column: Column, type: DataType | None, encoding: Encoding) -> Column:
+    """Return a binary column, or text in an encoding, as bytes; NULL for text that is not valid base64."""
+    if type is None:
+        return F.lit(None).cast("binary")
+    if isinstance(type, BinaryType):
+        return column
+    if isinstance(type, StringType):
+        return column.cast("binary") if encoding == "utf-8" else F.try_to_binary(column, F.lit("base64"))
+    raise ValueError(f"a key, value or body must be binary or text, got {type.simpleString()}")
+
+
+def own_id(value: Column) -> Column:
+    """Return the ID or UUID that bytes hold, as `msgid.ids._bytes.header_identity` does; else NULL."""
+    text, digits = value.cast("string"), F.hex(value)
+    is_version_1 = (F.octet_length(value) == layout.ID_LENGTH) & digits.startswith(f"{layout.VERSION_1:02X}")
+    return F.when(is_version_1, digits).when(is_id(text) | is_uuid(text), identity(text))

@@ -1,0 +1,247 @@
+"""Iggy's messages, a column at a time: one encoded message a row, or a poll response."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgid.errors import InvalidMessage
+from msgid.iggy._wire import AUTO, Layout, name_of
+from msgid.iggy.json_form import messages_from_json
+from msgid.iggy.log import encode
+from msgid.iggy.poll import decode_poll
+from msgid.iggy.table import decode_table
+from spark_ext.columns._udfs import arrow_column, each
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow
+    from pyspark.sql import Column
+
+    from spark_ext.columns._expressions import ColumnOrName
+
+__all__ = ["iggy_message", "iggy_messages", "try_iggy_message", "try_iggy_messages"]
+
+_POLL_HEAD: Final = 16
+"""The bytes of a poll response before its messages."""
+
+
+def iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
+    """Read encoded Iggy messages, one a row, as `msgid.iggy.decode` does.
+
+    An Arrow UDF: it needs a Python worker.
+
+    Parameters
+    ----------
+    col : Column or str
+        binary.
+    layout : str
+        a layout of `msgid.iggy.LAYOUTS`, or ``auto`` to find it by checksum.
+
+    Returns
+    -------
+    Column
+        a struct of ``offset``, ``state``, ``timestamp``, ``id`` binary(16), ``checksum``, ``headers`` and ``payload``;
+        NULL for NULL. Fails the query on what is no message; `try_iggy_message` gives NULL.
+
+    Examples
+    --------
+    >>> from msgid import iggy
+    >>> df = spark.createDataFrame([(iggy.encode(iggy.Message.new(b"hello", id=7, offset=3)),)], ["raw"])
+    >>> df.select(iggy_message("raw").alias("m")).select("m.offset", "m.state", "m.checksum").show()
+    +------+---------+---------+
+    |offset|    state| checksum|
+    +------+---------+---------+
+    |     3|available|907060870|
+    +------+---------+---------+
+    """
+    name_of(layout, auto=True)
+    return arrow_column(_decoded(layout), message_type(), col).alias("iggy_message")
+
+
+def try_iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
+    """Read encoded Iggy messages, as `iggy_message` does, or give NULL where there is none.
+
+    Parameters
+    ----------
+    col : Column or str
+        binary.
+    layout : str
+        a layout of `msgid.iggy.LAYOUTS`, or ``auto`` to find it by checksum.
+
+    Returns
+    -------
+    Column
+        a struct, or NULL.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([(b"no message",)], ["raw"])
+    >>> df.select(try_iggy_message("raw").isNull().alias("none")).show()
+    +----+
+    |none|
+    +----+
+    |true|
+    +----+
+    """
+    name_of(layout, auto=True)
+    return arrow_column(_decoded(layout, lenient=True), message_type(), col).alias("try_iggy_message")
+
+
+def iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
+    """Read poll responses, one a row, as `msgid.iggy.decode_poll` does.
+
+    An Arrow UDF: it needs a Python worker.
+
+    Parameters
+    ----------
+    col : Column or str
+        binary.
+    layout : str
+        of the messages: a layout of `msgid.iggy.LAYOUTS`. Default: found by checksum.
+
+    Returns
+    -------
+    Column
+        an array of structs as `iggy_message` gives them; NULL for NULL. Fails the query on what is no response;
+        `try_iggy_messages` gives NULL.
+
+    Examples
+    --------
+    >>> from msgid import iggy
+    >>> response = iggy.PollResponse(1, 9, [iggy.Message.new(b"a", id=1), iggy.Message.new(b"b", id=2)])
+    >>> df = spark.createDataFrame([(iggy.encode_poll(response),)], ["raw"])
+    >>> df.select(iggy_messages("raw").payload.alias("payloads")).show()
+    +------------+
+    |    payloads|
+    +------------+
+    |[[61], [62]]|
+    +------------+
+    """
+    name_of(layout, auto=True)
+    return each(of_poll(layout), message_type(many=True), col, "iggy_messages")
+
+
+def try_iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
+    """Read poll responses, as `iggy_messages` does, or give NULL where there is none.
+
+    Parameters
+    ----------
+    col : Column or str
+        binary.
+    layout : str
+        of the messages: a layout of `msgid.iggy.LAYOUTS`. Default: found by checksum.
+
+    Returns
+    -------
+    Column
+        an array of structs, or NULL.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([(b"no response",)], ["raw"])
+    >>> df.select(try_iggy_messages("raw").isNull().alias("none")).show()
+    +----+
+    |none|
+    +----+
+    |true|
+    +----+
+    """
+    name_of(layout, auto=True)
+    return each(of_poll(layout), message_type(many=True), col, "try_iggy_messages", lenient=True)
+
+
+def message_type(*, many: bool = False) -> pyarrow.DataType:
+    """Give the type of a message, a row of `msgid.iggy.table.schema`, or of an array of them."""
+    import pyarrow
+
+    from msgid.iggy.table import schema
+
+    message = pyarrow.struct(list(schema()))
+    return pyarrow.list_(message) if many else message
+
+
+def decode_each(values: Any, layout: Layout) -> tuple[Any, list[InvalidMessage | None]]:
+    """Read one message from each value: an array of structs, NULL where there is none, and why there is none."""
+    import numpy as np
+    import pyarrow as pa
+
+    raws: list[bytes | None] = values.to_pylist()
+    present = [raw for raw in raws if raw is not None]
+    found = decode_table(b"".join(present), layout)
+    starts = np.cumsum([0, *map(len, present)])
+    if found.error is None and not found.malformed and np.array_equal([*found.positions, found.length], starts):
+        # All good, as nearly always: they were read at once.
+        rows = pa.StructArray.from_arrays(found.table.columns, fields=list(found.table.schema))
+        if len(present) < len(raws):
+            place = iter(range(len(present)))
+            rows = rows.take(pa.array([None if raw is None else next(place) for raw in raws], pa.int64()))
+        return rows, [None] * len(raws)
+    read: list[dict[str, Any] | None] = []
+    errors: list[InvalidMessage | None] = []
+    for raw in raws:
+        row, wrong = (None, None) if raw is None else _one_or_error(raw, layout)
+        read.append(row)
+        errors.append(wrong)
+    layouts = {row["layout"] for row in read if row is not None}
+    if layout == AUTO and len(layouts) == 1:
+        # A message with a wrong checksum is read in the layout of the others, for an exact reason.
+        (known,) = layouts
+        for number, raw in enumerate(raws):
+            if raw is not None and errors[number] is not None:
+                read[number], errors[number] = _one_or_error(raw, known)
+    return pa.array(read, message_type()), errors
+
+
+def _one_or_error(raw: bytes, layout: Layout) -> tuple[dict[str, Any] | None, InvalidMessage | None]:
+    try:
+        return _one(raw, layout), None
+    except InvalidMessage as error:
+        return None, error
+
+
+def _one(raw: bytes, layout: Layout) -> dict[str, Any]:
+    rows = _rows(raw, layout)
+    if len(rows) != 1:
+        raise InvalidMessage(f"{len(rows)} messages, not one", 0)
+    return rows[0]
+
+
+def _rows(raw: bytes, layout: Layout) -> list[dict[str, Any]]:
+    found = decode_table(raw, layout)
+    if found.error is not None:
+        raise found.error
+    if found.malformed:
+        raise found.malformed[0].error
+    rows: list[dict[str, Any]] = found.table.to_pylist()
+    return rows
+
+
+def _decoded(layout: Layout, *, lenient: bool = False) -> Callable[[Any], Any]:
+    def decoded(values: Any) -> Any:
+        rows, errors = decode_each(values, layout)
+        wrong = next((error for error in errors if error is not None), None)
+        if wrong is not None and not lenient:
+            raise wrong
+        return rows
+
+    return decoded
+
+
+def of_poll(layout: Layout) -> Callable[[bytes], list[dict[str, Any]]]:
+    """Make what reads a poll response to rows."""
+
+    def read(raw: bytes) -> list[dict[str, Any]]:
+        read_as: Any = decode_poll(raw, layout).layout
+        return [] if read_as is None else _rows(raw[_POLL_HEAD:], read_as)
+
+    return read
+
+
+def of_json(text: bytes) -> list[dict[str, Any]]:
+    """Read a line of JSON to rows: a message, an array of them, or an object that has them as ``messages``."""
+    rows = []
+    for message in messages_from_json(text):
+        layout: Any = message.layout
+        rows += _rows(encode(message, layout), layout)
+    return rows

@@ -1,0 +1,96 @@
+"""Kafka rows as the columns of the message table; the plain-Python twin is `msgid.kafka.Record`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
+
+from msgid import layout
+from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns.making import position_id
+from spark_ext.formats._row_columns import (
+    bytes_column,
+    integer_column,
+    moment_column,
+    own_id,
+    require,
+    text_of,
+    type_of,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from msgid.messages import Encoding
+
+__all__ = ["rows"]
+
+
+def rows(df: DataFrame, cluster: str, header: str, encoding: Encoding) -> dict[str, Column]:
+    """Return the columns of the message table that Kafka rows have."""
+    require(df, "kafka", "topic", "partition", "offset", "timestamp", "value")
+    topic, partition = text_of(df, "topic"), integer_column(df, "partition").cast("int")
+    offset, time = integer_column(df, "offset"), moment_column(df, "timestamp")
+    key_type, value_type = type_of(df, "key"), type_of(df, "value")
+    key = bytes_column(F.col("`key`"), key_type, encoding) if key_type else F.lit(None).cast("binary")
+    value = bytes_column(F.col("`value`"), value_type, encoding)
+    headers = _headers(df, encoding)
+    own_header = F.try_element_at(F.filter(headers, lambda h: h["key"] == header), F.lit(-1))["value"]
+    own = own_id(own_header)
+    source = F.concat(F.lit(f"kafka:{cluster}/"), topic, F.lit("/"), partition.cast("string"))
+    fits = offset.between(0, layout.OFFSET_MAX)
+    malformed = F.coalesce(
+        F.when(topic.isNull(), F.lit("no topic")),
+        F.when(partition.isNull() | (partition < 0), F.lit("no valid partition")),
+        F.when(~F.coalesce(fits, F.lit(False)), F.lit(f"no offset of 0 to {layout.OFFSET_MAX}")),
+        F.when(time.isNull(), F.lit("no valid timestamp")),
+        F.when(value.isNull() & F.col("`value`").isNotNull(), F.lit("value: invalid base64")),
+        F.when(key.isNull() & F.col("`key`").isNotNull(), F.lit("key: invalid base64")) if key_type else F.lit(None),
+    )
+    unknown = F.when(own.isNull() & own_header.isNotNull(), F.lit(f"header {header} does not hold an ID"))
+    good = malformed.isNull()
+    return {
+        "id": F.when(good, F.coalesce(own, position_id(source, F.when(good, offset), time))),
+        "source": F.coalesce(source, F.lit(f"kafka:{cluster}")),
+        "topic": topic,
+        "partition": partition,
+        "offset": offset,
+        "timestamp": time,
+        "headers": _as_map(headers),
+        "key": key,
+        "payload": value,
+        "malformed": malformed,
+        "note": unknown,
+        "original": F.coalesce(value, text_of(df, "value").cast("binary")),
+    }
+
+
+def _headers(df: DataFrame, encoding: Encoding) -> Column:
+    """Return the headers as an array of structs of ``key`` and ``value`` (binary)."""
+    type = type_of(df, "headers")
+    column = F.col(quoted_name("headers"))
+    if type is None or not isinstance(type, ArrayType):
+        if type is not None and type.typeName() != "void":
+            raise ValueError(f"headers must be an array of structs of key and value, got {type.simpleString()}")
+        return F.lit(None).cast("array<struct<key: string, value: binary>>")
+    value_type = type.elementType["value"].dataType  # type: ignore[index]
+
+    def pair(header: Column) -> Column:
+        value = bytes_column(header["value"], value_type, encoding)
+        return F.struct(header["key"].cast("string").alias("key"), value.alias("value"))
+
+    return F.transform(column, pair)
+
+
+def _as_map(headers: Column) -> Column:
+    """Return headers as the table's map. A repeated name gets ``#2``, ``#3`` and so on, so that no value is lost."""
+
+    def entry(header: Column, place: Column) -> Column:
+        before = F.size(F.filter(F.slice(headers, 1, place), lambda other: other["key"].eqNullSafe(header["key"])))
+        name = F.coalesce(header["key"], F.lit(""))
+        unique = F.when(before > 0, F.concat(name, F.lit("#"), (before + 1).cast("string"))).otherwise(name)
+        return F.struct(unique, F.struct(F.lit("raw").alias("kind"), header["value"].alias("value")))
+
+    return F.map_from_entries(F.transform(headers, entry))

@@ -1,0 +1,374 @@
+"""One table of messages, whatever they came in: `messages`.
+
+Every message that was given is a row of it. What does not decode, or fails its checksum or its schema, is ``poisoned``,
+with the reason and the bytes it is about.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from pyspark.sql import functions as F
+
+from msgid import layout as id_layout
+from msgid.iggy._wire import Layout, name_of
+from msgid.kafka import CLUSTER, ID_HEADER
+from msgid.messages import Encoding, MessageState
+from msgid.schemas import Policy, SchemaRegistry, checked_policy
+from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns._udfs import arrow_column, outcomes
+from spark_ext.columns.making import position_id
+from spark_ext.columns.message_fields import iggy_id_to_id
+from spark_ext.formats import danube, iggy, kafka, rocketmq
+from spark_ext.formats.schema_check import check_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["FORMATS", "messages"]
+
+FORMATS: Final = ("iggy", "iggy-message", "iggy-poll", "iggy-json", "danube", "danube-json", "kafka", "rocketmq")
+COLUMNS: Final = (
+    "id",
+    "source",
+    "topic",
+    "partition",
+    "segment",
+    "offset",
+    "state",
+    "timestamp",
+    "checksum",
+    "headers",
+    "attributes",
+    "schema",
+    "key",
+    "payload",
+    "reason",
+    "original",
+)
+_POISONED: Final = str(MessageState.POISONED)
+_EMPTY: Final = {
+    "headers": "map<string, struct<kind: string, value: binary>>",
+    "attributes": "map<string, string>",
+    "schema": "struct<id: bigint, version: bigint>",
+}
+"""The types of the columns that a format may lack, where that is not bigint."""
+_HEADERS: Final = _EMPTY["headers"]
+_SCHEMA: Final = _EMPTY["schema"]
+# Where Iggy keeps a segment: .../streams/1/topics/2/partitions/3/00000000000000000000.log
+_SEGMENT: Final = r"(?:^|/)0*(\d{1,18})\.log$"
+_IN_PATH: Final = r"streams/([^/]+)/topics/([^/]+)/partitions/(\d{1,9})/[^/]*$"
+
+
+def messages(
+    df: DataFrame,
+    format: str = "iggy",
+    *,
+    column: str = "value",
+    layout: Layout = "auto",
+    topic: str | None = None,
+    partition: int | None = None,
+    logged: bool | None = None,
+    registry: SchemaRegistry | None = None,
+    subject: str | None = None,
+    policy: Policy = "none",
+    cluster: str = CLUSTER,
+    id_header: str = ID_HEADER,
+    encoding: Encoding = "utf-8",
+) -> DataFrame:
+    """Give the messages of any source as one table.
+
+    Parameters
+    ----------
+    df : DataFrame
+        batch or stream: of ``format("iggy")``, with a column of encoded messages, or with the columns of Spark's Kafka
+        source or of RocketMQ's connector.
+    format : str
+        ``iggy`` (a DataFrame of that source), ``iggy-message`` (one encoded message a row), ``iggy-poll`` (a poll
+        response), ``iggy-json`` (text: a message, an array of them, or a poll response), ``danube`` (protobuf) or
+        ``danube-json``. ``kafka`` and ``rocketmq`` are rows: one message per row.
+    column : str
+        the column of encoded messages; not for ``iggy``, ``kafka`` and ``rocketmq``.
+    layout : str
+        of Iggy's bytes, of `msgid.iggy.LAYOUTS`. Default: found by checksum.
+    topic : str, optional
+        Iggy's topic, which its messages do not name. Default: of the file's path, where Iggy has its segments.
+    partition : int, optional
+        Iggy's partition. Default: of the file's path, or of the poll response.
+    logged : bool, optional
+        whether Danube's topics have a log. Without one all messages are at offset 0 and have no identity. Default:
+        those of a producer that is never seen beyond offset 0 have none, which of a stream is not known: say it.
+    registry : SchemaRegistry, optional
+        the schemas that messages name; needed for a policy other than ``none``.
+    subject : str, optional
+        the subject that the schemas must have. Default: the topic.
+    policy : str
+        ``none``, ``warn`` (the reason is noted, the message passes) or ``enforce`` (it is poisoned).
+    cluster : str
+        Kafka: name of the cluster, which is part of each source name.
+    id_header : str
+        Kafka: name of the header that may hold a message's own ID or UUID. Without one, the ID is `position_id` of
+        source, offset and timestamp. RocketMQ: the ID is the property ``UNIQ_KEY``, or else the `position_id`.
+    encoding : str
+        Kafka and RocketMQ: how text in a key, value, header or body stands for bytes, ``utf-8`` or ``base64``. Spark
+        writes binary columns to JSON as base64. Timestamps in text must name their offset from UTC; integers are
+        milliseconds since 1970.
+
+    Returns
+    -------
+    DataFrame
+        ``id`` (canonical text; NULL where a message has no identity), ``source`` (the log it stands in), ``topic``,
+        ``partition``, ``segment`` (its first offset), ``offset``, ``state``, ``timestamp``, ``checksum``, ``headers``
+        (Iggy's and Kafka's), ``attributes`` (Danube's, and RocketMQ's properties), ``schema`` (its id and version),
+        ``key`` (Kafka's key, RocketMQ's ``KEYS``), ``payload`` (NULL for a tombstone), ``reason`` and ``original``:
+        the bytes that do not decode, or the payload that has another checksum or does not fit its schema.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from msgid import iggy
+    >>> good = iggy.Message.new(b"hello", id=7, offset=3)
+    >>> raws = [(iggy.encode(good),), (iggy.encode(replace(good, checksum=1)),), (b"half a mess",)]
+    >>> table = messages(spark.createDataFrame(raws, ["value"]), "iggy-message", layout="m45", topic="greetings")
+    >>> table.select("topic", "offset", "state", "reason").show(truncate=False)
+    +---------+------+---------+----------------------------------------------------------------------+
+    |topic    |offset|state    |reason                                                                |
+    +---------+------+---------+----------------------------------------------------------------------+
+    |greetings|3     |available|NULL                                                                  |
+    |greetings|3     |poisoned |checksum 1, not 907060870 of the payload                              |
+    |greetings|NULL  |poisoned |invalid message: half a message of 11 bytes, which needs 45, at byte 0|
+    +---------+------+---------+----------------------------------------------------------------------+
+    """
+    if format not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+    name_of(layout, auto=True)
+    if checked_policy(policy) != "none" and registry is None:
+        raise ValueError(f"policy {policy!r} needs a registry of schemas")
+    if format.startswith("danube") and logged is None and df.isStreaming:
+        raise ValueError("whether a topic has a log is not known before a stream's end: logged must be True or False")
+    if encoding not in get_args(Encoding):
+        raise ValueError(f"encoding must be one of {', '.join(get_args(Encoding))}, got {encoding!r}")
+    if format == "kafka":
+        table = _of_rows(df, kafka.rows(df, cluster, id_header, encoding))
+    elif format == "rocketmq":
+        table = _of_rows(df, rocketmq.rows(df, encoding))
+    elif format.startswith("danube"):
+        table = _danube_rows(df, format, column, logged)
+    else:
+        table = _checked_sums(_iggy_rows(df, format, column, layout, topic, partition))
+    if registry is not None and policy != "none":
+        table = _checked_schemas(table, registry, subject, policy)
+    return table.select(*COLUMNS)
+
+
+def _of_rows(df: DataFrame, columns: dict[str, Column]) -> DataFrame:
+    """Return the table of rows that are messages already; a malformed row is poisoned, with the reason."""
+    malformed, note = columns["malformed"], columns["note"]
+    wrong = malformed.isNotNull()
+    states = F.when(wrong, F.lit(_POISONED)).otherwise(F.lit(str(MessageState.AVAILABLE)))
+    given = {
+        **columns,
+        "state": states,
+        "reason": F.when(wrong, F.concat(F.lit("invalid message: "), malformed)).otherwise(note),
+        "original": F.when(wrong, columns["original"]),
+    }
+    return df.select(*(given.get(name, F.lit(None).cast(_EMPTY.get(name, "bigint"))).alias(name) for name in COLUMNS))
+
+
+def _iggy_rows(
+    df: DataFrame, format: str, column: str, layout: Layout, topic: str | None, partition: int | None
+) -> DataFrame:
+    """Give Iggy's messages the table's columns."""
+    if format == "iggy":
+        file = F.col("file")
+        found = [F.nullif(F.regexp_extract(file, _IN_PATH, group), F.lit("")) for group in (1, 2, 3)]
+        rows = df
+        folder = F.regexp_replace(file, "/[^/]*$", "")
+        segment = F.nullif(F.regexp_extract(file, _SEGMENT, 1), F.lit("")).cast("bigint")
+    else:
+        found, folder, segment = (
+            [F.lit(None).cast("string")] * 3,
+            F.lit(None).cast("string"),
+            F.lit(None).cast("bigint"),
+        )
+        rows = _exploded(df, format, column, layout)
+        found[2] = F.col("polled")
+    stream, in_path, number = found
+    topic_of = F.coalesce(F.lit(topic), in_path)
+    partition_of = F.coalesce(F.lit(partition), number.try_cast("int"))
+    named = F.concat(
+        F.lit("iggy:"),
+        F.coalesce(F.concat(stream, F.lit("/")), F.lit("")),
+        topic_of,
+        F.coalesce(F.concat(F.lit("#"), partition_of.cast("string")), F.lit("")),
+    )
+    return rows.select(
+        iggy_id_to_id("id").alias("id"),
+        F.coalesce(named, F.concat(F.lit("iggy:"), folder), F.lit("iggy")).alias("source"),
+        topic_of.alias("topic"),
+        partition_of.alias("partition"),
+        segment.alias("segment"),
+        "offset",
+        # The layout before the current one has no states: what it has is there to be consumed.
+        F.coalesce("state", F.lit(str(MessageState.AVAILABLE))).alias("state"),
+        "timestamp",
+        "checksum",
+        *_checksum_columns(rows),
+        "headers",
+        F.lit(None).cast("map<string, string>").alias("attributes"),
+        F.lit(None).cast(_SCHEMA).alias("schema"),
+        F.lit(None).cast("binary").alias("key"),
+        "payload",
+        "reason",
+        "original",
+    )
+
+
+def _exploded(df: DataFrame, format: str, column: str, layout: Layout) -> DataFrame:
+    """Decode a column of Iggy's messages to the rows of ``format("iggy")``: what does not decode is one, too."""
+    if format == "iggy-message":
+        outcome = _outcome_of_each(column, layout)
+        message = F.col("outcome.value")
+        rows = df.select(F.col(quoted_name(column)).alias("raw"), outcome.alias("outcome"))
+        rows = rows.select("raw", "outcome.reason", message.alias("message"))
+        polled = F.lit(None).cast("string")
+    else:
+        function: Callable[[Any], Any] = iggy.of_json if format == "iggy-json" else iggy.of_poll(layout)
+        decoded = outcomes(function, iggy.message_type(many=True), F.col(quoted_name(column)).cast("binary"))
+        rows = df.select(F.col(quoted_name(column)).alias("raw"), decoded.alias("outcome"))
+        # A good response of no messages is no row; what does not decode is one.
+        several = F.when(F.col("outcome.reason").isNotNull(), F.array(F.lit(None))).otherwise(F.col("outcome.value"))
+        rows = rows.select("raw", "outcome.reason", F.explode(several).alias("message"))
+        # A response starts with its partition, four bytes, the lowest first.
+        digits = F.concat(*(F.hex(F.substring(F.col("raw").cast("binary"), place, 1)) for place in (4, 3, 2, 1)))
+        polled = F.conv(digits, 16, 10) if format == "iggy-poll" else F.lit(None).cast("string")
+    failed = F.col("reason").isNotNull()
+    return rows.select(
+        "message.offset",
+        F.when(failed, F.lit(_POISONED)).otherwise(F.col("message.state")).alias("state"),
+        *(f"message.{name}" for name in ("timestamp", "id", "checksum", "headers", "payload", "checksum_ok", "layout")),
+        "reason",
+        F.when(failed, F.col("raw").cast("binary")).alias("original"),
+        F.when(~failed, polled).alias("polled"),
+    )
+
+
+def _outcome_of_each(column: str, layout: Layout) -> Column:
+    """Decode one message a row, all of a batch at once: a struct of ``value`` and ``reason``."""
+    import pyarrow as pa
+
+    type = pa.struct([pa.field("value", iggy.message_type()), pa.field("reason", pa.string())])
+
+    def decoded(values: Any) -> Any:
+        rows, errors = iggy.decode_each(values, layout)
+        missing = ["no message" if value is None else None for value in values.to_pylist()]
+        reasons = [str(error) if error else none for error, none in zip(errors, missing, strict=True)]
+        return pa.StructArray.from_arrays([rows, pa.array(reasons, pa.string())], fields=list(type))
+
+    return arrow_column(decoded, type, quoted_name(column))
+
+
+def _danube_rows(df: DataFrame, format: str, column: str, logged: bool | None) -> DataFrame:
+    """Decode Danube's messages to the table's columns."""
+    function: Callable[[Any], Any] = danube.of_json if format == "danube-json" else danube.of_protobuf
+    decoded = outcomes(function, danube.message_type(), F.col(quoted_name(column)).cast("binary"))
+    rows = df.select(F.col(quoted_name(column)).alias("raw"), decoded.alias("outcome"))
+    rows = rows.select("raw", "outcome.reason", F.col("outcome.value").alias("message"))
+    offset, failed = F.col("message.msg_id.topic_offset"), F.col("reason").isNotNull()
+    if logged is not None:
+        has_place = F.lit(logged)
+    else:
+        rows = _with_reach(rows)
+        has_place = F.col("reach") > 0
+    fits = offset <= id_layout.OFFSET_MAX
+    no_id = (
+        F.when(failed, F.col("reason"))
+        .when(~has_place, F.lit("no identity: a topic without a log, whose messages are all at offset 0"))
+        .when(~fits, F.concat(F.lit("no identity: offset "), offset.cast("string"), F.lit(", of more than 48 bits")))
+    )
+    time = F.timestamp_millis("message.publish_time")
+    source = danube.source_of(F.col("message"))
+    return rows.select(
+        F.when(has_place & fits, position_id(source, F.when(has_place & fits, offset), time)).alias("id"),
+        F.coalesce(source, F.lit("danube")).alias("source"),
+        F.col("message.msg_id.topic_name").alias("topic"),
+        F.lit(None).cast("int").alias("partition"),
+        F.lit(None).cast("bigint").alias("segment"),
+        offset.alias("offset"),
+        F.when(failed, F.lit(_POISONED)).otherwise(F.lit(str(MessageState.AVAILABLE))).alias("state"),
+        time.alias("timestamp"),
+        F.lit(None).cast("bigint").alias("checksum"),
+        F.lit(None).cast(_HEADERS).alias("headers"),
+        F.col("message.attributes").alias("attributes"),
+        F.when(
+            F.col("message.schema_id").isNotNull() | F.col("message.schema_version").isNotNull(),
+            F.struct(F.col("message.schema_id").alias("id"), F.col("message.schema_version").alias("version")),
+        ).alias("schema"),
+        F.lit(None).cast("binary").alias("key"),
+        "message.payload",
+        no_id.alias("reason"),
+        F.when(failed, F.col("raw").cast("binary")).alias("original"),
+    )
+
+
+def _with_reach(rows: DataFrame) -> DataFrame:
+    """Add the last offset of each message's topic and producer.
+
+    Joined to its own totals, and not a window: one producer's messages stay in as many tasks as they came in.
+    """
+    topic, producer = F.col("message.msg_id.topic_name"), F.col("message.msg_id.producer_id")
+    totals = (
+        rows.where(topic.isNotNull())
+        .groupBy(topic.alias("its_topic"), producer.alias("its_producer"))
+        .agg(F.max("message.msg_id.topic_offset").alias("reach"))
+    )
+    same = (topic == F.col("its_topic")) & (producer == F.col("its_producer"))
+    return rows.join(F.broadcast(totals), same, "left").drop("its_topic", "its_producer")
+
+
+def _checked_sums(table: DataFrame) -> DataFrame:
+    """Poison messages with a wrong checksum."""
+    actual = F.crc32("payload")
+    of_payload = F.concat_ws(
+        " ",
+        F.lit("checksum"),
+        F.concat(F.col("checksum").cast("string"), F.lit(",")),
+        F.lit("not"),
+        actual.cast("string"),
+        F.lit("of the payload"),
+    )
+    of_message = F.concat(F.lit("checksum "), F.col("checksum").cast("string"), F.lit(", which is wrong"))
+    words = F.when(F.col("layout").isin("m45", "batch24"), of_payload).otherwise(of_message)
+    return _poison(table, ~F.col("checksum_ok"), words)
+
+
+def _checksum_columns(rows: DataFrame) -> list[Column]:
+    """Return whether each checksum is right, and the layout: of rows of an older form, by the payload."""
+    if "checksum_ok" in rows.columns:
+        return [F.col("checksum_ok"), F.col("layout")]
+    return [(F.col("checksum") == F.crc32("payload")).alias("checksum_ok"), F.lit("m45").alias("layout")]
+
+
+def _checked_schemas(table: DataFrame, registry: SchemaRegistry, subject: str | None, policy: Policy) -> DataFrame:
+    """Judge what has decoded by its schema."""
+    named = F.col("topic") if subject is None else F.lit(subject)
+    judged = table.withColumn(
+        "judged", check_schema("payload", named, F.col("schema.id"), F.col("schema.version"), registry, policy)
+    )
+    healthy = F.col("state") != _POISONED
+    warned = healthy & (F.col("judged.verdict") == "warn")
+    words = F.concat_ws("; ", F.concat(F.lit("schema: "), F.col("judged.reason")), F.col("reason"))
+    judged = judged.withColumn("reason", F.when(warned, words).otherwise(F.col("reason")))
+    return _poison(judged, healthy & (F.col("judged.verdict") == "reject"), words)
+
+
+def _poison(table: DataFrame, where: Column, words: Column) -> DataFrame:
+    return table.withColumns(
+        {
+            "state": F.when(where, F.lit(_POISONED)).otherwise(F.col("state")),
+            "reason": F.when(where, words).otherwise(F.col("reason")),
+            "original": F.when(where, F.col("payload")).otherwise(F.col("original")),
+        }
+    )

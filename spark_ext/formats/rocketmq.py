@@ -1,0 +1,87 @@
+"""RocketMQ rows as the columns of the message table; the plain-Python twin is `msgid.rocketmq.Record`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import MapType
+
+from msgid import layout
+from msgid.rocketmq import KEYS, OFFSET_ID, UNIQUE_KEY
+from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns.making import position_id
+from spark_ext.formats._row_columns import (
+    bytes_column,
+    integer_column,
+    moment_column,
+    own_id,
+    require,
+    text_of,
+    type_of,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from msgid.messages import Encoding
+
+__all__ = ["rows"]
+
+_MAP = "map<string, string>"
+
+
+def rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
+    """Return the columns of the message table that RocketMQ rows have."""
+    require(df, "rocketmq", "topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
+    topic, broker = text_of(df, "topic"), text_of(df, "brokerName")
+    queue, offset = (
+        integer_column(df, "queueId").cast("int"),
+        integer_column(df, "queueOffset"),
+    )
+    stored = moment_column(df, "storeTimestamp")
+    body = bytes_column(F.col("`body`"), type_of(df, "body"), encoding)
+    properties, broken = _properties(df)
+    own_text = properties[UNIQUE_KEY]
+    own = own_id(own_text.cast("binary"))
+    source = F.concat(F.lit("rocketmq:"), broker, F.lit("/"), topic, F.lit("/"), queue.cast("string"))
+    fits = offset.between(0, layout.OFFSET_MAX)
+    malformed = F.coalesce(
+        F.when(topic.isNull(), F.lit("no topic")),
+        F.when(broker.isNull(), F.lit("no brokerName")),
+        F.when(queue.isNull() | (queue < 0), F.lit("no valid queueId")),
+        F.when(~F.coalesce(fits, F.lit(False)), F.lit(f"no queueOffset of 0 to {layout.OFFSET_MAX}")),
+        F.when(stored.isNull(), F.lit("no valid storeTimestamp")),
+        F.when(broken, F.lit("properties: not a JSON object")),
+        F.when(body.isNull() & F.col("`body`").isNotNull(), F.lit("body: invalid base64")),
+    )
+    unknown = F.when(own.isNull() & own_text.isNotNull(), F.lit(f"property {UNIQUE_KEY} does not hold an ID"))
+    good = malformed.isNull()
+    extra = F.map_from_arrays(F.array(F.lit(OFFSET_ID)), F.array(text_of(df, OFFSET_ID)))
+    held = F.map_filter(F.coalesce(properties, F.create_map().cast(_MAP)), lambda name, _: name != OFFSET_ID)
+    return {
+        "id": F.when(good, F.coalesce(own, position_id(source, F.when(good, offset), stored))),
+        "source": F.coalesce(source, F.lit("rocketmq")),
+        "topic": topic,
+        "partition": queue,
+        "offset": offset,
+        "timestamp": stored,
+        "attributes": F.when(text_of(df, OFFSET_ID).isNotNull(), F.map_concat(held, extra)).otherwise(properties),
+        "key": properties[KEYS].cast("binary"),
+        "payload": body,
+        "malformed": malformed,
+        "note": unknown,
+        "original": F.coalesce(body, text_of(df, "body").cast("binary")),
+    }
+
+
+def _properties(df: DataFrame) -> tuple[Column, Column]:
+    """Return the properties as a map, and whether their text is not a JSON object."""
+    type, column = type_of(df, "properties"), F.col(quoted_name("properties"))
+    if type is None:
+        return F.lit(None).cast(_MAP), F.lit(False)
+    if isinstance(type, MapType):
+        return column.cast(_MAP), F.lit(False)
+    # from_json gives NULL values for text that is not an object, so the text is checked by itself.
+    names = F.json_object_keys(column.cast("string"))
+    return F.from_json(column.cast("string"), _MAP), column.isNotNull() & names.isNull()

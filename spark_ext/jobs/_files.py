@@ -1,0 +1,177 @@
+"""Files of rows, as the jobs read, follow and find them: formats, columns by name, what has been written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql.types import StringType, StructField, StructType
+
+from spark_ext._filesystem import filesystem
+from spark_ext.columns._expressions import CORRUPT, quoted_name
+from spark_ext.tables._delta import is_streamed
+from spark_ext.tables._writers import TableConflict, checkpointed
+from spark_ext.tables.sinks import check_rows, read_table, write_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = [
+    "FORMATS",
+    "BadInput",
+    "check_output",
+    "column_of",
+    "follow",
+    "guess_format",
+    "read_rows",
+    "write_table",
+    "written",
+]
+
+FORMATS = ("csv", "tsv", "json", "parquet", "text")
+_ENDINGS = {"csv": "csv", "tsv": "tsv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
+
+
+_REFUSED = re.compile(rf"{TableConflict.__name__}: (.*)")
+
+
+class BadInput(ValueError):
+    """What was asked for does not go together with the input; the message says what and what would."""
+
+
+def guess_format(path: str) -> str:
+    """Guess a format by a path's ending, looking through compression; ``text`` where it says nothing.
+
+    >>> guess_format("logs/ids.tsv.gz"), guess_format("ids.txt")
+    ('tsv', 'text')
+    """
+    endings = [
+        suffix[1:].lower() for suffix in PurePath(path).suffixes if suffix.lower() not in (".gz", ".bz2", ".zst")
+    ]
+    return _ENDINGS.get(endings[-1], "text") if endings else "text"
+
+
+def read_rows(spark: SparkSession, path: str, format: str | None = None, *, stream: bool = False) -> DataFrame:
+    """Read a file or folder of rows; as a stream, what files are in the folder and will be.
+
+    CSV and TSV have a header, and their columns stay text; each line of a text file is a ``value``. A line that does
+    not fit its header or is no JSON is in the column ``_corrupt_record``, as Spark has it, with what could be read. A
+    stream's schema is that of the files that are there when it starts.
+    """
+    format = format or guess_format(path)
+    reader: Any = spark.readStream if stream else spark.read
+    if format not in ("csv", "tsv"):
+        now = spark.read.format(format).load(path)
+        if not stream:
+            return now
+        schema = now.schema
+        if format == "json" and CORRUPT not in now.columns:
+            schema = StructType([*schema, StructField(CORRUPT, StringType())])  # a later file may have such lines
+        followed: DataFrame = reader.format(format).schema(schema).load(path)
+        return followed
+    options = {"sep": "\t" if format == "tsv" else ",", "header": True, "escape": '"', "multiLine": format == "csv"}
+    names = spark.read.options(**options).csv(path).columns
+    # With a schema that has the column for it, Spark keeps a line of too few or too many columns whole.
+    fields = [StructField(name, StringType()) for name in (*names, CORRUPT)]
+    read: DataFrame = reader.options(**options, columnNameOfCorruptRecord=CORRUPT).schema(StructType(fields)).csv(path)
+    return read
+
+
+def column_of(df: DataFrame, column: str) -> Column:
+    """Give a column by its name; `BadInput` says which there are."""
+    if column not in df.columns or column == CORRUPT:
+        raise BadInput(f"no column {column!r}; there are: {', '.join(name for name in df.columns if name != CORRUPT)}")
+    return df[quoted_name(column)]
+
+
+def written(spark: SparkSession, path: str) -> DataFrame | None:
+    """Read the table that was written, of either format; return None if it is missing."""
+    try:
+        return read_table(spark, path)
+    except AnalysisException as error:
+        if error.getCondition() in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
+            return None
+        raise
+
+
+def write_table(df: DataFrame, path: str, mode: str, table_format: str, partition_by: tuple[str, ...] = ()) -> None:
+    """Write the rows of a batch run as a table.
+
+    Raises:
+        BadInput: if there is a table of the format ``delta`` and the mode is ``error``, or one of another format.
+    """
+    try:
+        write_rows(df, path, mode, format=table_format, partition_by=partition_by)
+    except FileExistsError:
+        raise BadInput(f"{path} holds results already; --overwrite replaces them") from None
+    except TableConflict as error:
+        raise BadInput(str(error)) from None
+
+
+def check_output(tables: dict[str, DataFrame], table_format: str, checkpoint: str) -> None:
+    """Check, before a stream starts, that its tables can be written.
+
+    Args:
+        tables: the rows by the path of their table.
+        table_format: ``parquet`` or ``delta``.
+        checkpoint: the checkpoint folder.
+
+    Raises:
+        BadInput: if a table cannot hold the columns, or if the checkpoint of an earlier stream is missing: what that
+            stream has read would be written a second time.
+    """
+    import pyarrow.fs as pafs
+
+    try:
+        for rows in tables.values():
+            check_rows(rows, table_format)
+    except TableConflict as error:
+        raise BadInput(str(error)) from None
+    files, folder = filesystem(checkpoint)
+    if table_format == "delta" and files.get_file_info(f"{folder}/metadata").type == pafs.FileType.NotFound:
+        for path in tables:
+            if is_streamed(path):
+                raise BadInput(
+                    f"cannot write to {path}: an earlier stream has written it, and its checkpoint {checkpoint} is "
+                    "missing. Restore the checkpoint, or choose another output"
+                )
+
+
+def follow(
+    df: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: str, interval: float | None = None
+) -> None:
+    """Give a stream's micro-batches to ``write``: those that are there, or with an interval without an end.
+
+    Args:
+        df: the stream.
+        write: of a batch and its number; called again with the same ones where it was not known to be done.
+        checkpoint: the folder that knows what is done.
+        interval: seconds between looks for more; ended by an interrupt.
+
+    Raises:
+        BadInput: if a table belongs to another query, another kind of run or another format.
+    """
+
+    def named(batch: DataFrame, number: int) -> None:
+        with checkpointed(checkpoint):
+            write(batch, number)
+
+    writer = df.writeStream.foreachBatch(named).option("checkpointLocation", checkpoint)
+    if interval is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{interval} seconds")
+    query = writer.start()
+    try:
+        query.awaitTermination()
+    except KeyboardInterrupt:
+        query.stop()
+    except StreamingQueryException as error:
+        refused = _REFUSED.search(str(error))
+        if refused is None:
+            raise
+        raise BadInput(refused[1].strip()) from None

@@ -1,0 +1,200 @@
+"""The job ``messages``: what messages came in to one table of them; once, or as more come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql import functions as F
+
+from msgid.messages import MessageState
+from msgid.schemas import SchemaRegistry
+from spark_ext.formats.iggy_source import IggyDataSource, segments
+from spark_ext.formats.message_table import messages
+from spark_ext.jobs._files import BadInput, check_output, column_of, follow, guess_format, write_table, written
+from spark_ext.tables.sinks import write_once
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from msgid.iggy._wire import Layout
+    from msgid.schemas import Policy
+
+__all__ = ["Source", "Summary", "run", "run_stream", "summary"]
+
+MESSAGES, CHECKPOINT = "messages", "checkpoint"
+SEGMENTS = ("topic", "partition", "segment")
+
+
+class Source(NamedTuple):
+    """What is read, and how: the arguments of `spark_ext.messages`, with the registry as a file."""
+
+    format: str
+    column: str | None = None
+    """Of encoded messages in Parquet files. Default: ``value``."""
+    layout: Layout = "auto"
+    topic: str | None = None
+    partition: int | None = None
+    logged: bool | None = None
+    registry: str | None = None
+    subject: str | None = None
+    policy: Policy = "none"
+
+    def read(self, spark: SparkSession, path: str, *, stream: bool = False) -> DataFrame:
+        """Read the input as `spark_ext.messages` takes it."""
+        reader: Any = spark.readStream if stream else spark.read
+        if self.format == "iggy":
+            spark.dataSource.register(IggyDataSource)
+            try:
+                segments(path)
+            except OSError as error:
+                raise BadInput(str(error)) from None
+            read: DataFrame = reader.format("iggy").option("layout", self.layout).load(path)
+            return read
+        if self.format.endswith("json"):
+            return reader.text(path)  # type: ignore[no-any-return]
+        if guess_format(path) == "parquet" or self.column is not None:
+            rows = spark.read.parquet(path)
+            column_of(rows, self.column or "value")
+            return reader.schema(rows.schema).parquet(path) if stream else rows
+        # A file is a message, or a response to a poll.
+        read = reader.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+        return read.select(F.col("content").alias("value"))
+
+    def table(self, df: DataFrame) -> DataFrame:
+        """Make the table of what was read."""
+        try:
+            if self.registry is not None and not Path(self.registry).exists():
+                raise BadInput(f"no schema registry {self.registry}")
+            registry = None if self.registry is None else SchemaRegistry(self.registry)
+            return messages(
+                df,
+                self.format,
+                column="value" if self.column is None else self.column,
+                layout=self.layout,
+                topic=self.topic,
+                partition=self.partition,
+                logged=self.logged,
+                registry=registry,
+                subject=self.subject,
+                policy=self.policy,
+            )
+        except (ValueError, OSError) as error:
+            raise BadInput(str(error)) from None
+
+
+class Summary(NamedTuple):
+    """What the table holds."""
+
+    states: list[tuple[str, int]]
+    """How many messages are in each state."""
+    reasons: list[tuple[str, int]]
+    """Of the poisoned ones: how many did not decode, or failed their checksum or their schema."""
+    without_id: int
+    """How many have decoded and have no identity."""
+
+    @property
+    def rows(self) -> int:
+        """How many there are in all."""
+        return sum(count for _, count in self.states)
+
+
+def run(
+    spark: SparkSession,
+    input: str,
+    output: str,
+    source: Source,
+    *,
+    mode: str = "error",
+    by_segment: bool = False,
+    table_format: str = "parquet",
+) -> Summary:
+    """Read messages and write their table.
+
+    Args:
+        spark: the session.
+        input: a file or folder.
+        output: a folder: ``messages`` in it is written.
+        source: what the input is.
+        mode: Spark's save mode, ``error`` or ``overwrite``.
+        by_segment: part the table by topic, partition and segment, as `spark_ext.clean` asks for.
+        table_format: ``parquet`` or ``delta``: the format of the tables.
+
+    Raises:
+        BadInput: what was asked for does not go with the input.
+    """
+    rows = source.table(source.read(spark, input))
+    write_table(rows, f"{output}/{MESSAGES}", mode, table_format, SEGMENTS if by_segment else ())
+    return summary(spark, output)
+
+
+def run_stream(
+    spark: SparkSession,
+    input: str,
+    output: str,
+    source: Source,
+    *,
+    interval: float | None = None,
+    by_segment: bool = False,
+    table_format: str = "parquet",
+) -> Summary:
+    """Do what `run` does to what has come since the last time, from a checkpoint in the output folder.
+
+    Each micro-batch is written once (`spark_ext.write_once`), also if it is replayed after a crash. Segment
+    files may grow: what is added to them is read, once a message is whole.
+
+    Args:
+        spark: the session.
+        input: a folder.
+        output: a folder: ``messages`` and ``checkpoint`` in it are written.
+        source: what the input is.
+        interval: seconds between looks, without an end. Default: do what is there, and return.
+        by_segment: as for `run`; with ``table_format="delta"`` alone, where one segment may be in many batches.
+        table_format: as for `run`.
+
+    Raises:
+        BadInput: as for `run`; also if the table belongs to another query or a batch run.
+    """
+    if by_segment and table_format != "delta":
+        raise BadInput("by_segment of a stream needs table_format='delta': in Parquet, each batch is a folder")
+    df = source.read(spark, input, stream=True)
+    table = f"{output}/{MESSAGES}"
+    # What does not go together is said now, not by the first batch.
+    check_output({table: source.table(df)}, table_format, f"{output}/{CHECKPOINT}")
+
+    def write(batch: DataFrame, number: int) -> None:
+        columns = SEGMENTS if by_segment else ()
+        write_once(source.table(batch), number, table, format=table_format, partition_by=columns)
+
+    follow(df, write, f"{output}/{CHECKPOINT}", interval)
+    return summary(spark, output)
+
+
+def summary(spark: SparkSession, output: str) -> Summary:
+    """Count what a run has written to its output folder."""
+    table = written(spark, f"{output}/{MESSAGES}")
+    if table is None:
+        return Summary([], [], 0)
+    why = (
+        F.when(F.col("reason").startswith("checksum"), "checksum")
+        .when(F.col("reason").startswith("schema"), "schema")
+        .otherwise("decoding")
+    )
+    poisoned = F.col("state") == str(MessageState.POISONED)
+    undecoded = F.coalesce(poisoned & (why == "decoding"), F.lit(False))
+    counted = (
+        table.groupBy("state", F.when(poisoned & F.col("reason").isNotNull(), why).alias("why"))
+        .agg(F.count("*").alias("rows"), F.sum(F.when(F.col("id").isNull() & ~undecoded, 1).otherwise(0)).alias("bare"))
+        .collect()
+    )
+    states = {str(state): 0 for state in MessageState}
+    reasons = dict.fromkeys(("decoding", "checksum", "schema"), 0)
+    for row in counted:
+        states[row["state"]] += row["rows"]
+        if row["why"] is not None:
+            reasons[row["why"]] += row["rows"]
+    return Summary(
+        [(state, rows) for state, rows in states.items() if rows],
+        [(reason, rows) for reason, rows in reasons.items() if rows],
+        sum(row["bare"] for row in counted),
+    )

@@ -1,0 +1,1 @@
+"""Functions that keep state: `deduplicate` and `process`."""

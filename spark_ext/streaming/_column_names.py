@@ -1,0 +1,91 @@
+"""Names of columns: which column of a DataFrame a text or a `Column` names, and names that nobody else uses."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import Column, DataFrame
+
+    from spark_ext.columns._expressions import ColumnOrName
+
+__all__ = ["free_name", "named_column", "named_columns"]
+
+_QUOTED: Final = re.compile(r"`((?:[^`]|``)+)`")
+_PLAIN: Final = re.compile(r"[^`.\s]+")
+
+
+def named_column(df: DataFrame, name: str) -> str | None:
+    """Return the column that a text names: exactly, in backticks, or in another case; None if there is none."""
+    quoted = _QUOTED.fullmatch(name)
+    for wanted in (name, quoted[1].replace("``", "`")) if quoted else (name,):
+        if wanted in df.columns:
+            return wanted
+        found = [column for column in df.columns if column.lower() == wanted.lower()]
+        if len(found) == 1:
+            return found[0]
+    return None
+
+
+def named_columns(df: DataFrame, columns: Iterable[ColumnOrName]) -> set[str]:
+    """Return the columns that are named by themselves, whatever direction or alias they have.
+
+    A column that is only a part of an expression or a field of a struct is not named by itself.
+    """
+    names = (column if isinstance(column, str) else _reference(column) for column in columns)
+    found = (name and named_column(df, name) for name in names)
+    return {name for name in found if name}
+
+
+def free_name(df: DataFrame, wanted: str) -> str:
+    """Return a name like the wanted one that no column has, in any case."""
+    taken = {column.lower() for column in df.columns}
+    while wanted.lower() in taken:
+        wanted += "_"
+    return wanted
+
+
+def _reference(column: Column) -> str | None:
+    """Return the text that a reference to a column was made of; None for any other expression."""
+    java = getattr(column, "_jc", None)
+    if java is not None:
+        return _classic_reference(java.node())
+    return _connect_reference(getattr(column, "_expr", None))
+
+
+def _classic_reference(node: Any) -> str | None:
+    kind = node.getClass().getSimpleName()
+    if kind in ("SortOrder", "Alias"):
+        return _classic_reference(node.child())
+    if kind == "UnresolvedAttribute":
+        parts = node.nameParts()
+        return _as_quoted(parts.head()) if parts.size() == 1 else None
+    if kind == "SqlExpression":
+        return _identifier(node.expression())
+    if kind == "ExpressionColumnNode" and node.expression().getClass().getSimpleName() == "AttributeReference":
+        return _as_quoted(node.expression().name())
+    return None
+
+
+def _connect_reference(expression: Any) -> str | None:
+    kind = type(expression).__name__
+    if kind in ("SortOrder", "ColumnAlias"):
+        return _connect_reference(getattr(expression, "_child", None) or getattr(expression, "_parent", None))
+    if kind == "ColumnReference":
+        return _identifier(expression._unparsed_identifier)
+    if kind == "SQLExpression":
+        return _identifier(expression._expr)
+    return None
+
+
+def _identifier(text: str) -> str | None:
+    """Return a text that is one name, plain or in backticks; None for a path or an expression."""
+    text = text.strip()
+    return text if _QUOTED.fullmatch(text) or _PLAIN.fullmatch(text) else None
+
+
+def _as_quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,1 @@
+"""The parts of `spark_ext.process`: packed rows, states in pages, and the rules of handling."""

@@ -1,0 +1,67 @@
+"""One run of a handler; rows and outputs as text and fingerprints."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from msgid.processing.context import Context, dumps
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from msgid.processing.context import AsyncHandler, Handler, Message, Output
+
+__all__ = ["Runner", "fingerprint", "input_text"]
+
+
+def input_text(body: dict[str, Any]) -> str:
+    """Return the columns of a row as JSON; a value that JSON cannot hold becomes its text."""
+    try:
+        return dumps(body).decode()
+    except (TypeError, ValueError, RecursionError):
+        return dumps({name: _or_text(value) for name, value in body.items()}).decode("utf-8", "replace")
+
+
+def _or_text(value: Any) -> Any:
+    try:
+        dumps(value).decode()
+    except (TypeError, ValueError, RecursionError):
+        return str(value).encode("utf-8", "replace").decode()
+    return value
+
+
+def fingerprint(outputs: list[tuple[str, str | None, str]]) -> bytes:
+    """Return 16 bytes that are equal if and only if the IDs, topics and bodies of the outputs are."""
+    return hashlib.blake2b(repr(outputs).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class Runner:
+    """Runs a handler, which may be a coroutine function."""
+
+    def __init__(self, handler: Handler | AsyncHandler) -> None:
+        self._handler = handler
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, state: Any, message: Message) -> tuple[Any, list[Output]]:
+        """Run the handler once on a state and a message that belong to this run alone."""
+        context = Context(message)
+        after = self._handler(state, message, context)
+        if inspect.isawaitable(after):
+            import asyncio
+
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+            after = self._loop.run_until_complete(_wait(after))
+        return after, context.outputs
+
+    def close(self) -> None:
+        """Close the event loop."""
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
+
+
+async def _wait(result: Any) -> Any:
+    return await result

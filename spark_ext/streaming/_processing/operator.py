@@ -1,0 +1,158 @@
+"""The stateful operator of `process`: a group of it is a bucket of keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from spark_ext.streaming._processing.codec import Runner, input_text
+from spark_ext.streaming._processing.handling import MALFORMED, Arrival, Handling, Settings
+from spark_ext.streaming._processing.packing import unpack
+from spark_ext.streaming._processing.pages import FORMAT, Bucket, Meta, dump, load
+from spark_ext.streaming._processing.runs import forget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from msgid.processing.context import AsyncHandler, Handler
+    from spark_ext.streaming._processing.packing import Rows
+
+__all__ = ["OUTPUTS", "Operator"]
+
+OUTPUTS: Final = (
+    "id string, number int, input_id string, key string, topic string, body string, kind string, reason string"
+)
+_NAMES: Final = [column.split()[0] for column in OUTPUTS.split(", ")]
+_BEFORE_ALL: Final = -(1 << 63)
+_SWEEPS: Final = 4
+"""How often in a retention period a bucket forgets the old entries of all its keys."""
+
+
+class SparkValues:
+    """The values of a bucket in Spark's state."""
+
+    def __init__(self, handle: Any) -> None:
+        self._pages = handle.getMapState("pages", "number int", "value binary")
+        self._parts = handle.getMapState("parts", "name string, number int", "value binary")
+
+    def get(self, name: str, number: int) -> bytes | None:
+        found = self._parts.getValue((name, number)) if name else self._pages.getValue((number,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, name: str, number: int, value: bytes) -> None:
+        if name:
+            self._parts.updateValue((name, number), (value,))
+        else:
+            self._pages.updateValue((number,), (value,))
+
+    def remove(self, name: str, number: int) -> None:
+        self._parts.removeKey((name, number))
+
+    def pages(self) -> Iterator[tuple[int, bytes]]:
+        for (number,), (value,) in self._pages.iterator():
+            yield number, bytes(value)
+
+
+class Operator(StatefulProcessor):
+    """Runs a handler on the rows of a bucket."""
+
+    def __init__(self, handler: Handler | AsyncHandler, settings: Settings, buckets: int) -> None:
+        self._runner = Runner(handler)
+        self._settings = settings
+        self._buckets = buckets
+
+    def init(self, handle: Any) -> None:
+        self._handle = handle
+        self._meta = handle.getValueState("meta", "value binary")
+        self._values = SparkValues(handle)
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        meta, is_new = self._read_meta()
+        packed = [raw for frame in rows for raw in frame.iloc[:, -1] if len(raw)]
+        now_ms = timerValues.getCurrentProcessingTimeInMs()
+        bucket = Bucket(self._values, meta)
+        if packed:
+            yield from self._handle_rows(bucket, [unpack(bytes(raw)) for raw in packed], now_ms)
+            bucket.commit()
+            self._set_timer(bucket, now_ms)
+        if is_new or bucket.meta != meta:
+            self._write_meta(bucket.meta)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
+        meta, _ = self._read_meta()
+        now_ms = timerValues.getCurrentProcessingTimeInMs()
+        bucket = Bucket(self._values, meta)
+        left = False
+        horizon = now_ms - self._settings.retention_ms
+        for name in bucket.all_keys():
+            state = bucket.key(name)
+            if forget(self._values, name, state, horizon, horizon - self._settings.remember_ms):
+                bucket.changed(name, state)
+            left = left or bool(state.recent or state.runs or state.forgotten)
+        bucket.commit()
+        bucket.meta = bucket.meta._replace(sweep=0)
+        if left:
+            self._set_timer(bucket, now_ms, _SWEEPS)
+        self._write_meta(bucket.meta)
+        return iter(())
+
+    def close(self) -> None:
+        self._runner.close()
+
+    def _handle_rows(self, bucket: Bucket, parts: list[Rows], now_ms: int) -> Iterator[pd.DataFrame]:
+        malformed = []
+        keys: dict[str, list[Arrival]] = {}
+        body = self._settings.body
+        for rows in parts:
+            whole = list(zip(*rows.columns, strict=True)) if rows.columns else [()] * len(rows.keys)
+            bodies = zip(*(rows.columns[place] for place in body), strict=True) if body else iter([()] * len(rows.keys))
+            for place, (name, id, time, reason, values) in enumerate(
+                zip(rows.keys, rows.ids, rows.times, rows.reasons, bodies, strict=True)
+            ):
+                if reason is not None or name is None or id is None:
+                    text = input_text(dict(zip(self._settings.columns, whole[place], strict=True)))
+                    malformed.append((None, None, id, None, None, text, MALFORMED, reason))
+                else:
+                    arrival = Arrival(_BEFORE_ALL if time is None else time, id, time is not None, values)
+                    keys.setdefault(name, []).append(arrival)
+        nested = [place for place, of in enumerate(body) if any(rows.nested[of] for rows in parts)]
+        handling = Handling(self._runner, self._settings, self._values, bucket, now_ms, nested)
+        handling.rows.extend(malformed)
+        bucket.read(keys)
+        for name, arrivals in keys.items():
+            handling.handle(name, arrivals)
+        if handling.rows:
+            columns = zip(*handling.rows, strict=True)
+            yield pd.DataFrame(
+                {
+                    name: pd.Series(values, dtype="Int32" if name == "number" else object)
+                    for name, values in zip(_NAMES, columns, strict=True)
+                }
+            )
+
+    def _set_timer(self, bucket: Bucket, now_ms: int, part: int = 1) -> None:
+        """Have the bucket swept when its first entry can be forgotten, also if the retention has become shorter."""
+        due = now_ms + max(self._settings.retention_ms // part, 1)
+        sweep = bucket.meta.sweep
+        if sweep and sweep <= due:
+            return
+        if sweep:
+            self._handle.deleteTimer(sweep)
+        self._handle.registerTimer(due)
+        bucket.meta = bucket.meta._replace(sweep=due)
+
+    def _read_meta(self) -> tuple[Meta, bool]:
+        if not self._meta.exists():
+            return Meta(self._buckets), True
+        version, *fields = load(bytes(self._meta.get()[0]))
+        if version != FORMAT:
+            raise ValueError(f"cannot read the checkpoint: its state has format {version}, this version reads {FORMAT}")
+        meta = Meta(*fields)
+        if meta.buckets != self._buckets:
+            raise ValueError(f"buckets must be {meta.buckets}, as when the checkpoint was created, got {self._buckets}")
+        return meta, False
+
+    def _write_meta(self, meta: Meta) -> None:
+        self._meta.update((dump((FORMAT, *meta)),))

@@ -1,0 +1,202 @@
+"""The states of a bucket's keys, in pages of many keys each, so that a micro-batch reads and writes few values."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zlib
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["Bucket", "Entry", "KeyState", "Meta", "Values", "dump", "load"]
+
+FORMAT: Final = 2
+"""The version of the stored format. Version 1 kept one Spark state for each key; Spark refuses it by its operator."""
+PAGE_BYTES: Final = 16 << 10
+"""A bucket gets more pages if they are larger than twice this size on average."""
+
+
+_ALL_AT_ONCE: Final = 4
+"""All pages are read at once if one of so many is needed: one by one, each costs a round trip."""
+
+
+class Entry(NamedTuple):
+    """A bucket's record of a message that was handled."""
+
+    id: str
+    stored: int
+    """The processing time of the micro-batch, milliseconds since 1970."""
+    before: bytes | None
+    """The state that the message was handled on; None for the first message of a key, and if the outputs are kept."""
+    answer: bytes | list[tuple[str, str | None, str]]
+    """The fingerprint of the outputs, or the outputs: ID, topic and JSON."""
+
+
+class Values(Protocol):
+    """Binary values by name and number, such as Spark's map state."""
+
+    def get(self, name: str, number: int) -> bytes | None:
+        """Return a value, or None if it is missing."""
+
+    def put(self, name: str, number: int, value: bytes) -> None:
+        """Write a value."""
+
+    def remove(self, name: str, number: int) -> None:
+        """Delete a value."""
+
+    def pages(self) -> Iterator[tuple[int, bytes]]:
+        """Yield all pages."""
+
+
+class Meta(NamedTuple):
+    """The sizes of a bucket, and its timer."""
+
+    buckets: int
+    """How many buckets the query has."""
+    pages: int = 1
+    """How many pages the bucket has; a power of two."""
+    bytes: int = 0
+    """The size of all pages."""
+    sweep: int = 0
+    """When the bucket's timer fires next, milliseconds since 1970; 0: never."""
+
+
+class KeyState:
+    """The newest state of a key, and the entries of its messages: recent ones here, older ones in segments."""
+
+    __slots__ = ("first", "first_stored", "forgotten", "next", "recent", "runs", "state")
+
+    def __init__(
+        self,
+        state: bytes | None = None,
+        forgotten: list[tuple[int, int]] | None = None,
+        first: int = 0,
+        next: int = 0,
+        first_stored: int = 0,
+        runs: list[tuple[int, int, int]] | None = None,
+        recent: list[tuple[Any, ...]] | None = None,
+    ) -> None:
+        self.state = state
+        self.forgotten = [] if forgotten is None else forgotten
+        """Of forgotten messages that are in no run: the hash of the ID and when it was stored, oldest first."""
+        self.first = first
+        """The number of the oldest segment; segments are numbered without gaps."""
+        self.next = next
+        self.first_stored = first_stored
+        """When the last message of the oldest segment was stored."""
+        self.runs = [] if runs is None else runs
+        """The sorted runs of hashed IDs: number, size and when the last one was stored; the largest run first."""
+        self.recent = [] if recent is None else [Entry._make(entry) for entry in recent]
+
+    def packed(self) -> tuple[Any, ...]:
+        """Return the values from which `KeyState` makes an equal one."""
+        recent = [tuple(entry) for entry in self.recent]
+        return (self.state, self.forgotten, self.first, self.next, self.first_stored, self.runs, recent)
+
+
+class _Plain(pickle.Unpickler):
+    """Reads numbers, text, bytes, lists, tuples and dicts, and nothing that could run code."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"the state has a {module}.{name}, which this library does not write")
+
+
+def dump(value: Any) -> bytes:
+    """Write plain Python values as bytes."""
+    return pickle.dumps(value, 5)
+
+
+def load(raw: bytes) -> Any:
+    """Read what `dump` wrote."""
+    return _Plain(io.BytesIO(raw)).load()
+
+
+class Bucket:
+    """The states of the keys of a bucket, read from pages on demand and written once by `commit`."""
+
+    def __init__(self, values: Values, meta: Meta) -> None:
+        self._values = values
+        self.meta = meta
+        self._pages: dict[int, dict[str, tuple[Any, ...]]] = {}
+        self._sizes: dict[int, int] = {}
+        self._changed: dict[str, KeyState] = {}
+
+    def read(self, keys: Iterable[str]) -> None:
+        """Read the pages of some keys: one by one, or all at once if they are a large part of all pages."""
+        wanted = {self._page_of(key) for key in keys} - self._pages.keys()
+        if 1 < self.meta.pages <= _ALL_AT_ONCE * len(wanted):
+            self._read_all()
+            return
+        for page in wanted:
+            self._keep(page, self._values.get("", page))
+
+    def key(self, key: str) -> KeyState:
+        """Return the state of a key for reading and changing; `changed` marks it for writing."""
+        changed = self._changed.get(key)
+        if changed is not None:
+            return changed
+        page = self._page_of(key)
+        if page not in self._pages:
+            self._keep(page, self._values.get("", page))
+        packed = self._pages[page].get(key)
+        return KeyState() if packed is None else KeyState(*packed)
+
+    def changed(self, key: str, state: KeyState) -> None:
+        """Have `commit` write a key's state."""
+        self._changed[key] = state
+
+    def all_keys(self) -> Iterator[str]:
+        """Yield all keys."""
+        self._read_all()
+        for page in list(self._pages.values()):
+            yield from list(page)
+
+    def commit(self) -> None:
+        """Write the pages that changed, and more of them if they have become too large."""
+        dirty = set()
+        for key, state in self._changed.items():
+            page = self._page_of(key)
+            self._pages[page][key] = state.packed()
+            dirty.add(page)
+        self._changed = {}
+        written = {page: dump(self._pages[page]) for page in dirty}
+        size = self.meta.bytes + sum(len(raw) - self._sizes[page] for page, raw in written.items())
+        pages = self.meta.pages
+        if size > 2 * PAGE_BYTES * pages:
+            self._read_all()
+            while size > PAGE_BYTES * pages:
+                pages *= 2
+            written = self._spread(pages)
+            size = sum(map(len, written.values()))
+        for page, raw in written.items():
+            self._values.put("", page, raw)
+        self.meta = self.meta._replace(pages=pages, bytes=size)
+
+    def _spread(self, pages: int) -> dict[int, bytes]:
+        """Spread the keys over a larger number of pages."""
+        self.meta = self.meta._replace(pages=pages)
+        old, self._pages = self._pages, {page: {} for page in range(pages)}
+        for page in old.values():
+            for key, packed in page.items():
+                self._pages[self._page_of(key)][key] = packed
+        written = {page: dump(keys) for page, keys in self._pages.items()}
+        self._sizes = {page: len(raw) for page, raw in written.items()}
+        return written
+
+    def _read_all(self) -> None:
+        if len(self._pages) < self.meta.pages:
+            for page, raw in self._values.pages():
+                if page not in self._pages:
+                    self._keep(page, raw)
+            for page in range(self.meta.pages):
+                if page not in self._pages:
+                    self._keep(page, None)
+
+    def _keep(self, page: int, raw: bytes | None) -> None:
+        self._pages[page] = {} if raw is None else load(raw)
+        self._sizes[page] = 0 if raw is None else len(raw)
+
+    def _page_of(self, key: str) -> int:
+        return zlib.crc32(key.encode()) & (self.meta.pages - 1)

@@ -1,0 +1,215 @@
+"""Duplicate messages: label every row ``new``, ``duplicate`` or ``conflict``."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from spark_ext.columns._expressions import column, quoted_name
+from spark_ext.columns._identity import identity
+from spark_ext.streaming._column_names import free_name, named_column, named_columns
+from spark_ext.streaming._fingerprint import fingerprint_of
+from spark_ext.streaming._state_store import check_state_store, micros_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from spark_ext.columns._expressions import ColumnOrName
+
+__all__ = ["CONFLICT", "DUPLICATE", "NEW", "deduplicate", "rows_too_late"]
+
+NEW: Final = "new"
+DUPLICATE: Final = "duplicate"
+"""The ID and the content of an earlier row."""
+CONFLICT: Final = "conflict"
+"""The ID of an earlier row with another content."""
+LATE_METRIC: Final = "rows too late for deduplicate"
+"""How the observed metric starts that counts rows; the rest of its name is random, so that a query may have several."""
+LATE: Final = "late"
+DEFAULT_BUCKETS: Final = 64
+MAX_BUCKETS: Final = 1 << 16
+
+
+def deduplicate(
+    df: DataFrame,
+    id: str = "id",
+    fingerprint: ColumnOrName | None = None,
+    *,
+    content: Sequence[str] | None = None,
+    order_by: ColumnOrName | Sequence[ColumnOrName] = (),
+    timestamp: str | None = None,
+    within: str | None = None,
+    name: str = "delivery",
+    buckets: int = DEFAULT_BUCKETS,
+) -> DataFrame:
+    """Label every row: is it the first with its ID, a duplicate, or a conflict with the first.
+
+    IDs are compared by value: neither the case of the digits nor the version byte of a version-0 ID matters. The
+    content is compared by value, too: NULL differs from an empty value, the order of a map's entries does not matter,
+    NaN equals NaN, and -0.0 equals 0.0. Text is compared byte by byte. Values of a VARIANT are equal if their types and
+    their JSON are; the order of an object's keys does not matter.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Batch or stream.
+    id : str
+        Column of the IDs, as text or binary. A row whose ID is NULL or empty is always ``new``.
+    fingerprint : Column or str, optional
+        Column or expression that stands for the content: two rows have the same content if it is equal. Default: the
+        columns of ``content``.
+    content : sequence of str, optional
+        Columns that are compared. Default: all columns except ``id``, ``timestamp`` and the columns that ``order_by``
+        names. A stream whose columns may change should name them here.
+    order_by : Column or str, or a sequence of them
+        Which row of an ID comes first in a batch. Rows that are equal in ``order_by`` are taken in the order of their
+        fingerprints, so every run labels them alike. A stream takes the rows of a micro-batch by ``timestamp``. A
+        column named here by itself, in any case or with a direction, is not compared by default.
+    timestamp : str, optional
+        Column of the event time; a stream needs it. A row without one counts as if its time were the start of its
+        micro-batch or the latest time that Spark has seen before, whichever is later. It is never too late.
+    within : str, optional
+        For how long a stream remembers an ID, such as ``"1 day"``; also how late a row may be. A stream remembers an ID
+        until the watermark passes the time of the ID's last row plus ``within``. With ``within="10 seconds"`` and three
+        equal rows of one ID at 0, 8 and 16 seconds, the second and the third are duplicates. Rows that are earlier than
+        the watermark are left out and counted, see `rows_too_late`.
+    name : str
+        Name of the new column.
+    buckets : int
+        Number of parts into which a stream divides its state; 1 to 65,536. A Python worker holds one bucket in memory
+        at a time, and at most so many tasks work at once. The number is fixed by the checkpoint.
+
+    Returns
+    -------
+    DataFrame
+        The rows with the text column ``name``: ``new`` for one row of each ID, ``duplicate`` for rows with the ID and
+        the content of that row, ``conflict`` for rows with its ID and another content.
+
+    Raises
+    ------
+    ValueError
+        if a column is missing or ``name`` is taken; if a stream has no ``timestamp``, no valid ``within``, or another
+        state store than RocksDB; if both ``fingerprint`` and ``content`` are given.
+    TypeError
+        if a compared column has a type whose values cannot be compared.
+
+    Notes
+    -----
+    A stream runs in Python workers and needs the RocksDB state store. Its checkpoint cannot be read by another number
+    of buckets, nor can it be taken over from an earlier version; both end the query with an error.
+
+    Examples
+    --------
+    >>> rows = [("a", 1, 100), ("a", 2, 100), ("a", 3, 999), ("b", 4, 100)]
+    >>> df = spark.createDataFrame(rows, ["id", "offset", "amount"])
+    >>> deduplicate(df, order_by="offset").sort("offset").show()
+    +---+------+------+---------+
+    | id|offset|amount| delivery|
+    +---+------+------+---------+
+    |  a|     1|   100|      new|
+    |  a|     2|   100|duplicate|
+    |  a|     3|   999| conflict|
+    |  b|     4|   100|      new|
+    +---+------+------+---------+
+    """
+    if name.lower() in {taken.lower() for taken in df.columns}:
+        raise ValueError(f"`name` must be a name that no column has, got {name!r}")
+    if fingerprint is not None and content is not None:
+        raise ValueError("`content` must be None if `fingerprint` is given")
+    order = [order_by] if isinstance(order_by, str | Column) else list(order_by)
+    id = _required(df, id, "id")
+    timestamp = timestamp if timestamp is None else _required(df, timestamp, "timestamp")
+    if fingerprint is not None:
+        compared = column(fingerprint)
+        told = fingerprint_of([(compared, df.select(compared).schema[0])])
+    else:
+        if content is None:
+            left_out = {id, timestamp, *named_columns(df, order)}
+            names = {name for name in df.columns if name not in left_out}
+        else:
+            names = {_required(df, name, "content") for name in ([content] if isinstance(content, str) else content)}
+        told = fingerprint_of([(F.col(quoted_name(field.name)), field) for field in df.schema if field.name in names])
+    key = identity(quoted_name(id))
+    if not df.isStreaming:
+        return _labelled_batch(df, key, told, [_sortable(df, item) for item in order], name)
+
+    from spark_ext.streaming._labelled_stream import labelled_stream
+
+    if timestamp is None or within is None:
+        raise ValueError("a stream needs `timestamp` and `within`")
+    if not 1 <= buckets <= MAX_BUCKETS:
+        raise ValueError(f"`buckets` must be an integer from 1 to {MAX_BUCKETS}, got {buckets!r}")
+    check_state_store(df.sparkSession)
+    stream = labelled_stream(df, key, told, timestamp, micros_of(df.sparkSession, within), within, buckets, name)
+    late = F.count(F.when(F.col(quoted_name(name)) == LATE, True))
+    # The metric's name is random, so that one query may have several of them.
+    counted = stream.observe(f"{LATE_METRIC} {uuid.uuid4().hex}", late.alias("rows"))
+    return counted.where(F.col(quoted_name(name)) != LATE)
+
+
+def rows_too_late(query: StreamingQuery) -> int:
+    """Return how many rows of a stream came too late to be labelled, in the progress that Spark remembers.
+
+    Parameters
+    ----------
+    query : StreamingQuery
+        Query that reads what `deduplicate` returned.
+
+    Returns
+    -------
+    int
+        Number of rows that were left out.
+
+    Examples
+    --------
+    >>> df = spark.readStream.format("rate").load()
+    >>> query = df.writeStream.format("noop").trigger(availableNow=True).start()
+    >>> query.awaitTermination(60), rows_too_late(query)
+    (True, 0)
+    """
+    return sum(
+        int(metric["rows"])
+        for progress in query.recentProgress
+        for metric_name, metric in (progress["observedMetrics"] or {}).items()
+        if metric_name.startswith(LATE_METRIC)
+    )
+
+
+def _labelled_batch(df: DataFrame, key: Column, told: Column, order: Sequence[Column], name: str) -> DataFrame:
+    from pyspark.sql import Window
+
+    key_name, told_name, place_name, first_name = (
+        free_name(df, f"__msgid_{part}") for part in ("key", "content", "place", "first")
+    )
+    key_held, held = F.col(key_name), F.col(told_name)
+    # Rows without an ID are spread by their content: they must not all go to one task.
+    window = Window.partitionBy(key_held, F.when(key_held.isNull(), held)).orderBy(*order, held)
+    marked = df.withColumns({key_name: key, told_name: told})
+    marked = marked.withColumns({place_name: F.row_number().over(window), first_name: F.first(held).over(window)})
+    label = (
+        F.when(key_held.isNull() | (F.col(place_name) == 1), F.lit(NEW))
+        .when(held == F.col(first_name), F.lit(DUPLICATE))
+        .otherwise(F.lit(CONFLICT))
+    )
+    return marked.withColumn(name, label).drop(key_name, told_name, place_name, first_name)
+
+
+def _required(df: DataFrame, name: str, argument: str) -> str:
+    found = named_column(df, name)
+    if found is None:
+        raise ValueError(f"`{argument}` must be a column of the DataFrame, got {name!r}; it has {df.columns}")
+    return found
+
+
+def _sortable(df: DataFrame, item: ColumnOrName) -> Column:
+    """Return the column to sort by; a text may name a column with a dot."""
+    if isinstance(item, Column):
+        return item
+    found = named_column(df, item)
+    return F.col(item if found is None else quoted_name(found))

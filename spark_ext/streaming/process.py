@@ -1,0 +1,166 @@
+"""Consistent processing on Structured Streaming: the handlers of `msgid.processing`, a key's state in Spark's store."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quoted_name
+from spark_ext.columns._identity import identity
+from spark_ext.columns.reading import id_time
+from spark_ext.streaming._processing.handling import (
+    CHANGED,
+    DUPLICATE,
+    FAILED,
+    MALFORMED,
+    NEW,
+    TOO_LATE,
+    Settings,
+)
+from spark_ext.streaming._processing.operator import OUTPUTS, Operator
+from spark_ext.streaming._processing.packing import PACKED, packer
+from spark_ext.streaming._state_store import check_state_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from msgid.processing.context import AsyncHandler, Handler
+    from spark_ext.columns._expressions import ColumnOrName
+
+__all__ = ["CHANGED", "DUPLICATE", "FAILED", "MALFORMED", "NEW", "OUTPUTS", "TOO_LATE", "process"]
+
+BUCKETS: Final = 32
+"""The default number of buckets."""
+ATTEMPTS: Final = 3
+"""The default number of attempts."""
+
+
+def process(
+    df: DataFrame,
+    key: str,
+    handler: Handler | AsyncHandler,
+    *,
+    id: str = "id",
+    timestamp: str | None = None,
+    reason: ColumnOrName | None = None,
+    retention: timedelta = timedelta(days=7),
+    remember: timedelta = timedelta(days=90),
+    attempts: int = ATTEMPTS,
+    keep_outputs: bool = False,
+    buckets: int = BUCKETS,
+) -> DataFrame:
+    """Handle a stream's messages so that handling one again changes nothing, as `msgid.processing.Processor` does.
+
+    Two IDs are equal if they are the same ID in any spelling; text that is not a message ID is an ID of its own. The
+    messages of a key in one micro-batch are handled in the order of their times and IDs.
+
+    With the trigger ``availableNow`` set ``spark.sql.streaming.noDataMicroBatches.enabled`` to false: else the query
+    waits for the time when entries expire. A checkpoint of a version before 1.1, which kept one Spark state for each
+    key, is refused by Spark with ``STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA``: start with a new one.
+
+    Parameters
+    ----------
+    df : DataFrame
+        A stream with one message per row.
+    key : str
+        Column of the business key, whose state a message changes.
+    handler : msgid.processing.Handler
+        Pure function of (state, message, context) that returns the new state, which must be JSON; it may be ``async``.
+        The message's body is a dict of the row's other columns. Each attempt gets its own copy of state and message.
+    id : str
+        Column of message IDs, as text or binary.
+    timestamp : str, optional
+        Column of the messages' own times. Default: the times in their IDs.
+    reason : Column or str, optional
+        Why a row is malformed; NULL if it is not. The table of `messages` has such a column.
+    retention : datetime.timedelta
+        How long a message is a ``duplicate`` after it was stored, by the clock. The present value applies to all
+        entries, also to those of earlier runs.
+    remember : datetime.timedelta
+        How long a hash of the message's ID is kept after that. A message whose hash is kept is ``too late``. Every
+        other message is new, whatever time it claims. After the value is raised, hashes that are still stored count
+        again.
+    attempts : int
+        How often a handler that raises is run before its message becomes a ``failed`` row.
+    keep_outputs : bool
+        Store the outputs of each message, and answer a redelivered message from them. Default: store a fingerprint of
+        the outputs and the state before, run the handler again, and compare.
+    buckets : int
+        Number of groups into which the keys are divided. It bounds the number of parallel tasks and is part of the
+        checkpoint: another number raises an error.
+
+    Returns
+    -------
+    DataFrame
+        A stream of outputs: ``id`` (derived from the input's: a sink that is keyed by it has each output once),
+        ``number``, ``input_id``, ``key``, ``topic``, ``body`` (JSON), ``kind`` and ``reason``. The kinds are:
+
+        - ``new``: an output of a message that was handled for the first time;
+        - ``duplicate``: an output of a redelivered message, equal to the output of the first time;
+        - ``too late``: a redelivered message whose entry is forgotten, so it is not handled; the body is the input's;
+        - ``failed``: a message on which the handler raised in each attempt; the body is the input's, the state is not
+          changed, and the message is handled again when it is redelivered;
+        - ``changed``: a redelivered message whose outputs are not those of the first time, because the handler or the
+          body has changed; the body is the input's, and nothing is published;
+        - ``malformed``: a row without an ID or key, with a time that is not a timestamp, or that Spark could not read;
+          the body is the whole row.
+
+    Raises
+    ------
+    ValueError
+        If the session's state store is not RocksDB, or an argument is out of range.
+
+    Examples
+    --------
+    >>> def count(state, message, context):
+    ...     seen = (state or 0) + 1
+    ...     context.publish({"number": seen})
+    ...     return seen
+    >>> spark.conf.set("spark.sql.streaming.stateStore.providerClass",
+    ...     "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    >>> rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    >>> rows = rows.selectExpr("'0156F7E71C361B21BC024CCDBE00000000' AS id", "'a' AS customer", "value")
+    >>> process(rows, "customer", count).columns
+    ['id', 'number', 'input_id', 'key', 'topic', 'body', 'kind', 'reason']
+    """
+    check_state_store(df.sparkSession)
+    for name, number in (("attempts", attempts), ("buckets", buckets)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ValueError(f"{name} must be an integer of 1 or more, got {number!r}")
+    if retention <= timedelta(0) or remember < timedelta(0):
+        raise ValueError(f"retention must be longer than 0 and remember not negative, got {retention} and {remember}")
+    known = {id, key, timestamp, CORRUPT, *(name for name in (reason,) if isinstance(name, str))}
+    body = tuple(place for place, name in enumerate(df.columns) if name not in known)
+    millisecond = timedelta(milliseconds=1)
+    settings = Settings(
+        tuple(df.columns), body, max(retention // millisecond, 1), remember // millisecond, attempts, keep_outputs
+    )
+    operator = Operator(handler, settings, buckets)
+    control = _control(df, key, id, timestamp, reason, buckets)
+    # Columns get numbers for names: a user's column may have any name, and two may differ in case alone.
+    numbered = df.select(*control, "*").toDF(*(str(place) for place in range(len(control) + len(df.columns))))
+    packed = numbered.mapInArrow(packer(), PACKED)
+    return packed.groupBy("bucket").transformWithStateInPandas(operator, OUTPUTS, "append", "ProcessingTime")
+
+
+def _control(
+    df: DataFrame, key: str, id: str, timestamp: str | None, reason: ColumnOrName | None, buckets: int
+) -> list[Column]:
+    """Return the columns that the operator needs: bucket, key, ID, time in microseconds, and why a row is malformed."""
+    raw_id = F.col(quoted_name(id))
+    same = identity(raw_id)
+    business = F.col(quoted_name(key)).cast("string")
+    reasons = [] if reason is None else [column(reason)]
+    reasons += [misfit_reason(df), F.when(same.isNull(), F.lit("no id")), F.when(business.isNull(), F.lit("no key"))]
+    for text, what in ((same, "the id"), (business, "the key")):
+        reasons.append(F.when(~F.is_valid_utf8(text), F.lit(f"{what} is not UTF-8")))
+    time = id_time(raw_id)
+    if timestamp is not None:
+        given = F.col(quoted_name(timestamp))
+        time = F.coalesce(given.try_cast("timestamp"), F.when(given.isNull(), time))
+        shown = F.coalesce(given.cast("string"), F.lit(""))
+        reasons.append(F.when(given.isNotNull() & time.isNull(), F.concat(F.lit("not a timestamp: "), shown)))
+    bucket = F.pmod(F.xxhash64(business), F.lit(buckets)).cast("int")
+    return [bucket, F.make_valid_utf8(business), F.make_valid_utf8(same), F.unix_micros(time), F.coalesce(*reasons)]

@@ -1,0 +1,131 @@
+"""Rows of Spark as PostgreSQL takes them: the types of columns, the rows that cannot be stored, and their text."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from spark_ext.columns._expressions import quoted_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["REASON", "column_types", "csv_lines", "prepared"]
+
+REASON: Final = "msgid_reason"
+"""The column that says why a row cannot be stored."""
+_TYPES: Final[tuple[tuple[Any, str], ...]] = (
+    (T.StringType, "text"),
+    (T.LongType, "bigint"),
+    (T.IntegerType, "integer"),
+    (T.ShortType, "smallint"),
+    (T.ByteType, "smallint"),
+    (T.BooleanType, "boolean"),
+    (T.DoubleType, "double precision"),
+    (T.FloatType, "real"),
+    (T.BinaryType, "bytea"),
+    (T.DateType, "date"),
+    (T.TimestampType, "timestamp with time zone"),
+    (T.TimestampNTZType, "timestamp without time zone"),
+    ((T.ArrayType, T.MapType, T.StructType), "jsonb"),
+)
+_NUL: Final = "\0"
+_NUL_IN_JSON: Final = r"(?<!\\)(?:\\\\)*\\u0000"
+
+
+def column_types(schema: T.StructType) -> dict[str, str]:
+    """Return the type of PostgreSQL per column.
+
+    Raises
+    ------
+    ValueError
+        if PostgreSQL lacks a type, or a column has the name of the added one.
+
+    Examples
+    --------
+    >>> column_types(T.StructType.fromDDL("id string, amount decimal(10, 2), tags array<string>"))
+    {'id': 'text', 'amount': 'numeric(10,2)', 'tags': 'jsonb'}
+    """
+    types: dict[str, str] = {}
+    for field in schema:
+        if field.name == REASON:
+            raise ValueError(f"the rows must not have a column {REASON!r}: rename it")
+        if isinstance(field.dataType, T.DecimalType):
+            types[field.name] = f"numeric({field.dataType.precision},{field.dataType.scale})"
+            continue
+        found = [name for kinds, name in _TYPES if isinstance(field.dataType, kinds)]
+        if not found:
+            raise ValueError(
+                f"cannot store column {field.name!r} in PostgreSQL: it lacks the type "
+                f"{field.dataType.simpleString()}; cast it, for example to string"
+            )
+        types[field.name] = found[0]
+    return types
+
+
+def prepared(df: DataFrame, key: str) -> DataFrame:
+    """Return the rows with nested values as JSON, and a last column: why a row cannot be stored, or NULL.
+
+    The values of a row that cannot be stored are NULL. Its last column has the reason and, on the next line, the row as
+    JSON.
+    The columns are named by their places, because `mapInArrow` does not take a name with a dot.
+    """
+    columns: list[Column] = []
+    problems: list[Column] = [F.when(F.col(quoted_name(key)).isNull(), F.lit(f"the key {key!r} is NULL"))]
+    for field in df.schema:
+        column = F.col(quoted_name(field.name))
+        if isinstance(field.dataType, (T.ArrayType, T.MapType, T.StructType)):
+            column = F.to_json(column, {"ignoreNullFields": "false"})
+            problems.append(_when(field.name, column.rlike(_NUL_IN_JSON), "has a NUL character"))
+        elif isinstance(field.dataType, T.StringType):
+            problems.append(_when(field.name, F.contains(column, F.lit(_NUL)), "has a NUL character"))
+            problems.append(_when(field.name, ~F.is_valid_utf8(column), "is not UTF-8"))
+        elif isinstance(field.dataType, (T.DateType, T.TimestampType, T.TimestampNTZType)):
+            outside = ~F.year(column).between(1, 9999)
+            problems.append(_when(field.name, outside, "is outside the years 1 to 9999"))
+        columns.append(column)
+    whole = F.to_json(F.struct(*(_printable(field) for field in df.schema)), {"ignoreNullFields": "false"})
+    marked = df.withColumn(REASON, F.coalesce(*problems))
+    bad = F.col(REASON).isNotNull()
+    # The text of a bad row travels in the reason: no other column has a place for it whatever its type.
+    reason = F.when(bad, F.concat(F.col(REASON), F.lit("\n"), whole)).alias(REASON)
+    values = [F.when(~bad, column).alias(f"c{place}") for place, column in enumerate(columns)]
+    return marked.select(*values, reason)
+
+
+def _when(name: str, condition: Column, says: str) -> Column:
+    return F.when(condition, F.lit(f"column {name!r} {says}"))
+
+
+def _printable(field: T.StructField) -> Column:
+    column = F.col(quoted_name(field.name))
+    if isinstance(field.dataType, T.StringType):
+        column = F.make_valid_utf8(column)
+    elif isinstance(field.dataType, (T.DateType, T.TimestampType, T.TimestampNTZType)):
+        column = column.cast("string")
+    return column.alias(field.name)
+
+
+def csv_lines(batch: pa.RecordBatch) -> bytes:
+    """Return a batch as the lines of ``COPY ... (FORMAT csv)``: NULL is nothing, and the empty text is quoted."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    columns = []
+    for column in batch.columns:
+        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+            # No function of Arrow gives hexadecimal digits.
+            values = [None if value is None else "\\x" + value.hex() for value in column.to_pylist()]
+            columns.append(pa.array(values, pa.string()))
+        elif pa.types.is_decimal(column.type):
+            columns.append(column.cast(pa.string()))
+        else:
+            columns.append(column)
+    out = io.BytesIO()
+    options = csv.WriteOptions(include_header=False, quoting_style="all_valid")
+    csv.write_csv(pa.RecordBatch.from_arrays(columns, batch.schema.names), out, options)
+    return out.getvalue()

@@ -1,0 +1,100 @@
+"""The writer of a table: the streaming query that a micro-batch belongs to, and the name of its batches."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from spark_ext._filesystem import filesystem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+__all__ = ["TableConflict", "Writer", "checkpointed", "query_id", "writer_of"]
+
+_QUERY_ID: Final = "sql.streaming.queryId"
+"""The local property in which Spark keeps the ID of the query that runs a micro-batch."""
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_CHECKPOINT: ContextVar[str | None] = ContextVar("checkpoint", default=None)
+
+
+class TableConflict(ValueError):
+    """The table belongs to another query, another kind of run or another format, or its columns differ.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from spark_ext import write_once
+    >>> path = tempfile.mkdtemp() + "/table"
+    >>> spark.range(3).write.parquet(path)
+    >>> try:
+    ...     write_once(spark.range(3), 0, path, app_id="hourly")
+    ... except TableConflict as error:
+    ...     print("cannot write" in str(error))
+    True
+    """
+
+
+class Writer(NamedTuple):
+    """The name under which batches are counted, and the query that has it."""
+
+    name: str
+    query: str | None
+    """The ID of the streaming query. None if it is unknown: outside a query, or over Spark Connect."""
+    chosen: bool
+    """The caller has chosen the name; otherwise it is the query's own ID."""
+
+
+def writer_of(batch_df: DataFrame, app_id: str | None) -> Writer:
+    """Return the writer of a micro-batch: ``app_id`` if it is given, otherwise the ID of the streaming query.
+
+    Raises
+    ------
+    ValueError
+        if ``app_id`` cannot name a folder, or if it is missing and the query is unknown.
+    """
+    query = query_id(batch_df)
+    if app_id is not None:
+        if not _NAME.fullmatch(app_id):
+            raise ValueError(f"app_id must be 1 to 128 letters, digits, '.', '_' or '-', got {app_id!r}")
+        return Writer(app_id, query, chosen=True)
+    if query is None:
+        raise ValueError(
+            "app_id must be given where the streaming query is unknown: outside foreachBatch, in another thread of "
+            "it, or over Spark Connect. Choose one name per checkpoint"
+        )
+    return Writer(query, query, chosen=False)
+
+
+def query_id(batch_df: DataFrame) -> str | None:
+    """Return the ID of the streaming query that runs this micro-batch, or None if it is unknown."""
+    checkpoint = _CHECKPOINT.get()
+    if checkpoint is not None:
+        return _checkpoint_id(checkpoint)
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():  # a local property cannot be read through Spark Connect
+        return None
+    return batch_df.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+
+
+@contextmanager
+def checkpointed(checkpoint: str) -> Iterator[None]:
+    """Read the query's ID from its checkpoint folder, as a job does that also runs over Spark Connect."""
+    token = _CHECKPOINT.set(checkpoint)
+    try:
+        yield
+    finally:
+        _CHECKPOINT.reset(token)
+
+
+def _checkpoint_id(checkpoint: str) -> str:
+    files, folder = filesystem(checkpoint)
+    with files.open_input_file(f"{folder}/metadata") as file:
+        id: str = json.loads(file.read())["id"]
+    return id

@@ -1,0 +1,182 @@
+"""Sinks for ``foreachBatch`` that write each micro-batch exactly once, and the reading of what they write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from spark_ext._filesystem import filesystem
+from spark_ext.tables import _delta, _parquet
+from spark_ext.tables._writers import TableConflict, writer_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["FORMATS", "TableConflict", "check_rows", "read_table", "write_once", "write_rows"]
+
+FORMATS: Final = ("parquet", "delta")
+
+
+def write_once(
+    batch_df: DataFrame,
+    batch_id: int,
+    path: str,
+    *,
+    format: str = "parquet",
+    app_id: str | None = None,
+    partition_by: tuple[str, ...] = (),
+    storage_options: dict[str, str] | None = None,
+) -> bool:
+    """Write a micro-batch to a table exactly once, however often the batch is replayed.
+
+    The streaming query's own ID names the writer: another query never finds its batches already written. A batch that
+    was written before is run again without writing, because Spark commits state only for a batch that runs completely.
+
+    - ``parquet``: each batch is a folder ``writer=NAME/batch=N``, so the table has these two columns too. The folder
+      appears as a whole (on S3: file by file). A table belongs to one query, or to several writers named by ``app_id``.
+    - ``delta``: each batch is one commit of a Delta table, which may have any number of writers and readers. Spark
+      writes the data files, and the driver commits them with the package `deltalake` (extra ``delta``). Where the
+      session has Delta's JAR, Spark's own writer is used.
+
+    A folder ``batch=N`` of the first version, which did not record its query, is refused; moved into ``writer=ID``,
+    where ``ID`` is in the file ``metadata`` of the query's checkpoint, it is continued.
+
+    Parameters
+    ----------
+    batch_df : DataFrame
+        the batch, as ``foreachBatch`` passes it.
+    batch_id : int
+        its number, as ``foreachBatch`` passes it.
+    path : str
+        the table's folder.
+    format : str
+        ``parquet`` or ``delta``.
+    app_id : str, optional
+        a name of the writer instead of the query's ID; one name per checkpoint. Required over Spark Connect and outside
+        a streaming query, where that ID is unknown.
+    partition_by : tuple of str
+        columns by which the rows are partitioned; the same for every batch.
+    storage_options : dict of str to str, optional
+        credentials and settings with which `deltalake` reaches the table's store.
+
+    Returns
+    -------
+    bool
+        True if the rows were written; False if they were there.
+
+    Raises
+    ------
+    TableConflict
+        if the folder belongs to another query, another kind of run or another format, or the columns do not fit. No row
+        is written then. It is a `ValueError`.
+    ValueError
+        if an argument is not allowed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp()
+    >>> write_once(spark.range(3), 0, path, app_id="orders"), write_once(spark.range(3), 0, path, app_id="orders")
+    (True, False)
+    >>> spark.read.parquet(path).count()
+    3
+
+    In a query, whose ID is the name:
+
+    >>> def write(batch_df, batch_id):
+    ...     write_once(batch_df, batch_id, "/data/orders", format="delta")
+    """
+    _check_format(format)
+    if isinstance(partition_by, str):
+        raise ValueError(f"partition_by must be a tuple of column names, got {partition_by!r}")
+    writer = writer_of(batch_df, app_id)
+    if format == "delta":
+        return _delta.write_batch(batch_df, batch_id, path, writer, tuple(partition_by), storage_options)
+    return _parquet.write_batch(batch_df, batch_id, path, writer, tuple(partition_by))
+
+
+def read_table(
+    spark: SparkSession, path: str, format: str | None = None, *, storage_options: dict[str, str] | None = None
+) -> DataFrame:
+    """Read a table that `write_once` or a job has written, also a Delta table without Delta's JAR.
+
+    A Delta table is read as of now: the list of its files is taken once, when this function is called. Tables of other
+    Delta writers are read too, except those with mapped columns or deletion vectors, which need the JAR.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        the session.
+    path : str
+        the table's folder.
+    format : str, optional
+        ``parquet`` or ``delta``. Default: ``delta`` if there is a Delta log in the folder.
+    storage_options : dict of str to str, optional
+        credentials and settings with which `deltalake` reaches the table's store.
+
+    Returns
+    -------
+    DataFrame
+        the rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp()
+    >>> write_once(spark.range(3), 0, path, format="delta", app_id="orders")
+    True
+    >>> read_table(spark, path).count()
+    3
+    """
+    if format is None:
+        format = "delta" if _has_log(path) else "parquet"
+    _check_format(format)
+    return _delta.read_files(spark, path, storage_options) if format == "delta" else spark.read.parquet(path)
+
+
+def check_rows(df: DataFrame, format: str = "parquet") -> None:
+    """Check that a table of this format can hold the columns of a DataFrame.
+
+    Raises
+    ------
+    TableConflict
+        if not.
+    """
+    _check_format(format)
+    if format == "delta":
+        _delta.check_columns(df)
+    else:
+        _parquet.check_columns(df)
+
+
+def write_rows(
+    df: DataFrame, path: str, mode: str, *, format: str = "parquet", partition_by: tuple[str, ...] = ()
+) -> None:
+    """Write the rows of a batch run; ``mode`` is ``error`` or ``overwrite``.
+
+    Raises
+    ------
+    FileExistsError
+        if there is a Delta table and the mode is ``error``; a table of Parquet raises Spark's own error.
+    TableConflict
+        if the folder holds a table of another format, or the columns do not fit.
+    """
+    _check_format(format)
+    if format == "delta":
+        _delta.write_rows(df, path, mode, partition_by)
+        return
+    if _has_log(path):
+        raise TableConflict(f"cannot write to {path}: it is a Delta table; pass format='delta'")
+    writer = df.write.mode(mode)
+    (writer.partitionBy(*partition_by) if partition_by else writer).parquet(path)
+
+
+def _check_format(format: str) -> None:
+    if format not in FORMATS:
+        raise ValueError(f"format must be 'parquet' or 'delta', got {format!r}")
+
+
+def _has_log(path: str) -> bool:
+    import pyarrow.fs as pafs
+
+    files, base = filesystem(path)
+    return bool(files.get_file_info(f"{base}/_delta_log").type == pafs.FileType.Directory)

@@ -1,0 +1,341 @@
+"""Rows keyed by ID in PostgreSQL, inserted from the executors: a replay or a retried task changes nothing."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from spark_ext.tables._postgres_rows import REASON, column_types, csv_lines, prepared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+__all__ = ["PostgresError", "Upserted", "upsert_postgres"]
+
+_ATTEMPTS: Final = 5
+_STAGED: Final = "msgid_staged"
+_NAME_LENGTH: Final = 63
+_COUNTS: Final = "inserted bigint, present bigint, conflicts bigint"
+
+
+class PostgresError(RuntimeError):
+    """The database cannot be reached, or refuses the table; its message does not show the password.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("a", 1)], ["id", "n"])
+    >>> try:
+    ...     upsert_postgres(df, "host=127.0.0.1 port=1 password=secret", "orders")
+    ... except PostgresError as error:
+    ...     print("secret" in str(error))
+    False
+    """
+
+
+class Upserted(NamedTuple):
+    """Return value of `upsert_postgres`: the numbers of rows.
+
+    Examples
+    --------
+    >>> Upserted(inserted=3, present=1, conflicts=0)
+    Upserted(inserted=3, present=1, conflicts=0)
+    """
+
+    inserted: int
+    present: int
+    """Rows that were there with equal content; also the rows of a task that was retried after its commit."""
+    conflicts: int
+    """Rows in the side table: another content under the same key, or a value that PostgreSQL cannot store."""
+
+
+class _Target(NamedTuple):
+    """The table, and how to reach it. Its text leaves out the connection string, which may hold a password."""
+
+    conninfo: str
+    table: tuple[str, ...]
+    key: str
+    types: dict[str, str]
+
+    def __repr__(self) -> str:
+        return f"_Target({'.'.join(self.table)})"
+
+
+def upsert_postgres(batch_df: DataFrame, conninfo: str, table: str | tuple[str, str], key: str = "id") -> Upserted:
+    """Insert rows into a PostgreSQL table, each key once; rows whose key is there are left as they are.
+
+    Each partition is one transaction of an executor: the rows are copied to a temporary table and inserted with ``ON
+    CONFLICT DO NOTHING``. A replayed batch, a retried task or a second driver changes nothing.
+
+    A row of a key that is there with other content is a conflict. It is kept in the table ``<table>_conflicts`` once,
+    with its key, the row as JSON, the reason and the time; so is a row that PostgreSQL cannot store (a NULL key, text
+    with a NUL character or not UTF-8, a time outside the years 1 to 9999, a value that a constraint of the table
+    refuses). One such row does not stop the others.
+
+    The table is created if it is missing, with the key as its primary key; nested columns become ``jsonb``. A table
+    that is there must have these columns, of these types, and a unique index on the key. Keys are compared as they
+    are stored: bring IDs to one spelling first, as ``id_canonical`` of the job ``ids`` has them.
+
+    Parameters
+    ----------
+    batch_df : DataFrame
+        the rows.
+    conninfo : str
+        the connection string, as for `psycopg.connect`. It is not printed, but it is part of the tasks that executors
+        run: with a password file or a service file on the executors it holds no secret.
+    table : str or tuple of str
+        the table's name, ``table`` or ``schema.table``; a tuple (schema, table) if a name has a dot.
+    key : str
+        the column of the key.
+
+    Returns
+    -------
+    Upserted
+        the number of rows inserted, of rows that were there, and of conflicts.
+
+    Raises
+    ------
+    PostgresError
+        if the database cannot be reached or the table does not fit.
+    ValueError
+        if an argument is not allowed, or a column has a type that PostgreSQL lacks.
+    ImportError
+        if the package `psycopg` is missing (extra ``postgres``).
+
+    Examples
+    --------
+    >>> def write(batch_df, batch_id):
+    ...     upsert_postgres(batch_df, "host=db dbname=shop", "orders")
+    >>> query = orders.writeStream.foreachBatch(write).start()  # doctest: +SKIP
+    """
+    parts = tuple(table.split(".")) if isinstance(table, str) else tuple(table)
+    if len(parts) not in (1, 2) or not all(parts):
+        raise ValueError(f"table must be a name or a schema and a name, got {table!r}")
+    if len(f"{parts[-1]}_conflicts".encode()) > _NAME_LENGTH:
+        raise ValueError(f"table must leave room for '_conflicts' in {_NAME_LENGTH} bytes, got {parts[-1]!r}")
+    if key not in batch_df.columns:
+        raise ValueError(f"key must be one of the columns {', '.join(batch_df.columns)}, got {key!r}")
+    target = _Target(conninfo, parts, key, column_types(batch_df.schema))
+    _with_retries(target, lambda connection: _prepare(connection, target))
+
+    def insert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        counts = _insert(target, batches)
+        yield pa.RecordBatch.from_pylist([counts._asdict()], pa.schema([(name, pa.int64()) for name in counts._fields]))
+
+    found = prepared(batch_df, key).mapInArrow(insert, _COUNTS).collect()
+    return Upserted(*(sum(row[place] for row in found) for place in range(3)))
+
+
+def _connect(target: _Target) -> Any:
+    """Open a connection; errors name neither the connection string nor the password in it."""
+    try:
+        import psycopg
+    except ImportError:
+        message = "upsert_postgres needs psycopg: pip install 'msgid[postgres]', on the executors too"
+        raise ImportError(message, name="psycopg") from None
+    try:
+        secret = psycopg.conninfo.conninfo_to_dict(target.conninfo).get("password")
+    except psycopg.ProgrammingError:
+        raise ValueError(
+            "conninfo must be a connection string of PostgreSQL (not shown: it may hold a password)"
+        ) from None
+    try:
+        return psycopg.connect(target.conninfo)
+    except psycopg.OperationalError as error:
+        said = str(error).strip()
+        raise _Unreachable(said.replace(str(secret), "***") if secret else said) from None
+
+
+class _Unreachable(Exception):
+    """A connection could not be opened."""
+
+
+def _with_retries(target: _Target, work: Any) -> Any:
+    """Run one transaction; run it again if the connection broke, or if the database ended it for another one's sake."""
+    said = ""
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(0.2 * 2**attempt)
+        try:
+            connection = _connect(target)
+        except _Unreachable as error:
+            said = str(error)
+            continue
+        import psycopg
+
+        try:
+            with connection:
+                return work(connection)
+        except (psycopg.OperationalError, psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable) as error:
+            # A deadlock is an OperationalError. Two drivers that create one table at once: a UniqueViolation.
+            said = error.diag.message_primary or type(error).__name__
+        except psycopg.Error as error:
+            said = error.diag.message_primary or type(error).__name__
+            raise PostgresError(f"cannot write to table {'.'.join(target.table)}: {said}") from None
+    raise PostgresError(f"cannot write to table {'.'.join(target.table)} after {_ATTEMPTS} attempts: {said}")
+
+
+def _names(target: _Target) -> dict[str, Any]:
+    from psycopg import sql
+
+    *schema, name = target.table
+    columns = [sql.Identifier(column) for column in target.types]
+    return {
+        "table": sql.Identifier(*target.table),
+        "side": sql.Identifier(*schema, f"{name}_conflicts"),
+        "staged": sql.Identifier(_STAGED),
+        "key": sql.Identifier(target.key),
+        "columns": sql.SQL(", ").join(columns),
+        "ours": sql.SQL(", ").join(sql.SQL("msgid_new.{}").format(column) for column in columns),
+        "theirs": sql.SQL(", ").join(sql.SQL("msgid_held.{}").format(column) for column in columns),
+    }
+
+
+def _run(connection: Any, statement: str, names: dict[str, Any], values: Any = None) -> Any:
+    from psycopg import sql
+
+    return connection.execute(sql.SQL(statement).format(**names), values)
+
+
+def _prepare(connection: Any, target: _Target) -> None:
+    """Create the tables that are missing, and check the one that is there."""
+    from psycopg import sql
+
+    names = _names(target)
+    if connection.execute("SELECT to_regclass(%s)", [names["table"].as_string(connection)]).fetchone()[0] is None:
+        names["definitions"] = sql.SQL(", ").join(
+            sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(type))  # a type of our own table of types
+            for name, type in target.types.items()
+        )
+        _run(connection, "CREATE TABLE {table} ({definitions}, PRIMARY KEY ({key}))", names)
+    else:
+        _check_table(connection, target, names)
+    if connection.execute("SELECT to_regclass(%s)", [names["side"].as_string(connection)]).fetchone()[0] is None:
+        columns = "fingerprint text PRIMARY KEY, key text, row text NOT NULL, reason text NOT NULL"
+        _run(connection, f"CREATE TABLE {{side}} ({columns}, at timestamptz NOT NULL DEFAULT now())", names)
+
+
+def _check_table(connection: Any, target: _Target, names: dict[str, Any]) -> None:
+    oid = connection.execute("SELECT %s::regclass::oid", [names["table"].as_string(connection)]).fetchone()[0]
+    held = dict(
+        connection.execute(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+            "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
+            [oid],
+        ).fetchall()
+    )
+    for name, type in target.types.items():
+        if held.get(name) != type:
+            found = f"it is {held[name]}" if name in held else "it is missing"
+            raise PostgresError(
+                f"cannot write to table {'.'.join(target.table)}: column {name!r} must be {type}, and {found}"
+            )
+    unique = connection.execute(
+        "SELECT 1 FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] WHERE "
+        "i.indrelid = %s AND i.indisunique AND i.indnkeyatts = 1 AND i.indpred IS NULL AND a.attname = %s",
+        [oid, target.key],
+    ).fetchone()
+    if unique is None:
+        raise PostgresError(
+            f"cannot write to table {'.'.join(target.table)}: it must have a unique index on {target.key!r}"
+        )
+
+
+def _insert(target: _Target, batches: Iterable[pa.RecordBatch]) -> Upserted:
+    """Insert a partition's rows in one transaction.
+
+    The lines are kept until it is committed: a connection that breaks is opened again, and the rows are sent again.
+    """
+    lines: list[bytes] = []
+    bad: list[str] = []
+    for batch in batches:
+        reasons = batch.column(REASON)
+        good = batch.filter(reasons.is_null()).select(range(len(target.types)))
+        if good.num_rows:
+            lines.append(csv_lines(good))
+        bad += reasons.drop_null().to_pylist()
+    if not lines and not bad:
+        return Upserted(0, 0, 0)
+    counts: Upserted = _with_retries(target, lambda connection: _insert_lines(connection, target, lines, bad))
+    return counts
+
+
+def _insert_lines(connection: Any, target: _Target, lines: list[bytes], bad: list[str]) -> Upserted:
+    import psycopg
+    from psycopg import sql
+
+    names = _names(target)
+    for text in bad:
+        reason, _, row = text.partition("\n")
+        _keep_aside(connection, names, None, row, reason)
+    _run(
+        connection,
+        "CREATE TEMPORARY TABLE {staged} ON COMMIT DROP AS SELECT {columns} FROM {table} WITH NO DATA",
+        names,
+    )
+    with connection.cursor() as cursor:
+        statement = sql.SQL("COPY {staged} ({columns}) FROM STDIN (FORMAT csv)").format(**names)
+        with cursor.copy(statement) as copy:
+            for part in lines:
+                copy.write(part)
+    count = _run(connection, "SELECT count(*) FROM {staged}", names).fetchone()[0]
+    refused = 0
+    try:
+        with connection.transaction():
+            inserted = _insert_staged(connection, names)
+    except (psycopg.IntegrityError, psycopg.DataError):
+        inserted, refused = _insert_each(connection, names)
+    # A key that two partitions insert at once: the second waits for the first, and compares with the stored row.
+    conflicts = _run(
+        connection,
+        "WITH other AS (SELECT msgid_new.{key}::text AS key, to_jsonb(msgid_new)::text AS row "
+        "FROM {staged} msgid_new JOIN {table} msgid_held "
+        "ON msgid_held.{key} = msgid_new.{key} WHERE ROW({ours}) IS DISTINCT FROM ROW({theirs})), "
+        "kept AS (INSERT INTO {side} (fingerprint, key, row, reason) "
+        "SELECT DISTINCT ON (1) md5(row), key, row, 'another content under this key' FROM other ORDER BY 1 "
+        "ON CONFLICT DO NOTHING) SELECT count(*) FROM other",
+        names,
+    ).fetchone()[0]
+    return Upserted(inserted, count - inserted - conflicts - refused, conflicts + refused + len(bad))
+
+
+def _insert_staged(connection: Any, names: dict[str, Any]) -> int:
+    # In the order of the key: two transactions wait for each other in one direction, so that neither is ended.
+    statement = (
+        "INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} ORDER BY {key} ON CONFLICT ({key}) DO NOTHING"
+    )
+    inserted: int = _run(connection, statement, names).rowcount
+    return inserted
+
+
+def _insert_each(connection: Any, names: dict[str, Any]) -> tuple[int, int]:
+    """Insert row by row, after the table has refused one; return how many were inserted and refused."""
+    import psycopg
+
+    inserted = refused = 0
+    places = _run(
+        connection, "SELECT ctid, {key}::text, to_jsonb(msgid_new)::text FROM {staged} msgid_new ORDER BY {key}", names
+    ).fetchall()
+    for place, key, row in places:
+        one = (
+            "INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} WHERE ctid = %s "
+            "ON CONFLICT ({key}) DO NOTHING"
+        )
+        try:
+            with connection.transaction():
+                inserted += _run(connection, one, names, [place]).rowcount
+        except (psycopg.IntegrityError, psycopg.DataError) as error:
+            _keep_aside(connection, names, key, row, error.diag.message_primary or type(error).__name__)
+            refused += 1
+    return inserted, refused
+
+
+def _keep_aside(connection: Any, names: dict[str, Any], key: str | None, row: str, reason: str) -> None:
+    statement = (
+        "INSERT INTO {side} (fingerprint, key, row, reason) VALUES (md5(%s || %s), %s, %s, %s) ON CONFLICT DO NOTHING"
+    )
+    _run(connection, statement, names, [row, reason, key, row, reason])

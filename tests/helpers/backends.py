@@ -1,0 +1,43 @@
+"""Both backends of `msgid` in one process: the compiled core and the pure-Python reference."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from unittest import mock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+__all__ = ["backend"]
+
+_modules: dict[str, dict[str, ModuleType]] = {}
+"""The modules of each backend that was left, by name."""
+
+
+def _take_out() -> dict[str, ModuleType]:
+    names = [name for name in sys.modules if name == "msgid" or name.startswith("msgid.")]
+    return {name: sys.modules.pop(name) for name in names}
+
+
+@contextmanager
+def backend(name: str) -> Iterator[ModuleType]:
+    """Make ``import msgid`` give a backend, ``"c"`` or ``"python"``, within the block and in processes started there.
+
+    The package is imported a second time, and its modules are kept apart from those of the process. A value of one
+    backend is of another class than the same value of the other.
+    """
+    outside = _take_out()
+    sys.modules.update(outside if outside["msgid"].backend == name else _modules.get(name, {}))
+    try:
+        with mock.patch.dict(os.environ, MSGID_PURE="1" if name == "python" else ""):
+            msgid = importlib.import_module("msgid")
+            assert msgid.backend == name
+            yield msgid
+    finally:
+        _modules[name] = _take_out()
+        sys.modules.update(outside)

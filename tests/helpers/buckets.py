@@ -1,0 +1,99 @@
+"""The operator of `process` without Spark: its state in dicts, its rows packed as Spark would hand them over."""
+
+from types import SimpleNamespace
+
+import pyarrow as pa
+
+from msgid.ids._bytes import identity
+from msgid.processing.context import Message
+from spark_ext.streaming._processing.handling import Settings
+from spark_ext.streaming._processing.operator import Operator
+from spark_ext.streaming._processing.packing import packer
+
+COLUMNS = ("id", "key", "amount", "raw")
+SCHEMA = [pa.int32(), pa.string(), pa.string(), pa.int64(), pa.string()]
+SCHEMA += [pa.string(), pa.string(), pa.int64(), pa.binary()]
+ROW = ("id", "number", "input_id", "key", "topic", "body", "kind", "reason")
+
+
+class _Map:
+    def __init__(self):
+        self.held = {}
+
+    def getValue(self, key):
+        return self.held.get(key)
+
+    def updateValue(self, key, value):
+        self.held[key] = value
+
+    def removeKey(self, key):
+        self.held.pop(key, None)
+
+    def iterator(self):
+        return iter(list(self.held.items()))
+
+
+class _Value:
+    def __init__(self):
+        self.held = None
+
+    def exists(self):
+        return self.held is not None
+
+    def get(self):
+        return self.held
+
+    def update(self, value):
+        self.held = value
+
+
+class Checkpoint:
+    """One bucket's state and timers, which outlive a query."""
+
+    def __init__(self):
+        self.maps = {}
+        self.values = {}
+        self.timers = set()
+
+    def getMapState(self, name, key, value):
+        return self.maps.setdefault(name, _Map())
+
+    def getValueState(self, name, value):
+        return self.values.setdefault(name, _Value())
+
+    def registerTimer(self, at):
+        self.timers.add(at)
+
+    def deleteTimer(self, at):
+        self.timers.discard(at)
+
+
+def settings(**changes):
+    """Return how a query handles messages: without limits, unless they are given."""
+    usual = {"retention_ms": 1 << 50, "remember_ms": 1 << 50, "attempts": 1, "keep_outputs": False}
+    return Settings(columns=COLUMNS, body=(2, 3), **{**usual, **changes})
+
+
+def run_batch(checkpoint, handler, lines, now_ms, *, buckets=1, **changes):
+    """Handle a micro-batch of (id, key, amount, raw, timestamp) as a query would that starts and ends with it.
+
+    Return the rows of the result. Timers that are due fire after the rows are handled.
+    """
+    operator = Operator(handler, settings(**changes), buckets)
+    operator.init(checkpoint)
+    times = SimpleNamespace(getCurrentProcessingTimeInMs=lambda: now_ms)
+    rows = [
+        (0, key, identity(id), at if at is not None else Message(id, "", None).at, None, id, key, amount, raw)
+        for id, key, amount, raw, at in lines
+    ]
+    columns = list(zip(*rows, strict=True)) if rows else [[] for _ in SCHEMA]
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, SCHEMA, strict=True)]
+    batch = pa.RecordBatch.from_arrays(arrays, [str(place) for place in range(len(arrays))])
+    frames = [packed.to_pandas() for packed in packer()([batch])]
+    made = [frame for frame in operator.handleInputRows((0,), iter(frames), times) if frames]
+    for at in sorted(timer for timer in checkpoint.timers if timer <= now_ms):
+        made += operator.handleExpiredTimer((0,), times, SimpleNamespace(getExpiryTimeInMs=lambda at=at: at))
+        checkpoint.deleteTimer(at)
+    operator.close()
+    rows = [row for frame in made for row in frame.itertuples(index=False)]
+    return [SimpleNamespace(**{name: getattr(row, name) for name in ROW}) for row in rows]

@@ -1,0 +1,97 @@
+"""Iggy's messages as bytes that tests build by hand: the documents' own, and frames whose lengths can be wrong."""
+
+import json
+import struct
+import zlib
+
+from helpers import vector_files as vectors
+
+from msgid import iggy
+from msgid.iggy import Message
+
+DOCUMENTS = json.loads((vectors.FOLDER / "iggy.json").read_text())
+MESSAGES = {row["name"]: row for row in DOCUMENTS["messages"]}
+COMMANDS = {row["name"]: row for row in DOCUMENTS["commands"]}
+ONE = iggy.encode(Message.new(b"payload", id=1, headers={"key": 5}))
+HUGE = (1 << 32) - 1
+
+
+def framed(headers=b"", *, headers_length=None, payload=b"p", payload_length=None, state=1):
+    """Return the bytes of a message with these headers; the lengths can be wrong."""
+    fixed = struct.pack("<QBQ16sII", 0, state, 0, bytes(16), zlib.crc32(payload), headers_length or len(headers))
+    return fixed + headers + struct.pack("<I", payload_length or len(payload)) + payload
+
+
+def header(key=b"k", kind=2, value=b"v", key_length=None, value_length=None):
+    """Return the bytes of a header; the lengths can be wrong."""
+    return b"".join(
+        (
+            struct.pack("<I", len(key) if key_length is None else key_length),
+            key,
+            bytes([kind]),
+            struct.pack("<I", len(value) if value_length is None else value_length),
+            value,
+        )
+    )
+
+
+BROKEN = [
+    ("", framed(state=7), "state 7, not 1, 10, 20 or 30", 8),
+    ("", framed(state=0), "state 0, not 1, 10, 20 or 30", 8),
+    ("", framed() + b"x", "1 bytes after the end of the message", 46),
+    ("truncated", framed(headers_length=HUGE), "the block of headers needs 4294967295 bytes, and 5 are left", 41),
+    ("truncated", framed(payload_length=HUGE), "the payload needs 4294967295 bytes, and 1 are left", 45),
+    ("", framed(header(b"")), "a header's key of 0 bytes, not 1 to 255", 41),
+    ("", framed(header(b"k" * 256)), "a header's key of 256 bytes, not 1 to 255", 41),
+    (
+        "",
+        framed(header(key_length=200)),
+        "within headers of 11 bytes a header's key needs 200 bytes, and 7 are left",
+        45,
+    ),
+    ("", framed(header(b"\xff")), r"a header's key b'\\xff', which is no UTF-8", 45),
+    ("", framed(header(kind=0)), "a header's kind 0, not 1 to 15", 46),
+    ("", framed(header(kind=16)), "a header's kind 16, not 1 to 15", 46),
+    ("", framed(header(value=b"")), "a header's value of 0 bytes, not 1 to 255", 47),
+    ("", framed(header(value_length=HUGE)), "a header's value of 4294967295 bytes, not 1 to 255", 47),
+    ("", framed(header(kind=3, value=b"\x02")), r"a header of kind bool with the value b'\\x02'", 47),
+    ("", framed(header(kind=7)), "a header's value of 1 bytes for kind int64", 47),
+    ("", framed(header(value=b"\xff")), r"a header of kind string with the value b'\\xff', no UTF-8", 47),
+    ("", framed(header() + header()), "a second header 'k'", 52),
+    (
+        "",
+        framed(header()[:3]),
+        "within headers of 3 bytes the length of a header's key needs 4 bytes, and 3 are left",
+        41,
+    ),
+]
+
+
+def row(message):
+    """Return a message as a row of the table."""
+    return {
+        "offset": message.offset,
+        "state": None if message.state is None else str(message.state),
+        "timestamp": message.timestamp,
+        "id": message.id.to_bytes(16, "little"),
+        "checksum": None if message.checksum is None else (message.checksum + 2**63) % 2**64 - 2**63,
+        "headers": [(str(key), {"kind": str(kind), "value": raw}) for key, (kind, raw) in message.headers.items()],
+        "payload": message.payload,
+        "origin_timestamp": message.origin_timestamp,
+        "checksum_ok": message.checksum_ok,
+        "layout": message.layout,
+    }
+
+
+def rows(table):
+    """Return a table's rows; times are microseconds."""
+    import pyarrow as pa
+
+    return [
+        {**values, "timestamp": micros, "origin_timestamp": origin}
+        for values, micros, origin in zip(
+            table.drop_columns(["timestamp", "origin_timestamp"]).to_pylist(),
+            *(table[name].cast(pa.int64()).to_pylist() for name in ("timestamp", "origin_timestamp")),
+            strict=True,
+        )
+    ]

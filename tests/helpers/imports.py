@@ -1,0 +1,93 @@
+"""The imports between the modules of a package, as they are written in its source."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["cycle_in", "folder_of", "imports_in", "modules_of"]
+
+
+def folder_of(package: str) -> Path:
+    """Return the folder of an installed package without importing it."""
+    spec = importlib.util.find_spec(package)
+    assert spec is not None, package
+    assert spec.origin is not None, package
+    return Path(spec.origin).parent
+
+
+def modules_of(package: str, folder: Path) -> dict[str, Path]:
+    """Return the source file of each module of a package by the module's full name."""
+    modules = {}
+    for path in sorted(folder.rglob("*.py")):
+        parts = [package, *path.relative_to(folder).with_suffix("").parts]
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return modules
+
+
+def _only_for_type_checkers(node: ast.AST) -> bool:
+    if not isinstance(node, ast.If):
+        return False
+    test = node.test
+    name = test.attr if isinstance(test, ast.Attribute) else test.id if isinstance(test, ast.Name) else ""
+    return name == "TYPE_CHECKING"
+
+
+def _import_statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        elif _only_for_type_checkers(child):
+            assert isinstance(child, ast.If)
+            for other in child.orelse:
+                yield from _import_statements(ast.Module([other], []))
+        else:
+            yield from _import_statements(child)
+
+
+def imports_in(source: str, module: str, known: set[str], is_package: bool) -> set[str]:
+    """Return the names of the known modules that a module's source imports, in functions too.
+
+    ``from package import name`` is an import of the submodule ``package.name`` if there is one, and of ``package``
+    otherwise. An import under ``if TYPE_CHECKING:`` does not run, so it does not count.
+    """
+    package = module if is_package else module.rpartition(".")[0]
+    found = set()
+    for statement in _import_statements(ast.parse(source)):
+        if isinstance(statement, ast.Import):
+            found |= {alias.name for alias in statement.names if alias.name in known}
+            continue
+        base = statement.module or ""
+        if statement.level:
+            parents = package.split(".")[: len(package.split(".")) - statement.level + 1]
+            base = ".".join([*parents, *([base] if base else [])])
+        for alias in statement.names:
+            name = f"{base}.{alias.name}"
+            found.add(name if name in known else base)
+    return (found & known) - {module}
+
+
+def cycle_in(graph: dict[str, set[str]]) -> list[str]:
+    """Return the modules of one import cycle, from a module back to itself; empty if there is no cycle."""
+    finished: set[str] = set()
+
+    def walk(module: str, path: list[str]) -> list[str]:
+        if module in path:
+            return [*path[path.index(module) :], module]
+        if module in finished:
+            return []
+        for imported in sorted(graph[module]):
+            if cycle := walk(imported, [*path, module]):
+                return cycle
+        finished.add(module)
+        return []
+
+    for module in sorted(graph):
+        if cycle := walk(module, []):
+            return cycle
+    return []

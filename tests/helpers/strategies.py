@@ -1,0 +1,135 @@
+"""The Hypothesis strategies of all tests."""
+
+import ipaddress
+import uuid
+from datetime import datetime, timezone
+
+from hypothesis import strategies as st
+
+import msgid
+from msgid import danube, iggy, layout
+
+UINT16 = st.integers(0, 2**16 - 1)
+UINT32 = st.integers(0, 2**32 - 1)
+# Not evenly drawn: a real id has few bits set or many, and the edges are where things break.
+EDGES32 = st.one_of(UINT32, st.integers(0, 3), st.integers(2**32 - 3, 2**32 - 1))
+
+nodes = st.one_of(st.integers(0, 2**48 - 1), st.sampled_from([0, 2**48 - 1, 0x56F7E71C361B]))
+
+
+def _message_id(**fields):
+    import msgid  # the backend under test
+
+    return msgid.MessageId.from_fields(**fields)
+
+
+def _v0_id(kind, *arguments, **fields):
+    import msgid  # the backend under test
+
+    return getattr(msgid, kind)(*arguments, **fields)
+
+
+message_ids = st.builds(_message_id, node=nodes, pid=UINT16, seconds=EDGES32, sequence=EDGES32)
+
+# Addresses with runs of zero groups are where the text of IPv6 is hard.
+_zero_heavy = st.lists(st.one_of(st.just(0), st.just(0), UINT16), min_size=8, max_size=8).map(
+    lambda groups: ipaddress.IPv6Address(b"".join(group.to_bytes(2, "big") for group in groups))
+)
+hosts = st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6), _zero_heavy)
+
+offsets = st.one_of(st.integers(0, 2**48 - 1), st.integers(0, 2**20), st.sampled_from([0, 2**40, 2**48 - 1]))
+
+broker_offset_ids = st.builds(_v0_id, st.just("BrokerOffsetId"), hosts, st.integers(0, 65535), offsets)
+client_unique_ids = st.builds(
+    _v0_id, st.just("ClientUniqueId"), hosts, pid=UINT16, loader_hash=EDGES32, elapsed_ms=EDGES32, counter=UINT16
+)
+v0_ids = st.one_of(broker_offset_ids, client_unique_ids)
+ids = st.one_of(message_ids, v0_ids)
+
+# Any moment a datetime can hold, within a day of its ends.
+moments = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)).map(lambda naive: naive.replace(tzinfo=timezone.utc))
+
+# Text that UTF-8 can write: anything but lone surrogates.
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+# A clock's readings, as it might misbehave: standing still, creeping, leaping, going back, before 2021 and past 2157.
+readings = st.lists(
+    st.one_of(
+        st.floats(-1e10, 1e11),
+        st.integers(-(10**10), 10**11),
+        st.integers(layout.EPOCH_UNIX - 2, layout.EPOCH_UNIX + 2),
+    ),
+    min_size=1,
+    max_size=50,
+)
+
+# Messages. Payloads and headers of every size that is an edge, and ids of every kind.
+BYTES = st.binary(max_size=300)
+keys = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60).filter(lambda key: len(key.encode()) <= 255)
+
+
+def _header(kind):
+    name = str(kind)
+    if kind is iggy.HeaderKind.RAW:
+        values = st.binary(min_size=1, max_size=255)
+    elif kind is iggy.HeaderKind.STRING:
+        values = keys
+    elif kind is iggy.HeaderKind.BOOL:
+        values = st.booleans()
+    elif name.startswith("float"):
+        values = st.floats(width=int(name[5:]))
+    else:
+        bits = int(name.lstrip("uint"))
+        signed = not name.startswith("u")
+        values = st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) if signed else st.integers(0, (1 << bits) - 1)
+    return values.map(lambda value: iggy.Header.of(value, kind))
+
+
+iggy_header = st.one_of(*map(_header, iggy.HeaderKind))
+iggy_headers = st.dictionaries(keys, iggy_header, max_size=4)
+# The layouts since release 0.7.0 have keys of every kind.
+_typed_keys = iggy_header.filter(lambda header: header.kind is not iggy.HeaderKind.STRING).map(
+    lambda header: iggy.HeaderKey(*header)
+)
+iggy_typed_headers = st.dictionaries(st.one_of(keys, _typed_keys), iggy_header, max_size=4)
+uint64 = st.one_of(st.integers(0, 2**63 - 1), st.sampled_from([0, 2**63 - 1]))
+# UUIDs of version 7 as the servers 0.4.1 to 0.5.0 make them: the time, the version, the variant, the rest by chance.
+uuids_v7 = st.integers(0, 2**128 - 1).map(
+    lambda bits: uuid.UUID(int=bits & ~(0xF << 76) & ~(0x3 << 62) | 0x7 << 76 | 0x2 << 62)
+)
+iggy_ids = st.one_of(st.integers(0, 2**128 - 1), message_ids, st.uuids(version=4), uuids_v7)
+timestamps = st.integers(0, 253_402_300_799_999_999)
+
+
+def iggy_messages(layout="m45", **fixed):
+    """Messages that fit the columns of a table; ``fixed`` are strategies of single fields."""
+    typed = iggy.LAYOUTS[{"current": "m45"}.get(layout, layout)].typed_keys
+    fields = {
+        "id": iggy_ids,
+        "offset": uint64,
+        "timestamp": timestamps,
+        "state": st.sampled_from(msgid.MessageState),
+        "headers": iggy_typed_headers if typed else iggy_headers,
+        "origin_timestamp": timestamps,
+        "payload": BYTES,
+    }
+    return st.builds(iggy.Message.new, layout=st.just(layout), **(fields | fixed))
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=20)
+full_uint64 = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 2**64 - 1]))
+topics = st.text(st.characters(codec="utf-8", exclude_characters=":"), min_size=1, max_size=20)
+danube_ids = st.builds(danube.MessageID, full_uint64, topics, texts, full_uint64)
+danube_messages = st.builds(
+    danube.StreamMessage,
+    full_uint64,
+    danube_ids,
+    BYTES,
+    full_uint64,
+    texts,
+    subscription_name=st.none() | texts,
+    attributes=st.dictionaries(texts, texts, max_size=3),
+    schema_id=st.none() | full_uint64,
+    schema_version=st.none() | UINT32,
+    routing_key=st.none() | texts,
+)

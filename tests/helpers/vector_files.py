@@ -1,0 +1,72 @@
+"""The tables in tests/vectors: real ids from public logs, and what RocketMQ's own Java says of them."""
+
+import csv
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import NamedTuple
+
+TESTS = Path(__file__).parents[1]
+PROGRAMS = TESTS / "programs"
+README = TESTS.parent / "README.md"
+FOLDER = TESTS / "vectors"
+REAL_IDS_FILE = FOLDER / "real_ids.tsv"
+ORDERS_FILE = REAL_IDS_FILE.with_name("orders.csv")
+
+# The table's name for where an id is from -> the kind it must parse to.
+_KIND_OF = {
+    "v1": "v1",
+    "v1_aliyun_api_doc": "v1",
+    "v0_offset_ipv4": "v0-broker-offset",
+    "v0_offset_ipv6": "v0-broker-offset",
+    "v0_bornhost_offset_ipv4_newlife": "v0-broker-offset",
+    "v0_uniq_ipv4_java": "v0-client-unique",
+    "v0_uniq_ipv6_java": "v0-client-unique",
+    "v0_uniq_ipv4_java_pid0": "v0-client-unique",
+    "v0_uniq_ipv6_java_pid0": "v0-client-unique",
+    "v0_uniq_ipv4_go": "v0-client-unique",
+    "v0_uniq_ipv4_elixir": "v0-client-unique",
+    "v0_uniq_ipv4_aliyun_api_doc": "v0-client-unique",
+    "v0_uniq_ipv4_cpp_LE_1.2.x": "v0-ambiguous",
+}
+
+
+class RealId(NamedTuple):
+    """A real id, the kind it must parse to, and what RocketMQ's Java printed."""
+
+    id: str
+    kind: str
+    java_decoded: str
+    """``host|port|offset`` of MessageDecoder.decodeMessageId, or ``!`` and an exception."""
+    java_ip: str
+    """MessageClientIDSetter.getIPStrFromID."""
+    java_pid: int
+    """MessageClientIDSetter.getPidFromID."""
+
+
+class UniqIdTime(NamedTuple):
+    """What MessageClientIDSetter.getNearlyTimeFromID says of an id, in a time zone, at a moment."""
+
+    zone: str
+    id: str
+    now: datetime
+    born: datetime
+
+
+def _rows(name):
+    with open(FOLDER / name, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def from_ms(ms):
+    """The moment of so many Unix milliseconds, exactly."""
+    return datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=int(ms))
+
+
+REAL_IDS = [
+    RealId(row["id"], _KIND_OF[row["kind"]], row["java_decode_message_id"], row["java_ip"], int(row["java_pid"]))
+    for row in _rows("real_ids.tsv")
+]
+UNIQ_ID_TIMES = [
+    UniqIdTime(row["timezone"], row["id"], from_ms(row["now_ms_before"]), from_ms(row["born_ms"]))
+    for row in _rows("uniq_id_times.tsv")
+]

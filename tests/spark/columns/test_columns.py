@@ -1,0 +1,332 @@
+"""The column functions: each against its plain-Python twin."""
+
+import pytest
+from helpers import vector_files as vectors
+from helpers.strategies import ids
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+import msgid
+import spark_ext
+
+pytestmark = pytest.mark.spark
+
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+V0 = "7F0000010000238F000000000001E240"
+CLIENT = "C0A8F001103E214D29547ACFD6E30000"
+
+# The functions of one column of ids.
+OF_AN_ID = [
+    "id_from_binary", "id_from_uuid", "id_kind", "id_mac", "id_origin", "id_time", "id_to_binary", "id_to_uuid",
+    "is_valid_id", "parse_id", "parse_v0", "time_key", "translate_v0", "try_parse_id", "try_parse_v0",
+    "try_translate_v0",
+]  # fmt: skip
+
+# Rows go to Spark many at a time: a query an example would take hours.
+many_a_query = settings(max_examples=5, suppress_health_check=list(HealthCheck), print_blob=True)
+
+
+def frame(spark, values, type="string"):
+    return spark.createDataFrame([(value,) for value in values], f"id {type}")
+
+
+def column(df, *columns):
+    return [tuple(row) if len(columns) > 1 else row[0] for row in df.select(*columns).collect()]
+
+
+def twin_of_parse_id(text):
+    """What `try_parse_id` must give, in plain Python."""
+    try:
+        id = msgid.MessageId(text)
+    except msgid.InvalidMessageId:
+        return None
+    # PySpark gives timestamps in the local zone, naive: compare as seconds.
+    return (id.version, id.mac, id.pid, id.seconds, id.sequence, id.origin, msgid.layout.EPOCH_UNIX + id.seconds)
+
+
+def twin_of_parse_v0(text):
+    """What `try_parse_v0` must give, in plain Python."""
+    try:
+        id = msgid.parse(text)
+    except msgid.InvalidMessageId:
+        return None
+    if id.version != 0:
+        return None
+    names = ("port", "offset", "pid", "loader_hash", "elapsed_ms", "counter")
+    return (id.kind, host_text(id.host), *(getattr(id, name, None) for name in names))
+
+
+def host_text(host):
+    """RFC 5952's text, without the dotted form that newer Pythons give IPv4-mapped addresses."""
+    mapped = getattr(host, "ipv4_mapped", None)
+    return (
+        f"::ffff:{host.packed[12:14].hex().lstrip('0') or '0'}:{host.packed[14:].hex().lstrip('0') or '0'}"
+        if mapped
+        else str(host)
+    )
+
+
+def flat_parse_id(col):
+    p = spark_ext.try_parse_id(col)
+    time = F.unix_timestamp(p.time)
+    names = ("version", "mac", "pid", "seconds", "sequence", "origin")
+    return F.when(p.isNotNull(), F.struct(*(p[name].alias(name) for name in names), time.alias("time")))
+
+
+def check_all(spark, texts):
+    rows = (
+        frame(spark, texts)
+        .select(
+            "id",
+            flat_parse_id("id").alias("v1"),
+            spark_ext.try_parse_v0("id").alias("v0"),
+            spark_ext.try_translate_v0("id").alias("canonical"),
+            spark_ext.is_valid_id("id").alias("valid"),
+            spark_ext.id_kind("id").alias("kind"),
+            F.unix_timestamp(spark_ext.id_time("id")).alias("time"),
+            spark_ext.id_mac("id").alias("mac"),
+            spark_ext.id_origin("id").alias("origin"),
+            spark_ext.time_key("id").alias("key"),
+            spark_ext.id_to_binary("id").alias("binary"),
+            spark_ext.id_from_binary(spark_ext.id_to_binary("id")).alias("text"),
+            spark_ext.id_to_uuid("id").alias("uuid"),
+            spark_ext.id_from_uuid(spark_ext.id_to_uuid("id")).alias("of_uuid"),
+        )
+        .collect()
+    )
+    assert len(rows) == len(texts)
+    for row in rows:
+        v0 = twin_of_parse_v0(row.id)
+        assert (row.v1 and tuple(row.v1)) == twin_of_parse_id(row.id)
+        assert (row.v0 and tuple(row.v0)) == v0
+        assert row.canonical == (msgid.translate_v0(row.id) if v0 else None)
+        assert row.valid == msgid.is_valid(row.id)
+        id = msgid.parse(row.id) if row.valid else None
+        v1 = id if isinstance(id, msgid.MessageId) else None
+        assert row.kind == (id and id.kind)
+        assert row.time == (v1 and msgid.layout.EPOCH_UNIX + v1.seconds)
+        assert (row.mac, row.origin) == ((v1.mac, v1.origin) if v1 else (None, None))
+        assert row.key == (v1 and v1.time_key)
+        assert row.binary == (bytes.fromhex(row.id) if id else None)
+        assert row.text == (row.id.upper() if id else None)
+        assert (row.uuid, row.of_uuid) == ((str(v1.uuid), str(v1)) if v1 else (None, None))
+
+
+@many_a_query
+@given(st.lists(ids, min_size=100, max_size=100), st.data())
+def test_columns_of_valid_ids_agree_with_msgid(spark, listed, data):
+    """Every kind of id, in either case, bare or canonical, is read as `msgid.parse` reads it."""
+    forms = [str, lambda id: str(id).lower(), lambda id: id.canonical]
+    check_all(spark, [forms[n % 3](id) for n, id in enumerate(listed)])
+
+
+@many_a_query
+@given(
+    st.lists(st.one_of(st.text(max_size=60), st.text("0123456789abcdefABCDEF", min_size=30, max_size=60)), min_size=100)
+)
+def test_columns_of_invalid_ids_agree_with_msgid(spark, texts):
+    """What Python refuses, Spark refuses: any text, and hex of about the right length."""
+    check_all(spark, [text.encode("utf-8", "replace").decode() for text in texts])
+
+
+def test_columns_of_real_ids_agree_with_msgid(spark, ansi):
+    """All real ids from public logs, with ANSI mode on and off."""
+    check_all(spark, [row.id for row in vectors.REAL_IDS])
+
+
+HOSTILE = {
+    "empty": "",
+    "33 digits": V1[:-1],
+    "35 digits": V1 + "0",
+    "no hex": V1[:-1] + "G",
+    "trailing newline": V1 + "\n",
+    "newline for a digit": V1[:-1] + "\n",
+    "space for a digit": V1[:-1] + " ",
+    "underscore": V1[:5] + "_" + V1[6:],
+    "full-width digit": "０" + V1[1:],
+    "all full-width": "０１" * 17,
+    "plus": "+" + V1[1:],
+    "nul": V1[:-1] + "\0",
+    "version 2": "02" + V1[2:],
+    "uuid": "56f7e71c-361b-21bc-024c-cdbe00000000",
+    "10 kB": "A" * 10_000,
+    "58 digits of version 1": "01" * 29,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_columns_of_hostile_input_are_null_or_raise_one_error(spark, text):
+    """``try_`` gives NULL; without it the query fails, with the words of Python's own error."""
+    df = frame(spark, [text])
+    tries = (spark_ext.try_parse_id, spark_ext.try_parse_v0, spark_ext.try_translate_v0)
+    assert column(df, *(function("id") for function in tries)) == [(None, None, None)]
+    nulls = [name for name in OF_AN_ID if name.startswith("id_") or name == "time_key"]
+    if text != "56f7e71c-361b-21bc-024c-cdbe00000000":  # which is a UUID
+        assert column(df, *(getattr(spark_ext, name)("id") for name in nulls)) == [(None,) * len(nulls)]
+    assert column(df, spark_ext.is_valid_id("id")) == [False]
+    for function in (spark_ext.parse_id, spark_ext.parse_v0, spark_ext.translate_v0):
+        fails(df.select(function("id")), text)
+    derived = df.select(spark_ext.derive_id("id", F.lit(1)))
+    if text == HOSTILE["uuid"]:  # which is a parent like any ID
+        assert derived.collect() == [(str(msgid.derive_id(text, 1)),)]
+    else:
+        fails(derived, text)
+
+
+def fails(df, text):
+    with pytest.raises(msgid.InvalidMessageId) as python:
+        msgid.parse(text)
+    with pytest.raises(PySparkException) as caught:
+        df.collect()
+    assert caught.value.getCondition() == "USER_RAISED_EXCEPTION"
+    assert f": {python.value.reason}" in str(caught.value)
+    assert "invalid message id '" in str(caught.value)
+    assert ("... (10000 in all)" in str(caught.value)) == (len(text) > 64)
+
+
+def test_columns_of_the_other_version_raise_and_say_so(spark):
+    """Version 0 where version 1 is asked for, and the other way round."""
+    for function, text, reason in (
+        (spark_ext.parse_id, V0, "not version 1"),
+        (spark_ext.parse_id, "00" + V0, "not version 1"),
+        (spark_ext.parse_v0, V1, "not version 0, but version 1"),
+        (spark_ext.translate_v0, V1, "not version 0, but version 1"),
+    ):
+        with pytest.raises(PySparkException, match=reason):
+            frame(spark, [text]).select(function("id")).collect()
+
+
+def test_columns_of_null_are_null(spark, ansi):
+    """NULL is NULL, never an error; a struct is NULL itself, not a struct of NULLs."""
+    for name in OF_AN_ID:
+        assert column(frame(spark, [None]), getattr(spark_ext, name)("id")) == [None]
+    nulls = frame(spark, [None, "x"]).where(
+        spark_ext.try_parse_id("id").isNull() & spark_ext.try_parse_v0("id").isNull()
+    )
+    assert nulls.count() == 2
+
+
+def test_columns_of_binary_ids_are_those_of_text(spark, ansi):
+    """17 bytes of a version-1 id, 16 or 28 of version 0, or 17 or 29 with the version byte."""
+    values = [bytes.fromhex(text) for text in (V1, V0, "00" + V0, CLIENT)] + [b"", b"x" * 17, V1.encode()]
+    df = frame(spark, values, "binary")
+    parsed = column(df, spark_ext.try_parse_id("id").pid, spark_ext.try_parse_v0("id").pid, spark_ext.is_valid_id("id"))
+    assert parsed == [
+        (8636, None, True), (None, None, True), (None, None, True), (None, 4158, True),
+        (None, None, False), (None, None, False), (None, None, False),
+    ]  # fmt: skip
+
+
+def test_columns_of_numbers_are_null(spark):
+    """A number is not taken for the text of its digits' id; it is no id."""
+    assert column(frame(spark, [1], "bigint"), spark_ext.try_parse_id("id"), spark_ext.is_valid_id("id")) == [
+        (None, False)
+    ]
+
+
+def test_field_selected_alone_is_computed_alone(spark, connect):
+    """``parse_id(x).pid`` has in its plan nothing of the other fields, nor has a field of a struct made before."""
+    if connect:
+        pytest.skip("the plan is the server's")
+    df = frame(spark, [V1])
+    for one in (
+        df.select(spark_ext.parse_id("id").pid.alias("x")),
+        df.select(spark_ext.try_parse_id("id").alias("p")).select("p.pid"),
+    ):
+        plan = one._jdf.queryExecution().optimizedPlan().toString()
+        assert plan.count("crc32(") == 4  # one look at the pid, which takes four bytes of the checksum
+        assert "timestamp" not in plan
+        assert "0a:" not in plan
+    parsed = spark_ext.try_parse_id("id")
+    two = df.select(parsed.pid.alias("x"), parsed.time.alias("y"))._jdf.queryExecution().optimizedPlan().toString()
+    assert (two.count("crc32("), "0a:" in two) == (8, False)
+    whole = df.select(spark_ext.try_parse_id("id").alias("x"))._jdf.queryExecution().optimizedPlan().toString()
+    assert "timestamp" in whole
+    assert "0a:" in whole
+
+
+def test_columns_of_ids_need_no_python_worker(spark, connect):
+    """All of it runs in the JVM: the plan evaluates no Python."""
+    if connect:
+        pytest.skip("the plan is the server's")
+    functions = [getattr(spark_ext, name) for name in OF_AN_ID]
+    more = (
+        spark_ext.assign_id(),
+        spark_ext.derive_id("id", F.lit("x")),
+        spark_ext.position_id("id", F.lit(1), F.lit(0)),
+        spark_ext.v0_time("id", F.lit(0), F.lit("UTC")),
+    )
+    df = frame(spark, [V1]).select(*(function("id") for function in functions), *more)
+    assert "Python" not in df._jdf.queryExecution().executedPlan().toString()
+    made = frame(spark, [V1]).select(spark_ext.generate_id())
+    assert "ArrowEvalPython" in made._jdf.queryExecution().executedPlan().toString()
+
+
+def test_assign_id_of_rows_numbers_partitions_and_rows(spark, ansi):
+    """The lease is the node, the partition the pid, the row the sequence, the run's time the seconds."""
+    run, at = "nightly", 1_795_219_200
+    df = spark.range(0, 1000, numPartitions=4).select(
+        "id", F.spark_partition_id().alias("p"), spark_ext.assign_id(run, at)
+    )
+    rows = {row.id: row for row in df.collect()}
+    assigned = {n: msgid.MessageId(row.assign_id) for n, row in rows.items()}
+    assert len(set(assigned.values())) == 1000
+    for n, id in assigned.items():
+        assert (id.origin, id.pid, id.sequence) == ("assigned", rows[n].p, n % 250)
+        assert id.seconds == at - msgid.layout.EPOCH_UNIX
+        assert id.node == msgid.ids.derived.assigned_node(run)
+
+
+def test_assign_id_of_many_partitions(spark):
+    """Those after the 256th are numbered as those before it."""
+    df = spark.range(0, 3 * 600, numPartitions=600).select("id", spark_ext.assign_id("run", 0).alias("new"))
+    df = df.where("id < 6 OR id BETWEEN 762 AND 773 OR id > 1790")
+    found = {row.id: msgid.MessageId(row.new) for row in df.collect()}
+    assert {n: (id.pid, id.sequence) for n, id in found.items()} == {n: divmod(n, 3) for n in found}
+    assert len(found) == 27
+
+
+def test_assign_id_is_the_same_for_the_same_run(spark):
+    """A named run gives the same rows the same ids again; without a name each call is a run of its own."""
+    df = spark.range(100, numPartitions=2)
+    named = [column(df, spark_ext.assign_id("run", 0)) for _ in range(2)]
+    assert named[0] == named[1]
+    assert not set(column(df, spark_ext.assign_id())) & set(column(df, spark_ext.assign_id()))
+    once = df.withColumn("new", spark_ext.assign_id())
+    assert once.collect() == once.collect()
+
+
+@pytest.mark.parametrize("at", [-(10**9), 0, 1_609_459_200, 1_609_459_200 + 2**32 + 5])
+def test_assign_id_at_any_time_has_its_seconds(spark, at):
+    """A time before 2021 or after 2157 is taken modulo 2**32, and no digit is lost where a field is small."""
+    (id,) = column(spark.range(1), spark_ext.assign_id("run", at))
+    assert msgid.MessageId(id).seconds == (at - 1_609_459_200) % 2**32
+
+
+@pytest.mark.slow
+def test_assign_id_of_too_many_partitions_raises(spark, connect):
+    """Partition 65 536 has no number: the query fails and says why."""
+    if connect:
+        pytest.skip("the same plan as in classic, at minutes a run")
+    df = spark.range(65_537, numPartitions=65_537).where("id = 65536")
+    with pytest.raises(PySparkException, match="at most 65536 partitions of 4294967296 rows each"):
+        df.select(spark_ext.assign_id()).collect()
+
+
+def test_assign_id_with_bad_arguments_raises(spark):
+    """A run has a name, and a time of a kind."""
+    with pytest.raises(TypeError, match="run must be text, not 7"):
+        spark_ext.assign_id(7)
+    with pytest.raises(TypeError, match="at must be an aware datetime or Unix seconds"):
+        spark_ext.assign_id("x", "today")
+
+
+@pytest.mark.parametrize("name", OF_AN_ID)
+def test_columns_of_functions_are_named_after_them(spark, name):
+    """As Spark's own are; and a column may be given by name or as itself."""
+    function = getattr(spark_ext, name)
+    df = frame(spark, [None])
+    assert df.select(function("id")).columns == df.select(function(F.col("id"))).columns == [name]
+    assert spark.range(1).select(spark_ext.assign_id()).columns == ["assign_id"]

@@ -1,0 +1,67 @@
+"""The column `identity` against its plain-Python twin."""
+
+import pytest
+from helpers.strategies import ids
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from msgid.ids._bytes import identity as identity_of
+from spark_ext.columns._identity import identity
+
+pytestmark = pytest.mark.spark
+
+V0 = "7F0000010000238F000000000001E240"
+UUID = "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"
+
+spellings = st.one_of(
+    ids.map(str),
+    ids.map(lambda id: str(id).lower()),
+    ids.map(lambda id: str(id)[2:]),
+    ids.map(lambda id: str(id)[:-1] + "g"),
+    ids.map(lambda id: str(id) + "\n"),
+    st.uuids().map(str),
+    st.uuids().map(lambda uuid: str(uuid).upper()),
+    st.uuids().map(lambda uuid: f"{{{uuid}}}"),
+    st.uuids().map(lambda uuid: str(uuid)[:-1] + "\u0661"),
+    st.uuids().map(lambda uuid: uuid.hex),
+    st.text(st.characters(codec="utf-8"), max_size=60),
+)
+
+
+def columns(spark, values, type):
+    df = spark.createDataFrame([(value,) for value in values], f"id {type}")
+    return [row[0] for row in df.select(identity("id")).collect()]
+
+
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+@given(texts=st.lists(spellings.filter(bool), min_size=100, max_size=300))
+def test_identity_of_any_text_equals_the_python_function(spark, ansi, texts):
+    """Text of every kind and spelling has the identity that Python gives it, in ANSI mode and outside it."""
+    assert columns(spark, texts, "string") == [identity_of(text) for text in texts]
+
+
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+@given(values=st.lists(ids.map(bytes) | st.binary(min_size=1, max_size=30), min_size=100, max_size=300))
+def test_identity_of_any_bytes_equals_the_python_function(spark, ansi, values):
+    """Bytes of an ID and any other bytes have the identity that Python gives them."""
+    values = values + [value[1:] for value in values if len(value) > 1]
+    assert columns(spark, values, "binary") == [identity_of(value) for value in values]
+
+
+def test_identity_of_one_id_in_every_spelling_is_one_text(spark):
+    """Case, version byte, and text or binary do not matter."""
+    texts = [V0, V0.lower(), "00" + V0, "00" + V0.lower()]
+    assert columns(spark, texts, "string") == ["00" + V0] * 4
+    assert columns(spark, [bytes.fromhex(text) for text in texts], "binary") == ["00" + V0] * 4
+    assert columns(spark, [UUID, UUID.lower()], "string") == [UUID.lower()] * 2
+
+
+def test_identity_of_null_or_empty_value_is_null(spark):
+    """NULL and an empty value are not IDs."""
+    assert columns(spark, [None, ""], "string") == [None, None]
+    assert columns(spark, [None, b""], "binary") == [None, None]
+
+
+def test_identity_of_a_number_is_its_text(spark):
+    """A column of another type is compared as text."""
+    assert columns(spark, [42, None], "bigint") == ["42", None]

@@ -1,0 +1,171 @@
+"""Ids made on Spark: equal to Python's, whatever they are made of."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from helpers import vector_files as vectors
+from helpers.strategies import ids, names, offsets
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+import msgid
+import spark_ext
+
+pytestmark = pytest.mark.spark
+
+PARENT = "0156F7E71C361B21BC024CCDBE00000000"
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+many_a_query = settings(max_examples=5, suppress_health_check=list(HealthCheck), print_blob=True)
+
+# What a Spark timestamp can hold, in microseconds: years 1 to 9999, before 1970 and after 2157 among them.
+micros = st.one_of(
+    st.integers(-62_000_000_000_000_000, 253_000_000_000_000_000),
+    st.sampled_from([0, -1, 1_609_459_199_999_999, 1_609_459_200_000_000, (1_609_459_200 + 2**32) * 10**6]),
+)
+
+
+@pytest.fixture(params=["America/New_York", "Asia/Kolkata", "UTC"])
+def session_zone(request, spark):
+    """What is made must not depend on the session's time zone."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", request.param)
+    yield request.param
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def moment(us):
+    return EPOCH + timedelta(microseconds=us)
+
+
+@many_a_query
+@given(st.lists(st.tuples(names, offsets, micros), min_size=100, max_size=100))
+def test_position_id_of_a_column_is_the_one_of_msgid(spark, session_zone, rows):
+    """Any Unicode source, any offset, any time, in any time zone of the session."""
+    df = spark.createDataFrame(rows, "source string, offset bigint, us bigint")
+    made = df.select("*", spark_ext.position_id("source", "offset", F.timestamp_micros("us")).alias("id")).collect()
+    for row in made:
+        assert row.id == str(msgid.position_id(row.source, row.offset, moment(row.us)))
+
+
+@many_a_query
+@given(st.lists(st.tuples(ids, names, micros), min_size=100, max_size=100))
+def test_derive_id_of_a_column_is_the_one_of_msgid(spark, session_zone, rows):
+    """Any parent in any form, any Unicode name, with and without a time."""
+    forms = [str, lambda id: str(id).lower(), lambda id: id.canonical]
+    listed = [(forms[n % 3](id), name, us) for n, (id, name, us) in enumerate(rows)]
+    df = spark.createDataFrame(listed, "parent string, name string, us bigint")
+    made = df.select(
+        "*",
+        spark_ext.derive_id("parent", "name").alias("own"),
+        spark_ext.derive_id("parent", "name", F.timestamp_micros("us")).alias("at"),
+    ).collect()
+    for row in made:
+        assert row.own == str(msgid.derive_id(row.parent, row.name))
+        assert row.at == str(msgid.derive_id(row.parent, row.name, moment(row.us)))
+
+
+def test_derive_id_of_integer_names_and_binary_parents_is_the_same(spark, ansi):
+    """An integer stands for its decimal digits; a parent's bytes for its text."""
+    df = spark.createDataFrame([(bytearray.fromhex(PARENT), n) for n in (0, -7, 2**62)], "parent binary, n bigint")
+    made = df.select("n", spark_ext.derive_id("parent", "n").alias("id")).collect()
+    assert {row.n: row.id for row in made} == {n: str(msgid.derive_id(PARENT, n)) for n in (0, -7, 2**62)}
+
+
+def test_position_id_with_unix_seconds_is_that_of_the_timestamp(spark, ansi):
+    """As in Python, a number is Unix seconds."""
+    df = spark.createDataFrame([(-1.5,), (1648047038.9,)], "at double")
+    made = df.select("at", spark_ext.position_id(F.lit("log"), F.lit(7), "at").alias("id")).collect()
+    assert {row.at: row.id for row in made} == {at: str(msgid.position_id("log", 7, at)) for at in (-1.5, 1648047038.9)}
+
+
+@pytest.mark.parametrize("offset", [-1, 2**48, 2**62, -(2**63)])
+def test_position_id_with_an_offset_out_of_range_raises(spark, ansi, offset):
+    """The words are Python's own."""
+    with pytest.raises(ValueError, match="offset") as python:
+        msgid.position_id("log", offset, 0)
+    df = spark.createDataFrame([(offset,)], "offset bigint")
+    with pytest.raises(PySparkException) as caught:
+        df.select(spark_ext.position_id(F.lit("log"), "offset", F.lit(0))).collect()
+    assert caught.value.getCondition() == "USER_RAISED_EXCEPTION"
+    assert str(python.value) in str(caught.value)
+
+
+def test_ids_of_null_are_null(spark, ansi):
+    """An id of what is not known is not known."""
+    df = spark.createDataFrame([(None, None, None, None)], "text string, n bigint, t timestamp, zone string")
+    row = df.select(
+        spark_ext.position_id(F.lit("log"), "n", F.lit(0)),
+        spark_ext.position_id("text", F.lit(1), F.lit(0)),
+        spark_ext.position_id(F.lit("log"), F.lit(1), "t"),
+        spark_ext.derive_id("text", F.lit("x")),
+        spark_ext.derive_id(F.lit(PARENT), "text"),
+        spark_ext.derive_id(F.lit(PARENT), F.lit("x"), "t"),
+        spark_ext.v0_time("text", F.lit(0), F.lit("UTC")),
+        spark_ext.v0_time(F.lit("C0A8F001103E214D29547ACFD6E30000"), "t", F.lit("UTC")),
+        spark_ext.v0_time(F.lit("C0A8F001103E214D29547ACFD6E30000"), F.lit(0), "zone"),
+    ).first()
+    assert tuple(row) == (None,) * 9
+
+
+def test_v0_time_of_real_ids_is_that_of_rocketmq(spark, session_zone):
+    """Every vector of RocketMQ's own Java, to the millisecond, whatever the session's time zone."""
+    rows = [
+        (row.id, round(row.now.timestamp() * 1000), row.zone, round(row.born.timestamp() * 1000))
+        for row in vectors.UNIQ_ID_TIMES
+    ]
+    df = spark.createDataFrame(rows, "id string, now_ms bigint, zone string, born_ms bigint")
+    time = spark_ext.v0_time("id", F.timestamp_millis("now_ms"), "zone")
+    wrong = df.where(F.unix_millis(time).isNull() | (F.unix_millis(time) != F.col("born_ms")))
+    assert df.count() == 216
+    assert wrong.count() == 0
+
+
+@many_a_query
+@given(st.lists(st.tuples(ids, st.integers(0, 4 * 10**15)), min_size=100, max_size=100))
+def test_v0_time_of_any_id_is_the_one_of_msgid(spark, rows):
+    """Any client id near any moment; others have no time."""
+    zone = "Asia/Kolkata"
+    df = spark.createDataFrame([(str(id), us) for id, us in rows], "id string, us bigint")
+    made = df.select("*", F.unix_micros(spark_ext.v0_time("id", F.timestamp_micros("us"), F.lit(zone))).alias("made"))
+    for row in made.collect():
+        id = msgid.parse(row.id)
+        if isinstance(id, msgid.ClientUniqueId):
+            assert moment(row.made) == id.time(near=moment(row.us), tz=zone)
+        else:
+            assert row.made is None
+
+
+def test_generate_id_on_executors_makes_different_ids(spark):
+    """Real MAC and pid, valid, distinct over all workers, and new ones each time."""
+    df = spark.range(20_000, numPartitions=4).select(spark_ext.generate_id())
+    first, second = ([msgid.MessageId(row[0]) for row in df.collect()] for _ in range(2))
+    assert len(set(first) | set(second)) == 40_000
+    assert {id.mac for id in first} == {msgid.explain_node().mac}
+    assert {id.origin for id in first} == {msgid.explain_node().origin}
+
+
+def test_assign_ids_with_an_order_sorts_within_partitions_first(spark):
+    """With a key to sort by, the numbering is that of the key, whatever order the rows came in."""
+    rows = spark.range(1000).withColumn("key", F.sha2(F.col("id").cast("string"), 256)).drop("id")
+
+    def numbered(order):
+        df = rows.coalesce(1).orderBy(order).coalesce(1)
+        return {row.key: row.mine for row in df.transform(spark_ext.assign_ids, "mine", "key", "run", 0).collect()}
+
+    forward = numbered(F.asc("key"))
+    assert forward == numbered(F.desc("key"))
+    assert [forward[key] for key in sorted(forward)] == sorted(forward.values())
+    many = rows.transform(spark_ext.assign_ids, order_by=["key", F.col("key")])
+    assert many.select("id").distinct().count() == 1000
+
+
+def test_assign_id_in_a_stream_raises_and_names_what_to_use(spark):
+    """A stream's rows cannot be counted: the error says which functions a stream has."""
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(ValueError, match="in a streaming query use position_id, derive_id or generate_id"):
+        spark_ext.assign_ids(stream)
+    writer = stream.select(spark_ext.assign_id()).writeStream.format("noop")
+    with pytest.raises(PySparkException, match="position_id, derive_id or generate_id"):
+        writer.start()

@@ -1,0 +1,187 @@
+"""The columns of what ids travel in: the same answers as Python's, and one error or NULL for what is none."""
+
+from dataclasses import asdict
+
+import pytest
+from helpers import strategies
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+import msgid
+import spark_ext as ids
+from msgid import iggy
+from msgid.danube import MessageID, StreamMessage
+
+pytestmark = pytest.mark.spark
+
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+a_few = settings(max_examples=4, suppress_health_check=list(HealthCheck))
+
+
+def column(spark, values, type, made):
+    """Apply a column function to values; give the results in their order."""
+    df = spark.createDataFrame(list(enumerate(values)), f"n int, x {type}")
+    return [row.y for row in sorted(df.select("n", made.alias("y")).collect(), key=lambda row: row.n)]
+
+
+def as_row(message):
+    """A message as the struct that the columns give."""
+    return (
+        message.offset,
+        None if message.state is None else str(message.state),
+        message.id.to_bytes(16, "little"),
+        message.checksum,
+        {key: (str(kind), raw) for key, (kind, raw) in message.headers.items()},
+        message.payload,
+    )
+
+
+def of_row(row):
+    headers = {key: (held.kind, bytes(held.value)) for key, held in row.headers.items()}
+    return row.offset, row.state, bytes(row.id), row.checksum, headers, bytes(row.payload)
+
+
+@a_few
+@given(st.lists(strategies.iggy_messages(), min_size=20, max_size=20))
+def test_iggy_message_alone_or_polled_is_the_one_of_msgid(spark, messages):
+    """Every field is Python's, of one message and of a poll response."""
+    raws = [iggy.encode(message) for message in messages]
+    found = column(spark, raws, "binary", ids.iggy_message("x"))
+    assert [of_row(row) for row in found] == [as_row(message) for message in messages]
+    micros = column(spark, raws, "binary", F.unix_micros(ids.try_iggy_message("x").timestamp))
+    assert micros == [message.timestamp for message in messages]
+    polled = iggy.encode_poll(iggy.PollResponse(1, 2, messages))
+    # The layout is named: no checksum tells it if every payload is empty.
+    for made in (ids.iggy_messages("x", "m45"), ids.try_iggy_messages("x", "m45")):
+        (rows,) = column(spark, [polled], "binary", made)
+        assert [of_row(row) for row in rows] == [as_row(message) for message in messages]
+
+
+@a_few
+@given(st.lists(strategies.danube_messages, min_size=20, max_size=20))
+def test_danube_message_of_a_column_is_the_one_of_msgid(spark, messages):
+    """Every field is Python's; what a bigint or a timestamp does not hold is NULL."""
+    found = column(spark, [message.encode() for message in messages], "binary", ids.try_danube_message("x"))
+    for row, message in zip(found, messages, strict=True):
+        numbers = (message.request_id, message.publish_time, message.schema_id or 0, *message.msg_id[::3])
+        if max(numbers) >= 1 << 63 or message.publish_time >= 253_402_300_800_000:
+            assert row is None
+        else:
+            assert row.asDict(recursive=True) == {**asdict(message), "msg_id": message.msg_id._asdict()}
+
+
+def test_danube_id_of_a_column_is_the_one_of_msgid(spark):
+    """The id of a place is Python's, wherever the broker is."""
+    messages = [
+        StreamMessage(7, MessageID(9, topic, broker, offset), b"", 1_648_047_038_123, "p")
+        for topic in ("/default/events", "é")
+        for broker in ("a", "b")
+        for offset in (1, (1 << 48) - 1)
+    ]
+    found = column(spark, [m.encode() for m in messages], "binary", ids.danube_id(ids.danube_message("x")))
+    assert found == [str(m.msg_id.position_id(1_648_047_038)) for m in messages]
+
+
+@a_few
+@given(
+    st.lists(st.one_of(st.uuids(version=4).map(lambda u: u.bytes), st.binary(min_size=16, max_size=16)), min_size=50)
+)
+def test_iggy_id_of_a_column_is_the_one_of_msgid(spark, raws):
+    """The identity is Python's, both ways."""
+    texts = column(spark, raws, "binary", ids.iggy_id_to_id("x"))
+    assert texts == [iggy.id_text(raw) for raw in raws]
+    assert [bytes(raw) for raw in column(spark, texts, "string", ids.id_to_iggy_id("x"))] == raws
+    upper = [text.upper() for text in texts]
+    assert [bytes(raw) for raw in column(spark, upper, "string", ids.id_to_iggy_id("x"))] == raws
+
+
+def test_iggy_id_that_is_invalid_is_null(spark):
+    """NULL."""
+    assert column(spark, [b"", bytes(15), bytes(17), None], "binary", ids.iggy_id_to_id("x")) == [None] * 4
+    uuid = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
+    bad = [
+        "",
+        None,
+        V1 + "\n",
+        uuid + "\n",
+        uuid[:-1],
+        uuid.replace("-", ""),
+        uuid[:-1] + "g",
+        "{" + uuid[1:],
+        "x" * 36,
+    ]
+    assert column(spark, bad, "string", ids.id_to_iggy_id("x")) == [None] * len(bad)
+
+
+def test_message_state_of_a_code_is_its_name(spark, ansi):
+    """Each code's name; NULL for NULL."""
+    codes = [int(state) for state in msgid.MessageState]
+    names = [str(state) for state in msgid.MessageState]
+    assert column(spark, [*codes, None], "int", ids.message_state("x")) == [*names, None]
+
+
+@pytest.mark.parametrize("code", [0, 2, -1, 255, 1 << 40])
+def test_message_state_of_an_unknown_code_raises(spark, ansi, code):
+    """The query fails, with the words of Python's error."""
+    with pytest.raises(PySparkException, match=f"invalid message: state {code}, not 1, 10, 20 or 30"):
+        column(spark, [code], "bigint", ids.message_state("x"))
+
+
+@a_few
+@given(st.lists(strategies.BYTES, min_size=30, max_size=30))
+def test_checksum_ok_of_a_payload_compares_its_checksum(spark, payloads):
+    """CRC-32 as Python has it."""
+    rows = [(payload, iggy.checksum(payload)) for payload in payloads] + [(b"x", 0), (None, 0), (b"x", None)]
+    df = spark.createDataFrame(rows, "payload binary, sum bigint")
+    found = [row.ok for row in df.select(ids.checksum_ok("payload", "sum").alias("ok")).collect()]
+    assert found == [True] * 30 + [False, None, None]
+
+
+NAMES = ["Orders", "  my  Topic\t2 ", "İ", "ÄÖ", "a\x1cb", "", " ", "a/b", "x" * 256, "İ" * 127, None]
+
+
+def test_normalize_name_of_a_column_is_the_one_of_msgid(spark):
+    """Python's normal form; NULL where there is none."""
+
+    def normal(name):
+        try:
+            return msgid.normalize_name(name)
+        except msgid.InvalidMessage:
+            return None
+
+    assert column(spark, NAMES, "string", ids.try_normalize_name("x")) == [normal(name) for name in NAMES]
+    good = [name for name in NAMES if normal(name)]
+    assert column(spark, good, "string", ids.normalize_name("x")) == [normal(name) for name in good]
+
+
+MESSAGE = iggy.encode(iggy.Message.new(b"payload", id=1, headers={"k": 1}))
+BAD = [b"", b"x", MESSAGE[:-1], MESSAGE + b"x", MESSAGE + MESSAGE, MESSAGE[:8] + b"\x07" + MESSAGE[9:], bytes(10_000)]
+
+
+@pytest.mark.parametrize("lenient", [False, True])
+@pytest.mark.parametrize(
+    ("name", "bad", "words"),
+    [
+        ("iggy_message", BAD, "invalid message: "),
+        ("iggy_messages", [*BAD, bytes(12) + b"\xff\xff\xff\xff"], "invalid message: "),
+        ("danube_message", [b"", b"\xff", b"\x08"], "invalid message: "),
+    ],
+)
+def test_malformed_message_raises_or_is_null(spark, name, bad, words, lenient):
+    """The query fails with Python's error; ``try_`` gives NULL. NULL for NULL."""
+    if lenient:
+        assert column(spark, [*bad, None], "binary", getattr(ids, f"try_{name}")("x")) == [None] * (len(bad) + 1)
+        return
+    assert column(spark, [None], "binary", getattr(ids, name)("x")) == [None]
+    for raw in bad:
+        with pytest.raises(PySparkException, match=words):
+            column(spark, [raw], "binary", getattr(ids, name)("x"))
+
+
+@pytest.mark.parametrize("name", ["iggy_message", "try_iggy_message", "iggy_messages", "try_iggy_messages"])
+def test_layout_that_is_unknown_raises(spark, name):
+    """At once, where the function is called."""
+    with pytest.raises(ValueError, match=r"layout must be one of .*, got 'newest'"):
+        getattr(ids, name)("x", "newest")

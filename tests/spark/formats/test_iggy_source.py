@@ -1,0 +1,273 @@
+"""``format("iggy")``: every message of every file as Python reads it, and what is broken as one row."""
+
+import json
+
+import pytest
+from helpers import strategies
+from helpers import vector_files as vectors
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import functions as F
+
+import msgid
+from msgid import iggy
+from spark_ext.formats.iggy_source import IggyDataSource
+
+pytestmark = pytest.mark.spark
+
+DOCUMENTS = [
+    bytes.fromhex(row["hex"])
+    for row in json.loads((vectors.FOLDER / "iggy.json").read_text())["messages"]
+    if row["layout"] == "current"
+]
+
+
+@pytest.fixture(autouse=True)
+def registered(spark):
+    spark.dataSource.register(IggyDataSource)
+
+
+def messages(count, start=0):
+    return [
+        iggy.Message.new(
+            b"p" * (n % 50),
+            id=n + 1,
+            offset=n,
+            timestamp=1_700_000_000_000_000 + n,
+            headers={"n": n} if n % 3 == 0 else {},
+        )
+        for n in range(start, start + count)
+    ]
+
+
+def plain(row):
+    """A row of the table as a message's fields."""
+    return (
+        row.offset,
+        row.state,
+        row.micros,
+        bytes(row.id),
+        row.checksum,
+        {key: (held.kind, bytes(held.value)) for key, held in row.headers.items()},
+        bytes(row.payload),
+    )
+
+
+def fields(message):
+    """A message's fields as a row has them."""
+    return (
+        message.offset,
+        None if message.state is None else str(message.state),
+        message.timestamp,
+        message.id.to_bytes(16, "little"),
+        message.checksum,
+        {key: (str(kind), raw) for key, (kind, raw) in message.headers.items()},
+        message.payload,
+    )
+
+
+def read(spark, path, **options):
+    return spark.read.format("iggy").options(**options).load(str(path)).withColumn("micros", F.unix_micros("timestamp"))
+
+
+def test_source_of_the_messages_of_the_document_has_their_values(spark, tmp_path):
+    """The documents' own bytes, as a segment file."""
+    (tmp_path / f"{0:020d}.log").write_bytes(b"".join(DOCUMENTS))
+    rows = sorted(read(spark, tmp_path).collect(), key=lambda row: row.position)
+    assert [plain(row) for row in rows] == [fields(iggy.decode(raw)) for raw in DOCUMENTS]
+    assert [row.position for row in rows] == [0, len(DOCUMENTS[0]), len(DOCUMENTS[0] + DOCUMENTS[1])]
+    assert {row.reason for row in rows} == {None}
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), layout=st.sampled_from(["current", "previous"]))
+def test_source_of_any_file_has_the_messages_of_msgid(spark, tmp_path_factory, data, layout):
+    """Every field of every message is equal."""
+    made = data.draw(st.lists(strategies.iggy_messages(layout), min_size=1, max_size=30))
+    folder = tmp_path_factory.mktemp("log")
+    (folder / f"{0:020d}.log").write_bytes(iggy.encode_log(made, layout))
+    rows = sorted(read(spark, folder, layout=layout).collect(), key=lambda row: row.position)
+    assert [plain(row) for row in rows] == [fields(message) for message in made]
+
+
+@pytest.mark.parametrize("split", [1, 1000, 100_000])
+def test_source_of_a_large_file_reads_it_in_chunks(spark, tmp_path, split):
+    """Cut between messages, wherever: each message once."""
+    made = messages(300)
+    (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(made))
+    df = read(spark, tmp_path, splitBytes=split)
+    rows = sorted(df.collect(), key=lambda row: row.position)
+    assert [plain(row) for row in rows] == [fields(message) for message in made]
+    assert (df.rdd.getNumPartitions() if hasattr(df, "_jdf") else 2) > (split < 100_000)
+
+
+BROKEN = {
+    "cut off": lambda raw: raw[:-1],
+    "a state that is none": lambda raw: raw[:8] + b"\x07" + raw[9:],
+    "a length of 4 GB": lambda raw: raw[:37] + b"\xff\xff\xff\xff" + raw[41:],
+    "random bytes": lambda raw: bytes(range(7, 200)),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_source_with_one_malformed_file_does_not_fail_the_job(spark, tmp_path, how):
+    """Its remainder is one poisoned row with the reason and the bytes; all other messages are there."""
+    good = messages(20)
+    bad = BROKEN[how](iggy.encode(messages(1)[0]))
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / f"{0:020d}.log").write_bytes(iggy.encode_log(good))
+    (tmp_path / "1" / f"{20:020d}.log").write_bytes(iggy.encode_log(messages(5, 20)) + bad)
+    rows = read(spark, tmp_path).collect()
+    (poisoned,) = [row for row in rows if row.reason is not None]
+    assert sorted(row.offset for row in rows if row.reason is None) == list(range(25))
+    assert (poisoned.state, bytes(poisoned.original)) == ("poisoned", bad)
+    assert poisoned.position == len(iggy.encode_log(messages(5, 20)))
+    assert poisoned.reason.startswith("invalid message: ")
+
+
+def stream_once(spark, source, out, checkpoint):
+    df = spark.readStream.format("iggy").load(str(source))
+    query = (
+        df.writeStream.format("parquet")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start(str(out))
+    )
+    assert query.awaitTermination(120)
+    return spark.read.parquet(str(out)).collect()
+
+
+def test_source_of_a_stream_reads_added_files(spark, tmp_path):
+    """Files that grow and files that come: each message once; half a message waits for its rest."""
+    source = tmp_path / "in"
+    source.mkdir()
+    made = messages(30)
+    first = source / f"{0:020d}.log"
+    whole = iggy.encode_log(made[:10])
+    first.write_bytes(whole[:-3])
+    rows = stream_once(spark, source, tmp_path / "out", tmp_path / "checkpoint")
+    assert sorted(row.offset for row in rows) == list(range(9))
+    first.write_bytes(whole + iggy.encode_log(made[10:20]))
+    (source / f"{20:020d}.log").write_bytes(iggy.encode_log(made[20:]) + b"half")
+    rows = stream_once(spark, source, tmp_path / "out", tmp_path / "checkpoint")
+    assert sorted(row.offset for row in rows) == list(range(30))
+    assert {row.reason for row in rows} == {None}
+
+
+def test_sink_of_messages_writes_what_the_source_reads(spark, tmp_path):
+    """A table written as segment files comes back as it was, byte for byte in the file."""
+    made = messages(40)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / f"{0:020d}.log").write_bytes(iggy.encode_log(made))
+    out = tmp_path / "out"
+    df = spark.read.format("iggy").load(str(tmp_path / "in")).coalesce(1)
+    df.write.format("iggy").mode("append").save(str(out))
+    (file,) = out.iterdir()
+    assert (file.name, file.read_bytes()) == (f"{0:020d}.log", iggy.encode_log(made))
+    with pytest.raises(Exception, match="there would be two segments"):
+        df.write.format("iggy").mode("append").save(str(out))
+    assert [file.name for file in out.iterdir()] == [f"{0:020d}.log"]
+    df.where("offset >= 10").write.format("iggy").mode("overwrite").save(str(out))
+    (file,) = out.iterdir()
+    assert iggy.decode_log(file.read_bytes()) == made[10:]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"layout": "newest"}, "layout must be one of auto, previous, m45"),
+        ({"splitBytes": "1x"}, "splitBytes must be a number of bytes, not '1x'"),
+    ],
+)
+def test_source_with_bad_options_raises(spark, tmp_path, options, says):
+    """The error names what is wrong."""
+    with pytest.raises(Exception, match=says):
+        read(spark, tmp_path, **options).collect()
+
+
+def test_source_of_a_missing_path_raises_and_of_an_empty_folder_is_empty(spark, tmp_path):
+    """Nothing there is an error, a folder without segments an empty table."""
+    with pytest.raises(Exception, match="no file or folder"):
+        read(spark, tmp_path / "nothing").collect()
+    (tmp_path / "readme.txt").write_text("x")
+    assert read(spark, tmp_path).count() == 0
+
+
+def test_states_of_the_source_are_those_of_msgid(spark, tmp_path):
+    """A state's name is that of `msgid.MessageState`."""
+    made = [iggy.Message.new(b"x", id=1, offset=int(state), state=state) for state in msgid.MessageState]
+    (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(made))
+    assert {row.offset: row.state for row in read(spark, tmp_path).collect()} == {
+        int(state): str(state) for state in msgid.MessageState
+    }
+
+
+def mutated(chance, count):
+    """Frames with some bytes changed, cut, doubled or put in; the same for the same seed."""
+    for _ in range(count):
+        raw = bytearray(chance.choice(DOCUMENTS))
+        for _ in range(chance.randint(1, 3)):
+            place = chance.randrange(len(raw) + 1)
+            raw[place : place + chance.randint(0, 4)] = chance.randbytes(chance.randint(0, 4))
+        yield bytes(raw)
+
+
+@pytest.mark.slow
+def test_source_of_1000_mutated_files_has_the_messages_of_msgid(spark, tmp_path):
+    """No file fails the job: its good messages are rows, and what follows them one poisoned row with its bytes."""
+    import random
+
+    chance = random.Random(20261121)
+    expected = {}
+    for number in range(1000):
+        raw = b"".join([DOCUMENTS[0], *mutated(chance, 5)])
+        path = tmp_path / f"{number:020d}.log"
+        path.write_bytes(raw)
+        expected[str(path)] = raw
+    seen = {}
+    for row in read(spark, tmp_path).collect():
+        seen.setdefault(row.file, []).append(row)
+    assert seen.keys() == expected.keys()
+    poisoned = 0
+    for name, raw in expected.items():
+        found = iggy.decode_table(raw)
+        good = sorted((row for row in seen[name] if row.reason is None), key=lambda row: row.position)
+        bad = [row for row in seen[name] if row.reason is not None]
+        assert [(row.position, bytes(row.payload)) for row in good] == list(
+            zip(found.positions, found.table["payload"].to_pylist(), strict=True)
+        )
+        assert [(row.position, row.reason, bytes(row.original)) for row in bad] == (
+            [] if found.error is None else [(found.length, str(found.error), raw[found.length :])]
+        )
+        poisoned += len(bad)
+    assert poisoned > 800
+
+
+@pytest.mark.slow
+def test_source_of_100_000_mutated_messages_has_the_messages_of_msgid(spark):
+    """One a row: each is what Python decodes, or poisoned by Python's reason."""
+    import random
+
+    import spark_ext
+
+    frames = list(mutated(random.Random(7), 100_000))
+    df = spark.createDataFrame([(frame,) for frame in frames], "value binary")
+    table = spark_ext.messages(df, "iggy-message")
+    good = bad = 0
+    for row, frame in zip(table.select("id", "offset", "payload", "reason", "original").collect(), frames, strict=True):
+        if row.original is not None and not row.reason.startswith("checksum"):
+            with pytest.raises(msgid.InvalidMessage):
+                fits_the_columns(iggy.decode(frame))
+            assert (row.reason.startswith("invalid message: "), bytes(row.original)) == (True, frame)
+            bad += 1
+        else:
+            message = iggy.decode(frame)
+            assert (row.id, row.offset, bytes(row.payload)) == (message.id_text, message.offset, message.payload)
+            good += 1
+    assert min(good, bad) > 1000
+
+
+def fits_the_columns(message):
+    """What a bigint or a timestamp does not hold is refused on Spark alone."""
+    if message.offset >= 1 << 63 or message.timestamp > 253_402_300_799_999_999:
+        raise msgid.InvalidMessage("does not fit")

@@ -1,0 +1,294 @@
+"""`messages`: every message of every source in one table, and what is wrong with one in its row, never lost."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from helpers import strategies
+from helpers import vector_files as vectors
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import functions as F
+
+import msgid
+import spark_ext as ids
+from msgid import iggy
+from msgid.danube import MessageID, StreamMessage
+from msgid.schemas import SchemaRegistry
+from spark_ext.formats.iggy_source import IggyDataSource
+
+pytestmark = pytest.mark.spark
+
+GOOD = iggy.Message.new(b"hello", id=7, offset=3, timestamp=1_700_000_000_000_001, headers={"n": 1})
+WRONG_SUM = replace(GOOD, checksum=1)
+DANUBE = StreamMessage(
+    7, MessageID(9, "/default/events", "b:1", 42), b"5", 1_648_047_038_123, "p", attributes={"a": "1"}
+)
+a_few = settings(max_examples=4, suppress_health_check=list(HealthCheck))
+
+
+def table(spark, values, format, **options):
+    """The table of some values, in their order."""
+    type = "string" if format.endswith("json") else "binary"
+    df = spark.createDataFrame([(value,) for value in values], f"value {type}").coalesce(1)
+    return ids.messages(df, format, **options).withColumn("micros", F.unix_micros("timestamp")).collect()
+
+
+@a_few
+@given(st.lists(strategies.iggy_messages(), min_size=1, max_size=20))
+def test_messages_of_iggy_in_any_form_are_the_same_rows(spark, made):
+    """One by one, in a poll response, as JSON: every field is Python's."""
+    expected = [
+        (
+            message.id_text,
+            message.offset,
+            str(message.state),
+            message.timestamp,
+            message.checksum,
+            {key: (str(kind), raw) for key, (kind, raw) in message.headers.items()},
+            message.payload,
+            None,
+        )
+        for message in made
+    ]
+    sources = {
+        "iggy-message": [iggy.encode(message) for message in made],
+        "iggy-poll": [iggy.encode_poll(iggy.PollResponse(5, 1, made))],
+        "iggy-json": [iggy.to_json(message) for message in made],
+    }
+    for format, values in sources.items():
+        # The layout is named: no checksum tells it if every payload is empty.
+        rows = table(spark, values, format, topic="t", layout="m45")
+        found = [
+            (
+                row.id,
+                row.offset,
+                row.state,
+                row.micros,
+                row.checksum,
+                {key: (held.kind, bytes(held.value)) for key, held in row.headers.items()},
+                bytes(row.payload),
+                row.reason,
+            )
+            for row in rows
+        ]
+        assert found == expected
+        assert {row.partition for row in rows} == {5 if format == "iggy-poll" else None}
+        assert {row.topic for row in rows} == {"t"}
+
+
+@a_few
+@given(st.lists(strategies.danube_messages, min_size=1, max_size=20))
+def test_messages_of_danube_in_any_form_are_the_same_rows(spark, made):
+    """As protobuf and as JSON: every field is Python's, and the id that of the place."""
+    made = [
+        replace(
+            message,
+            publish_time=message.publish_time % 10**14,
+            msg_id=message.msg_id._replace(
+                topic_offset=message.msg_id.topic_offset % 2**48, producer_id=message.msg_id.producer_id % 2**63
+            ),
+            request_id=1,
+            schema_id=None if message.schema_id is None else message.schema_id % 2**63,
+        )
+        for message in made
+    ]
+    values = {
+        "danube": [message.encode() for message in made],
+        "danube-json": [message.to_json() for message in made],
+    }
+    for format, encoded in values.items():
+        for row, message in zip(table(spark, encoded, format, logged=True), made, strict=True):
+            assert row.id == str(message.msg_id.position_id(message.publish_time // 1000))
+            assert (row.source, row.topic) == (message.msg_id.source, message.msg_id.topic_name)
+            assert (row.offset, row.micros) == (message.msg_id.topic_offset, message.publish_time * 1000)
+            assert (bytes(row.payload), row.attributes) == (message.payload, message.attributes)
+            schema = (message.schema_id, message.schema_version)
+            assert (row.schema or (None, None)) == schema
+            assert (row.state, row.reason) == ("available", None)
+
+
+def test_messages_of_segments_have_their_topic_and_partition(spark, tmp_path):
+    """From the folders in which Iggy has them; elsewhere the folder is the source."""
+    spark.dataSource.register(IggyDataSource)
+    inner = tmp_path / "streams" / "1" / "topics" / "orders" / "partitions" / "3"
+    inner.mkdir(parents=True)
+    (inner / f"{3:020d}.log").write_bytes(iggy.encode(GOOD))
+    (row,) = ids.messages(spark.read.format("iggy").load(str(tmp_path))).collect()
+    assert (row.source, row.topic, row.partition, row.segment) == ("iggy:1/orders#3", "orders", 3, 3)
+    (row,) = ids.messages(spark.read.format("iggy").load(str(inner)), topic="other", partition=8).collect()
+    assert (row.source, row.topic, row.partition) == ("iggy:1/other#8", "other", 8)
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "x.log").write_bytes(iggy.encode(GOOD))
+    (row,) = ids.messages(spark.read.format("iggy").load(str(tmp_path / "bare"))).collect()
+    assert (row.source, row.topic, row.partition, row.segment) == (f"iggy:{tmp_path}/bare", None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("format", "good", "bad"),
+    [
+        ("iggy-message", iggy.encode(GOOD), iggy.encode(GOOD)[:-1]),
+        ("iggy-poll", iggy.encode_poll(iggy.PollResponse(1, 1, [GOOD])), bytes(12) + b"\xff" * 4),
+        ("iggy-json", iggy.to_json(GOOD), "[1"),
+        ("danube", DANUBE.encode(), b"\xff"),
+        ("danube-json", DANUBE.to_json(), '{"a": 1.5}'),
+    ],
+)
+def test_messages_that_do_not_decode_are_poisoned(spark, format, good, bad):
+    """With the reason and the bytes; the others are as they are. So is nothing at all, which has none."""
+    first, second, third = table(spark, [good, bad, None], format)
+    assert (first.state, first.reason, first.original) == ("available", None, None)
+    assert second.state == "poisoned"
+    assert second.reason.startswith("invalid message: ")
+    assert bytes(second.original) == (bad.encode() if isinstance(bad, str) else bad)
+    assert (third.state, third.reason, third.original) == ("poisoned", "no message", None)
+
+
+def test_messages_of_text_that_is_not_utf8_keep_their_bytes(spark, tmp_path):
+    """What was read as text is poisoned by what it is, not by a crash of the worker."""
+    (tmp_path / "lines.txt").write_bytes(b'{"a": "\xff\xfe"}\n')
+    for format in ("iggy-json", "danube-json"):
+        (row,) = ids.messages(spark.read.text(str(tmp_path / "lines.txt")), format).collect()
+        assert (row.state, bytes(row.original)) == ("poisoned", b'{"a": "\xff\xfe"}')
+
+
+def test_messages_of_an_empty_response_have_no_row(spark):
+    """And nothing is made up for it."""
+    assert table(spark, [iggy.encode_poll(iggy.PollResponse(1, 1, []))], "iggy-poll") == []
+    assert table(spark, ['{"messages": []}'], "iggy-json") == []
+
+
+def test_messages_that_fail_their_checksum_are_poisoned(spark):
+    """All its fields are there, with the payload as what is broken."""
+    (row,) = table(spark, [iggy.encode(WRONG_SUM)], "iggy-message", layout="m45")
+    assert (row.state, row.reason) == ("poisoned", "checksum 1, not 907060870 of the payload")
+    assert (row.id, row.offset, bytes(row.payload), bytes(row.original)) == (GOOD.id_text, 3, b"hello", b"hello")
+
+
+def test_messages_of_the_layout_without_states_have_none(spark):
+    """Its messages are available, and have no checksum."""
+    (row,) = table(spark, [iggy.encode(GOOD, "previous")], "iggy-message", layout="previous")
+    assert (row.state, row.checksum, row.reason, row.id) == ("available", None, None, GOOD.id_text)
+
+
+def test_messages_without_a_log_have_no_id(spark):
+    """A producer that never left offset 0 has none: which is said, and no id is made up."""
+
+    def at(producer, offset):
+        return replace(DANUBE, msg_id=DANUBE.msg_id._replace(producer_id=producer, topic_offset=offset)).encode()
+
+    values = [at(1, 0), at(1, 0), at(2, 0), at(2, 1)]
+    rows = table(spark, values, "danube")
+    assert [row.id is None for row in sorted(rows, key=lambda row: row.source)] == [True, True, False, False]
+    assert {row.reason for row in rows if row.id is None} == {
+        "no identity: a topic without a log, whose messages are all at offset 0"
+    }
+    assert {row.state for row in rows} == {"available"}
+    assert [row.id is None for row in table(spark, values, "danube", logged=True)] == [False] * 4
+    assert [row.id is None for row in table(spark, values, "danube", logged=False)] == [True] * 4
+    (row,) = table(spark, [at(1, 1 << 48)], "danube")
+    assert (row.id, row.reason) == (None, f"no identity: offset {1 << 48}, of more than 48 bits")
+
+
+@pytest.mark.parametrize("policy", ["none", "warn", "enforce"])
+def test_messages_with_schemas_have_their_verdicts(spark, policy):
+    """What does not fit its schema is poisoned, passes with the reason noted, or passes."""
+    registry = SchemaRegistry()
+    registry.register("/default/events", '{"type": "integer"}')
+    good = replace(DANUBE, schema_id=1, schema_version=1)
+    values = [good, replace(good, payload=b"{}"), replace(good, schema_id=None, schema_version=None)]
+    options = {"registry": registry, "policy": policy, "logged": True}
+    fits, not_fits, none = table(spark, [message.encode() for message in values], "danube", **options)
+    assert (fits.state, fits.reason, fits.schema.asDict()) == ("available", None, {"id": 1, "version": 1})
+    if policy == "none":
+        assert {(row.state, row.reason) for row in (not_fits, none)} == {("available", None)}
+        return
+    assert not_fits.reason.startswith("schema: payload b'{}': {} is not of type \"integer\"")
+    assert none.reason == "schema: no schema"
+    for row in (not_fits, none):
+        assert row.state == {"warn": "available", "enforce": "poisoned"}[policy]
+        assert (row.original is None) == (policy == "warn")
+    (row,) = table(spark, [good.encode()], "danube", subject="another", **options)
+    assert row.reason == "schema: schema 1 is of the subject '/default/events', not 'another'"
+
+
+def test_check_schema_of_a_column_is_the_check_of_msgid(spark):
+    """The verdicts of the column are those of `msgid.schemas.check`, over what a row can hold."""
+    from msgid.schemas import check
+
+    registry = SchemaRegistry()
+    registry.register("a", '{"type": "integer"}')
+    registry.register("b", '"long"', "avro")
+    rows = [
+        (payload, subject, id, version)
+        for payload in (b"1", b"{}", b"\x02", b"")
+        for subject in ("a", "b", None)
+        for id in (None, 1, 2, 3)
+        for version in (None, 1, 2)
+    ]
+    df = spark.createDataFrame(rows, "p binary, s string, i bigint, v bigint").coalesce(1)
+    for policy in ("none", "warn", "enforce"):
+        found = [
+            row.c for row in df.select(ids.check_schema("p", "s", "i", "v", registry, policy).alias("c")).collect()
+        ]
+        assert found == [tuple(check(p, registry, s, i, v, policy=policy)) for p, s, i, v in rows]
+
+
+def test_check_schema_of_framed_payloads_and_a_lookup_is_the_checks_of_python(spark):
+    """Confluent's framing names the schema, and the workers take schemas from a lookup."""
+    from msgid.schemas import check, frame, from_confluent, from_lookup
+
+    rows = [(payload, id) for payload in (frame(7, b"\x02"), frame(8, b"\x02"), b"\x02", b"") for id in (None, 7)]
+    df = spark.createDataFrame(rows, "p binary, i bigint").coalesce(1)
+    texts = {7: '"int"'}
+
+    class Client:  # as that of Confluent's registry, with one schema
+        def get_schema(self, id):
+            return SimpleNamespace(schema_str=texts[id], schema_type="AVRO", references=[])
+
+    for source in (from_lookup(texts.get, kind="avro"), from_confluent(Client)):
+        judged = ids.check_schema("p", F.lit("any"), "i", F.lit(None), source, framing="confluent")
+        found = [tuple(row.c) for row in df.select(judged.alias("c")).collect()]
+        assert found == [tuple(check(p, source, "any", i, policy="enforce", framing="confluent")) for p, i in rows]
+        assert [verdict for verdict, _ in found] == ["accept", "accept", *["reject"] * 6]
+    with pytest.raises(ValueError, match="framing must be one of none, confluent"):
+        ids.check_schema("p", "p", "i", "i", source, framing="iggy")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"format": "pulsar"}, "format must be one of iggy, .* not 'pulsar'"),
+        ({"layout": "newest"}, "layout must be one of auto, previous, m45"),
+        ({"policy": "strict"}, "policy must be one of none, warn, enforce, not 'strict'"),
+        ({"policy": "enforce"}, "policy 'enforce' needs a registry"),
+    ],
+)
+def test_messages_with_bad_arguments_raise(spark, options, says):
+    """At once, by what is wrong."""
+    df = spark.createDataFrame([(b"",)], "value binary")
+    with pytest.raises(ValueError, match=says):
+        ids.messages(df, **{"format": "iggy-message", **options})
+
+
+def test_messages_of_a_stream_without_a_log_argument_raise(spark, tmp_path):
+    """As it ends never, it cannot be seen by the offsets."""
+    df = spark.readStream.text(str(tmp_path))
+    with pytest.raises(ValueError, match="logged must be True or False"):
+        ids.messages(df, "danube-json")
+    assert ids.messages(df, "danube-json", logged=True).isStreaming
+
+
+def test_messages_of_the_document_have_its_values(spark):
+    """The documents' own bytes: their ids are those that its server made."""
+    rows = json.loads((vectors.FOLDER / "iggy.json").read_text())["messages"]
+    current = [row for row in rows if row["layout"] == "current"]
+    found = table(spark, [bytes.fromhex(row["hex"]) for row in current], "iggy-message")
+    assert [row.state for row in found] == ["available", "available", "poisoned"]
+    assert [row.id for row in found[:2]] == [row["uuid"] for row in current[:2]]
+    assert {row.reason for row in found} == {None}
+    danube = bytes.fromhex(json.loads((vectors.FOLDER / "danube.json").read_text())["stream_message_hex"])
+    (row,) = table(spark, [danube], "danube")
+    message = StreamMessage.decode(danube)
+    assert row.id == str(msgid.position_id("danube:/default/events#9", 42, message.publish_time // 1000))

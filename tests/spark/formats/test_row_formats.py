@@ -1,0 +1,196 @@
+"""Kafka and RocketMQ rows as the message table: the same IDs as in plain Python, and no row is lost."""
+
+import json
+from datetime import datetime, timezone
+
+import pytest
+from pyspark.sql import functions as F
+
+import msgid
+import spark_ext as ids
+from msgid import InvalidMessage, kafka, rocketmq
+
+pytestmark = pytest.mark.spark
+
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
+MOMENT = datetime(2022, 3, 23, 14, 50, 38, 123456, tzinfo=timezone.utc)
+KAFKA = (
+    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int,"
+    " headers array<struct<key: string, value: binary>>"
+)
+ROCKETMQ = (
+    "topic string, flag int, body binary, properties string, brokerName string, queueId int, queueOffset long,"
+    " bornTimestamp timestamp, storeTimestamp timestamp"
+)
+
+
+def kafka_row(**changed):
+    """A row of Spark's Kafka source."""
+    row = {"key": b"k", "value": b"v", "topic": "orders", "partition": 3, "offset": 7, "timestamp": MOMENT}
+    return {**row, "timestampType": 0, "headers": None, **changed}
+
+
+def rocketmq_row(**changed):
+    """A row of RocketMQ's connector for Spark."""
+    row = {"topic": "orders", "flag": 0, "body": b"hi", "properties": "{}", "brokerName": "a", "queueId": 2}
+    return {**row, "queueOffset": 7, "bornTimestamp": MOMENT, "storeTimestamp": MOMENT, **changed}
+
+
+KAFKA_ROWS = [
+    kafka_row(),
+    kafka_row(offset=8, value=None),
+    kafka_row(offset=9, headers=[{"key": "message_id", "value": V1.lower().encode()}]),
+    kafka_row(offset=10, headers=[{"key": "message_id", "value": bytes.fromhex(V1)}]),
+    kafka_row(offset=11, headers=[{"key": "message_id", "value": UUID.upper().encode()}]),
+    kafka_row(offset=12, headers=[{"key": "message_id", "value": b"orders-0-4200000"}]),
+    kafka_row(offset=13, headers=[{"key": "message_id", "value": b"x"}, {"key": "message_id", "value": V1.encode()}]),
+    kafka_row(offset=14, headers=[{"key": "message_id", "value": None}, {"key": "other", "value": b"\xff"}]),
+    kafka_row(offset=(1 << 48) - 1, timestamp=datetime(1969, 12, 31, 23, 59, 59, 999000, tzinfo=timezone.utc)),
+    kafka_row(topic=None),
+    kafka_row(partition=None),
+    kafka_row(offset=-1),
+    kafka_row(offset=1 << 48),
+    kafka_row(timestamp=None),
+]
+
+
+def collected(table):
+    """The rows of a table in the order of what they came from."""
+    return {(row["offset"], row["payload"]): row for row in table.collect()}
+
+
+def test_kafka_rows_have_the_ids_of_plain_python(spark, ansi):
+    """Each good row has the ID of `msgid.kafka.Record`; a malformed row is poisoned, with a reason, and not lost."""
+    rows = [tuple(row.values()) for row in KAFKA_ROWS]
+    found = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka", cluster="eu").collect()
+    assert len(found) == len(KAFKA_ROWS)
+    for given, row in zip(KAFKA_ROWS, found, strict=True):
+        try:
+            expected = kafka.Record.of(given).message_id("eu")
+        except InvalidMessage:
+            assert (row["id"], row["state"]) == (None, "poisoned")
+            assert row["reason"].startswith("invalid message: no ")
+            assert bytes(row["original"]) == b"v"
+        else:
+            assert (row["id"], row["state"], row["original"]) == (expected, "available", None)
+            assert row["source"] == "kafka:eu/orders/3"
+            assert row["payload"] == given["value"]
+            assert bytes(row["key"]) == b"k"
+
+
+def test_kafka_header_that_is_not_an_id_is_named_in_the_reason(spark):
+    """The message passes with the ID of its place, and the reason says that the header was not used."""
+    rows = [tuple(kafka_row(headers=[{"key": "trace", "value": b"abc"}]).values())]
+    (row,) = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka", id_header="trace").collect()
+    assert (row["state"], row["reason"]) == ("available", "header trace does not hold an ID")
+
+
+def test_kafka_headers_with_a_repeated_name_keep_every_value(spark):
+    """A name that occurs again gets a number, so that no value is lost."""
+    headers = [{"key": "a", "value": b"1"}, {"key": "b", "value": None}, {"key": "a", "value": b"2"}]
+    rows = [tuple(kafka_row(headers=headers).values())]
+    (row,) = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka").collect()
+    assert {name: header["value"] for name, header in row["headers"].items()} == {"a": b"1", "b": None, "a#2": b"2"}
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+def test_kafka_export_in_json_has_the_ids_of_the_source(spark, tmp_path, zone):
+    """Spark's own JSON of a Kafka DataFrame, and milliseconds, give the IDs of the source in every time zone."""
+    rows = [tuple(row.values()) for row in KAFKA_ROWS[:9]]
+    df = spark.createDataFrame(rows, KAFKA)
+    expected = [row["id"] for row in ids.messages(df, "kafka").collect()]
+    before = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        df.coalesce(1).write.json(str(tmp_path / "export"))
+        export = spark.read.schema(KAFKA.replace("binary", "string").replace("timestamp timestamp", "timestamp string"))
+        read = ids.messages(export.json(str(tmp_path / "export")), "kafka", encoding="base64").collect()
+        millis = df.withColumn("timestamp", F.unix_millis("timestamp"))
+        assert [row["id"] for row in read] == expected
+        assert [row["id"] for row in ids.messages(millis, "kafka").collect()] == expected
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_kafka_export_with_malformed_text_is_poisoned(spark):
+    """A time without offset, digits that are not a number and invalid base64 are rows with a reason."""
+    schema = "value string, topic string, partition string, offset string, timestamp string"
+    rows = [
+        ("aGk=", "orders", "3", "7", "2022-03-23T14:50:38Z"),
+        ("aGk=", "orders", "3", "7", "2022-03-23T14:50:38"),
+        ("aGk=", "orders", "3", "seven", "2022-03-23T14:50:38Z"),
+        ("a", "orders", "3", "7", "2022-03-23T14:50:38Z"),
+    ]
+    found = ids.messages(spark.createDataFrame(rows, schema), "kafka", encoding="base64").collect()
+    assert [row["reason"] for row in found] == [
+        None,
+        "invalid message: no valid timestamp",
+        "invalid message: no offset of 0 to 281474976710655",
+        "invalid message: value: invalid base64",
+    ]
+    assert bytes(found[3]["original"]) == b"a"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("timestamp_ntz'2022-03-23 14:50:38' AS timestamp", "timestamp must be a column of timestamps with time zone"),
+        ("date'2022-03-23' AS timestamp", "timestamp must be a column of timestamps with time zone"),
+        ("1.5D AS offset", "offset must be a column of integers, got double"),
+        ("1 AS value", "a key, value or body must be binary or text, got int"),
+        ("'h' AS headers", "headers must be an array of structs of key and value, got string"),
+    ],
+)
+def test_kafka_columns_of_another_type_are_refused_before_the_query_runs(spark, change, reason):
+    """A column whose value would depend on the session, or be rounded, is an error that names it."""
+    name = change.rpartition(" ")[2]
+    df = spark.createDataFrame([tuple(kafka_row().values())], KAFKA).drop(name).selectExpr("*", change)
+    with pytest.raises(ValueError, match=reason):
+        ids.messages(df, "kafka")
+    with pytest.raises(ValueError, match=f"must have the column '{name}'" if name != "headers" else "encoding must be"):
+        ids.messages(df.drop(name), "kafka", encoding="utf-8" if name != "headers" else "latin")
+
+
+def test_rocketmq_rows_have_the_ids_of_plain_python(spark, ansi):
+    """Each good row has the ID of `msgid.rocketmq.Record`; a malformed row is poisoned, with a reason, and not lost."""
+    given = [
+        rocketmq_row(),
+        rocketmq_row(queueOffset=8, properties=json.dumps({"UNIQ_KEY": V1.lower(), "KEYS": "order-7"})),
+        rocketmq_row(queueOffset=9, properties=json.dumps({"UNIQ_KEY": "7F0000010000238F000000000001E240"})),
+        rocketmq_row(queueOffset=10, properties=json.dumps({"UNIQ_KEY": "own key"})),
+        rocketmq_row(queueOffset=11, properties=None),
+        rocketmq_row(queueOffset=12, properties="["),
+        rocketmq_row(brokerName=None),
+        rocketmq_row(queueId=-1),
+        rocketmq_row(storeTimestamp=None),
+        rocketmq_row(queueOffset=None),
+    ]
+    df = spark.createDataFrame([tuple(row.values()) for row in given], ROCKETMQ)
+    found = ids.messages(df, "rocketmq").collect()
+    for row, result in zip(given, found, strict=True):
+        try:
+            expected = rocketmq.Record.of(row).message_id()
+        except InvalidMessage:
+            assert (result["id"], result["state"], bytes(result["original"])) == (None, "poisoned", b"hi")
+        else:
+            assert (result["id"], result["state"]) == (expected, "available")
+            assert result["source"] == "rocketmq:a/orders/2"
+    assert (bytes(found[1]["key"]), found[1]["attributes"]["KEYS"]) == (b"order-7", "order-7")
+    assert found[3]["reason"] == "property UNIQ_KEY does not hold an ID"
+
+
+def test_rocketmq_offset_id_is_kept_in_the_attributes(spark):
+    """The broker-offset ID, where a row has one, stands beside the message's ID."""
+    row = {**rocketmq_row(), "offsetMsgId": "7F0000010000238F000000000001E240"}
+    df = spark.createDataFrame([tuple(row.values())], ROCKETMQ + ", offsetMsgId string")
+    (found,) = ids.messages(df, "rocketmq").collect()
+    assert found["attributes"] == {"offsetMsgId": "7F0000010000238F000000000001E240"}
+
+
+def test_derive_id_of_a_uuid_is_that_of_plain_python(spark, ansi):
+    """A UUID in either case is a parent like any ID, and both spellings give one derived ID."""
+    df = spark.createDataFrame([(UUID,), (UUID.upper(),)], "id string")
+    expected = str(msgid.derive_id(UUID, "invoice"))
+    assert {row[0] for row in df.select(ids.derive_id("id", F.lit("invoice"))).collect()} == {expected}
+    assert str(msgid.derive_id(UUID.upper(), "invoice")) == expected

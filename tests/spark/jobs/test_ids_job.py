@@ -1,0 +1,378 @@
+"""The job ``ids``: a file of messages in, their ids taken apart out, and nothing lost."""
+
+import csv
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from helpers import vector_files as vectors
+from helpers.sinks import put
+
+import msgid
+from spark_ext.jobs import _files as files
+from spark_ext.jobs import ids_job as job
+
+pytestmark = pytest.mark.spark
+
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+BROKER = "7F0000010000238F000000000001E240"
+CLIENT = "C0A8F001103E214D29547ACFD6E30000"
+
+
+def good(spark, folder):
+    return spark.read.parquet(f"{folder}/ids").collect()
+
+
+def malformed(spark, folder):
+    return spark.read.parquet(f"{folder}/quarantine").collect()
+
+
+def test_ids_job_on_real_ids_takes_each_apart(spark, tmp_path):
+    """Every row of the real ids comes out with its kind and fields, beside the columns it had."""
+    summary = job.run(spark, str(vectors.REAL_IDS_FILE), str(tmp_path / "out"))
+    kinds = [row.kind for row in vectors.REAL_IDS]
+    assert sum(count.rows for count in summary.counts if count.kind == "v1") == kinds.count("v1")
+    assert [count for count in summary.counts if count.kind != "v1"] == [
+        job.Count(kind, None, kinds.count(kind)) for kind in msgid.layout.KINDS[1:]
+    ]
+    assert summary.malformed == 0
+    assert summary.rows == len(vectors.REAL_IDS)
+    with open(vectors.REAL_IDS_FILE, encoding="utf-8", newline="") as file:
+        read = {row["id"]: row for row in csv.DictReader(file, delimiter="\t")}
+    rows = good(spark, tmp_path / "out")
+    assert {row.id for row in rows} == set(read)
+    for row in rows:
+        id = msgid.parse(row.id)
+        assert {name: row[name] or "" for name in read[row.id]} == read[row.id]
+        assert (row.id_kind, row.id_canonical, row.id_pid) == (id.kind, id.canonical, getattr(id, "pid", None))
+        assert row.id_mac == getattr(id, "mac", None)
+        assert row.id_offset == getattr(id, "offset", None)
+
+
+MESSAGES = [
+    {"id": V1, "topic": "a"},
+    {"id": BROKER.lower(), "topic": 'b "quoted", with comma'},
+    {"id": CLIENT, "topic": "c"},
+    {"id": "nonsense", "topic": "d"},
+    {"id": V1 + " ", "topic": "e"},
+    {"id": None, "topic": "f"},
+]
+
+
+def write_csv(path, separator):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, ["id", "topic"], delimiter=separator)
+        writer.writeheader()
+        writer.writerows(MESSAGES)
+
+
+def write_json(path):
+    path.write_text("".join(json.dumps(message) + "\n" for message in MESSAGES))
+
+
+def write_parquet(path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.Table.from_pylist(MESSAGES), path)
+
+
+def write_text(path):
+    path.write_text("".join(f"{message['id'] or ''}\n" for message in MESSAGES))
+
+
+def write_gzip(path):
+    with gzip.open(path, "wt") as file:
+        file.write("id,topic\n" + "".join(f"{m['id'] or ''},{m['topic'][0]}\n" for m in MESSAGES))
+
+
+WRITERS = {
+    "csv": lambda path: write_csv(path, ","),
+    "tsv": lambda path: write_csv(path, "\t"),
+    "json": write_json,
+    "parquet": write_parquet,
+    "txt": write_text,
+    "csv.gz": write_gzip,
+}
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_ids_job_on_every_format_gives_the_same_rows(spark, tmp_path, ending):
+    """Text, CSV, TSV, JSON and Parquet, by the file's ending: good rows and bad, each where it belongs."""
+    path = tmp_path / f"messages.{ending}"
+    WRITERS[ending](path)
+    column = "value" if ending == "txt" else "id"
+    summary = job.run(spark, str(path), str(tmp_path / "out"), column=column)
+    counts = [job.Count("v1", "mac", 1), job.Count("v0-broker-offset", None, 1), job.Count("v0-client-unique", None, 1)]
+    assert summary == job.Summary(counts, 3)
+    kinds = {row[column]: row[f"{column}_kind"] for row in good(spark, tmp_path / "out")}
+    assert kinds == {V1: "v1", BROKER.lower(): "v0-broker-offset", CLIENT: "v0-client-unique"}
+    reasons = {row[column]: row.reason for row in malformed(spark, tmp_path / "out")}
+    empty = "0 characters; an id has 32, 34, 56 or 58 hex digits" if ending == "txt" else "no id"
+    assert reasons == {
+        "nonsense": "8 characters; an id has 32, 34, 56 or 58 hex digits",
+        V1 + " ": "35 characters; an id has 32, 34, 56 or 58 hex digits",
+        "" if ending == "txt" else None: empty,
+    }
+
+
+def test_ids_job_on_binary_ids_reads_them(spark, tmp_path):
+    """Ids kept as binary are read as well."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"id": [bytes.fromhex(V1), b"x"]}), tmp_path / "in.parquet")
+    summary = job.run(spark, str(tmp_path / "in.parquet"), str(tmp_path / "out"))
+    assert summary == job.Summary([job.Count("v1", "mac", 1)], 1)
+    assert good(spark, tmp_path / "out")[0].id_canonical == V1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "lines"),
+    [
+        ("in.csv", f"id,topic\n{V1},a\n{V1},b,too,many\n{V1}\n{CLIENT},c\n", [f"{V1},b,too,many", V1]),
+        ("in.json", f'{{"id": "{V1}"}}\n{{"id": "{V1}"\n{{"id": "{CLIENT}"}}\n', [f'{{"id": "{V1}"']),
+    ],
+)
+def test_ids_job_on_lines_that_do_not_fit_keeps_them_whole(spark, tmp_path, name, content, lines):
+    """A line with too few or too many columns, or that is no JSON, is set aside as it was, with the reason."""
+    (tmp_path / name).write_text(content)
+    summary = job.run(spark, str(tmp_path / name), str(tmp_path / "out"))
+    assert (summary.rows - summary.malformed, summary.malformed) == (2, len(lines))
+    rows = malformed(spark, tmp_path / "out")
+    assert sorted(row._corrupt_record for row in rows) == sorted(lines)
+    assert {row.reason for row in rows} == {"the line does not fit the format"}
+
+
+def test_ids_job_on_names_that_clash_is_refused(spark, tmp_path):
+    """No column of the input is overwritten in silence."""
+    (tmp_path / "in.csv").write_text(f"id,id_kind\n{V1},mine\n")
+    with pytest.raises(files.BadInput, match="has a column 'id_kind' already"):
+        job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"))
+    (tmp_path / "in2.csv").write_text(f"id,reason\n{V1},mine\n")
+    with pytest.raises(files.BadInput, match="has a column 'reason' already"):
+        job.run(spark, str(tmp_path / "in2.csv"), str(tmp_path / "out"))
+
+
+def test_ids_job_on_a_missing_column_names_the_columns(spark, tmp_path):
+    """The error says what would go."""
+    (tmp_path / "in.csv").write_text(f"message id,b\n{V1},1\n")
+    with pytest.raises(files.BadInput, match="no column 'id'; there are: message id, b"):
+        job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"))
+    (tmp_path / "in.csv").write_text(f"message `id`.x,b\n{V1},1\n")
+    summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), column="message `id`.x")
+    assert summary == job.Summary([job.Count("v1", "mac", 1)], 0)
+
+
+def test_ids_job_as_a_stream_does_each_file_once(spark, tmp_path):
+    """What is there is done, and what comes later by the next run; bad rows are kept aside as in a batch."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    put(source, "1.csv", f"id,n\n{V1},1\nnonsense,2\n")
+    first = job.run_stream(spark, str(source), str(out), format="csv")
+    assert first == job.Summary([job.Count("v1", "mac", 1)], 1)
+    assert job.run_stream(spark, str(source), str(out), format="csv") == first  # nothing new
+    put(source, "2.csv", f"id,n\n{CLIENT},3\n{V1},4,5\n")
+    second = job.run_stream(spark, str(source), str(out), format="csv")
+    assert second == job.Summary([job.Count("v1", "mac", 1), job.Count("v0-client-unique", None, 1)], 2)
+    assert sorted((row.n, row.id_kind) for row in good(spark, out)) == [("1", "v1"), ("3", "v0-client-unique")]
+    assert sorted((row.id, row.reason) for row in malformed(spark, out)) == [
+        (V1, "the line does not fit the format"),
+        ("nonsense", "8 characters; an id has 32, 34, 56 or 58 hex digits"),
+    ]
+
+
+def test_ids_job_as_a_stream_keeps_a_malformed_line_of_a_later_file(spark, tmp_path):
+    """Is kept whole, also where the files that were there at first had no such line."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    put(source, "1.json", f'{{"id": "{V1}"}}\n')
+    job.run_stream(spark, str(source), str(out), format="json")
+    put(source, "2.json", '{"id": half\n')
+    assert job.run_stream(spark, str(source), str(out), format="json").malformed == 1
+    (row,) = malformed(spark, out)
+    assert (row._corrupt_record, row.reason) == ('{"id": half', "the line does not fit the format")
+
+
+@pytest.mark.parametrize("how", ["position", "generate"])
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "cut short"])
+def test_ids_job_as_a_stream_writes_a_replayed_batch_once(spark, tmp_path, how, whole):
+    """After a crash no row is there twice: a batch that was written whole stays, and one cut short is replaced.
+
+    Its rows have the ids they had: those of positions always, those that are generated where it was whole.
+    """
+    source, out = tmp_path / "in", tmp_path / "out"
+    assign = job.Assignment(how, ("topic",), "offset", "at")
+    put(source, "1.csv", "topic,offset,at\n" + "".join(f"t,{n},{1_795_219_200 + n}\n" for n in range(10)))
+    job.run_stream(spark, str(source), str(out), format="csv", assign=assign)
+    before = {row.offset: row.id for row in good(spark, out)}
+    for name in ("0", ".0.crc"):
+        (out / "checkpoint" / "commits" / name).unlink()
+    if not whole:
+        (mark,) = (out / "ids").glob("writer=*/batch=0/_SUCCESS")
+        mark.unlink()
+    summary = job.run_stream(spark, str(source), str(out), format="csv", assign=assign)
+    after = {row.offset: row.id for row in good(spark, out)}
+    assert (summary.rows, len(after), set(after)) == (10, 10, set(before))
+    assert (after == before) == (whole or how == "position")
+
+
+POSITIONS = [
+    ("orders", "1", "7", "1795219200", True),
+    ("orders", "1", "8", "2026-11-21T00:00:00Z", True),
+    ("orders", "", "9", "1795219200", False),
+    ("orders", "1", "-1", "1795219200", False),
+    ("orders", "1", str(1 << 48), "1795219200", False),
+    ("orders", "1", "x", "1795219200", False),
+    ("orders", "1", "10", "yesterday", False),
+    ("orders", "1", "11", str(1 << 62), False),
+]
+
+
+def test_ids_job_with_positions_quarantines_rows_without_one(spark, tmp_path):
+    """The source is the columns' texts joined by ``/``; a time is Unix seconds or a timestamp."""
+    lines = [",".join(row[:4]) + "\n" for row in POSITIONS]
+    (tmp_path / "in.csv").write_text("topic,partition,offset,at\n" + "".join(lines))
+    assign = job.Assignment("position", ("topic", "partition"), "offset", "at")
+    summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), assign=assign)
+    assert summary == job.Summary([job.Count("v1", "position", 2)], 6)
+    assert {row.offset: row.id for row in good(spark, tmp_path / "out")} == {
+        str(n): str(msgid.position_id("orders/1", n, 1_795_219_200)) for n in (7, 8)
+    }
+    aside = malformed(spark, tmp_path / "out")
+    assert {row.reason for row in aside} == {"no position can be told"}
+    assert sorted(row.offset for row in aside) == sorted(row[2] for row in POSITIONS if not row[4])
+
+
+@pytest.mark.parametrize(("how", "origin"), [("generate", ("mac", "random")), ("assign", ("assigned",))])
+def test_ids_job_with_new_ids_gives_each_row_one(spark, tmp_path, how, origin):
+    """Each row gets an id of its own."""
+    (tmp_path / "in.csv").write_text("key\n" + "".join(f"{n}\n" for n in range(50)))
+    assign = job.Assignment(how, order_by=("key",))
+    summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), column="message_id", assign=assign)
+    assert summary.rows == 50
+    assert summary.counts[0].origin in origin
+    rows = good(spark, tmp_path / "out")
+    assert len({row.message_id for row in rows}) == 50
+    if how == "assign":
+        ids = [row.message_id for row in sorted(rows, key=lambda row: row.key)]
+        assert ids == sorted(ids)
+
+
+@pytest.mark.parametrize(
+    ("assign", "column", "stream", "says"),
+    [
+        (job.Assignment("position"), "new", False, "--assign position needs --source, --offset and --at"),
+        (job.Assignment("position", ("nope",), "key", "key"), "new", False, "no column 'nope'; there are: key"),
+        (job.Assignment("generate"), "key", False, "has a column 'key' already"),
+        (job.Assignment("assign"), "new", True, "with --stream use position or generate"),
+        (job.Assignment("assign", order_by=("nope",)), "new", False, "no column 'nope'"),
+    ],
+)
+def test_ids_job_with_impossible_options_is_refused_before_it_writes(spark, tmp_path, assign, column, stream, says):
+    """One clear error, and no output folder."""
+    put(tmp_path / "in", "1.csv", "key\n1\n")
+    run = job.run_stream if stream else job.run
+    with pytest.raises(files.BadInput, match=re.escape(says)):
+        run(spark, str(tmp_path / "in"), str(tmp_path / "out"), column=column, format="csv", assign=assign)
+    assert not (tmp_path / "out").exists()
+
+
+def command(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "spark_ext", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.slow
+def test_command_line_of_ids_prints_the_summary(connect, tmp_path):
+    """``python -m spark_ext ids``: a summary, a folder, and no overwriting unless asked."""
+    if connect:
+        pytest.skip("starts its own session")
+    result = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == [
+        f"107 rows of {vectors.REAL_IDS_FILE}",
+        " 11 v1 mac",
+        " 42 v0-broker-offset",
+        " 53 v0-client-unique",
+        "  1 v0-ambiguous",
+        "  0 malformed",
+        f"written to {tmp_path}/out/ids",
+    ]
+    shown = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out", "--overwrite", "--show", 4)
+    assert re.search(r"^\|id +\|id_kind +\|id_time", shown.stdout, re.MULTILINE)
+    assert [kind in shown.stdout for kind in ("|v1 ", "|v0-broker-offset")] == [True, True]  # some of each kind
+    again = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out")
+    assert again.returncode == 1
+    assert again.stderr.splitlines()[-1] == f"Error: {tmp_path}/out holds results already; --overwrite replaces them"
+    missing = command("ids", tmp_path / "none.csv", "--output", tmp_path / "out2")
+    assert missing.returncode == 1
+    assert "none.csv" in missing.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_command_line_of_ids_streams_and_assigns(connect, tmp_path):
+    """The same job, over files as they come."""
+    if connect:
+        pytest.skip("starts its own session")
+    put(tmp_path / "in", "1.csv", vectors.ORDERS_FILE.read_text())
+    position = ["--assign", "position", "--source", "topic", "--source", "partition", "--offset", "offset"]
+    arguments = [
+        "ids",
+        tmp_path / "in",
+        "-o",
+        tmp_path / "out",
+        "-f",
+        "csv",
+        "--stream",
+        *position,
+        "--at",
+        "timestamp",
+    ]
+    for _ in range(2):
+        result = command(*arguments)
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.splitlines()[:3] == [
+            f"24 rows of {tmp_path}/in",
+            "24 v1 position",
+            " 0 malformed",
+        ]
+    refused = command("ids", "in", "-o", "out", "--interval", 1)
+    assert (refused.returncode, refused.stderr.splitlines()[-1]) == (2, "Error: --interval goes with --stream")
+
+
+def test_command_line_without_java_says_what_to_install(tmp_path):
+    """One clear line, no traceback."""
+    environment = {key: value for key, value in os.environ.items() if key not in ("JAVA_HOME", "SPARK_REMOTE")}
+    result = subprocess.run(
+        [sys.executable, "-m", "spark_ext", "ids", "x", "--output", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**environment, "PATH": str(tmp_path)},
+    )
+    assert result.returncode == 1
+    assert result.stderr.startswith("Error: Spark needs Java 17 or 21, and none was found: install one")
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("missing", "says"),
+    [
+        ("click", "spark_ext: the command line needs click: pip install 'msgid[spark,cli]'"),
+        ("pyspark", "spark_ext: the command line needs pyspark: pip install 'msgid[spark,cli]'"),
+    ],
+)
+def test_command_line_without_an_extra_says_what_to_install(missing, says):
+    """One clear line in the end."""
+    program = f"import sys; sys.modules['{missing}'] = None; import runpy; runpy.run_module('spark_ext.__main__')"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == says

@@ -1,0 +1,154 @@
+"""``python -m spark_ext messages``: files of messages to one table, once or as they come, and what it says of it."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from msgid import iggy
+from msgid.danube import MessageID, StreamMessage
+from msgid.schemas import SchemaRegistry
+from spark_ext.jobs import messages_job as job
+from spark_ext.jobs._files import BadInput
+
+pytestmark = pytest.mark.spark
+
+
+def made(count, start=0):
+    return [iggy.Message.new(b"p%d" % n, id=n + 1, offset=n, timestamp=n) for n in range(start, start + count)]
+
+
+def danube(offset, payload=b"1", **fields):
+    id = MessageID(9, "/default/events", "b:1", offset)
+    return StreamMessage(offset, id, payload, 1_648_047_038_123, "p", **fields)
+
+
+def segment(folder, messages, ending=b""):
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{messages[0].offset:020d}.log"
+    path.write_bytes(iggy.encode_log(messages) + ending)
+    return path
+
+
+def test_messages_job_on_segments_writes_the_message_table(spark, tmp_path):
+    """Every message of every segment; what is broken, of whichever kind, is counted as what it is."""
+    folder = tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "0"
+    segment(folder, made(10))
+    segment(folder, [*made(9, 10), replace(iggy.Message.new(b"x", id=1, offset=19), checksum=5)], b"half")
+    found = job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), job.Source("iggy"))
+    assert found.states == [("available", 19), ("poisoned", 2)]
+    assert found.reasons == [("decoding", 1), ("checksum", 1)]
+    assert (found.rows, found.without_id) == (21, 0)
+    rows = spark.read.parquet(str(tmp_path / "out" / "messages")).collect()
+    assert sorted(row.offset for row in rows if row.state == "available") == list(range(19))
+    assert {row.topic for row in rows} == {"orders"}
+
+
+def test_messages_job_as_a_stream_follows_segments_that_grow(spark, tmp_path):
+    """Each run does what is new, and no message twice; a replayed batch replaces what it had written."""
+    source, out = tmp_path / "in", str(tmp_path / "out")
+    first = segment(source, made(10), b"hal")
+    for _ in range(2):
+        found = job.run_stream(spark, str(source), out, job.Source("iggy", topic="t"))
+        assert found.states == [("available", 10)]
+    segment(source, made(15))
+    segment(source, made(5, 15))
+    assert first.exists()
+    assert job.run_stream(spark, str(source), out, job.Source("iggy", topic="t")).states == [("available", 20)]
+    ids = [row.id for row in spark.read.parquet(f"{out}/messages").collect()]
+    assert len(set(ids)) == len(ids) == 20
+
+
+def test_messages_job_on_danube_reads_parquet_and_json(spark, tmp_path):
+    """A column of Parquet, a file each, or lines of JSON: the same table."""
+    messages = [danube(n) for n in range(5)]
+    rows = [(message.encode(),) for message in messages]
+    spark.createDataFrame(rows, "raw binary").write.parquet(str(tmp_path / "table.parquet"))
+    (tmp_path / "files" / "inner").mkdir(parents=True)
+    for n, message in enumerate(messages):
+        (tmp_path / "files" / "inner" / f"{n}.bin").write_bytes(message.encode())
+    (tmp_path / "lines.json").write_text("".join(message.to_json() + "\n" for message in messages))
+    expected = sorted(str(message.msg_id.position_id(message.publish_time // 1000)) for message in messages)
+    sources = {
+        "table.parquet": job.Source("danube", column="raw"),
+        "files": job.Source("danube"),
+        "lines.json": job.Source("danube-json"),
+    }
+    for name, source in sources.items():
+        found = job.run(spark, str(tmp_path / name), str(tmp_path / f"{name}-out"), source)
+        assert found.states == [("available", 5)]
+        written = spark.read.parquet(str(tmp_path / f"{name}-out" / "messages"))
+        assert sorted(row.id for row in written.collect()) == expected
+
+
+def test_messages_job_with_a_registry_checks_payloads(spark, tmp_path):
+    """What does not fit is poisoned, and counted as such; a message without a log has no identity."""
+    registry = SchemaRegistry(tmp_path / "registry.json")
+    registry.register("/default/events", '{"type": "integer"}')
+    lines = [danube(0, b"1", schema_id=1), danube(0, b"{}", schema_id=1), danube(0)]
+    (tmp_path / "lines.json").write_text("".join(message.to_json() + "\n" for message in lines))
+    source = job.Source("danube-json", registry=str(tmp_path / "registry.json"), policy="enforce")
+    found = job.run(spark, str(tmp_path / "lines.json"), str(tmp_path / "out"), source)
+    assert found.states == [("available", 1), ("poisoned", 2)]
+    assert (found.reasons, found.without_id) == ([("schema", 2)], 3)
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (job.Source("danube-json", registry="/nowhere/registry.json", policy="warn"), "no schema registry /nowhere"),
+        (job.Source("danube-json", policy="enforce"), "policy 'enforce' needs a registry"),
+    ],
+)
+def test_messages_job_with_options_that_clash_is_refused(spark, tmp_path, source, says):
+    """Is said in a line, before anything is written."""
+    (tmp_path / "in.txt").write_text("")
+    with pytest.raises(BadInput, match=says):
+        job.run(spark, str(tmp_path), str(tmp_path / "out"), source)
+    assert not (tmp_path / "out").exists()
+
+
+def test_messages_job_as_a_stream_of_danube_needs_logged(spark, tmp_path):
+    """One batch does not show what the next one brings."""
+    (tmp_path / "in.txt").write_text("")
+    with pytest.raises(BadInput, match="logged must be True or False"):
+        job.run_stream(spark, str(tmp_path), str(tmp_path / "out"), job.Source("danube-json"))
+
+
+def test_messages_job_on_an_empty_input_writes_nothing(spark, tmp_path):
+    """Is an empty table."""
+    (tmp_path / "in").mkdir()
+    assert job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), job.Source("iggy")).rows == 0
+
+
+@pytest.mark.slow
+def test_command_line_of_messages_prints_the_summary(tmp_path):
+    """Prints what the table holds; says in a line what is missing, or there already.
+
+    Spark's workers run in this environment though nothing says so, and no other is active.
+    """
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYSPARK_PYTHON", "VIRTUAL_ENV")}
+    environment["PATH"] = os.pathsep.join(
+        folder for folder in environment["PATH"].split(os.pathsep) if folder != str(Path(sys.executable).parent)
+    )
+    run = partial(subprocess.run, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    segment(tmp_path / "in", made(1000), b"x")
+    command = [sys.executable, "-m", "spark_ext", "messages", "in", "-f", "iggy", "-o", "out", "--topic", "orders"]
+    result = run([*command, "--show", "2"])
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.endswith(
+        "1,001 messages of in\n1,000 available\n    1 poisoned (1 decoding)\nwritten to out/messages\n"
+    )
+    again = run(command)
+    assert (again.returncode, again.stderr.splitlines()[-1]) == (
+        1,
+        "Error: out holds results already; --overwrite replaces them",
+    )
+    command[4] = "nowhere"
+    missing = run([*command, "--overwrite"])
+    assert missing.returncode == 1
+    assert "no file or folder nowhere" in missing.stderr.splitlines()[-1]

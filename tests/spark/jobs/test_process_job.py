@@ -1,0 +1,54 @@
+"""The job ``process``: its table, its summary, its progress on a terminal, and checkpoints that it refuses."""
+
+import functools
+import json
+import time
+
+import pytest
+
+from spark_ext.jobs import _progress, process_job
+from spark_ext.jobs._files import BadInput
+
+pytestmark = pytest.mark.spark
+
+
+def add(state, message, context):
+    """Publish the sum; raise on a negative amount."""
+    if message.body["amount"] < 0:
+        raise ValueError("negative")
+    after = (state or 0) + message.body["amount"]
+    context.publish(after)
+    return after
+
+
+def run(spark, folder, lines, **options):
+    """Run the job on one more file of lines; return its summary."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(__import__(__name__))
+    folder.mkdir(exist_ok=True)
+    (folder / "in").mkdir(exist_ok=True)
+    number = len(list((folder / "in").iterdir()))
+    (folder / "in" / f"{number}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    places = {"checkpoint": str(folder / "checkpoint"), "output": str(folder / "out")}
+    return process_job.run(spark, str(folder / "in"), add, key="account", format="json", **places, **options)
+
+
+def test_process_job_counts_and_shows_what_was_set_aside(spark, no_timer_batches, tmp_path, monkeypatch):
+    """The summary and the line on the terminal count failed and malformed messages; duplicates are written once."""
+    shown = []
+    monkeypatch.setattr(process_job, "Progress", functools.partial(_progress.Progress, shown=True))
+    monkeypatch.setattr(_progress, "describe", lambda *counts: shown.append(counts) or "")
+    good = {"id": "a-1", "account": "a", "amount": 2, "at": "2026-01-01 00:00:00"}
+    lines = [good, good, {**good, "id": "a-2", "amount": -1}, {**good, "id": "a-3", "at": "tomorrow"}]
+    summary = run(spark, tmp_path, lines, timestamp="at", attempts=2)
+    assert summary == (1, 0, 1, 1, 0)
+    deadline = time.monotonic() + 30
+    while not shown and time.monotonic() < deadline:
+        time.sleep(0.05)
+    messages, rate, state_bytes, letters = shown[-1]
+    assert (messages, letters) == (4, {"too late": 0, "failed": 1, "changed": 0, "malformed": 1})
+    assert rate > 0
+    assert state_bytes > 0
+    with pytest.raises(BadInput, match="buckets must be 32, as when the checkpoint was created, got 4"):
+        run(spark, tmp_path, [{**good, "id": "a-4"}], timestamp="at", buckets=4)

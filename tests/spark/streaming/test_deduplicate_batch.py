@@ -1,0 +1,141 @@
+"""`deduplicate` in a batch: every row has a label, and every run gives the same labels."""
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import functions as F
+
+import spark_ext as ids
+
+pytestmark = pytest.mark.spark
+
+V0 = "7F0000010000238F000000000001E240"
+UUID = "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"
+
+
+def labels(df, **options):
+    """The labels by the column ``n``."""
+    return {row.n: row.delivery for row in ids.deduplicate(df, **options).collect()}
+
+
+def counts(df, **options):
+    return Counter(row.delivery for row in ids.deduplicate(df, **options).collect())
+
+
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+@given(rows=st.lists(st.tuples(st.sampled_from(["a", "b", V0, None, ""]), st.integers(0, 2)), min_size=1, max_size=40))
+def test_labels_of_any_rows_equal_those_of_a_dictionary(spark, rows):
+    """One row of each ID is new; of the others those with its content are duplicates; rows without ID are new."""
+    first: dict = {}
+    expected = {}
+    for n, (id, amount) in enumerate(rows):
+        expected[n] = "new" if not id or id not in first else "duplicate" if first[id] == amount else "conflict"
+        first.setdefault(id, amount)
+    rows = [
+        (random.choice([id, id and id.lower()]) if id == V0 else id, amount, n) for n, (id, amount) in enumerate(rows)
+    ]
+    df = spark.createDataFrame(rows, "id string, amount int, n int").repartition(3)
+    assert labels(df, order_by="n") == expected
+
+
+def test_an_id_in_another_spelling_is_the_same_id(spark):
+    """Case, the version byte and the case of a UUID do not matter; other text is compared as it is."""
+    spellings = [V0, V0.lower(), "00" + V0, UUID, UUID.lower(), "Order-1", "order-1"]
+    df = spark.createDataFrame([(id, n) for n, id in enumerate(spellings)], "id string, n int")
+    assert [label for _, label in sorted(labels(df, order_by="n").items())] == [
+        "new", "duplicate", "duplicate", "new", "duplicate", "new", "new",
+    ]  # fmt: skip
+    binary = df.where("n < 3").withColumn("id", F.unhex("id"))
+    assert sorted(labels(binary, order_by="n").values()) == ["duplicate", "duplicate", "new"]
+
+
+def test_rows_that_differ_in_null_or_in_borders_are_conflicts(spark):
+    """What `xxhash64` alone takes for equal: NULL in another column, and arrays of another split."""
+    debit = spark.sql("SELECT 'a' AS id, 100 AS debit, NULL AS credit UNION ALL SELECT 'a', NULL, 100")
+    split = spark.sql(
+        "SELECT 'a' AS id, array('x', 'y') AS p, array('z') AS q UNION ALL SELECT 'a', array('x'), array('y', 'z')"
+    )
+    null = spark.sql("SELECT 'a' AS id, array(1, NULL) AS p UNION ALL SELECT 'a', array(1)")
+    for df in (debit, split, null):
+        assert counts(df) == {"new": 1, "conflict": 1}
+
+
+NAMED = {
+    "text": lambda df: "offset",
+    "text in a list": lambda df: ["offset"],
+    "another case": lambda df: ["OFFSET"],
+    "backticks": lambda df: ["`offset`"],
+    "column": lambda df: F.col("offset"),
+    "column of another case": lambda df: [F.col("Offset")],
+    "descending function": lambda df: [F.desc("offset")],
+    "descending method": lambda df: F.col("offset").desc_nulls_last(),
+    "column of the frame": lambda df: [df["offset"]],
+    "descending column of the frame": lambda df: [df["offset"].asc()],
+    "alias": lambda df: [F.col("offset").alias("other")],
+    "expression": lambda df: [F.expr("offset")],
+    "dotted": lambda df: ["part.no", F.col("offset")],
+    "dotted column": lambda df: [F.col("`part.no`").desc(), "offset"],
+}
+
+
+@pytest.mark.parametrize("how", NAMED)
+def test_a_column_that_order_by_names_is_not_compared(spark, how):
+    """A redelivered message has another offset; however `order_by` names the offset, the message is a duplicate."""
+    df = spark.createDataFrame([("a", 1, 7, 1), ("a", 1, 7, 2)], "id string, amount int, `part.no` int, offset int")
+    assert counts(df, order_by=NAMED[how](df)) == {"new": 1, "duplicate": 1}
+
+
+def test_a_column_that_an_expression_reads_is_compared(spark):
+    """Ordering by the length of the body does not take the body out of the content."""
+    df = spark.createDataFrame([("a", "x", 1), ("a", "yy", 2)], "id string, body string, n int")
+    assert labels(df, order_by=[F.length("body")], content=["body"]) == {1: "new", 2: "conflict"}
+    assert labels(df.withColumn("n", F.col("n")), order_by=[F.length("body").desc(), "n"]) == {2: "new", 1: "conflict"}
+
+
+def test_content_names_the_columns_that_are_compared(spark):
+    """`content` overrides the default, also for a column that `order_by` names; `fingerprint` stays."""
+    df = spark.createDataFrame([("a", 1, "x"), ("a", 2, "x"), ("a", 1, "y")], "id string, n int, body string")
+    assert counts(df) == {"new": 1, "conflict": 2}
+    assert counts(df, content=["BODY"]) == {"new": 1, "duplicate": 1, "conflict": 1}
+    assert counts(df, order_by="n", content=["n"]) == {"new": 1, "duplicate": 1, "conflict": 1}
+    assert counts(df, fingerprint="body", order_by="n") == {"new": 1, "duplicate": 1, "conflict": 1}
+    assert counts(df, fingerprint=F.length("body")) == {"new": 1, "duplicate": 2}
+    assert counts(df, content=[]) == {"new": 1, "duplicate": 2}
+    with pytest.raises(ValueError, match="`content` must be None"):
+        ids.deduplicate(df, fingerprint="body", content=["n"])
+    with pytest.raises(ValueError, match="`content` must be a column of the DataFrame, got 'none'"):
+        ids.deduplicate(df, content=["none"])
+
+
+def test_labels_of_tied_rows_do_not_depend_on_the_partitions(spark):
+    """Rows that `order_by` does not tell apart are taken by their content, so `new` is the same row in every run."""
+    rows = [(id, n, body) for id in "abcde" for n, body in [(1, "x"), (1, "y"), (1, "z"), (2, "x")]]
+    found = set()
+    for seed, partitions in [(1, 1), (2, 3)]:
+        random.Random(seed).shuffle(rows)
+        df = spark.createDataFrame(rows, "id string, n int, body string").repartition(partitions)
+        found.add(frozenset(map(tuple, ids.deduplicate(df, order_by="n").collect())))
+    assert len(found) == 1
+
+
+def test_columns_of_any_name_are_kept(spark):
+    """Dots, backticks, and names like those that `deduplicate` uses itself."""
+    names = ["Message.Id", "a`b", "__msgid_key", "__MSGID_PLACE", "n"]
+    df = spark.createDataFrame([("a", 1, 2, 3, 1), ("a", 1, 2, 4, 2)], [f"c{n}" for n in range(5)]).toDF(*names)
+    out = ids.deduplicate(df, "message.id", order_by="n", content=["__msgid_place"], name="what.is")
+    assert out.columns == [*names, "what.is"]
+    assert sorted(tuple(row) for row in out.collect()) == [("a", 1, 2, 3, 1, "new"), ("a", 1, 2, 4, 2, "conflict")]
+    assert counts(df, id="`Message.Id`", order_by="n", content=["a`b"]) == {"new": 1, "duplicate": 1}
+
+
+def test_a_name_that_a_column_has_in_any_case_is_refused(spark):
+    """Spark does not tell cases apart, so `Delivery` would be lost."""
+    df = spark.createDataFrame([("a", 1)], "id string, Delivery int")
+    with pytest.raises(ValueError, match="`name` must be a name that no column has, got 'delivery'"):
+        ids.deduplicate(df)
+    assert ids.deduplicate(df, name="kind").first().kind == "new"
+    with pytest.raises(ValueError, match="`id` must be a column of the DataFrame, got 'key'"):
+        ids.deduplicate(df, "key", name="kind")

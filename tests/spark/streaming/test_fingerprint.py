@@ -1,0 +1,165 @@
+"""The fingerprint of a row: equal if and only if the values are equal, for every type of Spark."""
+
+import datetime
+import decimal
+import math
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from spark_ext.streaming._fingerprint import fingerprint_of
+
+pytestmark = pytest.mark.spark
+
+EQUAL = [
+    ("CAST('NaN' AS DOUBLE)", "CAST('NaN' AS DOUBLE) * -1"),
+    ("0.0D", "-0.0D"),
+    ("CAST(0.0 AS FLOAT)", "CAST(-0.0D AS FLOAT)"),
+    ("map('x', 1, 'y', 2)", "map('y', 2, 'x', 1)"),
+    ("array(map('x', 1, 'y', 2))", "array(map('y', 2, 'x', 1))"),
+    ("map('k', map('x', 1, 'y', 2))", "map('k', map('y', 2, 'x', 1))"),
+    ("map(array(1), 'a', array(2), 'b')", "map(array(2), 'b', array(1), 'a')"),
+    ("array(-0.0D)", "array(0.0D)"),
+    ("""parse_json('{"a": 1, "b": [2]}')""", """parse_json('{"b":[2],"a":1}')"""),
+    ("TIMESTAMP'2026-01-01 00:00:00Z'", "TIMESTAMP'2026-01-01 01:00:00+01:00'"),
+    ("void", "void"),
+]
+
+DIFFERENT = [
+    ("CAST(NULL AS STRING)", "''"),
+    ("CAST(NULL AS STRING)", "'-'"),
+    ("CAST(NULL AS INT)", "0"),
+    ("CAST(NULL AS BINARY)", "X''"),
+    ("CAST(NULL AS DOUBLE)", "0.0D"),
+    ("0.0D", "CAST('NaN' AS DOUBLE)"),
+    ("0.1D", "0.1D + 1e-17D + 1e-16D"),
+    ("CAST(NULL AS ARRAY<INT>)", "CAST(array() AS ARRAY<INT>)"),
+    ("array(1, NULL)", "array(1)"),
+    ("array(CAST(NULL AS INT))", "CAST(array() AS ARRAY<INT>)"),
+    ("array('a, b')", "array('a', 'b')"),
+    ("array('1:a')", "array('1:', 'a')"),
+    ("array(array('x', 'y'), array('z'))", "array(array('x'), array('y', 'z'))"),
+    ("array(CAST(NULL AS ARRAY<STRING>))", "array(CAST(array() AS ARRAY<STRING>))"),
+    ("map('x', 1)", "map('x', CAST(NULL AS INT))"),
+    ("map('x', 1)", "map('x', 1, 'y', 2)"),
+    ("map('x', 1, 'y', 2)", "map('x', 2, 'y', 1)"),
+    ("named_struct('x', 1, 'y', CAST(NULL AS INT))", "named_struct('x', CAST(NULL AS INT), 'y', 1)"),
+    ("CAST(NULL AS STRUCT<x: INT>)", "named_struct('x', CAST(NULL AS INT))"),
+    ("X'FF'", "X'FE'"),
+    ("X'FF'", "X'EFBFBD'"),
+    ("array(X'FF')", "array(X'FE')"),
+    ("DATE'2026-01-01'", "DATE'2026-01-02'"),
+    ("TIMESTAMP'2026-11-01 01:30:00-04:00'", "TIMESTAMP'2026-11-01 01:30:00-05:00'"),
+    ("TIMESTAMP_NTZ'2026-03-08 02:30:00'", "TIMESTAMP_NTZ'2026-03-08 03:30:00'"),
+    ("TIMESTAMP_NTZ'2026-01-01 00:00:00.000001'", "TIMESTAMP_NTZ'2026-01-01 00:00:00.000002'"),
+    ("1.10BD", "1.11BD"),
+    ("INTERVAL '1' DAY", "INTERVAL '2' DAY"),
+    ("INTERVAL '1' MONTH", "INTERVAL '1' YEAR"),
+    ("make_interval(0, 0, 0, 1)", "make_interval(0, 0, 0, 0, 24)"),
+    ("parse_json('1')", "parse_json('\"1\"')"),
+    ("parse_json('null')", "CAST(NULL AS VARIANT)"),
+    ("parse_json('{\"a\": null}')", "parse_json('{}')"),
+    ("TRUE", "FALSE"),
+]
+
+
+def fingerprint(expression, spark):
+    column = F.expr("NULL" if expression == "void" else expression)
+    return fingerprint_of([(column, spark.range(1).select(column.alias("x")).schema[0])])
+
+
+def test_fingerprints_of_values_are_equal_only_for_equal_values(spark, ansi):
+    """Each pair of values is told apart, or not, as the values are: NULL, empty, nested, NaN, maps, VARIANT."""
+    pairs = [(pair, True) for pair in EQUAL] + [(pair, False) for pair in DIFFERENT]
+    columns = [fingerprint(side, spark) for pair, _ in pairs for side in pair]
+    row = list(spark.range(1).select(*(F.hex(column).alias(f"c{n}") for n, column in enumerate(columns))).first())
+    assert {len(text) for text in row} == {32}
+    found = [(pair, left == right) for (pair, _), left, right in zip(pairs, row[::2], row[1::2], strict=True)]
+    assert found == pairs
+
+
+def test_fingerprints_of_rows_tell_columns_apart(spark):
+    """NULL in another column, text at another border: other content, also beside binary columns."""
+    df = spark.sql(
+        "SELECT * FROM VALUES (1, 'ab', 'c', X'01', X''), (2, 'a', 'bc', X'01', X''), (3, 'abc', NULL, X'01', X''),"
+        " (4, NULL, 'abc', X'01', X''), (5, 'ab', 'c', X'', X'01'), (6, 'ab', 'c', NULL, X'01') AS t(n, a, b, x, y)"
+    )
+    told = fingerprint_of([(F.col(field.name), field) for field in df.schema if field.name != "n"])
+    assert df.select(told.alias("f")).distinct().count() == 6
+
+
+def test_fingerprint_in_another_time_zone_is_the_same(spark):
+    """A stream that restarts in a session of another time zone compares as before."""
+    df = spark.sql("SELECT TIMESTAMP'2026-01-01 00:00:00Z' AS t, TIMESTAMP_NTZ'2026-01-01 00:00:00' AS n")
+    told = df.select(F.hex(fingerprint_of([(F.col(field.name), field) for field in df.schema])))
+    before = spark.conf.get("spark.sql.session.timeZone")
+    found = set()
+    try:
+        for zone in ("UTC", "Asia/Kolkata"):
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            found.add(told.first()[0])
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    assert len(found) == 1
+
+
+SCHEMA = T.StructType(
+    [
+        T.StructField("d", T.DoubleType()),
+        T.StructField("s", T.StringType()),
+        T.StructField("b", T.BinaryType()),
+        T.StructField("n", T.DecimalType(10, 2)),
+        T.StructField("t", T.DateType()),
+        T.StructField("a", T.ArrayType(T.ArrayType(T.StringType()))),
+        T.StructField("m", T.MapType(T.StringType(), T.ArrayType(T.LongType()))),
+        T.StructField("r", T.StructType([T.StructField("x", T.BinaryType()), T.StructField("y", T.LongType())])),
+    ]
+)
+texts = st.sampled_from(["", "-", "a", "b", "1:a", ";"])
+VALUES = st.tuples(
+    st.none() | st.sampled_from([0.0, -0.0, math.nan, math.inf, 1.5, 1e300]),
+    st.none() | texts,
+    st.none() | st.sampled_from([b"", b"\xff", b"\xfe", b"-"]),
+    st.none() | st.sampled_from([decimal.Decimal("1.10"), decimal.Decimal("0.11")]),
+    st.none() | st.sampled_from([datetime.date(1582, 10, 4), datetime.date(2026, 1, 1)]),
+    st.none() | st.lists(st.none() | st.lists(st.none() | texts, max_size=2), max_size=2),
+    st.none() | st.dictionaries(texts, st.none() | st.lists(st.none() | st.integers(0, 1), max_size=2), max_size=2),
+    st.none() | st.tuples(st.none() | st.sampled_from([b"", b"\xff"]), st.none() | st.integers(0, 1)),
+)
+
+
+def canonical(value):
+    """What must be equal: NaN equals NaN, and a dictionary is compared whatever its order."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value + 0.0
+    if isinstance(value, dict):
+        return ("map", tuple(sorted((key, repr(canonical(item))) for key, item in value.items())))
+    if isinstance(value, list | tuple):
+        return tuple(canonical(item) for item in value)
+    return value
+
+
+@settings(max_examples=3, suppress_health_check=list(HealthCheck))
+@given(rows=st.lists(st.tuples(st.integers(0, len(SCHEMA) - 1), VALUES), min_size=60, max_size=200))
+def test_fingerprints_of_any_rows_are_equal_only_for_equal_rows(spark, rows):
+    """Any two rows share a fingerprint if and only if they share their values."""
+    # A row that has one column alone is more often equal to another one than a row that has all of them.
+    rows = [tuple(v if only == n else None for n, v in enumerate(values)) for only, values in rows] + [
+        values for _, values in rows
+    ]
+    told = fingerprint_of([(F.col(field.name), field) for field in SCHEMA])
+    found = spark.createDataFrame(rows, SCHEMA).select(F.hex(told)).collect()
+    classes = {}
+    for row, (text,) in zip(rows, found, strict=True):
+        classes.setdefault(text, set()).add(repr(canonical(row)))
+    assert all(len(members) == 1 for members in classes.values())
+    assert len(classes) == len({repr(canonical(row)) for row in rows})
+
+
+def test_a_type_without_canonical_form_is_refused(spark):
+    """A type that cannot be compared is an error that names the column."""
+    with pytest.raises(TypeError, match="cannot compare column 'x'"):
+        fingerprint_of([(F.lit(1), T.StructField("x", T.DataType()))])

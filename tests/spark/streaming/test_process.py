@@ -1,0 +1,187 @@
+"""`process` and `write_once`: the same handler on Spark, whose outputs are the same however often a query is killed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+import shooting_range
+from helpers import vector_files as vectors
+from helpers.streams import run_to_end
+from pyspark.sql import functions as F
+
+import msgid
+import spark_ext as ids
+from msgid.processing import MemoryStore, Message, Processor
+from msgid.processing.context import dumps
+
+pytestmark = pytest.mark.spark
+
+START = 1_700_000_000
+SCHEMA = "id string, player string, kind string, position int, at timestamp"
+
+
+def shots(count, players=3, seed=1):
+    """Messages of several players, some of them twice, a line each."""
+    chance = random.Random(seed)
+    made = []
+    for number in range(count):
+        kind = "move" if chance.random() < 0.2 else "fire"
+        made.append(
+            {
+                "id": str(msgid.position_id("range", number, START + number)),
+                "player": f"player {number % players}",
+                "kind": kind,
+                "position": chance.randrange(shooting_range.FIELD),
+            }
+        )
+    return made
+
+
+def expected(batches):
+    """What Python's processor publishes, batch by batch, in the order in which Spark handles one."""
+    published = {}
+    store = MemoryStore()
+    processor = Processor(
+        store, shooting_range.shoot, lambda outputs: published.update((output.id, output) for output in outputs)
+    )
+    for batch in batches:
+        for line in sorted(batch, key=lambda line: (Message(line["id"], "", None).at, line["id"])):
+            body = {"kind": line["kind"], "position": line["position"]}
+            processor.handle(Message(line["id"], line["player"], body))
+    return {(output.id, output.number, output.input_id, dumps(output.body).decode()) for output in published.values()}
+
+
+def put(folder, name, lines):
+    """Move a file of messages into a folder, whole."""
+    folder.mkdir(exist_ok=True)
+    hidden = folder / f".{name}"
+    hidden.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    hidden.rename(folder / name)
+
+
+def handle(spark, folder, **options):
+    """Handle what has come into the folder ``in``; give all outputs so far."""
+    df = spark.readStream.schema("id string, player string, kind string, position int").json(str(folder / "in"))
+    run_to_end(ids.process(df, "player", shooting_range.shoot, **options), folder)
+    return spark.read.parquet(str(folder / "out")).collect()
+
+
+def contents(rows):
+    return {(row.id, row.number, row.input_id, row.body) for row in rows}
+
+
+def test_process_of_a_handler_gives_the_outputs_of_the_processor(spark, no_timer_batches, tmp_path):
+    """Over batches and a restart: what Python publishes; a duplicate has the outputs that it had the first time."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(shooting_range)
+    made = shots(40)
+    batches = [made[:20], [*made[10:], *made[:5]]]
+    put(tmp_path / "in", "1.json", batches[0])
+    handle(spark, tmp_path)
+    put(tmp_path / "in", "2.json", batches[1])
+    rows = handle(spark, tmp_path)
+    assert contents(rows) == contents([row for row in rows if row.kind == "new"]) == expected(batches)
+    again = {line["id"] for line in (*made[10:20], *made[:5])}
+    assert {row.input_id for row in rows if row.kind == "duplicate"} == {
+        row.input_id for row in rows if row.input_id in again
+    }
+    assert {row.key for row in rows} == {"player 0", "player 1", "player 2"}
+
+
+def test_process_of_a_forgotten_message_is_too_late(spark, no_timer_batches, tmp_path):
+    """A message that comes again after its time is reported, not handled; a newer one is handled."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(shooting_range)
+    made = shots(4, players=1)
+    put(tmp_path / "in", "1.json", made[:3])
+    handle(spark, tmp_path, retention=timedelta(milliseconds=1))
+    put(tmp_path / "in", "2.json", [made[3]])
+    handle(spark, tmp_path, retention=timedelta(milliseconds=1))  # its timers find the first ones' time passed
+    put(tmp_path / "in", "3.json", [made[0]])
+    rows = handle(spark, tmp_path, retention=timedelta(milliseconds=1))
+    (late,) = [row for row in rows if row.kind == "too late"]
+    assert (late.input_id, late.id, late.number) == (made[0]["id"], None, None)
+    assert contents([row for row in rows if row.kind == "new"]) == expected([made])
+
+
+def test_process_of_a_malformed_row_is_kept_with_its_reason(spark, no_timer_batches, tmp_path):
+    """No ID, an empty one, no key, a line that is not JSON, a reason of its own: the others are handled."""
+    (good,) = shots(1)
+    bad = [{**good, "id": None}, {**good, "id": ""}, {**good, "player": None}, {**good, "kind": "poisoned"}]
+    put(tmp_path / "in", "1.json", [good, *bad])
+    put(tmp_path / "in", "2.json", [])
+    (tmp_path / "in" / "3.json").write_text('{"id": half\n')
+    schema = "id string, player string, kind string, position int, _corrupt_record string"
+    df = spark.readStream.schema(schema).json(str(tmp_path / "in"))
+    df = df.withColumn("why", F.when(F.col("kind") == "poisoned", "checksum"))
+
+    def handler(state, message, context):
+        context.publish(sorted(message.body))
+
+    run_to_end(ids.process(df, "player", handler, reason="why"), tmp_path)
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert [json.loads(row.body) for row in rows if row.kind == "new"] == [["kind", "position"]]
+    malformed = [row for row in rows if row.kind == "malformed"]
+    assert {row.reason for row in malformed} == {
+        "no id",
+        "no key",
+        "the line does not fit the format",
+        "checksum",
+    }
+    assert len(malformed) == len(rows) - 1 == 5
+    whole = {row.reason: json.loads(row.body) for row in malformed}
+    assert whole["no key"] == {**good, "player": None, "_corrupt_record": None, "why": None}
+    assert whole["the line does not fit the format"]["_corrupt_record"] == '{"id": half'
+
+
+def test_process_on_another_state_store_is_refused(spark, default_state_store, tmp_path):
+    """At once, saying what to set."""
+    df = spark.readStream.schema("id string, player string").json(str(tmp_path))
+    with pytest.raises(ValueError, match="needs the RocksDB state store"):
+        ids.process(df, "player", shooting_range.shoot)
+
+
+def run_killed(folder, kill_at, master="local[2]"):
+    """Run the query in a process of its own that ends itself at a step; say whether it did."""
+    program = vectors.PROGRAMS / "killed.py"
+    arguments = [sys.executable, str(program), str(folder), str(kill_at), master]
+    with (folder / "log").open("a") as log:
+        done = subprocess.run(arguments, stdout=log, stderr=log, check=False, timeout=400)
+    assert done.returncode in (0, -signal.SIGKILL), (folder / "log").read_text()[-5000:]
+    return done.returncode != 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
+def test_process_killed_at_any_step_and_restarted_gives_the_undisturbed_table(spark, tmp_path, master):
+    """Ended between any two steps and started again from its checkpoint: the table of an undisturbed run.
+
+    Over twenty times in one process's life after another, seeded; on a cluster, an executor is ended within a batch.
+    """
+    made = shots(24, players=4, seed=3)
+    chance = random.Random(20261121)
+    batches = [[*made[n : n + 4], *chance.sample(made[: n + 4], 2)] for n in range(0, 24, 4)]
+    if master != "local[2]":
+        batches = batches[:3]
+    for number, batch in enumerate(batches):
+        put(tmp_path / "in", f"{number:02}.json", batch)
+        os.utime(tmp_path / "in" / f"{number:02}.json", (START + number, START + number))
+    kills = 0
+    if master == "local[2]":
+        while run_killed(tmp_path, chance.randint(1, 5)):
+            kills += 1
+            assert kills < 60
+        assert kills >= 20
+    else:
+        assert not run_killed(tmp_path, "executor", master)
+        assert (tmp_path / "ended").exists()
+    rows = spark.read.parquet(str(tmp_path / "out")).where("kind = 'new'").collect()
+    assert contents(rows) == expected(batches)
+    assert len(rows) == len(contents(rows))

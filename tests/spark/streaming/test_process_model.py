@@ -1,0 +1,194 @@
+"""`process` against a plain model: random batches, spellings, restarts, retentions and failing handlers."""
+
+import json
+
+import pytest
+from helpers.buckets import Checkpoint, run_batch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import msgid
+from msgid.ids._bytes import identity
+from msgid.processing import MemoryStore, Message, Processor
+from msgid.processing.context import dumps, fingerprint, loads, run
+from spark_ext.streaming._processing import pages, runs
+
+pytestmark = pytest.mark.spark
+
+START = 1_700_000_000
+V1 = [str(msgid.position_id("model", number, START + number)) for number in range(6)]
+IDS = [*V1, "7F0000010000238F000000000001E240", "74b158ca-ddb3-498f-b0a9-9eec1c6197ae", "orders-0-42"]
+SPELLINGS = [str.upper, str.lower, lambda id: f"00{id}" if len(id) == 32 else id]
+
+
+def spell(id, how):
+    """Return another spelling of the same ID."""
+    return id if id == "orders-0-42" else SPELLINGS[how](id)
+
+
+def add(state, message, context):
+    """Publish the state before; raise on a negative amount, after having changed all that it was given."""
+    state = state or {"sum": 0, "seen": []}
+    amount = message.body["amount"]
+    state["sum"] += amount
+    state["seen"].append(message.body["raw"])
+    message.body["raw"] = b"changed"
+    if amount < 0:
+        raise ValueError("negative")
+    context.publish({"sum": state["sum"], "seen": state["seen"], "chance": context.random.random()})
+    if amount % 2:
+        context.publish(str(context.new_id()), "odd")
+    return state
+
+
+def multiply(state, message, context):
+    """Return and publish what `add` does not: the code after a change."""
+    context.publish({"product": (state or {"sum": 1})["sum"] * message.body["amount"]})
+    return state
+
+
+class Model:
+    """The rules of `process`, written as plainly as possible."""
+
+    def __init__(self):
+        self.states = {}
+        self.entries = {}
+        self.forgotten = {}
+
+    def batch(self, handler, lines, now_ms, retention_ms, remember_ms):
+        """Return the set of (kind, input ID, outputs) of a batch."""
+        horizon = now_ms - retention_ms
+        self.forget({line[1] for line in lines}, horizon, horizon - remember_ms)
+        made = []
+        arrivals = [Message(identity(id), key, {"amount": sum, "raw": raw}, at) for id, key, sum, raw, at in lines]
+        for message in sorted(arrivals, key=lambda message: (message.at is not None, message.at or 0, message.id)):
+            made.append((message.key, message.id, *self.handle(handler, message, now_ms)))
+        return made
+
+    def forget(self, keys, horizon, limit):
+        """Forget the entries that were stored until the horizon, of some keys or of all."""
+        for (key, id), (stored, _, _) in list(self.entries.items()):
+            if stored <= horizon and (keys is None or key in keys):
+                del self.entries[key, id]
+                self.forgotten[key, id] = stored
+        for (key, id), stored in list(self.forgotten.items()):
+            if stored <= limit and (keys is None or key in keys):
+                del self.forgotten[key, id]
+
+    def handle(self, handler, message, now_ms):
+        known = self.entries.get((message.key, message.id))
+        if known is None and (message.key, message.id) in self.forgotten:
+            return "too late", ()
+        try:
+            after, outputs = run(handler, self.states.get(message.key) if known is None else known[1], message)
+        except ValueError:
+            return "failed", ()
+        told = tuple((output.id, output.topic, json.dumps(output.body, default=str)) for output in outputs)
+        if known is None:
+            self.entries[message.key, message.id] = (now_ms, self.states.get(message.key), fingerprint(outputs))
+            self.states[message.key] = after
+            return "new", len(told)
+        return ("duplicate", len(told)) if fingerprint(outputs) == known[2] else ("changed", ())
+
+
+def summary(rows):
+    """Return the messages of a result and their kinds, in order, with the number of outputs of each."""
+    found = []
+    for row in rows:
+        if row.kind in ("new", "duplicate"):
+            if row.number == 0:
+                found.append([row.key, row.input_id, row.kind, 0])
+            found[-1][3] += 1
+        else:
+            found.append([row.key, row.input_id, row.kind, ()])
+    return sorted(map(tuple, found), key=repr)
+
+
+TIMES = st.sampled_from([None, None, 0, START * 10**6, (START + 3) * 10**6, 4_070_908_800 * 10**6])
+LINES = st.tuples(
+    st.sampled_from(IDS).flatmap(lambda id: st.builds(spell, st.just(id), st.integers(0, 2))),
+    st.sampled_from(["a", "b", ""]),
+    st.integers(-1, 5),
+    st.sampled_from([None, b"", b"\xff\x00"]),
+    TIMES,
+)
+BATCHES = st.tuples(
+    st.lists(LINES, max_size=8),
+    st.sampled_from([0, 1, 1000, 5000]),
+    st.sampled_from([1, 1000, 5000, 10**9]),
+    st.sampled_from([add, add, add, multiply]),
+)
+# One value per history: after `remember` is raised, a hash that is still stored counts again, and others do not.
+REMEMBER = st.sampled_from([0, 1000, 10**9])
+
+
+@pytest.fixture(scope="module", params=["usual sizes", "tiny sizes"])
+def sizes(request):
+    """The usual sizes of pages and segments; and so small that a few entries fill many of them."""
+    with pytest.MonkeyPatch.context() as changed:
+        if request.param == "tiny sizes":
+            changed.setattr(pages, "PAGE_BYTES", 64)
+            changed.setattr(runs, "SEGMENT_ENTRIES", 1)
+        yield
+
+
+def check(batches, remember_ms):
+    model, checkpoint, now_ms = Model(), Checkpoint(), START * 1000
+    for lines, passed, retention_ms, handler in batches:
+        now_ms += passed
+        wanted = model.batch(handler, lines, now_ms, retention_ms, remember_ms)
+        if any(timer <= now_ms for timer in checkpoint.timers):
+            model.forget(None, now_ms - retention_ms, now_ms - retention_ms - remember_ms)
+        rows = run_batch(checkpoint, handler, lines, now_ms, retention_ms=retention_ms, remember_ms=remember_ms)
+        assert summary(rows) == sorted(wanted, key=repr)
+
+
+@settings(max_examples=80)
+@given(batches=st.lists(BATCHES, max_size=6), remember_ms=REMEMBER)
+def test_process_on_random_batches_agrees_with_the_model(sizes, batches, remember_ms):
+    """Each message gets the kind of the model: duplicates in any spelling, late ones, failing and changed handlers."""
+    check(batches, remember_ms)
+
+
+@pytest.mark.slow
+@settings(max_examples=3000)
+@given(batches=st.lists(BATCHES, max_size=20), remember_ms=REMEMBER)
+def test_process_on_many_random_batches_agrees_with_the_model(sizes, batches, remember_ms):
+    """The same with longer histories."""
+    check(batches, remember_ms)
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_process_on_small_pages_and_segments_agrees_with_the_processor(data):
+    """Pages and segments of a few entries hold every message: the outputs are those of `Processor`."""
+    changed = pytest.MonkeyPatch()
+    try:
+        changed.setattr(pages, "PAGE_BYTES", data.draw(st.sampled_from([64, 1 << 10])))
+        changed.setattr(runs, "SEGMENT_ENTRIES", data.draw(st.integers(1, 4)))
+        keep_outputs = data.draw(st.booleans())
+        checkpoint, published = Checkpoint(), {}
+        processor = Processor(
+            MemoryStore(),
+            add,
+            lambda outputs: published.update((output.id, output) for output in outputs),
+            dumps=dumps,
+            loads=loads,
+        )
+        number = st.integers(0, 60)
+        for batch in data.draw(st.lists(st.lists(number, max_size=30), max_size=8)):
+            lines = [
+                (str(msgid.position_id("pages", n, START + n)), f"key {n % 7 % 3}", n, b"\x00", None) for n in batch
+            ]
+            rows = run_batch(checkpoint, add, lines, START * 1000, keep_outputs=keep_outputs)
+            kinds = {}
+            for n, (id, key, amount, raw, _) in sorted(zip(batch, lines, strict=True)):
+                outcome = processor.handle(Message(id, key, {"amount": amount, "raw": raw}))
+                kinds.setdefault(outcome.kind, set()).add(n)
+            assert {row.kind for row in rows} == kinds.keys()
+            for row in rows:
+                output = published[row.id]
+                assert (row.topic, row.number, row.input_id) == (output.topic, output.number, output.input_id)
+                assert json.loads(row.body) == json.loads(dumps(output.body))
+    finally:
+        changed.undo()

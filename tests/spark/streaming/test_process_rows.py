@@ -1,0 +1,194 @@
+"""`process` on rows of every kind: spellings, names, binary, times, failing handlers, changed code, checkpoints."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from helpers.streams import run_to_end
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+import spark_ext
+from msgid.processing.context import dumps, loads
+
+pytestmark = pytest.mark.spark
+
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+V0 = "7F0000010000238F000000000001E240"
+UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
+SCHEMA = "id string, `order` string, when string, amount int, raw binary, `__key` string, `__id` string, `a.b` int"
+SCHEMA += ", `c``d` int, items array<int>"
+FUTURE = "2099-01-01 00:00:00"
+
+
+def line(id, order="1", when=None, amount=1, **others):
+    """Return a row of `SCHEMA`."""
+    usual = {"raw": "/w==", "__key": "k", "__id": "i", "a.b": 1, "c`d": 2, "items": [1, 2]}
+    return {"id": id, "order": order, "when": when, "amount": amount, **usual, **others}
+
+
+def echo(state, message, context):
+    """Publish the count and the body; then change all that it was given, and raise on a negative amount."""
+    count = (state or [0])[0]
+    context.publish({"count": count, "body": message.body})
+    message.body["items"].append(3)
+    message.body["amount"] -= 1
+    if message.body["amount"] < -1:
+        raise ValueError(f"bad amount after {count}")
+    return [count + 1]
+
+
+async def later(state, message, context):
+    """Do what `echo` does, as a coroutine."""
+    return echo(state, message, context)
+
+
+def other(state, message, context):
+    """Publish what `echo` does not: the code after a change."""
+    context.publish("changed")
+    return state
+
+
+def run(spark, folder, handler, *batches, **options):
+    """Run a query on new files, one per micro-batch, from the checkpoint; return the rows of this run."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(__import__(__name__))
+    (folder / "in").mkdir(exist_ok=True)
+    before = len(list((folder / "in").iterdir()))
+    for number, lines in enumerate(batches, before):
+        (folder / "in" / f"{number}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
+    out = spark.read.parquet(str(folder / "out")).count() if (folder / "out").exists() else 0
+    run_to_end(spark_ext.process(df, "order", handler, **options), folder)
+    rows = spark.read.parquet(str(folder / "out")).collect()
+    assert len(rows) >= out
+    return rows
+
+
+@pytest.fixture(scope="module")
+def rows(spark, tmp_path_factory):
+    """The rows of one query over messages of every kind."""
+    from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
+
+    spark.conf.set(PROVIDER, ROCKSDB)
+    spark.conf.set(NO_DATA_BATCHES, "false")
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    messages = [
+        line(V1), line(V1.lower()), line(V0, "v0"), line(f"00{V0.lower()}", "v0"), line(UUID, "u"),
+        line(UUID.upper(), "u"), line("orders-0-42", "o"), line("orders-0-43", "f", amount=-5),
+        line("orders-0-44", "t", "yesterday"), line("orders-0-45", "t", "2024-01-01 00:00:00"),
+    ]  # fmt: skip
+    try:
+        yield run(spark, tmp_path_factory.mktemp("rows"), echo, messages, [line(V1)], timestamp="when", attempts=2)
+    finally:
+        for name in (PROVIDER, NO_DATA_BATCHES, "spark.sql.ansi.enabled"):
+            spark.conf.unset(name)
+
+
+def test_process_other_spelling_is_a_duplicate(rows):
+    """Lower case, a zero byte in front and a UUID in upper case name the same message: equal outputs, one change."""
+    for id, order, count in ((V1, "1", 3), (f"00{V0}", "v0", 2), (UUID, "u", 2)):
+        same = [row for row in rows if row.input_id == id]
+        assert sorted(row.kind for row in same) == ["duplicate"] * (count - 1) + ["new"]
+        assert len({(row.id, row.body, row.key) for row in same}) == 1
+        assert same[0].key == order
+        assert json.loads(same[0].body)["count"] == 0
+
+
+def test_process_columns_of_any_name_reach_the_handler(rows):
+    """Names with dots, backticks and two underscores; the body is what the row has, and binary stays binary."""
+    (row,) = [row for row in rows if row.input_id == "orders-0-42"]
+    body = loads(row.body.encode())["body"]
+    assert body == {
+        "amount": 1, "raw": b"\xff", "__key": "k", "__id": "i", "a.b": 1, "c`d": 2, "items": [1, 2]
+    }  # fmt: skip
+    assert dumps(loads(row.body.encode())).decode() == row.body
+
+
+def test_process_handler_that_raises_is_a_failed_row(rows):
+    """The row has the error and the input as it came; each attempt got its own copy; the others are handled."""
+    (row,) = [row for row in rows if row.kind == "failed"]
+    assert (row.input_id, row.key, row.id, row.reason) == ("orders-0-43", "f", None, "ValueError: bad amount after 0")
+    assert loads(row.body.encode())["items"] == [1, 2]
+    assert loads(row.body.encode())["amount"] == -5
+
+
+def test_process_malformed_time_under_ansi_is_a_malformed_row(rows):
+    """Text that is not a timestamp does not end the query."""
+    (row,) = [row for row in rows if row.kind == "malformed"]
+    assert (row.input_id, row.reason) == ("orders-0-44", "not a timestamp: yesterday")
+    assert json.loads(row.body)["when"] == "yesterday"
+    assert [row.kind for row in rows if row.input_id == "orders-0-45"] == ["new"]
+
+
+def test_process_message_dated_2099_closes_nothing(spark, no_timer_batches, tmp_path):
+    """After its entry is forgotten, messages of any date and of none are handled as new."""
+    batches = [[line("a-1", when=FUTURE)], [line("a-2", "other")], [line(V0), line(V1), line("a-3", when="1970-01-01")]]
+    rows = run(spark, tmp_path, echo, *batches, timestamp="when", retention=timedelta(milliseconds=1))
+    assert {row.kind for row in rows} == {"new"}
+    assert {json.loads(row.body)["count"] for row in rows if row.key == "1"} == {0, 1, 2, 3}
+
+
+def test_process_after_a_code_change_reports_changed_outputs(spark, no_timer_batches, tmp_path):
+    """A redelivered message gets no second body under the same ID; and from kept outputs it gets the first body."""
+    run(spark, tmp_path, later, [line("a-1")])
+    run(spark, tmp_path, echo, [line("a-2")], keep_outputs=True)
+    rows = run(spark, tmp_path, other, [line("a-1"), line("a-2"), line("a-3")])
+    first = {row.input_id: (row.id, row.body) for row in rows if row.kind == "new"}
+    (changed,) = [row for row in rows if row.kind == "changed"]
+    assert (changed.input_id, changed.id) == ("a-1", None)
+    assert "differ" in changed.reason
+    assert [(row.id, row.body) for row in rows if row.kind == "duplicate"] == [first["a-2"]]
+    assert first["a-3"][1] == '"changed"'
+
+
+def test_process_with_another_number_of_buckets_is_refused(spark, no_timer_batches, tmp_path):
+    """The number is part of the checkpoint, also if the messages are in buckets that both numbers have."""
+    run(spark, tmp_path, echo, [line("a-1")], buckets=4)
+    with pytest.raises(StreamingQueryException, match="buckets must be 4, as when the checkpoint was created, got 8"):
+        run(spark, tmp_path, echo, [line("a-2")], buckets=8)
+
+
+class _FirstVersion(StatefulProcessor):
+    """The operator of the first version, as far as Spark stores it."""
+
+    def init(self, handle):
+        self._newest = handle.getValueState("newest", "version bigint")
+
+    def handleInputRows(self, key, rows, timerValues):
+        self._newest.update((1,))
+        return iter(())
+
+    def close(self):
+        pass
+
+
+def test_process_on_a_checkpoint_of_the_first_version_is_refused(spark, no_timer_batches, tmp_path):
+    """Spark names the operators that differ; nothing is misread."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(__import__(__name__))
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "first.json").write_text(json.dumps(line("a-1")))
+    df = spark.readStream.schema(SCHEMA).json(str(tmp_path / "in")).select(F.col("order").alias("__key"), "id")
+    old = df.groupBy("__key").transformWithState(_FirstVersion(), "id string", "append", "ProcessingTime")
+    run_to_end(old, tmp_path)
+    with pytest.raises(StreamingQueryException, match="STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"):
+        run(spark, tmp_path, echo, [line("a-2")])
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"attempts": 0}, "attempts must be an integer of 1 or more, got 0"),
+        ({"buckets": 1.5}, "buckets must be an integer of 1 or more, got 1.5"),
+        ({"retention": timedelta(0)}, "retention must be longer than 0"),
+    ],
+)
+def test_process_option_out_of_range_is_refused(spark, rocksdb, tmp_path, option, message):
+    """At once, with the name of the option and its limits."""
+    df = spark.readStream.schema(SCHEMA).json(str(tmp_path))
+    with pytest.raises(ValueError, match=message):
+        spark_ext.process(df, "order", echo, **option)

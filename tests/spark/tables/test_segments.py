@@ -1,0 +1,185 @@
+"""Retention on Spark: the rules of Python, segment by segment, and a removal that can be stopped anywhere."""
+
+import shutil
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+
+import spark_ext as ids
+from msgid import retention
+from msgid.retention import RetentionPolicy
+from spark_ext.tables.segments import TableBusy
+
+pytestmark = pytest.mark.spark
+
+START = datetime(2026, 1, 1, tzinfo=timezone.utc)
+POLICY = RetentionPolicy(default_expiry=60, topics={"audit": 0, "slow": 10**6})
+SCHEMA = "topic string, partition int, segment bigint, offset bigint, timestamp timestamp, state string, payload binary"
+
+
+def rows(topic="orders", segments=4, partition=0):
+    """Two messages a segment, a minute a segment."""
+    return [
+        (topic, partition, 2 * n, 2 * n + k, START + timedelta(minutes=n, seconds=k), "available", b"abc")
+        for n in range(segments)
+        for k in range(2)
+    ]
+
+
+def now(seconds):
+    return START + timedelta(seconds=seconds)
+
+
+def test_is_expired_of_a_column_is_the_one_of_msgid(spark, ansi):
+    """At the boundary to the microsecond, for NULL as the default, 0 as never."""
+    moment = START.timestamp() * 1e6
+    cases = [(age, expiry) for age in (-5, 0, 9_999_999, 10_000_000, 10_000_001, 10**15) for expiry in (None, 0, 10)]
+    df = spark.createDataFrame([(int(moment) - age, expiry) for age, expiry in cases], "sent bigint, expiry int")
+    df = df.select(F.timestamp_micros("sent").alias("sent"), "expiry")
+    for default in (0, 10):
+        found = [row[0] for row in df.select(ids.is_expired("sent", "expiry", START, default)).coalesce(1).collect()]
+        assert found == [retention.is_expired(int(moment) - age, expiry, int(moment), default) for age, expiry in cases]
+    nothing = spark.createDataFrame([(None,)], "sent timestamp")
+    assert nothing.select(ids.is_expired("sent", 1, START)).first()[0] is None
+    with pytest.raises(ValueError, match="now must be an aware datetime"):
+        ids.is_expired("sent", 1, datetime(2026, 1, 1))
+
+
+def test_segment_report_of_a_table_counts_each_segment(spark):
+    """A row a segment: closed but for the last of its partition, expired by its latest message."""
+    df = spark.createDataFrame([*rows(), *rows("audit", 2), *rows("orders", 2, 1)], SCHEMA)
+    report = ids.segment_report(df, POLICY, now(121)).collect()
+    assert [(row.topic, row.partition, row.segment, row.closed, row.expired) for row in report] == [
+        ("audit", 0, 0, True, False),
+        ("audit", 0, 2, False, False),
+        ("orders", 0, 0, True, True),
+        ("orders", 0, 2, True, True),
+        ("orders", 0, 4, True, False),
+        ("orders", 0, 6, False, False),
+        ("orders", 1, 0, True, True),
+        ("orders", 1, 2, False, False),
+    ]
+    assert {(row.messages, row.bytes, row.last_offset - row.first_offset) for row in report} == {(2, 6, 1)}
+    undated = df.withColumn("timestamp", F.when(F.col("offset") > 0, F.col("timestamp")))
+    (first,) = (
+        ids.segment_report(undated, POLICY, now(10**6))
+        .where("topic = 'orders' and partition = 0 and segment = 0")
+        .collect()
+    )
+    assert (first.closed, first.expired) == (True, False)
+
+
+@pytest.fixture
+def table(spark, tmp_path):
+    path = tmp_path / "messages"
+    df = spark.createDataFrame([*rows(), *rows("audit", 2), *rows("007", 2)], SCHEMA)
+    df.write.partitionBy("topic", "partition", "segment").parquet(str(path))
+    return path
+
+
+def left(spark, table):
+    """The segments that a reader sees; Spark guesses that the topic 007 is the number 7, which `clean` does not."""
+    rows = spark.read.parquet(str(table)).select("topic", "segment").distinct().collect()
+    return {({"7": "007"}.get(row.topic, row.topic), row.segment) for row in rows}
+
+
+ALL = {("orders", n) for n in (0, 2, 4, 6)} | {("audit", n) for n in (0, 2)} | {("007", n) for n in (0, 2)}
+EXPIRED = {("orders", 0), ("orders", 2), ("007", 0)}
+
+
+def test_clean_in_a_dry_run_deletes_nothing(spark, table):
+    """It says what would be done."""
+    found = ids.clean(str(table), POLICY, now(121), spark=spark)
+    assert {(segment.topic, segment.segment) for segment in found} == ALL
+    assert {(segment.topic, segment.segment) for segment in found if segment.action == "removed"} == EXPIRED
+    assert (
+        left(spark, table) == {(topic if topic != "007" else "7", n) for topic, n in ALL} or left(spark, table) == ALL
+    )
+
+
+def test_clean_of_expired_segments_deletes_them_whole(spark, table):
+    """Whole; and again there is nothing to do."""
+    ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
+    assert {segment for topic, segment in left(spark, table) if topic == "orders"} == {4, 6}
+    assert {path.name for path in (table / "topic=007" / "partition=0").iterdir()} == {"segment=2"}
+    assert not list(table.rglob(".removed-*"))
+    again = ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
+    assert {segment.action for segment in again} == {"kept"}
+
+
+def test_clean_stopped_half_way_and_run_again_does_the_rest(spark, table):
+    """After the rename and before, or within, the deletion: no reader sees half a segment."""
+    folder = table / "topic=orders" / "partition=0"
+    hidden = folder / ".removed-segment=0"
+    (folder / "segment=0").rename(hidden)
+    next(hidden.glob("*.parquet")).unlink()
+    assert {segment for topic, segment in left(spark, table) if topic == "orders"} == {2, 4, 6}
+    ids.clean(str(table), POLICY, now(0), spark=spark)
+    assert hidden.exists()  # a dry run
+    ids.clean(str(table), POLICY, now(0), dry_run=False, spark=spark)
+    assert not hidden.exists()
+
+
+def test_clean_with_mark_sets_the_state_and_keeps_the_messages(spark, table):
+    """The messages stay, and say what they are; again it changes nothing."""
+    for _ in range(2):
+        found = ids.clean(str(table), POLICY, now(121), dry_run=False, mark=True, spark=spark)
+        assert {(segment.topic, segment.segment) for segment in found if segment.action == "marked"} == EXPIRED
+        df = spark.read.parquet(str(table))
+        assert df.count() == 2 * len(ALL)
+        states = {(row.segment, row.state) for row in df.where("topic = 'orders'").select("segment", "state").collect()}
+        assert states == {(0, "marked_for_deletion"), (2, "marked_for_deletion"), (4, "available"), (6, "available")}
+        assert {bytes(row.payload) for row in df.select("payload").collect()} == {b"abc"}
+    files = {path: path.stat().st_mtime_ns for path in table.rglob("*.parquet")}
+    ids.clean(str(table), POLICY, now(121), dry_run=False, mark=True, spark=spark)
+    assert files == {path: path.stat().st_mtime_ns for path in table.rglob("*.parquet")}
+
+
+@pytest.mark.parametrize("name", ["_temporary/0/part.parquet", ".spark-staging-1/part.parquet"])
+def test_clean_of_a_table_that_is_being_written_to_is_refused(spark, table, name):
+    """Is refused, by what Spark has in it meanwhile."""
+    path = table / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"")
+    with pytest.raises(TableBusy, match="is being written to"):
+        ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
+    assert len(list(table.glob("topic=orders/partition=0/segment=0"))) == 1
+
+
+def test_clean_of_a_table_that_changes_meanwhile_is_refused(spark, table, monkeypatch):
+    """Is refused: what is new in a segment would go with it."""
+    import spark_ext.tables.segments as module
+
+    report = module.segment_report
+
+    def written_to(*arguments):
+        segment = table / "topic=orders" / "partition=0" / "segment=0"
+        shutil.copy(next(segment.glob("*.parquet")), segment / "new.parquet")
+        return report(*arguments)
+
+    monkeypatch.setattr(module, "segment_report", written_to)
+    with pytest.raises(TableBusy, match="changed while they were looked at"):
+        ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
+    assert (table / "topic=orders" / "partition=0" / "segment=0").exists()
+
+
+def test_clean_of_a_folder_that_is_not_such_a_table_is_refused(spark, tmp_path):
+    """Not partitioned so, or a segment in two places: an error, and nothing is removed."""
+    spark.range(3).write.parquet(str(tmp_path / "plain"))
+    with pytest.raises(ValueError, match="is not partitioned by topic and segment: there is part-"):
+        ids.clean(str(tmp_path / "plain"), POLICY, now(0), spark=spark)
+    for batch in (0, 1):
+        df = spark.createDataFrame(rows(segments=1), SCHEMA)
+        df.write.partitionBy("topic", "partition", "segment").parquet(str(tmp_path / "twice" / f"batch={batch}"))
+    with pytest.raises(ValueError, match="segment 0 of topic 'orders' is in both"):
+        ids.clean(str(tmp_path / "twice"), POLICY, now(0), spark=spark)
+
+
+def test_clean_of_a_disabled_policy_or_an_empty_table_finds_nothing(spark, tmp_path, table):
+    """Nothing is done."""
+    assert ids.clean(str(table), replace(POLICY, enabled=False), now(10**6), dry_run=False, spark=spark) == []
+    Path(tmp_path / "empty").mkdir()
+    assert ids.clean(str(tmp_path / "empty"), POLICY, now(0), dry_run=False, spark=spark) == []

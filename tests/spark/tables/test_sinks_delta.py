@@ -1,0 +1,223 @@
+"""`write_once` to Delta without a JAR: what Spark has written, `deltalake` and Spark read, once."""
+
+import datetime as dt
+import threading
+from decimal import Decimal
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from helpers.sinks import numbers
+
+import spark_ext as ids
+from spark_ext.tables import _delta
+from spark_ext.tables.sinks import TableConflict
+
+pytestmark = pytest.mark.spark
+
+UTC = dt.timezone.utc
+
+
+def write(df, number, path, **options):
+    return ids.write_once(df, number, str(path), format="delta", app_id="a", **options)
+
+
+def both(spark, path):
+    """The rows as `deltalake` and Spark read them, which are equal."""
+    import pyarrow as pa
+
+    path = str(path)
+    table = DeltaTable(path)
+    names = [field.name for field in table.schema().fields]
+    read = pa.table(table.to_pyarrow_table()).select(names).to_pylist()
+    spark_rows = ids.read_table(spark, path).select(*names).toArrow().to_pylist()
+    assert sorted(map(repr, spark_rows)) == sorted(map(repr, read))
+    return read
+
+
+def test_write_once_delta_replayed_batch_is_written_once(spark, tmp_path):
+    """The number of the last batch is in the log; a batch that is not newer is not written again."""
+    assert write(spark.range(5), 0, tmp_path)
+    assert not write(spark.range(7), 0, tmp_path)
+    assert write(spark.range(5, 8), 1, tmp_path)
+    assert not write(spark.range(7), 0, tmp_path)
+    assert sorted(row["id"] for row in both(spark, tmp_path)) == list(range(8))
+    assert DeltaTable(tmp_path).transaction_version("a") == 1
+    assert ids.write_once(spark.range(8, 9), 0, str(tmp_path), format="delta", app_id="b")
+    assert len(both(spark, tmp_path)) == 9
+
+
+EVERY_TYPE = """
+    SELECT CAST(id AS BYTE) b, CAST(id AS SHORT) s, CAST(id AS INT) i, id AS l, CAST(id AS FLOAT) f,
+    CAST(id AS DOUBLE) d, CAST(id AS DECIMAL(10, 2)) AS dec, id = 1 AS bool,
+    CAST('x' AS BINARY) AS bin, DATE'2026-01-02' AS day,
+    TIMESTAMP'2026-01-02 03:04:05.123456Z' AS at, TIMESTAMP_NTZ'2026-01-02 03:04:05.5' AS ntz,
+    IF(id = 0, NULL, repeat('z', 40)) AS text, ARRAY(1, NULL) AS list, MAP('k', id) AS map,
+    NAMED_STRUCT('x', id, 'y', ARRAY('q')) AS struct FROM RANGE(3)
+"""
+
+
+def test_write_once_delta_every_type_is_read_as_it_was(spark, tmp_path):
+    """By both readers; and the statistics bound what is there."""
+    df = spark.sql(EVERY_TYPE)
+    assert write(df, 0, tmp_path)
+    rows = both(spark, tmp_path)
+    assert len(rows) == 3
+    assert rows[0]["at"] == dt.datetime(2026, 1, 2, 3, 4, 5, 123456, UTC)
+    assert rows[0]["dec"] in {Decimal(0), Decimal(1), Decimal(2)}
+    assert ids.read_table(spark, str(tmp_path)).dtypes == df.dtypes
+    table = DeltaTable(tmp_path)
+    assert table.to_pyarrow_table(filters=[("text", "=", "z" * 40)]).num_rows == 2
+    assert table.to_pyarrow_table(filters=[("text", ">", "z" * 40)]).num_rows == 0
+    assert table.to_pyarrow_table(filters=[("l", ">", 1)]).num_rows == 1
+
+
+PLACES = """
+    SELECT * FROM VALUES
+    (0, 'a/b', DATE'2026-01-02', TIMESTAMP'2026-03-08 06:59:59.5Z', true, TIMESTAMP_NTZ'2026-01-02 03:04:05.25'),
+    (1, '%2F ä=[*]?{x}#:', DATE'0001-01-01', TIMESTAMP'2026-11-01 05:30:00Z', false, TIMESTAMP_NTZ'2026-01-02'),
+    (2, '%2F ä=[*]?{x}#:', DATE'9999-12-31', TIMESTAMP'2026-11-01 06:30:00Z', false, NULL),
+    (3, NULL, NULL, NULL, NULL, NULL),
+    (4, '007', DATE'2026-01-02', TIMESTAMP'1969-12-31 23:59:59.999999Z', true, NULL)
+    AS t(id, text, day, at, flag, ntz)
+"""
+
+
+@pytest.mark.parametrize("column", ["text", "day", "at", "flag", "ntz", "id"])
+def test_write_once_delta_partitions_keep_their_values(spark, tmp_path, column):
+    """NULL, characters that a path escapes, numbers as text, an hour that the clock shows twice: as without folders."""
+    df = spark.sql(PLACES)
+    assert write(df, 0, tmp_path / "table", partition_by=(column,))
+    expected = sorted(map(repr, df.toArrow().to_pylist()))
+    assert sorted(map(repr, both(spark, tmp_path / "table"))) == expected
+    assert ids.read_table(spark, str(tmp_path / "table")).where(f"{column} IS NULL").count() == sum(
+        row[column] is None for row in df.collect()
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "says"),
+    [
+        ("id, INTERVAL '1' DAY AS span", {}, "column 'span' to a Delta table: it lacks the type interval day; cast it"),
+        ("id, NAMED_STRUCT('n', NULL) AS s", {}, "column 's.n' to a Delta table: it lacks the type void"),
+        ("id, 1 AS ID", {}, "names differ in case only"),
+        ("id, 1 AS msgid_write", {}, "the table's folders have that name"),
+        ("id", {"partition_by": ("nope",)}, "partition_by must name columns of the rows .*, got 'nope'"),
+        ("id, 1D AS x", {"partition_by": ("x",)}, "of a plain type, got 'x' of type double"),
+        ("id, -0.25BD AS x", {"partition_by": ("x",)}, "of a plain type, got 'x' of type decimal"),
+        ("id", {"partition_by": ("id",)}, "partition_by must leave at least one column"),
+    ],
+)
+def test_write_once_delta_what_cannot_be_written_is_refused_before_anything_is(spark, tmp_path, columns, options, says):
+    """One clear error, and no folder."""
+    before = spark.conf.get("spark.sql.caseSensitive")
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(TableConflict, match=says):
+            write(spark.sql(f"SELECT {columns} FROM RANGE(1)"), 0, tmp_path / "table", **options)
+    finally:
+        spark.conf.set("spark.sql.caseSensitive", before)
+    assert not (tmp_path / "table").exists()
+
+
+def test_write_once_delta_rows_that_do_not_fit_the_table_are_refused(spark, tmp_path):
+    """Another type, a column too many, other partitions, a table with a constraint, a folder of Parquet, a '%'."""
+    write(spark.range(1).selectExpr("id", "1 AS n"), 0, tmp_path / "t", partition_by=("n",))
+    for columns, says in [("id, 1L AS n", "'n' .* must be int, got bigint"), ("id, 1 AS n, 2 AS m", "column 'm'")]:
+        with pytest.raises(TableConflict, match=says):
+            write(spark.range(1).selectExpr(*columns.split(",")), 1, tmp_path / "t", partition_by=("n",))
+    with pytest.raises(TableConflict, match=r"partition_by must be the table's \('n',\), got \(\)"):
+        write(spark.range(1).selectExpr("id", "1 AS n"), 1, tmp_path / "t")
+    assert write(spark.sql("SELECT 1 AS n, 5L AS id"), 1, tmp_path / "t", partition_by=("n",))  # another order
+    spark.range(1).write.parquet(str(tmp_path / "parquet"))
+    with pytest.raises(TableConflict, match=r"cannot create a Delta table at .* holds "):
+        write(spark.range(1), 0, tmp_path / "parquet")
+    with pytest.raises(ValueError, match="must not contain '%'"):
+        write(spark.range(1), 0, tmp_path / "100%")
+    DeltaTable(tmp_path / "t").alter.add_constraint({"positive": "id >= 0"})
+    with pytest.raises(TableConflict, match="it has constraints"):
+        write(spark.sql("SELECT 5L AS id, 1 AS n"), 2, tmp_path / "t", partition_by=("n",))
+
+
+def test_write_once_delta_concurrent_drivers_commit_a_batch_once(spark, tmp_path):
+    """Of four that create the table and write batch 0 at once, then batch 1, one writes each; no file is left over."""
+    for number in range(2):
+        wrote, barrier = [], threading.Barrier(4)
+
+        def drive(number=number, wrote=wrote, barrier=barrier):
+            barrier.wait()
+            wrote.append(write(spark.range(100 * number, 100 * number + 100), number, tmp_path))
+
+        drivers = [threading.Thread(target=drive) for _ in range(4)]
+        for driver in drivers:
+            driver.start()
+        for driver in drivers:
+            driver.join()
+        assert sorted(wrote) == [False, False, False, True]
+    assert sorted(row["id"] for row in both(spark, tmp_path)) == list(range(200))
+    assert len(list(tmp_path.glob("msgid_write=*"))) == 2
+
+
+def test_write_once_delta_many_writers_all_commit(spark, tmp_path):
+    """Writers of other names do not stand in each other's way."""
+    wrote = []
+
+    def drive(name):
+        rows = spark.range(10).selectExpr("id + 10 * " + name + " AS id")
+        wrote.append(ids.write_once(rows, 0, str(tmp_path), format="delta", app_id=name))
+
+    drivers = [threading.Thread(target=drive, args=(str(n),)) for n in range(4)]
+    for driver in drivers:
+        driver.start()
+    for driver in drivers:
+        driver.join()
+    assert wrote == [True] * 4
+    assert sorted(row["id"] for row in both(spark, tmp_path)) == list(range(40))
+
+
+def test_write_once_delta_failed_commit_leaves_no_visible_rows(spark, tmp_path, monkeypatch):
+    """Files of a commit that failed are in the folder and not in the table; the replay writes them again."""
+    write(spark.range(1), 0, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(_delta, "_commit", lambda *_: (_ for _ in ()).throw(OSError("the store is away")))
+        with pytest.raises(OSError, match="the store is away"):
+            write(spark.range(1, 3), 1, tmp_path)
+    assert len(both(spark, tmp_path)) == 1
+    assert write(spark.range(1, 3), 1, tmp_path)
+    assert numbers(ids.read_table(spark, str(tmp_path))) == [0, 1, 2]
+
+
+def test_write_once_delta_commit_whose_answer_is_lost_is_kept(spark, tmp_path, monkeypatch):
+    """Its files are in the table: they are not deleted as those of a batch that another driver committed."""
+    write(spark.range(1), 0, tmp_path)
+    commit = _delta._commit
+    monkeypatch.setattr(_delta, "_commit", lambda *arguments: commit(*arguments) and False)
+    assert write(spark.range(1, 3), 1, tmp_path)
+    assert sorted(row["id"] for row in both(spark, tmp_path)) == [0, 1, 2]
+
+
+def test_read_table_of_another_writer(spark, tmp_path):
+    """A table that `deltalake` has written and `write_once` continues, partitions and a column added later included."""
+    import pyarrow as pa
+
+    first = pa.table({"id": [1, 2], "k": ["x/y", None]})
+    write_deltalake(tmp_path, first, partition_by=["k"])
+    write_deltalake(tmp_path, first.append_column("n", pa.array([5, 6])), mode="append", schema_mode="merge")
+    assert write(spark.sql("SELECT 3L AS id, 'x/y' AS k, 7L AS n"), 0, tmp_path, partition_by=("k",))
+    rows = ids.read_table(spark, str(tmp_path)).select("id", "k", "n").collect()
+    assert sorted(map(repr, rows)) == sorted(
+        map(repr, spark.createDataFrame(
+            [(1, "x/y", None), (2, None, None), (1, "x/y", 5), (2, None, 6), (3, "x/y", 7)], "id long, k string, n long"
+        ).collect())
+    )  # fmt: skip
+    DeltaTable(tmp_path).delete()
+    assert ids.read_table(spark, str(tmp_path)).count() == 0
+    with pytest.raises(FileNotFoundError, match="cannot find a Delta table at"):
+        ids.read_table(spark, str(tmp_path / "nothing"), "delta")
+
+
+def test_write_once_delta_log_is_read_from_a_checkpoint(spark, tmp_path):
+    """Every tenth commit leaves one, so that a long history costs no more than a short one."""
+    rows = spark.range(1)
+    for number in range(11):
+        write(rows, number, tmp_path)
+    assert list((tmp_path / "_delta_log").glob("*.checkpoint.parquet"))

@@ -1,0 +1,172 @@
+"""`upsert_postgres`: each key once, whoever writes it and however often; what differs is kept aside."""
+
+import datetime as dt
+import threading
+from decimal import Decimal
+
+import psycopg
+import pytest
+from helpers.servers import running_postgres
+from psycopg import sql
+
+from spark_ext import PostgresError, Upserted, upsert_postgres
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def server():
+    with running_postgres() as conninfo:
+        yield conninfo
+
+
+@pytest.fixture
+def rows_of(server):
+    """Read a table."""
+
+    def read(*table, columns="*"):
+        with psycopg.connect(server) as connection:
+            connection.execute("SET TIME ZONE 'UTC'")
+            query = sql.SQL(f"SELECT {columns} FROM {{}} ORDER BY 1").format(sql.Identifier(*table))
+            return connection.execute(query).fetchall()
+
+    return read
+
+
+def test_upsert_postgres_replayed_rows_change_nothing(spark, server, rows_of):
+    """The first time they are inserted; later they are there, in another partitioning too."""
+    rows = spark.createDataFrame([(f"id {n}", n) for n in range(20)], "id string, n int")
+    assert upsert_postgres(rows, server, "replayed") == Upserted(20, 0, 0)
+    assert upsert_postgres(rows.repartition(3), server, "replayed") == Upserted(0, 20, 0)
+    more = rows.unionAll(spark.createDataFrame([("id 20", 20)], rows.schema))
+    assert upsert_postgres(more, server, "replayed") == Upserted(1, 20, 0)
+    assert sorted(rows_of("replayed")) == sorted((f"id {n}", n) for n in range(21))
+    assert rows_of("replayed_conflicts") == []
+
+
+def test_upsert_postgres_every_type_is_stored_as_it_is(spark, server, rows_of):
+    """NULL and the empty text are two things; quotes, commas and line ends are text; nested values are JSON."""
+    rows = spark.sql("""
+        SELECT 1 AS id, CAST(2 AS BYTE) AS b, CAST(3 AS SHORT) AS s, 4L AS l, 0.1F AS f, DOUBLE('NaN') AS d,
+        12.30BD AS amount, true AS flag, X'00FF' AS bin, DATE'2026-01-02' AS day,
+        TIMESTAMP'2026-01-02 03:04:05.123456Z' AS at, TIMESTAMP_NTZ'2026-01-02 03:04:05' AS ntz, '' AS empty,
+        CAST(NULL AS STRING) AS nothing, 'a"b,c\\n\\\\.' AS text, ARRAY('x', NULL) AS list,
+        NAMED_STRUCT('n', CAST(NULL AS INT)) AS s2
+    """)
+    for expected in (Upserted(1, 0, 0), Upserted(0, 1, 0)):
+        assert upsert_postgres(rows, server, "types") == expected
+    (row,) = rows_of("types")
+    utc = dt.datetime(2026, 1, 2, 3, 4, 5, 123456, dt.timezone.utc)
+    assert row[:5] == (1, 2, 3, 4, pytest.approx(0.1))
+    assert row[5] != row[5]
+    assert row[6:12] == (
+        Decimal("12.30"), True, b"\x00\xff", dt.date(2026, 1, 2), utc, dt.datetime(2026, 1, 2, 3, 4, 5),
+    )  # fmt: skip
+    assert row[12:] == ("", None, 'a"b,c\n\\.', ["x", None], {"n": None})
+
+
+def test_upsert_postgres_other_content_is_kept_aside_once(spark, server, rows_of):
+    """The row that is there stays; the other one is in the side table, however often it comes."""
+    schema = "id string, n int, tags array<string>"
+    upsert_postgres(spark.createDataFrame([("a", 1, ["x"]), ("b", None, None)], schema), server, "conflicts")
+    other = spark.createDataFrame([("a", 2, ["x"]), ("b", None, None), ("c", 3, None)], schema)
+    assert upsert_postgres(other, server, "conflicts") == Upserted(1, 1, 1)
+    assert upsert_postgres(other, server, "conflicts") == Upserted(0, 2, 1)
+    assert rows_of("conflicts") == [("a", 1, ["x"]), ("b", None, None), ("c", 3, None)]
+    (kept,) = rows_of("conflicts_conflicts", columns="key, row::jsonb, reason, at")
+    assert kept[:3] == ("a", {"id": "a", "n": 2, "tags": ["x"]}, "another content under this key")
+    assert kept[3].tzinfo is not None
+
+
+def test_upsert_postgres_bad_rows_do_not_stop_the_others(spark, server, rows_of):
+    """A NULL key, a NUL character, no UTF-8, a year beyond 9999, a value that the table refuses."""
+    with psycopg.connect(server) as connection:
+        connection.execute("CREATE TABLE bad (id text PRIMARY KEY, n int CHECK (n < 9), at timestamptz, list jsonb)")
+    rows = spark.sql("""
+        SELECT id, n, at, list FROM VALUES ('good', 1, TIMESTAMP'2026-01-01 00:00:00Z', ARRAY('x')),
+        (NULL, 2, NULL, NULL),
+        (CONCAT('n', CHAR(0)), 3, NULL, NULL), (CAST(X'ff61' AS STRING), 4, NULL, NULL),
+        ('year', 5, TIMESTAMP'+12026-01-01 00:00:00Z', NULL), ('refused', 9, NULL, NULL),
+        ('json', 6, NULL, ARRAY(CHAR(0))),
+        ('backslash', 7, NULL, ARRAY('\\\\u0000')) AS t(id, n, at, list)
+    """)
+    for expected in (Upserted(2, 0, 6), Upserted(0, 2, 6)):
+        assert upsert_postgres(rows.coalesce(1), server, "bad") == expected
+    assert [row[0] for row in rows_of("bad")] == ["backslash", "good"]
+    reasons = sorted(reason for (reason,) in rows_of("bad_conflicts", columns="reason"))
+    assert reasons == [
+        "column 'at' is outside the years 1 to 9999",
+        "column 'id' has a NUL character",
+        "column 'id' is not UTF-8",
+        "column 'list' has a NUL character",
+        'new row for relation "bad" violates check constraint "bad_n_check"',
+        "the key 'id' is NULL",
+    ]
+
+
+def test_upsert_postgres_names_are_quoted(spark, server, rows_of):
+    """A schema, a table and columns of any name."""
+    with psycopg.connect(server) as connection:
+        connection.execute('CREATE SCHEMA "my schema"')
+    rows = spark.sql("""SELECT 'a' AS `the "id"; DROP`, 1 AS `select`, 2 AS `with.dot`""")
+    key = 'the "id"; DROP'
+    assert upsert_postgres(rows, server, ("my schema", "a.b'\""), key) == Upserted(1, 0, 0)
+    assert rows_of("my schema", "a.b'\"") == [("a", 1, 2)]
+
+
+def test_upsert_postgres_drivers_at_once_insert_each_key_once(spark, server, rows_of):
+    """Of drivers that create the table and write the same keys in other orders, together as many as there are keys."""
+    rows, found = spark.range(200).selectExpr("CAST(id AS STRING) AS id", "id AS n"), []
+    orders = [rows.orderBy("n"), rows.orderBy(rows.n.desc()), rows.repartition(2)]
+    drivers = [
+        threading.Thread(target=lambda df=df: found.append(upsert_postgres(df, server, "drivers"))) for df in orders
+    ]
+    for driver in drivers:
+        driver.start()
+    for driver in drivers:
+        driver.join()
+    assert [sum(counts) for counts in zip(*found, strict=True)] == [200, 400, 0]
+    assert len(rows_of("drivers")) == 200
+
+
+@pytest.mark.parametrize(
+    ("definition", "says"),
+    [
+        ("id text PRIMARY KEY, n bigint", "column 'n' must be integer, and it is bigint"),
+        ("id text PRIMARY KEY", "column 'n' must be integer, and it is missing"),
+        ("id text, n int", "it must have a unique index on 'id'"),
+        ("id text, n int, UNIQUE (id, n)", "it must have a unique index on 'id'"),
+    ],
+)
+def test_upsert_postgres_table_that_does_not_fit_is_refused(spark, server, definition, says):
+    """Before any row is sent."""
+    with psycopg.connect(server) as connection:
+        connection.execute(f"DROP TABLE IF EXISTS unfit; CREATE TABLE unfit ({definition})")
+    with pytest.raises(PostgresError, match=says):
+        upsert_postgres(spark.sql("SELECT 'a' AS id, 1 AS n"), server, "unfit")
+
+
+def test_upsert_postgres_errors_show_no_password(spark, monkeypatch):
+    """Neither of a connection string that is malformed, nor of one that leads nowhere."""
+    monkeypatch.setattr("spark_ext.tables.upsert._ATTEMPTS", 1)
+    rows = spark.sql("SELECT 'a' AS id")
+    for conninfo, error in [("password=hunter2 host", ValueError), ("host=/nowhere password=hunter2", PostgresError)]:
+        with pytest.raises(error) as caught:
+            upsert_postgres(rows, conninfo, "t")
+        assert "hunter2" not in str(caught.getrepr(showlocals=False, style="value"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "says"),
+    [
+        ("1 AS n", {}, "key must be one of the columns n, got 'id'"),
+        ("1 AS id", {"table": "a.b.c"}, "table must be a name or a schema and a name"),
+        ("1 AS id", {"table": "x" * 60}, "table must leave room for '_conflicts' in 63 bytes"),
+        ("1 AS id, INTERVAL '1' DAY AS s", {}, "cannot store column 's' in PostgreSQL: it lacks the type interval day"),
+        ("1 AS id, 1 AS msgid_reason", {}, "must not have a column 'msgid_reason'"),
+    ],
+)
+def test_upsert_postgres_arguments_are_checked(spark, rows, options, says):
+    """Before a connection is opened."""
+    with pytest.raises(ValueError, match=says):
+        upsert_postgres(spark.sql(f"SELECT {rows}"), "host=/nowhere", **{"table": "t", **options})

@@ -1,0 +1,85 @@
+"""``python -m spark_ext expire`` and ``process``, as a user calls them, on the session of the tests."""
+
+import json
+from datetime import datetime, timezone
+
+import pytest
+import shooting_range
+from click.testing import CliRunner
+
+import msgid
+from msgid import iggy
+from msgid.processing import MemoryStore, Message, Processor
+from msgid.processing.context import dumps
+from spark_ext.cli import spark_ext
+from spark_ext.tables.sinks import read_table
+
+pytestmark = pytest.mark.spark
+
+
+def run(*arguments):
+    return CliRunner().invoke(spark_ext, [str(argument) for argument in arguments])
+
+
+def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
+    """A table by segments; what has expired is said, and removed with --apply; a wrong policy is a line."""
+    folder = tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "0"
+    folder.mkdir(parents=True)
+    for offset in (0, 5):
+        message = iggy.Message.new(b"abc", id=offset + 1, offset=offset, timestamp=1_700_000_000_000_000)
+        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message))
+    made = run("messages", tmp_path / "in", "-f", "iggy", "-o", tmp_path / "out", "--by-segment")
+    assert made.exit_code == 0, made.output
+    table, policy = tmp_path / "out" / "messages", tmp_path / "policy.toml"
+    policy.write_text("default_expiry = 60\n")
+    dry = run("expire", table, "--policy", policy)
+    assert dry.exit_code == 0, dry.output
+    assert dry.output.endswith("1 of 2 segments, 1 messages, 3 bytes: would be removed; --apply does it\n")
+    first, second, _ = dry.output.splitlines()
+    assert first.startswith("expired ")
+    assert first.endswith("topic=orders/partition=0/segment=0")
+    assert second.startswith("open ")
+    assert spark.read.parquet(str(table)).count() == 2
+    done = run("expire", table, "--policy", policy, "--apply")
+    assert done.output.endswith("1 of 2 segments, 1 messages, 3 bytes: removed\n")
+    assert [row.segment for row in spark.read.parquet(str(table)).collect()] == [5]
+    policy.write_text("interval = 0\n")
+    wrong = run("expire", table, "--policy", policy)
+    assert (wrong.exit_code, wrong.output) == (1, "Error: interval must be more than 0 seconds, not 0\n")
+    both = run("messages", tmp_path / "in", "-f", "iggy", "-o", tmp_path / "out", "--by-segment", "--stream")
+    assert both.exit_code == 2
+
+
+@pytest.mark.parametrize("table_format", ["parquet", "delta"])
+def test_process_of_a_folder_run_again_writes_nothing_new(spark, no_timer_batches, tmp_path, table_format):
+    """A handler of a module of one's own, run on a folder of files; run again there is nothing to do."""
+    at = int(datetime(2026, 1, 1, tzinfo=timezone.utc).timestamp())
+    lines = [
+        {"id": str(msgid.position_id("range", n, at + n)), "player": f"p{n % 2}", "kind": "fire", "position": n % 10}
+        for n in range(12)
+    ]
+    (tmp_path / "in.json").mkdir()
+    text = "".join(json.dumps(line) + "\n" for line in (*lines, *lines[:5])) + '{"id": half\n'
+    (tmp_path / "in.json" / "1.json").write_text(text)
+    out = ("--checkpoint", tmp_path / "checkpoint", "-o", tmp_path / "out", "--key", "player")
+    out += ("--table-format", table_format)
+    for _ in range(2):
+        done = run("process", tmp_path / "in.json", "--handler", "shooting_range:shoot", *out)
+        assert done.exit_code == 0, done.output
+        table = read_table(spark, str(tmp_path / "out" / "outputs"))
+        (malformed,) = table.where("kind = 'malformed'").collect()
+        assert (malformed.reason, '{\\"id\\": half' in malformed.body) == ("the line does not fit the format", True)
+        assert done.output.splitlines()[2] == " 1 messages malformed, there as kind=malformed"
+        rows = table.where("kind = 'new'").collect()
+        expected = []
+        processor = Processor(MemoryStore(), shooting_range.shoot, expected.extend)
+        for line in lines:
+            body = {"kind": line["kind"], "position": line["position"]}
+            processor.handle(Message(line["id"], line["player"], body))
+        assert sorted((row.id, row.body) for row in rows) == sorted((o.id, dumps(o.body).decode()) for o in expected)
+        assert done.output.splitlines()[0].startswith(f"{len(expected)} outputs, written to ")
+    nothing = run("process", tmp_path / "in.json", "--handler", "shooting_range:nothing", *out)
+    assert nothing.exit_code == 1
+    assert "Error: no handler 'shooting_range:nothing' (module:function)" in nothing.output
+    column = run("process", tmp_path / "in.json", "--handler", "shooting_range:shoot", *out, "--id", "no")
+    assert "Error: no column 'no'; there are: " in column.output

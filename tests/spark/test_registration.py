@@ -1,0 +1,144 @@
+"""The functions in SQL: the same answers as the column functions, over hostile inputs."""
+
+import pytest
+from helpers import vector_files as vectors
+from helpers.strategies import ids
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+import msgid
+import spark_ext
+from spark_ext import registration
+
+pytestmark = pytest.mark.spark
+
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+BROKER = "7F0000010000238F000000000001E240"
+many_a_query = settings(max_examples=3, suppress_health_check=list(HealthCheck), print_blob=True)
+texts = st.one_of(
+    ids.map(str), ids.map(lambda id: id.canonical.lower()),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
+    st.text("0123456789abcdefABCDEF", min_size=30, max_size=60), st.none(),
+)  # fmt: skip
+
+# Those of one text that never raise.
+QUIET = [
+    name
+    for name, (_, parameters) in registration.FUNCTIONS.items()
+    if list(parameters.values()) == ["STRING"] and name not in ("msgid_parse", "msgid_parse_v0", "msgid_translate_v0")
+]
+
+
+@pytest.fixture(scope="module")
+def registered(spark):
+    """The session with the functions registered."""
+    assert spark_ext.register(spark) == [*registration.FUNCTIONS, "msgid_assign", "msgid_generate"]
+    return spark
+
+
+@many_a_query
+@given(st.lists(texts, min_size=100, max_size=100))
+def test_sql_of_any_ids_agrees_with_columns(registered, listed):
+    """Every function of one id, over ids of all kinds and over what is none."""
+    hostile = [*listed, "", V1 + "\n", "０" * 34, "'", "\\", "A" * 10_000]
+    df = registered.createDataFrame([(text,) for text in hostile], "text string")
+    for name in QUIET:
+        in_sql, in_column = F.expr(f"{name}(text)"), registration.FUNCTIONS[name][0](F.col("text"))
+        for row in df.select(in_sql.alias("sql"), in_column.alias("column")).collect():
+            assert row.sql == row.column
+
+
+def test_sql_of_real_ids_agrees_with_msgid(registered, ansi):
+    """In SQL as it is written, with ANSI mode on and off."""
+    df = registered.createDataFrame([(row.id,) for row in vectors.REAL_IDS], "id string")
+    df.createOrReplaceTempView("real_ids")
+    rows = registered.sql(
+        "SELECT id, msgid_kind(id) AS kind, msgid_try_parse(id).pid AS pid, msgid_try_parse_v0(id).host AS host "
+        "FROM real_ids"
+    ).collect()
+    for row in rows:
+        id = msgid.parse(row.id)
+        assert row.kind == id.kind
+        assert row.pid == (id.pid if id.version == 1 else None)
+        assert row.host == (str(id.host) if id.version == 0 else None)
+
+
+def test_sql_that_makes_ids_agrees_with_msgid(registered, ansi):
+    """Positions, offspring, times of version 0, and numbered rows."""
+    row = registered.sql(
+        "SELECT msgid_position('kafka://orders/3', 1234, timestamp_seconds(1648047038)) AS position, "
+        f"msgid_derive('{V1}', 'invoice') AS derived, "
+        "unix_seconds(msgid_v0_time("
+        "'C0A8F001103E214D29547ACFD6E30000', timestamp_seconds(1633240802), 'Asia/Shanghai')) "
+        f"AS made, msgid_from_binary(msgid_to_binary('{V1}')) AS back"
+    ).first()
+    assert row.position == str(msgid.position_id("kafka://orders/3", 1234, 1648047038))
+    assert row.derived == str(msgid.derive_id(V1, "invoice"))
+    assert row.made == 1632486041
+    assert row.back == V1
+    numbered = registered.sql("SELECT msgid_assign() AS id FROM range(1000)").collect()
+    assert len({msgid.MessageId(row.id) for row in numbered}) == 1000
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("msgid_parse('x')", "invalid message id 'x': 1 characters"),
+        (f"msgid_parse('{BROKER}')", "not version 1"),
+        (f"msgid_parse_v0('{V1}')", "not version 0, but version 1"),
+        (f"msgid_translate_v0('{V1}')", "not version 0, but version 1"),
+        ("msgid_derive('x', 'y')", "invalid message id 'x'"),
+        ("msgid_position('log', -1, now())", "offset must be 0 to 281474976710655, not -1"),
+    ],
+)
+def test_sql_of_invalid_ids_raises_what_columns_raise(registered, ansi, call, message):
+    """The same error condition and words."""
+    with pytest.raises(PySparkException, match=message) as caught:
+        registered.sql(f"SELECT {call}").collect()
+    assert caught.value.getCondition() == "USER_RAISED_EXCEPTION"
+    quoted = call.replace("'x'", "CAST(NULL AS STRING)").replace("-1", "CAST(NULL AS BIGINT)")
+    if quoted != call:
+        assert registered.sql(f"SELECT {quoted}").first()[0] is None
+
+
+def test_sql_functions_in_a_plan_are_inlined(registered, connect):
+    """The plan of a query has what the functions are made of, not calls of functions, and no Python."""
+    if connect:
+        pytest.skip("the plan is the server's")
+    df = registered.createDataFrame([(V1,)], "id string").selectExpr("msgid_time(id)", "msgid_kind(id)")
+    plan = df._jdf.queryExecution().executedPlan().toString()
+    assert "crc32" in plan
+    assert "Python" not in plan
+
+
+def test_sql_that_generates_and_derives_at_a_time_makes_valid_ids(registered):
+    """``msgid_generate`` gives each row an id of its own; ``msgid_derive_at`` one with a time of its own."""
+    rows = registered.sql("SELECT id, msgid_generate(id) AS made FROM range(100)").collect()
+    assert len({row.made for row in rows}) == 100
+    assert {msgid.parse(row.made).origin for row in rows} <= {"mac", "random"}
+    made = registered.sql(f"SELECT msgid_derive_at('{V1}', 'invoice', timestamp_seconds(1795219200)) AS id").first()
+    assert made.id == str(msgid.derive_id(V1, "invoice", 1_795_219_200))
+
+
+def test_sql_of_message_fields_agrees_with_columns(registered):
+    """States, checksums and Iggy's ids are in SQL what they are as columns."""
+    row = registered.sql(
+        "SELECT msgid_message_state(20) AS state, "
+        "msgid_checksum_ok(CAST('orders_data_2' AS BINARY), 2144931076) AS ok, "
+        "msgid_from_iggy_id(unhex('74B158CADDB3498FB0A99EEC1C6197AE')) AS id, "
+        f"msgid_from_iggy_id(msgid_to_iggy_id('{V1}')) AS back"
+    ).first()
+    assert row == ("poisoned", True, "74b158ca-ddb3-498f-b0a9-9eec1c6197ae", V1)
+
+
+def test_sql_of_expiry_at_the_boundary_follows_the_rule(registered):
+    """At the boundary, by the default and never."""
+    row = registered.sql(
+        "SELECT msgid_is_expired(timestamp_seconds(0), 10, timestamp_seconds(10)) AS due, "
+        "msgid_is_expired(timestamp_seconds(0), 11, timestamp_seconds(10)) AS early, "
+        "msgid_is_expired(timestamp_seconds(0), 0, timestamp_seconds(10)) AS never, "
+        "msgid_is_expired(NULL, 10, timestamp_seconds(10)) AS nothing"
+    ).first()
+    assert row == (True, False, False, None)

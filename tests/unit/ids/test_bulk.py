@@ -1,0 +1,157 @@
+"""Reading ids in bulk: every form of input against `msgid.parse`, one by one."""
+
+import pytest
+from helpers import vector_files as vectors
+from helpers.strategies import ids
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+np = pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
+
+V1 = "0156F7E71C361B21BC024CCDBE00000007"
+TEXTS = st.one_of(
+    ids.map(str),
+    ids.map(lambda id: str(id).lower()),
+    ids.map(lambda id: id.canonical),
+    st.text(max_size=60),
+    st.text("0123456789abcdefABCDEF", min_size=30, max_size=60),
+    st.sampled_from(["", V1[:-1], V1 + "0", V1[:-1] + "\n", V1[:-1] + "G", "02" + V1[2:], "０" + V1[1:], "0" * 10_000]),
+)
+BYTES = st.one_of(ids.map(bytes), ids.map(lambda id: bytes.fromhex(id.canonical)), st.binary(max_size=30))
+
+
+def expected(msgid, values):
+    """What the columns must hold, by way of `msgid.parse`."""
+    rows = []
+    for value in values:
+        try:
+            id = msgid.parse(value)
+        except msgid.InvalidMessageId:
+            rows.append((0, 0, 0, 0, 0, False))
+        else:
+            fields = (id.node, id.pid, id.seconds, id.sequence) if id.version == 1 else (0, 0, 0, 0)
+            rows.append((id.version, *fields, True))
+    return rows
+
+
+def rows(columns):
+    assert [str(column.dtype) for column in columns] == ["uint8", "uint64", "uint16", "uint32", "uint32", "bool"]
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+@given(st.lists(st.one_of(TEXTS, BYTES, st.none(), st.integers(), st.text().map(list))))
+def test_parse_batch_of_any_objects_is_parse_of_each(msgid, values):
+    """Texts, bytes and anything else, in a list, a generator or an array of objects."""
+    assert rows(msgid.parse_batch(values)) == expected(msgid, values)
+    assert rows(msgid.parse_batch(value for value in values)) == expected(msgid, values)
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    assert rows(msgid.parse_batch(objects)) == expected(msgid, values)
+
+
+@given(st.lists(st.one_of(TEXTS, st.none())), st.integers(0, 5), st.integers(0, 5))
+def test_parse_batch_of_arrow_text_is_parse_of_each(msgid, values, before, after):
+    """Arrow text of every kind, with NULLs, sliced, in chunks and dictionary-encoded."""
+    for kind in (pa.string(), pa.large_string(), pa.string_view()):
+        assert rows(msgid.parse_batch(pa.array(values, kind))) == expected(msgid, values)
+    array = pa.array([V1] * before + values + ["x"] * after, pa.string()).slice(before, len(values))
+    assert rows(msgid.parse_batch(array)) == expected(msgid, values)
+    assert rows(msgid.parse_batch(pa.chunked_array([array, array[:0], array]))) == expected(msgid, values) * 2
+    assert rows(msgid.parse_batch(array.dictionary_encode())) == expected(msgid, values)
+
+
+@given(st.lists(st.one_of(BYTES, st.none())), st.integers(0, 5))
+def test_parse_batch_of_arrow_binary_is_parse_of_each(msgid, values, before):
+    """Arrow binary holds the bytes of ids, not their text."""
+    for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
+        assert rows(msgid.parse_batch(pa.array([b"x"] * before + values, kind)[before:])) == expected(msgid, values)
+
+
+@pytest.mark.parametrize("width", [0, 1, 16, 17, 18, 28, 29, 34])
+@settings(max_examples=30)  # of each width
+@given(data=st.data())
+def test_parse_batch_of_fixed_width_rows_is_parse_of_each(msgid, width, data):
+    """Fixed-size binary and rows of uint8: each row the bytes of an id, if it is as long as one."""
+    first = st.sampled_from([b"", b"\0", b"\1", b"\2"]).map(lambda start: start[:width])
+    value = first.flatmap(
+        lambda start: st.binary(min_size=width - len(start), max_size=width - len(start)).map(start.__add__)
+    )
+    values = data.draw(st.lists(value, max_size=20))
+    matrix = np.frombuffer(b"".join(values), np.uint8).reshape(len(values), width)
+    assert rows(msgid.parse_batch(matrix)) == expected(msgid, values)
+    assert rows(msgid.parse_batch(np.asfortranarray(matrix))) == expected(msgid, values)
+    if width:
+        nullable = [*values, None]
+        array = pa.array([bytes(width), *nullable], pa.binary(width))[1:]
+        assert rows(msgid.parse_batch(array)) == expected(msgid, nullable)
+
+
+@given(st.lists(TEXTS))
+def test_parse_batch_of_numpy_text_is_parse_of_each(msgid, values):
+    """NumPy text of either kind; it cannot hold trailing zeros, nor S what is not ASCII."""
+    values = [value.rstrip("\0") for value in values]
+    assert rows(msgid.parse_batch(np.array(values, dtype=np.str_))) == expected(msgid, values)
+    assert rows(msgid.parse_batch(np.array(values, dtype=np.str_).astype(">U60"))) == expected(
+        msgid, [v[:60] for v in values]
+    )
+    ascii_only = [value for value in values if value.isascii()]
+    assert rows(msgid.parse_batch(np.array(ascii_only, dtype=np.bytes_))) == expected(msgid, ascii_only)
+    assert rows(msgid.parse_batch(np.array(values, dtype=np.str_)[::2])) == expected(msgid, values[::2])
+
+
+def test_parse_batch_of_real_ids_is_parse_of_each(msgid):
+    """All real ids, as a list and as Arrow."""
+    texts = [row.id for row in vectors.REAL_IDS]
+    assert rows(msgid.parse_batch(texts)) == rows(msgid.parse_batch(pa.array(texts))) == expected(msgid, texts)
+    assert msgid.parse_batch(texts).valid.all()
+
+
+def test_parse_batch_of_a_written_batch_has_its_fields(msgid):
+    """A batch's Arrow and NumPy forms are read to the fields of its ids."""
+    batch = msgid.generate_batch(1000)
+    for form in (batch.to_arrow(), batch.to_arrow(hex=True), batch.to_numpy(), batch.hex(), list(map(bytes, batch))):
+        columns = msgid.parse_batch(form)
+        assert columns.sequence.tolist() == [id.sequence for id in batch]
+        assert set(columns.node.tolist()) == {batch[0].node}
+
+
+def test_to_arrow_of_columns_names_them(msgid):
+    """The columns as a record batch, by their names."""
+    table = msgid.parse_batch([V1, "x"]).to_arrow()
+    assert table.to_pydict() == {
+        "version": [1, 0], "node": [0x56F7E71C361B, 0], "pid": [8636, 0],
+        "seconds": [38587838, 0], "sequence": [7, 0], "valid": [True, False],
+    }  # fmt: skip
+
+
+def test_parse_batch_of_nothing_gives_empty_columns(msgid):
+    """No ids, no rows."""
+    for empty in (
+        [],
+        (),
+        pa.array([], pa.string()),
+        pa.chunked_array([], pa.string()),
+        np.array([], "U34"),
+        pa.nulls(0),
+    ):
+        assert rows(msgid.parse_batch(empty)) == []
+    assert rows(msgid.parse_batch(pa.nulls(2))) == expected(msgid, [None, None])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (V1, "an iterable of texts or bytes, or an array, not the one '0156"),
+        (bytes.fromhex(V1), "not the one b"),
+        (pa.array([1, 2]), "an Arrow array of text or binary, not of int64"),
+        (np.array([1, 2]), "a NumPy array of text, objects, or uint8"),
+        (np.zeros((2, 2, 17), np.uint8), "a NumPy array of text"),
+        (np.array(V1), "a NumPy array of text"),
+        (7, "not iterable"),
+    ],
+)
+def test_parse_batch_of_another_value_raises_type_error(msgid, given, message):
+    """One id, numbers, and arrays of other shapes."""
+    with pytest.raises(TypeError, match=message):
+        msgid.parse_batch(given)

@@ -1,0 +1,189 @@
+"""Ids that follow from a position or a parent."""
+
+import hashlib
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from helpers.strategies import ids, message_ids, moments, names, offsets
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msgid import layout
+
+UTC = timezone.utc
+EPOCH = datetime(2021, 1, 1, tzinfo=UTC)
+PARENT = "0156F7E71C361B21BC024CCDBE00000000"
+
+
+def bits(text):
+    return "".join(f"{byte:08b}" for byte in text)
+
+
+@given(names, offsets, moments)
+def test_position_id_of_any_row_is_laid_out_by_the_rule(msgid, source, offset, at):
+    """Node: 44 bits of the source's SHA-256 and the origin; pid and sequence: the offset; seconds: the time's."""
+    id = msgid.position_id(source, offset, at)
+    assert id.origin == "position"
+    node = bits(id.node.to_bytes(6, "big"))
+    assert node[:4] + node[8:] == bits(hashlib.sha256(source.encode()).digest())[:44]
+    assert node[4:8] == "1011"
+    assert id.pid << 32 | id.sequence == offset
+    assert id.seconds == (at - EPOCH) // timedelta(seconds=1) % 2**32
+
+
+@given(ids, names)
+def test_derived_id_of_any_parent_is_laid_out_by_the_rule(msgid, parent, name):
+    """Node, pid and sequence: 92 bits of SHA-256(parent's bytes, 0, name); seconds: the parent's, or 0."""
+    id = msgid.derive_id(parent, name)
+    h = bits(hashlib.sha256(bytes(parent) + b"\0" + name.encode()).digest())
+    node = bits(id.node.to_bytes(6, "big"))
+    assert node[:4] + node[8:] == h[:44]
+    assert node[4:8] == "1111"
+    assert f"{id.pid:016b}" == h[44:60]
+    assert f"{id.sequence:032b}" == h[60:92]
+    assert id.origin == "derived"
+    assert id.seconds == getattr(parent, "seconds", 0)
+
+
+@given(message_ids, names, moments)
+def test_parent_in_every_form_has_the_same_derived_id(msgid, parent, name, at):
+    """A parent given as a value, its text in either case or its bytes has the same offspring."""
+    derived = msgid.derive_id(parent, name, at)
+    for form in (str(parent), str(parent).lower(), bytes(parent)):
+        assert msgid.derive_id(form, name, at) == derived
+    assert derived.seconds == (at - EPOCH) // timedelta(seconds=1) % 2**32
+
+
+@given(names)
+def test_parent_of_version_0_with_its_version_byte_has_the_same_derived_id(msgid, name):
+    """A canonical version-0 id and the bare one are one id, so they have the same offspring."""
+    text = "7F0000010000238F000000000001E240"
+    assert msgid.derive_id(text, name) == msgid.derive_id("00" + text, name)
+
+
+@given(message_ids, st.integers(-(10**30), 10**30))
+def test_name_that_is_an_integer_is_its_decimal_digits(msgid, parent, name):
+    """An integer stands for its decimal digits."""
+    assert msgid.derive_id(parent, name) == msgid.derive_id(parent, str(name))
+
+
+def test_ids_of_pinned_inputs_never_change(msgid):
+    """The ids of these inputs, worked out once by hand from the rule: they must never change."""
+    at = datetime(2022, 3, 23, 14, 50, 38, tzinfo=UTC)
+    assert str(msgid.position_id("kafka://orders/3", 1234, at)) == "013B0121EF30BE0000024CCDBE000004D2"
+    assert str(msgid.position_id("", 0, EPOCH)) == "01EB3B0C44298F00000000000000000000"
+    assert str(msgid.position_id("заказы", 2**48 - 1, at)) == _position("заказы", "FFFF", "024CCDBE", "FFFFFFFF")
+    assert str(msgid.derive_id(PARENT, "invoice")) == "01DF8354A8161BB5AE024CCDBE2DFA320C"
+
+
+def _position(source, pid, seconds, sequence):
+    digits = hashlib.sha256(source.encode()).hexdigest().upper()
+    return f"01{digits[0]}B{digits[1:11]}{pid}{seconds}{sequence}"
+
+
+def test_ids_in_every_process_are_the_same(msgid):
+    """Nothing of the process goes in: hash randomisation, pid and time leave no trace."""
+    program = f"import msgid; print(msgid.position_id('log', 7, 1.7e9), msgid.derive_id('{PARENT}', 'x'))"
+    runs = {
+        subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+        for _ in range(3)
+    }
+    assert runs == {f"{msgid.position_id('log', 7, 1.7e9)} {msgid.derive_id(PARENT, 'x')}\n"}
+
+
+@given(message_ids, names, offsets, moments)
+def test_ids_of_different_origins_never_meet(msgid, parent, name, offset, at):
+    """Ids of different origins differ, whatever they are made of; none is a network card's."""
+    made = [
+        msgid.position_id(name, offset, at),
+        msgid.derive_id(parent, name),
+        msgid.Generator(node="random").generate(),
+        msgid.MessageId.from_fields(node=msgid.ids.derived.assigned_node(name), pid=0, seconds=0, sequence=0),
+    ]
+    assert [id.origin for id in made] == ["position", "derived", "random", "assigned"]
+
+
+@given(st.integers(0, 2**44 - 1))
+def test_synthetic_node_of_44_bits_keeps_them(free):
+    """No two of the 2**44 give the same node, whatever the origin."""
+    nodes = {layout.synthetic_node(origin, free) for origin in layout.ORIGINS}
+    assert len(nodes) == len(layout.ORIGINS)
+    for node in nodes:
+        assert (node >> 44) << 40 | node & (1 << 40) - 1 == free
+        assert node >> 40 & 0b11 == 0b11
+
+
+def test_lease_without_a_name_is_random_and_with_one_the_same(msgid):
+    """The same run has the same lease; without a name, each is another."""
+    assigned_node = msgid.ids.derived.assigned_node
+    assert assigned_node("nightly") == assigned_node("nightly") != assigned_node("hourly")
+    assert len({assigned_node() for _ in range(100)}) == 100
+    assert all(layout.origin_of(assigned_node()) == "assigned" for _ in range(100))
+
+
+@pytest.mark.parametrize(
+    ("at", "seconds"),
+    [
+        (EPOCH, 0),
+        (EPOCH - timedelta(microseconds=1), 2**32 - 1),
+        (datetime(1960, 1, 1, tzinfo=UTC), (datetime(1960, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(seconds=1) % 2**32),
+        (datetime(2157, 2, 7, 6, 28, 16, tzinfo=UTC), 0),
+        (1_609_459_200, 0),
+        (1_609_459_200.999, 0),
+        (1_609_459_199.5, 2**32 - 1),
+        (0, -1_609_459_200 % 2**32),
+        (-0.5, -1_609_459_201 % 2**32),
+        (datetime(2021, 1, 1, 5, 30, tzinfo=timezone(timedelta(hours=5, minutes=30))), 0),
+    ],
+)
+def test_time_before_2021_or_after_2157_is_taken_modulo(msgid, at, seconds):
+    """A message's own time may be anything: its seconds are rounded down and taken modulo 2**32."""
+    assert msgid.position_id("log", 0, at).seconds == msgid.derive_id(PARENT, "x", at).seconds == seconds
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("log", -1, 0), ValueError, "offset must be 0 to 281474976710655, not -1"),
+        (("log", 2**48, 0), ValueError, "offset must be 0 to 281474976710655, not 281474976710656"),
+        (("log", "7", 0), TypeError, "offset must be an integer, not '7'"),
+        (("log", 7, datetime(2026, 1, 1)), ValueError, "at must be an aware datetime .* naive 2026-01-01T00:00:00"),
+        (("log", 7, "2026-01-01"), TypeError, "at must be an aware datetime or Unix seconds, not '2026-01-01'"),
+        (("log", 7, None), TypeError, "not None"),
+        (("log", 7, True), TypeError, "not True"),
+        (("log", 7, float("nan")), ValueError, "not nan"),
+        (("log", 7, 1_700_000_000_000), ValueError, "Unix seconds within the years 1 to 9999, not 1700000000000"),
+        ((b"log", 7, 0), TypeError, "source must be text, not b'log'"),
+        (("\ud800", 7, 0), ValueError, r"source must be text that has a UTF-8 form, not '\\ud800'"),
+    ],
+)
+def test_position_id_with_bad_arguments_raises(msgid, arguments, error, message):
+    """Each argument says what was given and what is allowed."""
+    with pytest.raises(error, match=message):
+        msgid.position_id(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((PARENT, None), TypeError, "name must be text, not None"),
+        ((PARENT, 1.0), TypeError, "name must be text, not 1.0"),
+        ((PARENT, True), TypeError, "name must be text, not True"),
+        ((PARENT, "\udfff"), ValueError, "UTF-8"),
+        ((PARENT, 10**5000), ValueError, "name must be a shorter integer"),
+        ((PARENT, "x", datetime(2026, 1, 1)), ValueError, "naive"),
+    ],
+)
+def test_derive_id_with_bad_arguments_raises(msgid, arguments, error, message):
+    """Each argument says what was given and what is allowed."""
+    with pytest.raises(error, match=message):
+        msgid.derive_id(*arguments)
+
+
+@pytest.mark.parametrize(("parent", "reason"), [(PARENT[:-1], "33 characters"), (None, "a NoneType")])
+def test_derive_id_of_an_invalid_parent_raises_invalid_message_id(msgid, parent, reason):
+    """The parent is read as any ID is."""
+    with pytest.raises(msgid.InvalidMessageId, match=reason):
+        msgid.derive_id(parent, "x")

@@ -1,0 +1,154 @@
+"""The generator in one thread: the clock, the sequence, and bad arguments."""
+
+import gc
+import itertools
+
+import pytest
+from helpers.minting import NOON, mint, place
+from helpers.strategies import EDGES32, readings
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msgid import layout
+
+ask = st.sampled_from(["generate", "generate_hex", "batch of 0", "batch of 1", "batch of 300"])
+
+
+@given(readings, st.lists(ask, min_size=1, max_size=30), EDGES32)
+def test_ids_under_any_clock_and_any_call_strictly_increase(msgid, clock, calls, first):
+    """Rules 1 to 3: single ids, texts and batches mixed, on a clock that stands still, leaps or goes back.
+
+    The seconds are kept modulo 2**32, so the order is that of the bytes only until they pass its end.
+    """
+    latest = itertools.chain(clock, itertools.repeat(clock[-1]))
+    minting = msgid.Generator(node=1, pid=2, clock=lambda: next(latest), sequence=first)
+    minted = [raw for how in calls for raw in mint(minting, how)]
+    assert len(set(minted)) == len(minted)
+    in_range = all(layout.EPOCH_UNIX <= now < layout.EPOCH_UNIX + 2**32 - 2 for now in clock)
+    if in_range:
+        assert minted == sorted(minted)
+    assert [place(raw)[1] for raw in minted] == [(first + n) % 2**32 for n in range(len(minted))]
+
+
+@pytest.mark.parametrize(
+    ("clock", "seconds"),
+    [
+        ([10, 10, 10], [10, 10, 10]),
+        ([10, 9.5, 3], [10, 10, 10]),
+        ([10, 3, 10.9, 11, 11.999, 50], [10, 10, 10, 11, 11, 50]),
+        ([-1, 0], [2**32 - 1, 0]),  # before 2021: modulo 2**32
+        ([2**32 + 5], [5]),  # after 2157: the same
+        ([-0.5], [2**32 - 1]),  # rounded down, not towards 2021
+    ],
+)
+def test_clock_that_goes_back_is_followed_forward_only(msgid, clock, seconds):
+    """The last second is kept until the clock has passed it; seconds are whole and taken modulo 2**32."""
+    now = clock[0]
+    minting = msgid.Generator(clock=lambda: layout.EPOCH_UNIX + now, sequence=0)
+    minted = []
+    for now in clock:  # noqa: B007, the clock reads it
+        minted.append(minting.generate().seconds)
+    assert minted == seconds
+
+
+def test_sequence_at_its_end_goes_to_0_and_the_next_second(msgid):
+    """At 2**32 the sequence goes to 0 and the second one further, for single ids and within a batch."""
+    single = msgid.Generator(node=1, pid=2, clock=lambda: NOON, sequence=2**32 - 1)
+    before, after = single.generate(), single.generate()
+    assert (before.sequence, after.sequence) == (2**32 - 1, 0)
+    assert after.seconds == before.seconds + 1
+    batch = msgid.Generator(node=1, pid=2, clock=lambda: NOON, sequence=2**32 - 1).generate_batch(2)
+    assert list(batch) == [before, after]
+
+
+def test_batch_between_single_ids_is_contiguous(msgid):
+    """A batch takes the numbers next to the last single id's, and the next single id the one after the batch."""
+    minting = msgid.Generator(clock=lambda: NOON, sequence=0)
+    assert minting.generate().sequence == 0
+    assert [id.sequence for id in minting.generate_batch(300)] == list(range(1, 301))
+    assert minting.generate().sequence == 301
+
+
+def test_sequence_by_default_starts_at_random_below_2_to_31(msgid):
+    """Rule 5: two processes alike in node, pid and second start at different numbers, far from the wrap."""
+    starts = {msgid.Generator(node=1, pid=1, clock=lambda: NOON).generate().sequence for _ in range(200)}
+    assert len(starts) > 190
+    assert max(starts) < 2**31
+    assert max(starts) > 2**30  # the whole range is used
+
+
+def test_generator_without_users_is_collected(msgid):
+    """A generator that nobody uses is freed: the fork hook does not keep it alive."""
+    gc.collect()
+    before = len(msgid.ids.generator._alive)
+    msgid.Generator(node=1)
+    gc.collect()
+    assert len(msgid.ids.generator._alive) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"node": "56:f7:e7:1c:36"}, ValueError, "aa:bb:cc:dd:ee:ff, not '56:f7:e7:1c:36'"),
+        ({"node": "56:f7:e7:1c:36:1g"}, ValueError, "not '56:f7:e7:1c:36:1g'"),
+        ({"node": "５6:f7:e7:1c:36:1b"}, ValueError, "aa:bb:cc:dd:ee:ff"),
+        ({"node": " 6:f7:e7:1c:36:1b"}, ValueError, "aa:bb:cc:dd:ee:ff"),
+        ({"node": b"12345"}, ValueError, "6 bytes, not b'12345'"),
+        ({"node": 2**48}, ValueError, "node must be 0 to 281474976710655, not 281474976710656"),
+        ({"node": -1}, ValueError, "not -1"),
+        ({"node": 1.5}, TypeError, "not 1.5"),
+        ({"node": True}, TypeError, "not True"),
+        ({"pid": -1}, ValueError, "pid must be 0 to"),
+        ({"pid": "7"}, TypeError, "pid must be an integer, not '7'"),
+        ({"sequence": 2**32}, ValueError, "sequence must be 0 to 4294967295, not 4294967296"),
+        ({"sequence": 0.0}, TypeError, "sequence must be an integer, not 0.0"),
+        ({"clock": 12}, TypeError, "clock must be a function giving Unix seconds, not 12"),
+    ],
+)
+def test_generator_with_bad_arguments_raises_when_it_is_made(msgid, arguments, error, message):
+    """Each says what was given and what is allowed."""
+    with pytest.raises(error, match=message):
+        msgid.Generator(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("n", "error"), [(-1, ValueError), (2**32 + 1, ValueError), (1.0, TypeError), ("3", TypeError), (True, TypeError)]
+)
+def test_generate_batch_with_a_bad_count_raises(msgid, n, error):
+    """A batch has 0 to 2**32 ids."""
+    with pytest.raises(error, match="n must be"):
+        msgid.generate_batch(n)
+
+
+@pytest.mark.parametrize("now", [float("nan"), float("inf"), -float("inf"), 10**400, None, "noon", 1j])
+def test_clock_that_gives_no_time_raises_value_error(msgid, now):
+    """What is no number of Unix seconds is refused with what the clock gave."""
+    with pytest.raises(ValueError, match="the clock must give Unix seconds, not "):
+        msgid.Generator(clock=lambda: now).generate()
+
+
+def test_clock_that_raises_costs_no_id(msgid):
+    """The clock's own exception comes out, and the next id is made as if nothing had been."""
+    failing = [False]
+
+    def clock():
+        if failing[0]:
+            raise OSError("no clock")
+        return NOON
+
+    minting = msgid.Generator(clock=clock, sequence=0)
+    minting.generate()
+    failing[0] = True
+    with pytest.raises(OSError, match="no clock"):
+        minting.generate_batch(5)
+    failing[0] = False
+    assert minting.generate().sequence == 1
+
+
+def test_generator_with_a_node_of_any_form_stamps_it(msgid):
+    """An int, 6 bytes, a MAC address with either separator, or random bits."""
+    assert {msgid.Generator(node=node).generate().mac for node in (1, b"\0\0\0\0\0\1", "00:00:00:00:00:01")} == {
+        "00:00:00:00:00:01"
+    }
+    assert msgid.Generator(node="AA-BB-CC-DD-EE-FF").generate().mac == "aa:bb:cc:dd:ee:ff"
+    assert msgid.Generator(node="random").generate().origin == "random"

@@ -1,0 +1,187 @@
+"""A generator under threads, signals, forks and many processes: no ID is made twice."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from helpers.minting import NOON, mint, place, run_children, run_threads
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+def test_threads_of_one_generator_never_share_an_id_and_each_sees_its_own_increase(msgid):
+    """8 threads x 200 000 ids of one generator: no duplicate, and each thread's own ids increase."""
+    count = 200_000
+    minted = run_threads(8, lambda _: [msgid.generate_hex() for _ in range(count)])
+    for own in minted:
+        assert all(earlier < later for earlier, later in itertools.pairwise(own))
+    assert len(set(itertools.chain.from_iterable(minted))) == 8 * count
+
+
+def test_threads_mixing_batches_and_single_ids_never_share_an_id(msgid):
+    """The same with batches in between: a batch is contiguous, and nobody gets one of its numbers."""
+    minting = msgid.Generator(clock=lambda: NOON, sequence=2**32 - 100_000)  # over the wrap, too
+
+    def work(seed):
+        own = []
+        for turn in range(800):
+            how = ("generate", "generate_hex", "batch of 7", "generate", "batch of 300")[(turn + seed) % 5]
+            own.append(mint(minting, how))
+        return own
+
+    everything = []
+    for own in run_threads(8, work):
+        flat = list(itertools.chain.from_iterable(own))
+        assert all(earlier < later for earlier, later in itertools.pairwise(flat))
+        for minted in own:
+            sequences = [place(raw)[1] for raw in minted]
+            assert all((b - a) % 2**32 == 1 for a, b in itertools.pairwise(sequences))
+        everything += flat
+    assert len(set(everything)) == len(everything)
+
+
+def test_signal_handler_that_mints_makes_new_ids(msgid):
+    """A handler that mints while its thread is minting neither hangs nor makes an id that is repeated."""
+    minting = msgid.Generator(clock=lambda: NOON)
+    in_handler, in_loop = [], []
+    previous = signal.signal(signal.SIGALRM, lambda *_: in_handler.extend(minting.generate_batch(3).hex()))
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    try:
+        deadline = time.monotonic() + 0.4
+        while time.monotonic() < deadline:
+            in_loop.append(minting.generate_hex())
+            in_loop.extend(minting.generate_batch(2).hex())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert in_handler
+    assert in_loop == sorted(in_loop)
+    assert len(set(in_loop + in_handler)) == len(in_loop) + len(in_handler)
+
+
+def test_interrupt_at_any_step_leaves_no_lock_behind(msgid):
+    """An exception out of a signal handler, at any step of minting, leaves a generator that others can go on with."""
+    minting = msgid.Generator(clock=lambda: NOON)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    minted = []
+    try:
+        for turn in range(300):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0002 + turn * 1e-6)
+                while True:
+                    minted.append(minting.generate_batch(1).hex()[0])
+            except KeyboardInterrupt:
+                pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    (elsewhere,) = run_threads(1, lambda _: minting.generate_hex())
+    assert elsewhere > minted[-1]
+    assert minted == sorted(set(minted))
+
+
+def test_clock_that_mints_itself_makes_new_ids(msgid):
+    """A clock that mints (or a finalizer that runs in it) is the deepest a call can be nested: still no duplicate."""
+    minted, depth = [], []
+
+    def clock():
+        if len(depth) < 3:
+            depth.append(None)
+            minted.append(nested.generate_hex())
+            depth.pop()
+        return NOON
+
+    nested = msgid.Generator(clock=clock, sequence=0)
+    for _ in range(50):
+        minted.append(nested.generate_hex())
+        minted.extend(nested.generate_batch(2).hex())
+    assert len(set(minted)) == len(minted)
+
+
+@forks
+def test_forked_children_in_a_frozen_second_never_mint_the_parents_ids(msgid):
+    """8 children x 10 000 ids of one generator, in one frozen second, with the parent's own: no duplicate."""
+    minting = msgid.Generator(clock=lambda: NOON)
+    before = minting.generate_batch(10).hex()
+    minted = run_children(8, lambda: [minting.generate_hex() for _ in range(10_000)])
+    own = minting.generate_batch(10_000).hex()
+    everything = [*before, *own, *itertools.chain.from_iterable(minted)]
+    assert len(set(everything)) == len(everything) == 90_010
+    # The parent's sequence is untouched.
+    assert msgid.MessageId(own[0]).sequence == (msgid.MessageId(before[-1]).sequence + 1) % 2**32
+
+
+@forks
+def test_forked_child_of_a_generator_with_a_pid_has_its_own_pid(msgid):
+    """A pid and a sequence that are handed in hold for one process: a child that kept them would repeat its ids."""
+    minting = msgid.Generator(node=1, pid=7, clock=lambda: NOON, sequence=0)
+    parent = minting.generate()
+    ((child_pid, child),) = run_children(1, lambda: (os.getpid(), minting.generate_hex()))
+    assert msgid.MessageId(child).pid == child_pid % 2**16
+    assert msgid.MessageId(child).node == parent.node == 1
+    assert (minting.generate().pid, minting.generate().sequence) == (7, 2)
+
+
+@forks
+def test_forked_child_while_a_thread_is_minting_mints_at_once(msgid):
+    """The child of a process whose other threads are minting mints at once: no lock is inherited held."""
+    minting = msgid.Generator()
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            minting.generate_batch(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            (child,) = run_children(1, minting.generate_hex)
+            assert msgid.is_valid(child)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+@forks
+def test_forked_grandchildren_have_their_own_pids(msgid):
+    """A fork of a fork has its own pid and sequence as well."""
+    minting = msgid.Generator(clock=lambda: NOON)
+    family = [minting.generate_hex()]
+
+    def child():
+        return [minting.generate_hex(), *run_children(1, minting.generate_hex)]
+
+    family += run_children(1, child)[0]
+    pids = {msgid.MessageId(id).pid for id in family}
+    assert len(pids) == 3
+
+
+def test_processes_started_afresh_mint_different_ids(msgid):
+    """Processes that share nothing with each other but the node mint different ids."""
+    program = "import msgid; print('\\n'.join(msgid.generate_batch(500).hex()))"
+    runs = [subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    everything = [line for run in runs for line in run.stdout.split()] + msgid.generate_batch(500).hex()
+    assert len(set(everything)) == len(everything) == 2500
+
+
+def test_containers_alike_in_node_and_pid_mint_different_ids():
+    """Processes alike in node, pid and second, as containers are, mint different ids: 8 of them, 10 000 each."""
+    program = (
+        "import msgid; g = msgid.Generator(node='02:42:ac:11:00:02', pid=1, clock=lambda: 1.7e9);"
+        "print('\\n'.join(g.generate_hex() for _ in range(10_000)))"
+    )
+    runs = [subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    everything = [line for run in runs for line in run.stdout.split()]
+    assert len(set(everything)) == len(everything) == 80_000

@@ -1,0 +1,238 @@
+"""`MessageId` as a value."""
+
+import copy
+import pickle
+import uuid
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from helpers.strategies import EDGES32, UINT16, ids, message_ids, moments, nodes
+from hypothesis import given
+
+from msgid import layout
+
+TEXT = "0156F7E71C361B21BC024CCDBE00000000"
+
+
+@given(ids)
+def test_id_in_any_form_reads_back(msgid, id):
+    """Every kind of id reads back from its text, in either case, and from its bytes, as its own kind."""
+    for form in (str(id), str(id).lower(), id.hex, bytes(id), bytearray(bytes(id)), memoryview(bytes(id))):
+        assert (type(id) if isinstance(id, msgid.MessageId) else type(id).parse)(form) == id
+    assert str(id) == id.hex == bytes(id).hex().upper()
+
+
+@given(nodes, UINT16, EDGES32, EDGES32)
+def test_from_fields_of_any_values_keeps_them(msgid, node, pid, seconds, sequence):
+    """An id's fields are those it was made of, and the origin is that of its node."""
+    id = msgid.MessageId.from_fields(node=node, pid=pid, seconds=seconds, sequence=sequence)
+    assert (id.version, id.node, id.pid, id.seconds, id.sequence) == (1, node, pid, seconds, sequence)
+    assert id.mac.replace(":", "") == f"{node:012x}"
+    assert id.origin == layout.origin_of(node)
+    assert id.time == datetime(2021, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
+
+
+@given(message_ids)
+def test_body_and_uuid_of_an_id_make_it_again(msgid, id):
+    """The 16 bytes after the version byte, as bytes and as a UUID, make the same id again."""
+    assert id.body == bytes(id)[1:] == id.uuid.bytes
+    assert msgid.MessageId.from_body(id.body) == msgid.MessageId.from_uuid(id.uuid) == id
+
+
+@given(message_ids, message_ids)
+def test_order_of_ids_is_that_of_their_bytes(msgid, one, other):
+    """Ids of a kind are totally ordered by their bytes; the time key orders by (seconds, sequence, node, pid)."""
+    for compare in ("__lt__", "__le__", "__gt__", "__ge__", "__eq__"):
+        assert getattr(one, compare)(other) == getattr(bytes(one), compare)(bytes(other))
+    key = [(id.seconds, id.sequence, id.node, id.pid) for id in (one, other)]
+    assert (one.time_key < other.time_key) == (key[0] < key[1])
+    assert len(one.time_key) == 16
+
+
+@given(ids)
+def test_id_compared_with_text_or_bytes_is_never_equal(msgid, id):
+    """An id is equal to nothing but an id of its kind, and cannot be compared with anything else."""
+    assert id != str(id)
+    assert id != bytes(id)
+    assert str(id) not in {id}
+    with pytest.raises(TypeError):
+        id < str(id)  # noqa: B015
+    assert hash(id) == hash(copy.copy(id))
+
+
+def test_ids_of_two_kinds_are_never_equal(msgid):
+    """The same 16 bytes read as one kind and as the other are two values."""
+    text = "7F0000010000238F000000000001E240"
+    assert msgid.BrokerOffsetId.parse(text) != msgid.ClientUniqueId.parse(text)
+
+
+@given(ids)
+def test_id_pickled_copied_or_evaluated_is_equal(msgid, id):
+    """Pickle of every protocol, copies, and ``eval(repr(id))`` give back what was put in."""
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(id, protocol)) == id
+    assert copy.copy(id) is id
+    assert copy.deepcopy([id])[0] is id
+    assert eval(repr(id), {type(id).__name__: type(id)}) == id
+
+
+# What precedes and follows the values' own bytes, protocol by protocol.
+P2 = b"\x80\x02cmsgid\n"
+P4 = b"\x80\x04\x95%c\x00\x00\x00\x00\x00\x00\x00\x8c\x05msgid\x94"
+BODY = b"\x01V\xf7\xe7\x1c6\x1b!\xbc\x02L\xcd\xbe\x00\x00\x00\x00"
+LATIN = b"\x01V\xc3\xb7\xc3\xa7\x1c6\x1b!\xc2\xbc\x02L\xc3\x8d\xc2\xbe\x00\x00\x00\x00"  # protocol 2 has no bytes
+VALUES = {
+    "ID": lambda msgid: msgid.MessageId(TEXT),
+    "BROKER": lambda msgid: msgid.BrokerOffsetId("127.0.0.1", 9103, 123456),
+    "CLIENT": lambda msgid: msgid.ClientUniqueId("10.0.0.1", 1, 2, 3, 4),
+    "IPV6": lambda msgid: msgid.BrokerOffsetId("::1", 1, 2),
+}
+PINNED = [
+    ("ID", 2, P2 + b"MessageId\nq\x00c_codecs\nencode\nq\x01X\x16\x00\x00\x00" + LATIN
+     + b"q\x02X\x06\x00\x00\x00latin1q\x03\x86q\x04Rq\x05\x85q\x06Rq\x07."),
+    ("ID", 3, b"\x80\x03cmsgid\nMessageId\nq\x00C\x11" + BODY + b"q\x01\x85q\x02Rq\x03."),
+    ("ID", 4, P4 % 47 + b"\x8c\tMessageId\x94\x93\x94C\x11" + BODY + b"\x94\x85\x94R\x94."),
+    ("BROKER", 2, P2 + b"BrokerOffsetId\nq\x00X\t\x00\x00\x00127.0.0.1q\x01M\x8f#J@\xe2\x01\x00\x87q\x02Rq\x03."),
+    ("BROKER", 4, P4 % 52 + b"\x8c\x0eBrokerOffsetId\x94\x93\x94\x8c\t127.0.0.1\x94M\x8f#J@\xe2\x01\x00\x87\x94R\x94."),
+    ("CLIENT", 2, P2 + b"ClientUniqueId\nq\x00(X\x08\x00\x00\x0010.0.0.1q\x01K\x01K\x02K\x03K\x04tq\x02Rq\x03."),
+    ("CLIENT", 4, P4 % 52 + b"\x8c\x0eClientUniqueId\x94\x93\x94(\x8c\x0810.0.0.1\x94K\x01K\x02K\x03K\x04t\x94R\x94."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "protocol", "golden"), PINNED, ids=lambda value: str(value)[:20])
+def test_pickle_of_each_kind_has_pinned_bytes(msgid, name, protocol, golden):
+    """What is pickled today can be read for ever: the bytes are fixed, and name nothing but public classes."""
+    id = VALUES[name](msgid)
+    assert pickle.dumps(id, protocol) == golden
+    assert pickle.loads(golden) == id
+    if protocol == 4:  # 5 differs from 4 in its version byte alone
+        assert pickle.dumps(id, 5) == golden[:1] + b"\x05" + golden[2:]
+
+
+@pytest.mark.parametrize("kind", ["ID", "IPV6", "CLIENT"])
+def test_attribute_of_an_id_cannot_be_changed(msgid, kind):
+    """No attribute can be set, added or deleted, and there is no dictionary to slip one into."""
+    id = VALUES[kind](msgid)
+    for name in ("pid", "_bytes", "hex", "anything"):
+        with pytest.raises(AttributeError, match=f"is immutable: cannot set '{name}'"):
+            setattr(id, name, 1)
+        with pytest.raises(AttributeError, match=f"is immutable: cannot delete '{name}'"):
+            delattr(id, name)
+    assert not hasattr(id, "__dict__")
+
+
+def test_format_of_an_id_is_its_text(msgid):
+    """In an f-string an id is its text, with a width if one is given."""
+    value = msgid.MessageId(TEXT)
+    assert f"{value}" == TEXT
+    assert f"{value:>40}" == " " * 6 + TEXT
+    assert f"{value!r}" == f"MessageId('{TEXT}')"
+    assert "%s" % value == TEXT  # noqa: UP031
+
+
+def test_time_of_an_id_is_aware_utc(msgid):
+    """The time is an aware UTC datetime."""
+    value = msgid.MessageId(TEXT)
+    assert value.time == datetime(2022, 3, 23, 14, 50, 38, tzinfo=timezone.utc)
+    assert value.time.tzinfo is timezone.utc
+
+
+@given(moments)
+def test_time_near_a_moment_resolves_the_wrap(msgid, moment):
+    """From a moment near it, 32 bits of seconds give back the moment, also after 2157."""
+    value = msgid.MessageId(TEXT)
+    epoch = datetime(2021, 1, 1, tzinfo=timezone.utc)
+    if moment < epoch:
+        with pytest.raises(ValueError, match="near must not be before 2021-01-01"):
+            value.time_near(moment)
+        return
+    elapsed = (moment - epoch) // timedelta(seconds=1)
+    id = msgid.MessageId.from_fields(node=0, pid=0, seconds=elapsed % 2**32, sequence=0)
+    made = epoch + timedelta(seconds=elapsed)
+    years = timedelta(days=68 * 365)
+    latest = datetime(9999, 12, 31, tzinfo=timezone.utc)
+    for near in (moment, max(moment - years, epoch), min(moment, latest - years) + years):
+        if abs(near - made) < timedelta(seconds=2**31 - 1):
+            assert id.time_near(near) == made
+
+
+def test_time_near_an_invalid_moment_raises(msgid):
+    """Naive moments, other types, and a moment past the year 9999 are errors that say so."""
+    value = msgid.MessageId(TEXT)
+    with pytest.raises(ValueError, match=r"naive 2026-01-01T00:00:00"):
+        value.time_near(datetime(2026, 1, 1))
+    with pytest.raises(TypeError, match="near must be an aware datetime, not '2026'"):
+        value.time_near("2026")
+    beyond = (datetime(9999, 12, 31, tzinfo=timezone.utc) - datetime(2021, 1, 1, tzinfo=timezone.utc)).days + 1
+    last = msgid.MessageId.from_fields(node=0, pid=0, seconds=beyond * 86_400 % 2**32, sequence=0)
+    with pytest.raises(ValueError, match="past the year 9999"):
+        last.time_near(datetime(9999, 12, 31, tzinfo=timezone.utc))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "error"),
+    [
+        ("node", 2**48, ValueError),
+        ("pid", 2**16, ValueError),
+        ("seconds", -1, ValueError),
+        ("seconds", 2**32, ValueError),
+        ("sequence", 2**32, ValueError),
+        ("sequence", 1.0, TypeError),
+        ("pid", None, TypeError),
+        ("pid", True, TypeError),
+    ],
+)
+def test_from_fields_out_of_range_raises(msgid, field, value, error):
+    """Each field says what it was given and what is allowed."""
+    fields = {"node": 0, "pid": 0, "seconds": 0, "sequence": 0, field: value}
+    with pytest.raises(error, match=rf"{field} must be .* not {value}"):
+        msgid.MessageId.from_fields(**fields)
+
+
+@pytest.mark.parametrize("body", [b"", b"x" * 15, b"x" * 17, "x" * 16, 16, None])
+def test_from_body_of_another_shape_raises_invalid_message_id(msgid, body):
+    """A body is 16 bytes."""
+    with pytest.raises(msgid.InvalidMessageId, match="the body of an id is 16 bytes"):
+        msgid.MessageId.from_body(body)
+
+
+@pytest.mark.parametrize("value", [str(uuid.UUID(int=1)), b"x" * 16, 1, None])
+def test_from_uuid_of_another_type_raises_invalid_message_id(msgid, value):
+    """Text is no UUID: it would be taken for an id's."""
+    with pytest.raises(msgid.InvalidMessageId, match=r"from_uuid takes a uuid\.UUID"):
+        msgid.MessageId.from_uuid(value)
+
+
+@pytest.mark.parametrize("value", ["7F0000010000238F000000000001E240", "00" + "7F0000010000238F000000000001E240"])
+def test_constructor_of_a_version_0_id_raises_invalid_message_id(msgid, value):
+    """`MessageId` of a version-0 id is refused; `msgid.parse` reads every version."""
+    with pytest.raises(msgid.InvalidMessageId, match="not version 1"):
+        msgid.MessageId(value)
+
+
+@pytest.mark.parametrize(
+    ("first_byte", "origin"),
+    [
+        (0x00, "mac"),
+        (0x02, "mac"),  # locally administered, but a card's
+        (0xAC, "mac"),
+        (0x01, "random"),  # the multicast bit alone, as RFC 9562 asks of others
+        (0x0D, "random"),
+        (0x03, "random"),
+        (0xF3, "random"),
+        (0x07, "assigned"),
+        (0x0B, "position"),
+        (0x0F, "derived"),
+        (0xFF, "derived"),
+    ],
+)
+def test_origin_of_a_node_follows_its_low_bits(msgid, first_byte, origin):
+    """The low four bits of the node's first byte say where an id is from."""
+    id = msgid.MessageId.from_fields(node=first_byte << 40 | 123, pid=0, seconds=0, sequence=0)
+    assert id.origin == origin
+
+
+def test_canonical_of_version_1_is_the_id_itself(msgid):
+    """Version 1 carries its version byte already."""
+    value = msgid.MessageId(TEXT)
+    assert value.canonical == value.hex == msgid.parse(value.canonical).hex

@@ -1,0 +1,230 @@
+"""The compiled core and the reference: which runs, that both hold, and that the C neither leaks nor crashes."""
+
+import gc
+import os
+import subprocess
+import sys
+import sysconfig
+import tracemalloc
+from pathlib import Path
+
+import psutil
+import pytest
+
+import msgid
+from msgid import MessageId, layout
+from msgid.ids import _batch_bytes, _native
+
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+native = _native.native
+compiled_only = pytest.mark.skipif(native is None, reason="the compiled core is not there, or not wanted")
+
+
+def run(program, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True, text=True
+    )
+
+
+def test_backend_of_the_package_names_what_runs():
+    """`msgid.backend` is "c" or "python", and so are the things that it names."""
+    assert msgid.backend == ("python" if native is None else "c")
+
+
+def test_backend_under_test_is_the_one_of_its_functions(msgid):
+    """The tests of IDs get functions of the backend that they ask for, and so do imports within them."""
+    assert sys.modules["msgid"] is msgid
+    assert msgid.MessageId is sys.modules["msgid.ids.message_id"].MessageId
+    assert ("built-in" in repr(msgid.generate_hex)) == (msgid.backend == "c")
+
+
+@pytest.mark.parametrize(("value", "backend"), [("1", "python"), ("yes", "python"), ("0", None), ("", None)])
+def test_msgid_pure_of_any_value_but_0_forces_the_reference(value, backend):
+    """MSGID_PURE=1 asks for pure Python; 0 and nothing do not."""
+    result = run("import msgid; print(msgid.backend, msgid.is_valid(msgid.generate_hex()))", MSGID_PURE=value)
+    default = "c" if _built() else "python"
+    assert result.stdout == f"{backend or default} True\n"
+
+
+def _built():
+    return (Path(_native.__file__).parent / f"_speedups{sysconfig.get_config_var('EXT_SUFFIX')}").exists()
+
+
+def test_import_without_the_compiled_core_is_silent():
+    """Where it was not compiled, or from another version of the source, the reference runs in silence."""
+    for broken in ("sys.modules['msgid.ids._native._speedups'] = None", "import types; stale = types.ModuleType('s');"
+                   "stale.LAYOUT = (); sys.modules['msgid.ids._native._speedups'] = stale"):  # fmt: skip
+        result = run(
+            f"import sys; {broken}; import msgid; print(msgid.backend, len(msgid.generate_hex()))", MSGID_PURE=""
+        )
+        assert (result.stdout, result.stderr) == ("python 34\n", "")
+
+
+@compiled_only
+def test_rows_of_both_backends_are_the_same():
+    """The compiled rows are the reference's, in steps and backwards, over the whole range of each field."""
+    reference = {name: getattr(_reference(), name) for name in ("rows", "hex_rows", "hex_list")}
+    prefix = bytes(range(9))
+    for parts in (
+        (),
+        ((0, 0, 1, 0),),
+        ((2**32 - 1, 2**32 - 3, 1, 3), (2**32, 0, 1, 300)),
+        ((-1, 1000, -7, 100), (5, 0, 1000, 20)),
+    ):
+        for name, write in reference.items():
+            assert getattr(native, name)(prefix, parts) == write(prefix, parts)
+
+
+def _reference():
+    """The module of rows as it is without the compiled core."""
+    spec = _batch_bytes.__spec__
+    import importlib.util
+    from unittest import mock
+
+    with mock.patch.object(_native, "native", None):
+        plain = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(plain)
+    return plain
+
+
+BAD_CALLS = {
+    "rows": [(), (b"x", ()), (bytes(9), []), (bytes(9), ((1, 2),)), (bytes(9), (None,)), (bytes(9), ((0, 0, 1, -1),)),
+             (bytes(9), ((0, 0, 1, 2**62),)), ("text", ())],
+    "hex_rows": [(bytes(8), ()), (bytes(9), ((0, 0, 1, 2**60),))],
+    "hex_list": [(bytes(9), ((0, "x", 1, 1),)), (bytes(9), ((0, 0, 1, -5),))],
+    "bind": [(), (int, None, None), (object(), None, None)],
+    "read_texts": [(), ((),), ([],) * 7, ((V1,), *[bytearray(1)] * 6), ((), *[b""] * 6)],
+    "read_rows": [(), (b"", b"", True, *[bytearray(0)] * 6), (b"", bytes(8), True, *[bytearray(3)] * 6),
+                  (b"abc", (9).to_bytes(8, "little") * 2, True, *[bytearray(9)] * 6),
+                  (1, 2, True, *[bytearray(0)] * 6)],
+}  # fmt: skip
+BAD_ARGUMENTS = [(name, arguments) for name, many in BAD_CALLS.items() for arguments in many]
+
+
+@compiled_only
+@pytest.mark.parametrize(("name", "arguments"), BAD_ARGUMENTS, ids=[str(n) for n in range(len(BAD_ARGUMENTS))])
+def test_inner_function_with_bad_arguments_raises_and_keeps_no_memory(name, arguments):
+    """Even inner functions, called with nonsense, raise; thousands of times over, they keep no memory."""
+    function = getattr(native, name)
+
+    def call():
+        with pytest.raises((TypeError, ValueError, BufferError, MemoryError)):
+            function(*arguments)
+
+    call()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(2_000):
+        try:
+            function(*arguments)
+        except Exception:
+            continue
+    gc.collect()
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 20_000
+
+
+def test_millions_of_ids_leave_no_memory_behind():
+    """4 M IDs minted, read, compared, copied and thrown away: the process is no larger than after the first."""
+    pytest.importorskip("pyarrow")
+
+    def work(count):
+        batch = msgid.generate_batch(count)
+        for id in batch:
+            str(id)
+        for text in batch.hex():
+            msgid.parse(text)
+            msgid.is_valid(text)
+        for _ in range(count):
+            hash(msgid.generate()) == msgid.generate_hex()  # noqa: B015
+        batch.to_bytes()
+        msgid.parse_batch(batch.to_arrow())
+        for bad in ("x", None, V1[:-1] + "G"):
+            for _ in range(count // 100):
+                msgid.is_valid(bad)
+
+    process = psutil.Process()
+    count = 500_000 if native is not None else 50_000
+    work(count)
+    gc.collect()
+    before = process.memory_info().rss
+    for _ in range(2):  # 4 IDs each
+        work(count)
+    gc.collect()
+    assert process.memory_info().rss - before < 8 * 2**20  # the smallest object has 16 bytes
+
+
+@compiled_only
+def test_reference_counts_of_the_types_after_use_are_as_before():
+    """Ids hold their type while they live, and let go of it: also in batches, copies and failed calls."""
+    before = sys.getrefcount(MessageId)
+    ids = [msgid.generate() for _ in range(1000)]
+    assert sys.getrefcount(MessageId) >= before + 1000
+    del ids
+    for _ in range(1000):
+        msgid.parse(V1)
+        MessageId._of(bytes.fromhex(V1))
+    assert abs(sys.getrefcount(MessageId) - before) < 10
+
+
+@compiled_only
+def test_value_of_the_core_made_empty_or_extended_raises_type_error():
+    """There is no way round the constructors, and no class below the kinds."""
+    with pytest.raises(TypeError):
+        object.__new__(MessageId)
+    with pytest.raises(TypeError):
+        native.Core()
+    with pytest.raises(TypeError):
+        type("Mine", (MessageId,), {})
+    with pytest.raises(TypeError):
+        MessageId._of("text")
+    with pytest.raises(TypeError):
+        MessageId._of(bytes(30))
+
+
+@compiled_only
+def test_generator_without_init_raises_type_error():
+    """A generator whose ``__init__`` has not run says so."""
+    unfinished = msgid.Generator.__new__(msgid.Generator)
+    for call in (unfinished.generate, unfinished.generate_hex, lambda: unfinished._reserve(1)):
+        with pytest.raises(TypeError, match="not initialised"):
+            call()
+    with pytest.raises(TypeError):
+        unfinished._begin(int, None, None, 0)
+
+
+@compiled_only
+def test_layout_of_the_core_is_the_one_of_the_source():
+    """The C repeats the numbers that must be constants there; they are compared at import."""
+    expected = {"EPOCH_UNIX": layout.EPOCH_UNIX, "VERSION_1": 1, "ID_LENGTH": 17, "PREFIX_LENGTH": 9, "TAIL_LENGTH": 12}
+    assert expected.items() <= native.LAYOUT.items()
+
+
+def test_subinterpreters_that_mint_have_their_own_generators():
+    """Each interpreter of a process has its own types and generators, and its ids are its own."""
+    program = """
+import sys, msgid
+try:
+    import _interpreters as interpreters
+    execute = interpreters.exec
+except ImportError:
+    import _xxsubinterpreters as interpreters
+    execute = interpreters.run_string
+WORK = '''
+import gc, msgid
+generator = msgid.Generator(node=1)
+assert len({generator.generate() for _ in range(1000)}) == 1000
+assert msgid.parse(generator.generate_hex()).node == 1
+assert not msgid.is_valid("x")
+gc.collect()
+'''
+for _ in range(3):
+    interpreter = interpreters.create()
+    failed = execute(interpreter, WORK)
+    assert not failed, failed
+    interpreters.destroy(interpreter)
+print(msgid.generate() < msgid.generate())
+"""
+    result = run(program)
+    assert (result.stdout, result.returncode) == ("True\n", 0), result.stderr

@@ -1,0 +1,52 @@
+"""The numbers of the layout that the C repeats: a core that differs in any of them is not used."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from msgid import layout
+from msgid.ids import _native
+
+NUMBERS = _native._layout()
+
+
+@pytest.fixture(autouse=True)
+def _wanted(monkeypatch):
+    """The environment asks for the compiled core."""
+    monkeypatch.setenv("MSGID_PURE", "")
+
+
+def test_core_with_the_same_numbers_is_used(monkeypatch):
+    """A core that has every number of the source is used."""
+    monkeypatch.setattr(_native, "_speedups", SimpleNamespace(LAYOUT=dict(NUMBERS)), raising=False)
+    assert _native._load() is _native._speedups
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_core_with_one_other_number_is_not_used(monkeypatch, name):
+    """A core in which one number is another, or missing, is not used."""
+    others = [{**NUMBERS, name: NUMBERS[name] + 1}, {key: value for key, value in NUMBERS.items() if key != name}]
+    for numbers in others:
+        monkeypatch.setattr(_native, "_speedups", SimpleNamespace(LAYOUT=numbers), raising=False)
+        assert _native._load() is None
+
+
+def test_source_with_one_other_number_does_not_use_the_core(monkeypatch):
+    """A number that changes in `msgid.layout` alone leaves the core of before unused."""
+    monkeypatch.setattr(_native, "_speedups", SimpleNamespace(LAYOUT=dict(NUMBERS)), raising=False)
+    for name in _native._NUMBERS:
+        with monkeypatch.context() as patched:
+            patched.setattr(layout, name, getattr(layout, name) + 1)
+            assert _native._load() is None
+    for name in _native._PLACES:
+        field = layout.FIELDS[name]
+        for other in (field._replace(start=field.start - 1), field._replace(stop=field.stop + 1)):
+            with monkeypatch.context() as patched:
+                patched.setitem(layout.FIELDS, name, other)
+                assert _native._load() is None
+
+
+@pytest.mark.skipif(_native.native is None, reason="the compiled core is not there, or not wanted")
+def test_core_repeats_every_number():
+    """The compiled core has the numbers that Python compares, and no others."""
+    assert _native.native.LAYOUT == NUMBERS

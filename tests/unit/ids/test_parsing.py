@@ -1,0 +1,231 @@
+"""Reading ids of any version, and refusing what is none."""
+
+import pickle
+
+import pytest
+from helpers.strategies import ids, message_ids, v0_ids
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from msgid import layout
+from msgid._validate import QUOTED_LENGTH
+from msgid.ids import _bytes
+
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+V0 = "7F0000010000238F000000000001E240"
+V0_IPV6 = "24084004018081003FAA1DDE2B3F898A00002A9F0000000000000CA0"
+
+
+UUID = "56f7e71c-361b-21bc-024c-cdbe00000000"
+
+
+def readers(msgid, value):
+    """Every public call that reads an id. A parent of a derived ID may be a UUID or a value as well."""
+    readers = [msgid.parse, msgid.MessageId, msgid.BrokerOffsetId.parse, msgid.ClientUniqueId.parse, msgid.translate_v0]
+    if value == UUID or isinstance(value, msgid.MessageId | msgid.BrokerOffsetId | msgid.ClientUniqueId):
+        return readers
+    return [*readers, lambda parent: msgid.derive_id(parent, "x")]
+
+
+HOSTILE = {
+    "empty": ("", "0 characters; an id has 32, 34, 56 or 58 hex digits"),
+    "33 digits": (V1[:-1], "33 characters"),
+    "35 digits": (V1 + "0", "35 characters"),
+    "31 digits": (V0[:-1], "31 characters"),
+    "trailing newline": (V1 + "\n", "35 characters"),
+    "newline for the last digit": (V1[:-1] + "\n", "not hex digits alone"),
+    "space at the end": (V1[:-1] + " ", "not hex digits alone"),
+    "spaces at the ends": (" " + V0 + " ", "not hex digits alone"),
+    "spaces between bytes": (V1[:16] + " " + V1[17:33] + " ", "not hex digits alone"),
+    "tab": (V1[:-1] + "\t", "not hex digits alone"),
+    "underscore": (V1[:20] + "_" + V1[21:], "not hex digits alone"),
+    "plus": ("+" + V1[1:], "not hex digits alone"),
+    "0x": ("0x" + V1[2:], "not hex digits alone"),
+    "letter O": (V1[:-1] + "O", "not hex digits alone"),
+    "full-width digit": ("０" + V1[1:], "not hex digits alone"),
+    "all full-width": ("０１" * 17, "not hex digits alone"),
+    "Arabic digits": ("٠١" * 17, "not hex digits alone"),
+    "zero-width space": (V1[:-1] + "\u200b", "not hex digits alone"),
+    "nul": (V1[:-1] + "\0", "not hex digits alone"),
+    "lone surrogate": (V1[:-1] + "\ud800", "not hex digits alone"),
+    "braces": ("{" + V1[1:-1] + "}", "not hex digits alone"),
+    "uuid": (UUID, "36 characters"),
+    "version 2": ("02" + V1[2:], "unknown version 2"),
+    "version 255": ("FF" + V1[2:], "unknown version 255"),
+    "58 digits of version 1": ("01" + V0_IPV6, "unknown version 1"),
+    "10 kB": ("A" * 10_000, "10000 characters"),
+    "16 MB": ("A" * 2**24, "16777216 characters"),
+    "no bytes": (b"", "0 bytes; an id has 16, 17, 28 or 29"),
+    "hex as bytes": (V1.encode(), "34 bytes"),
+    "18 bytes": (bytes(18), "18 bytes"),
+    "17 bytes of version 2": (b"\2" + bytes(16), "unknown version 2"),
+    "29 bytes of version 1": (b"\1" + bytes(28), "unknown version 1"),
+    "None": (None, "a NoneType; an id is given as text or bytes"),
+    "number": (1, "a int"),
+    "float": (1.5, "a float"),
+    "huge number": (10**5000, "a int"),
+    "list": ([V1], "a list"),
+}
+
+
+@pytest.mark.parametrize(("value", "reason"), HOSTILE.values(), ids=HOSTILE)
+def test_invalid_id_in_every_reader_raises_one_clear_line(msgid, value, reason):
+    """Every reader refuses it with the one error, which quotes the input, shortened, and says what is wrong."""
+    assert not msgid.is_valid(value)
+    for read in readers(msgid, value):
+        with pytest.raises(msgid.InvalidMessageId) as caught:
+            read(value)
+        message = str(caught.value)
+        assert reason in message
+        assert message.startswith("invalid message id ")
+        assert "\n" not in message
+        assert len(message) < 100 + 10 * QUOTED_LENGTH  # a character outside ASCII takes up to ten
+        assert message.isascii()
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_is_valid_of_a_hostile_object_never_raises(msgid):
+    """Values whose own methods raise are no ids, and quoting them does no harm."""
+
+    class Hostile:
+        def __repr__(self):
+            raise RuntimeError
+
+    class HostileText(str):
+        __slots__ = ()
+
+        def __len__(self):
+            raise RuntimeError
+
+    assert not msgid.is_valid(Hostile())
+    assert not msgid.is_valid(HostileText(V1))
+    with pytest.raises(msgid.InvalidMessageId, match="<Hostile>"):
+        msgid.parse(Hostile())
+
+
+@given(ids, st.data())
+def test_text_with_a_mutation_that_is_not_hex_is_invalid(msgid, id, data):
+    """A character replaced by one that is no hex digit, put in or left out: refused, whatever the character."""
+    text = str(id)
+    place = data.draw(st.integers(0, len(text) - 1))
+    other = data.draw(st.characters(exclude_categories=["Cs"]))
+    assume(other not in "0123456789abcdefABCDEF")
+    for mutation in (
+        text[:place] + other + text[place + 1 :],
+        text[:place] + other + text[place:],
+        text[:place] + text[place + 1 :],
+        text[:place] + other + other + text[place + 2 :],
+    ):
+        if mutation != text:
+            assert not msgid.is_valid(mutation)
+            with pytest.raises(msgid.InvalidMessageId):
+                msgid.parse(mutation)
+
+
+@given(st.one_of(st.text(), st.binary(), st.text("0123456789abcdefABCDEF", max_size=60), st.none(), st.integers()))
+def test_is_valid_of_any_value_agrees_with_parse(msgid, value):
+    """`is_valid` and `parse` agree on everything."""
+    try:
+        msgid.parse(value)
+    except msgid.InvalidMessageId:
+        assert not msgid.is_valid(value)
+    else:
+        assert msgid.is_valid(value)
+
+
+@given(ids)
+def test_parse_of_every_kind_reads_back(msgid, id):
+    """``parse(str(x)) == x``: a version-1 id always; one of version 0 where its bytes are of its own kind by the rule.
+
+    Some bytes are both kinds'; then the id that comes back has the same bytes and is of the kind the rule says.
+    """
+    back = msgid.parse(str(id))
+    assert bytes(back) == bytes(id)
+    if id.version == 0:
+        tail = bytes(id)[-12:]
+        rule = layout.v0_kind(
+            int.from_bytes(tail[:4], "big", signed=True), int.from_bytes(tail[4:], "big", signed=True)
+        )
+        assert back.kind == rule
+        assert (back == id) == (isinstance(id, msgid.BrokerOffsetId) == (rule == "v0-broker-offset"))
+    else:
+        assert back == id
+    # What parse has given, it gives again, from every form.
+    for form in (str(back), str(back).lower(), bytes(back), back.canonical, bytes.fromhex(back.canonical)):
+        assert msgid.parse(form) == back
+
+
+@given(v0_ids)
+def test_translate_v0_of_a_version_0_id_loses_nothing(msgid, id):
+    """The canonical form is ``00`` and the id's digits; it loses nothing, and translating it again changes nothing."""
+    canonical = msgid.translate_v0(str(id))
+    assert canonical == id.canonical == "00" + str(id)
+    assert str(msgid.parse(canonical)) == str(id)
+    assert msgid.translate_v0(canonical) == msgid.translate_v0(canonical.lower()) == canonical
+    assert type(id).parse(canonical) == id
+
+
+@given(message_ids)
+def test_translate_v0_of_version_1_raises_invalid_message_id(msgid, id):
+    """A version-1 id has its version byte already."""
+    with pytest.raises(msgid.InvalidMessageId, match="not version 0, but version 1"):
+        msgid.translate_v0(str(id))
+
+
+@pytest.mark.parametrize(
+    ("port", "offset", "kind"),
+    [
+        (0, 0, "v0-client-unique"),
+        (1, 0, "v0-broker-offset"),
+        (65535, 0, "v0-broker-offset"),
+        (65536, 0, "v0-client-unique"),
+        (-1, 0, "v0-client-unique"),
+        (10911, 2**40 - 1, "v0-broker-offset"),
+        (10911, 2**40 - 256, "v0-broker-offset"),
+        (10911, 2**40, "v0-ambiguous"),
+        (10911, 2**40 + 1, "v0-broker-offset"),
+        (10911, 2**40 + 256, "v0-ambiguous"),
+        (10911, 2**48 - 1, "v0-broker-offset"),
+        (10911, 2**48 - 256, "v0-ambiguous"),
+        (10911, 2**48, "v0-client-unique"),
+        (10911, -1, "v0-client-unique"),
+        (10911, -(2**63), "v0-client-unique"),
+        (65536, 2**40, "v0-client-unique"),
+    ],
+)
+def test_kind_of_version_0_follows_port_and_offset(msgid, port, offset, kind):
+    """A broker offset needs a port and 48 bits; from 2**40 on, a zero byte at the end leaves it open."""
+    for address in (bytes(4), bytes(16)):
+        raw = address + port.to_bytes(4, "big", signed=True) + offset.to_bytes(8, "big", signed=True)
+        id = msgid.parse(raw)
+        assert id.kind == kind
+        assert isinstance(id, msgid.BrokerOffsetId) == (kind == "v0-broker-offset")
+        assert getattr(id, "ambiguous", False) == (kind == "v0-ambiguous")
+
+
+def test_parse_of_34_digits_starting_with_00_is_version_0(msgid):
+    """RocketMQ's own decoders read them so: the id is the 32 digits after the prefix."""
+    assert str(msgid.parse("00" + V0)) == V0
+    assert str(msgid.parse("00" + V0_IPV6)) == V0_IPV6
+    assert str(msgid.parse("00" * 17)) == "00" * 16
+
+
+def test_error_of_an_invalid_id_pickles_with_its_parts(msgid):
+    """The error crosses processes as it is."""
+    with pytest.raises(msgid.InvalidMessageId) as caught:
+        msgid.parse("xyz")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (again.shown, again.reason, str(again)) == ("'xyz'", caught.value.reason, str(caught.value))
+    assert isinstance(again, ValueError)
+
+
+def test_lengths_in_the_errors_are_those_of_the_layout():
+    """The words of the errors list what the layout allows."""
+    lengths = sorted({layout.ID_LENGTH, *layout.V0_LENGTHS, *(1 + length for length in layout.V0_LENGTHS)})
+    for template, numbers in (
+        (_bytes.WRONG_BYTE_LENGTH, lengths),
+        (_bytes.WRONG_LENGTH, [2 * length for length in lengths]),
+    ):
+        for number in numbers:
+            assert f" {number}" in template

@@ -1,0 +1,32 @@
+"""The minter in pure Python."""
+
+import sys
+import threading
+from unittest import mock
+
+from msgid import MessageId
+from msgid.ids import _pure_minter
+
+
+def pure_minter():
+    """The pure-Python minter, whichever one the generators are built on."""
+    plain = _pure_minter.Minter()
+    plain._begin(MessageId, _pure_minter._sequence.Run, None, 0)
+    return plain
+
+
+def test_minter_without_an_interpreter_lock_takes_its_own_lock():
+    """In free-threaded builds drawing a number is not one step by itself: there a method takes the lock."""
+    held = []
+
+    def method(self):
+        held.append(self._lock.acquire(blocking=False) and not self._lock.release())
+        thread = threading.Thread(target=lambda: held.append(self._lock.acquire(blocking=False)))
+        thread.start()
+        thread.join()
+
+    with mock.patch.object(sys, "_is_gil_enabled", return_value=False, create=True):
+        _pure_minter._exclusive(method)(pure_minter())
+    assert held == [True, False]  # re-entrant for its own thread, closed to others
+    with mock.patch.object(sys, "_is_gil_enabled", return_value=True, create=True):
+        assert _pure_minter._exclusive(method) is method

@@ -1,0 +1,78 @@
+"""The rule by which (second, sequence) are handed out, for any clock, with no clock, thread or process in sight."""
+
+from helpers.strategies import EDGES32
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msgid.ids import _sequence
+from msgid.ids._sequence import State
+
+seconds = st.integers(-(2**33), 2**33)
+steps = st.lists(st.tuples(seconds, st.integers(0, 2**33)), min_size=1, max_size=20)
+
+
+def _pairs(run):
+    """The ends of a run, which is all that order and uniqueness can fail at."""
+    return [(run.second, run.sequences[0]), (run.second, run.sequences[-1])]
+
+
+@given(EDGES32, steps)
+def test_runs_under_any_clock_strictly_grow(first, clock):
+    """Whatever the clock does and however many are asked for, (second, sequence) never comes twice nor goes down."""
+    state, last = _sequence.fresh(first), None
+    for now, count in clock:
+        runs, state = _sequence.reserve(state, now, count)
+        assert sum(len(run.sequences) for run in runs) == count
+        for run in runs:
+            assert all(0 <= sequence < 2**32 for sequence in (run.sequences[0], run.sequences[-1]))
+            for pair in sorted(set(_pairs(run))):
+                assert last is None or pair > last
+                last = pair
+
+
+@given(EDGES32, steps)
+def test_sequence_of_any_calls_counts_on_without_a_gap(first, clock):
+    """The sequence is one counter for the generator's life: each number is one up, and 0 follows 2**32 - 1."""
+    state, expected = _sequence.fresh(first), first
+    for now, count in clock:
+        runs, state = _sequence.reserve(state, now, count)
+        for run in runs:
+            assert run.sequences[0] == expected % 2**32
+            expected = (expected + len(run.sequences)) % 2**32
+
+
+@given(EDGES32, st.lists(seconds, min_size=1))
+def test_clock_that_goes_forward_is_followed(first, clock):
+    """Without a wrap, the second is the latest the clock has shown: followed forward, kept when it goes back."""
+    state, latest = _sequence.fresh(min(first, 2**32 - 1 - len(clock))), None
+    for now in clock:
+        (run,), state = _sequence.reserve(state, now, 1)
+        latest = now if latest is None else max(latest, now)
+        assert run.second == latest
+
+
+def test_sequence_that_wraps_within_a_second_takes_the_next():
+    """At 2**32 the sequence is 0 again, and the second one further than the clock, so that no id is repeated."""
+    runs, state = _sequence.reserve(State(second=5, sequence=2**32 - 2), 5, 4)
+    assert runs == (_sequence.Run(5, range(2**32 - 2, 2**32)), _sequence.Run(6, range(2)))
+    # The clock has still not moved on: the borrowed second is kept.
+    (run,), _ = _sequence.reserve(state, 5, 1)
+    assert run == _sequence.Run(6, range(2, 3))
+
+
+def test_sequence_that_wraps_between_calls_takes_the_next_second():
+    """The same where the wrap falls between two calls."""
+    _, state = _sequence.reserve(State(second=5, sequence=2**32 - 1), 5, 1)
+    (run,), _ = _sequence.reserve(state, 5, 1)
+    assert run == _sequence.Run(6, range(1))
+
+
+@given(seconds, st.integers(0, 2**32), seconds)
+def test_block_of_numbers_ends_where_the_last_byte_would_turn(second, sequence, now):
+    """A block's ids have all but their last byte in common, and reserving one is reserving its ids."""
+    state = State(second, sequence)
+    run, after = _sequence.reserve_block(state, now)
+    assert 1 <= len(run.sequences) <= _sequence.BLOCK
+    assert run.sequences[0] // 256 == run.sequences[-1] // 256
+    assert run.sequences.stop % 256 == 0
+    assert ((run,), after) == _sequence.reserve(state, now, len(run.sequences))

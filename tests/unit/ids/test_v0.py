@@ -1,0 +1,155 @@
+"""The version-0 values: what they are made of, and when a client id was made."""
+
+import ipaddress
+from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+from helpers.strategies import EDGES32, UINT16, hosts, offsets
+from hypothesis import given
+from hypothesis import strategies as st
+
+UTC = timezone.utc
+
+
+@given(hosts, st.integers(0, 65535), offsets)
+def test_broker_offset_id_of_any_fields_keeps_them(msgid, host, port, offset):
+    """A broker offset id has the fields it was made of, whether the host is an address or its text."""
+    id = msgid.BrokerOffsetId(host, port, offset)
+    assert (id.version, id.kind, id.host, id.port, id.offset) == (0, "v0-broker-offset", host, port, offset)
+    assert msgid.BrokerOffsetId(str(host), port, offset) == id
+    assert bytes(id) == host.packed + port.to_bytes(4, "big") + offset.to_bytes(8, "big")
+
+
+@given(hosts, UINT16, EDGES32, EDGES32, UINT16)
+def test_client_unique_id_of_any_fields_keeps_them(msgid, host, pid, loader_hash, elapsed_ms, counter):
+    """A client id has the fields it was made of."""
+    id = msgid.ClientUniqueId(host, pid, loader_hash, elapsed_ms, counter)
+    assert (id.version, id.host, id.pid, id.loader_hash, id.elapsed_ms, id.counter) == (
+        0, host, pid, loader_hash, elapsed_ms, counter,
+    )  # fmt: skip
+    assert id.kind == ("v0-ambiguous" if id.ambiguous else "v0-client-unique")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("localhost", 1, 1), ValueError, "host must be an IPv4 or IPv6 address, not 'localhost'"),
+        (("127.0.0.1:10911", 1, 1), ValueError, "host must be"),
+        (("127.0.0.01", 1, 1), ValueError, "host must be"),
+        (("", 1, 1), ValueError, "host must be"),
+        (("fe80::1%eth0", 1, 1), ValueError, "without a zone"),
+        ((2130706433, 1, 1), TypeError, "not 2130706433"),
+        ((b"\x7f\0\0\1", 1, 1), TypeError, "host must be"),
+        ((None, 1, 1), TypeError, "not None"),
+        (("::1", 65536, 1), ValueError, "port must be 0 to 65535, not 65536"),
+        (("::1", -1, 1), ValueError, "port must be 0 to 65535, not -1"),
+        (("::1", "80", 1), TypeError, "port must be an integer, not '80'"),
+        (("::1", 1, 2**48), ValueError, "offset must be 0 to 281474976710655, not 281474976710656"),
+        (("::1", 1, -1), ValueError, "offset must be"),
+        (("::1", 1, 1.0), TypeError, "offset must be an integer"),
+    ],
+)
+def test_broker_offset_id_of_bad_fields_raises(msgid, arguments, error, message):
+    """Each argument says what was given and what is allowed."""
+    with pytest.raises(error, match=message):
+        msgid.BrokerOffsetId(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "error"),
+    [
+        ("pid", 2**16, ValueError),
+        ("loader_hash", 2**32, ValueError),
+        ("loader_hash", -1, ValueError),
+        ("elapsed_ms", 2**32, ValueError),
+        ("elapsed_ms", 1.5, TypeError),
+        ("counter", 2**16, ValueError),
+        ("counter", True, TypeError),
+    ],
+)
+def test_client_unique_id_of_bad_fields_raises(msgid, field, value, error):
+    """Each field says what was given and what is allowed."""
+    fields = {"pid": 0, "loader_hash": 0, "elapsed_ms": 0, "counter": 0, field: value}
+    with pytest.raises(error, match=f"{field} must be .* not {value}"):
+        msgid.ClientUniqueId("10.0.0.1", **fields)
+
+
+def client(msgid, elapsed):
+    return msgid.ClientUniqueId("10.0.0.1", 1, 2, int(elapsed / timedelta(milliseconds=1)), 0)
+
+
+@given(st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1)), st.timedeltas(timedelta(0), timedelta(days=27)))
+def test_time_seen_within_a_month_is_the_moment_of_making(msgid, made, later):
+    """Seen within a month, in the zone it was made in, a client id gives back its millisecond."""
+    zone = ZoneInfo("Asia/Kolkata")  # half an hour off, and no summer time to skip milliseconds in
+    made = made.replace(tzinfo=UTC, microsecond=made.microsecond // 1000 * 1000)
+    month = made.astimezone(zone).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    id = client(msgid, made - month)
+    near = made + later + timedelta(milliseconds=1)
+    if near.astimezone(zone).month == made.astimezone(zone).month:
+        assert id.time(near=near, tz=zone) == made
+    elif (next_month := (month + timedelta(days=32)).replace(day=1)) + (made - month) >= near:
+        assert next_month > made
+        assert id.time(near=near, tz=zone) == made
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "near", "tz", "made"),
+    [
+        # Just after the month began, an id from its last day is of the month before.
+        (timedelta(days=30, hours=23), "2026-06-01T00:00:01+00:00", "UTC", "2026-05-31T23:00:00+00:00"),
+        # Made at the very moment it is seen: not before it, so a month earlier, as RocketMQ has it.
+        (timedelta(days=1), "2026-06-02T00:00:00+00:00", "UTC", "2026-05-02T00:00:00+00:00"),
+        (timedelta(days=1), "2026-06-02T00:00:00.001+00:00", "UTC", "2026-06-02T00:00:00+00:00"),
+        # January: the month before is in the year before.
+        (timedelta(days=20), "2026-01-01T00:00:00+00:00", "UTC", "2025-12-21T00:00:00+00:00"),
+        # The month began in the producer's zone, not in ours.
+        (timedelta(0), "2026-06-15T00:00:00+00:00", "Asia/Shanghai", "2026-05-31T16:00:00+00:00"),
+        # Milliseconds are counted, not wall clocks: over the change to summer time an hour is missing.
+        (timedelta(days=20), "2026-03-30T00:00:00+00:00", "America/New_York", "2026-03-21T05:00:00+00:00"),
+        # 2**31 ms and more are unsigned.
+        (timedelta(milliseconds=2**31), "2026-06-30T00:00:00+00:00", "UTC", "2026-06-25T20:31:23.648000+00:00"),
+    ],
+)
+def test_time_at_the_edges_of_a_month_is_found(msgid, elapsed, near, tz, made):
+    """Where a month begins, ends, changes its clock or its year."""
+    assert client(msgid, elapsed).time(near=datetime.fromisoformat(_padded(near)), tz=tz).isoformat() == made
+
+
+def _padded(text):
+    return text if "." not in text else text.replace(".001", ".001000")  # Python 3.10 wants six digits
+
+
+def test_time_in_a_zone_or_its_name_is_the_same_and_utc_by_default(msgid):
+    """The zone is the client's; where it is not known, UTC is as good as any."""
+    id, near = client(msgid, timedelta(days=3)), datetime(2026, 6, 15, tzinfo=UTC)
+    assert id.time(near=near) == id.time(near=near, tz="UTC") == datetime(2026, 6, 4, tzinfo=UTC)
+    shanghai = id.time(near=near, tz=ZoneInfo("Asia/Shanghai"))
+    assert shanghai == id.time(near=near.astimezone(ZoneInfo("Asia/Tokyo")), tz="Asia/Shanghai")
+    assert shanghai.tzinfo is UTC
+
+
+@pytest.mark.parametrize(
+    ("near", "tz", "error", "message"),
+    [
+        (datetime(2026, 1, 1), "UTC", ValueError, "near must be an aware datetime .* not the naive 2026-01-01"),
+        ("2026-01-01", "UTC", TypeError, "near must be an aware datetime, not '2026-01-01'"),
+        (datetime(2026, 1, 1, tzinfo=UTC), "Nowhere/Land", ValueError, "time zone, .* not 'Nowhere/Land'"),
+        (datetime(2026, 1, 1, tzinfo=UTC), "../etc/passwd", ValueError, "time zone"),
+        (datetime(2026, 1, 1, tzinfo=UTC), "", ValueError, "time zone"),
+        (datetime(2026, 1, 1, tzinfo=UTC), 8, TypeError, "tz must be a tzinfo or the name of a time zone, not 8"),
+        (datetime(1, 1, 1, tzinfo=UTC), "UTC", ValueError, "near must leave room for the month before it"),
+        (datetime(9999, 12, 31, tzinfo=UTC), "Asia/Tokyo", ValueError, "near must leave room"),
+    ],
+)
+def test_time_near_an_invalid_moment_or_zone_raises(msgid, near, tz, error, message):
+    """Each says what was given and what is allowed."""
+    with pytest.raises(error, match=message):
+        client(msgid, timedelta(days=40)).time(near=near, tz=tz)
+
+
+def test_host_of_an_id_is_an_address_of_its_family(msgid):
+    """The host is an address of the standard library, of the id's family."""
+    assert msgid.parse("7F0000010000238F000000000001E240").host == ipaddress.ip_address("127.0.0.1")
+    assert msgid.BrokerOffsetId("::ffff:1.2.3.4", 1, 1).host == ipaddress.ip_address("::ffff:1.2.3.4")

@@ -1,0 +1,161 @@
+"""Real ids, and the vectors of the other libraries' own tests, read as those libraries read them."""
+
+import ipaddress
+
+import pytest
+from helpers import vector_files as vectors
+
+
+@pytest.mark.parametrize("row", vectors.REAL_IDS, ids=lambda row: row.id)
+def test_real_ids_of_public_logs_parse_to_what_rocketmq_printed(msgid, row):
+    """Every real id parses to the kind it is, and its fields are those that RocketMQ's Java prints of it."""
+    id = msgid.parse(row.id)
+    assert id.kind == row.kind
+    assert str(id) == row.id.upper()
+    if isinstance(id, msgid.MessageId):
+        # This Java knows no version 1: it takes the first 4 bytes for the ip, and the pid from before the last 10.
+        assert row.java_ip == ".".join(str(byte) for byte in bytes(id)[:4])
+        assert row.java_pid == int.from_bytes(bytes(id)[5:7], "big")
+        return
+    assert id.host == ipaddress.ip_address(_without_leading_zeros(row.java_ip))
+    if isinstance(id, msgid.BrokerOffsetId):
+        host, port, offset = row.java_decoded.rsplit("|", 2)
+        assert (id.host, id.port, id.offset) == (ipaddress.ip_address(host), int(port), int(offset))
+    elif id.ambiguous:
+        assert row.java_decoded == f"{id.host}|13950|56753002317824"  # taken for a broker offset; a client made it
+    else:
+        assert id.pid == row.java_pid
+
+
+def _without_leading_zeros(ip):
+    return ":".join(group.lstrip("0") or "0" for group in ip.split(":")) if ":" in ip else ip
+
+
+@pytest.mark.parametrize("row", vectors.UNIQ_ID_TIMES, ids=lambda row: f"{row.zone}-{row.id}-{row.now:%Y%m%d}")
+def test_time_of_a_client_id_is_that_of_rocketmq(msgid, row):
+    """A client id's time, near a moment in a time zone, is the millisecond that RocketMQ's Java gives."""
+    assert msgid.ClientUniqueId.parse(row.id).time(near=row.now, tz=row.zone) == row.born
+
+
+def test_example_of_the_document_parses_to_its_fields(msgid):
+    """The example of RocketMQ's message-identifier document, which the Java, Go and Node.js clients test too."""
+    id = msgid.parse("0156F7E71C361B21BC024CCDBE00000000")
+    assert (id.version, id.mac, id.pid, id.seconds, id.sequence) == (1, "56:f7:e7:1c:36:1b", 8636, 38587838, 0)
+    assert str(id) == "0156F7E71C361B21BC024CCDBE00000000"
+    assert id.time.isoformat() == "2022-03-23T14:50:38+00:00"
+    assert msgid.parse(str(id).lower()) == id
+
+
+@pytest.mark.parametrize("count", [64, 500_000])
+def test_ids_of_many_calls_are_distinct_and_34_digits(msgid, count):
+    """The clients' own tests: so many ids, all different, of 34 characters (Java and Go 64, C++ 500 000)."""
+    ids = [msgid.generate_hex() for _ in range(count)]
+    assert len(set(ids)) == count
+    assert {len(id) for id in ids} == {34}
+
+
+def test_next_id_of_a_generator_shares_its_beginning_and_counts_on(msgid):
+    """The C# and Node.js clients' tests: 24 characters in common, and a sequence one up."""
+    generator = msgid.Generator(clock=lambda: 1_700_000_000)
+    first, second = generator.generate(), generator.generate()
+    assert str(first)[:24] == str(second)[:24]
+    assert second.sequence == first.sequence + 1
+
+
+def test_sequence_that_starts_at_0_is_the_number_of_the_id(msgid):
+    """With ``sequence=0`` ids are counted as RocketMQ's clients do: the last 8 digits are the number of the id."""
+    generator = msgid.Generator(sequence=0)
+    assert [generator.generate_hex()[26:] for _ in range(17)] == [f"{n:08X}" for n in range(17)]
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port", "offset"),
+    [
+        ("7F0000010000238F000000000001E240", "127.0.0.1", 9103, 123456),  # apache/rocketmq MessageDecoderTest
+        ("645100FA00002A9F000000489A3AA09E", "100.81.0.250", 10911, 311825178782),
+        (
+            "24084004018081003FAA1DDE2B3F898A00002A9F0000000000000CA0",
+            "2408:4004:180:8100:3faa:1dde:2b3f:898a",
+            10911,
+            3232,
+        ),
+        ("C0A803CA00002A9F0000000000031367", "192.168.3.202", 10911, 201575),  # AdminBrokerProcessorTest
+        ("7F000001000004D20000000000000066", "127.0.0.1", 1234, 102),  # QueryMsgByUniqueKeySubCommandTest
+        ("0AAF0895000078BF000000000009BB4A", "10.175.8.149", 30911, 637770),  # rocketmq-client-go
+        ("FDBDDC4100010136C800000000000024000078BF0000000000004F45", "fdbd:dc41:1:136:c800::24", 30911, 20293),
+        ("0A5DE93A00002A9F0000000000430154", "10.93.233.58", 10911, 4391252),
+        ("7F0000010000276B0000000000000400", "127.0.0.1", 10091, 1024),  # rocketmq-client-cpp
+        ("20010db81234567800000000abcdef0100002A9F0000000000001234", "2001:db8:1234:5678::abcd:ef01", 10911, 4660),
+        ("c000020a00002a9f00000000000004d2", "192.0.2.10", 10911, 1234),  # EventHorizon.RocketMQ, lower case
+    ],
+)
+def test_broker_offset_ids_of_other_libraries_decode_and_encode_the_same(msgid, text, host, port, offset):
+    """What the other libraries' tests decode, decodes here to the same; what they encode, encodes to the same."""
+    id = msgid.parse(text)
+    assert id == msgid.BrokerOffsetId(host, port, offset)
+    assert (str(id.host), id.port, id.offset) == (host, port, offset)
+    assert str(id) == text.upper()
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "offset"),
+    [
+        ("0000000000000000000000000000000100000000000000000001E240", "::1", 123456),  # MessageDecoderTest
+        ("AC10027200000000000000000001E240", "172.16.2.114", 123456),  # rocketmq-client-cpp re_dev
+    ],
+)
+def test_port_0_is_a_broker_offset_only_when_read_as_one(msgid, text, host, offset):
+    """Two libraries' tests write port 0. The rule takes such an id for a client's; read as a broker's, it is one."""
+    id = msgid.BrokerOffsetId(host, 0, offset)
+    assert str(id) == text
+    assert msgid.BrokerOffsetId.parse(text) == id
+    assert msgid.parse(text).kind == "v0-client-unique"
+
+
+def test_client_id_that_another_library_reads_as_offset_is_a_client_id(msgid):
+    """mxsm/rocketmq-rust's test reads this client id as a broker's, the port cut to 16 bits; it is a client's."""
+    id = msgid.parse("7F0000010007D8260BF075769D36C348")
+    assert (id.kind, id.pid) == ("v0-client-unique", 7)
+
+
+def test_offset_that_is_negative_is_not_a_broker_offset(msgid):
+    """EventHorizon.RocketMQ's test round-trips offset -42; the rule takes it for a client id, and loses nothing."""
+    text = "20010DB800000000000000000000000100002A9FFFFFFFFFFFFFFFD6"
+    assert msgid.parse(text).kind == "v0-client-unique"
+    assert str(msgid.parse(text)) == text
+    with pytest.raises(msgid.InvalidMessageId, match="no broker offset: port 10911, offset -42"):
+        msgid.BrokerOffsetId.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0" * 40,  # rocketmq-rust's validate_message_id
+        "C0A80001000030390000000000000001"[:31],  # EventHorizon.RocketMQ
+        "GG" + "0" * 30,
+        "3132372E302E302E310000000B000000000000000C",  # rocketmq-client-go: a text taken for an address
+    ],
+)
+def test_text_that_other_libraries_refuse_is_invalid(msgid, text):
+    """Wrong lengths and digits in the other libraries' tests are refused."""
+    assert not msgid.is_valid(text)
+
+
+def test_id_of_16_bytes_starting_with_01_is_version_0(msgid):
+    """NewLife's private 16-byte form starts with 01; of 32 digits, an id is version 0 whatever it starts with."""
+    text = "01AABBCCDDEEFF303900010932000000"
+    assert msgid.parse(text).version == 0
+    assert msgid.parse("C0A80001000030390000000000000001").kind == "v0-broker-offset"
+
+
+def test_host_of_ipv6_compares_by_address(msgid):
+    """RocketMQ prints IPv6 in zero-padded upper-case groups (UtilAllTest#testIPv6Check); the address is the same."""
+    id = msgid.parse("24084004018081003FAA1DDE2B3F898A00002A9F0000000000000CA0")
+    assert id.host.exploded.upper() == "2408:4004:0180:8100:3FAA:1DDE:2B3F:898A"
+
+
+def test_counter_of_a_client_id_is_its_last_four_digits(msgid):
+    """RocketMQ's testGetCountFromID: the last four digits are the counter."""
+    one = msgid.ClientUniqueId("10.1.2.3", pid=1, loader_hash=2, elapsed_ms=3, counter=41)
+    assert int(str(one)[-4:], 16) == 41 == one.counter
+    assert len(str(one)) == 32  # StringIdMakerTest of rocketmq-client-cpp

@@ -1,0 +1,73 @@
+"""The headers of Iggy's messages: the 15 kinds, their values and their limits."""
+
+import pytest
+from helpers.iggy_frames import DOCUMENTS
+
+from msgid import iggy
+from msgid.iggy import Header, HeaderKind, Message
+
+
+def test_header_kinds_have_the_names_and_codes_of_the_document():
+    """The 15 kinds have the names and codes of the document."""
+    assert {str(kind): int(kind) for kind in HeaderKind} == DOCUMENTS["header_kinds"]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "raw"),
+    [
+        (b"\x00\xff", HeaderKind.RAW, "00ff"),
+        ("é", HeaderKind.STRING, "c3a9"),
+        (True, HeaderKind.BOOL, "01"),
+        (-1, HeaderKind.INT8, "ff"),
+        (-2, HeaderKind.INT16, "feff"),
+        (1, HeaderKind.INT32, "01000000"),
+        (250000, HeaderKind.INT64, "90d0030000000000"),
+        (-(1 << 127), HeaderKind.INT128, "00" * 15 + "80"),
+        (255, HeaderKind.UINT8, "ff"),
+        (1, HeaderKind.UINT16, "0100"),
+        (1 << 31, HeaderKind.UINT32, "00000080"),
+        ((1 << 64) - 1, HeaderKind.UINT64, "ff" * 8),
+        ((1 << 128) - 1, HeaderKind.UINT128, "ff" * 16),
+        (1.5, HeaderKind.FLOAT32, "0000c03f"),
+        (-0.0, HeaderKind.FLOAT64, "0000000000000080"),
+    ],
+)
+def test_header_of_each_kind_encodes_and_reads_back(value, kind, raw):
+    """Python's value to the kind's bytes and back."""
+    header = Header.of(value, kind)
+    assert (header.raw.hex(), header.value, type(header.value)) == (raw, value, type(value))
+    assert iggy.decode(iggy.encode(Message.new(b"", id=1, headers={"k": header}))).headers == {"k": header}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (128, HeaderKind.INT8),
+        (-1, HeaderKind.UINT128),
+        (1 << 63, None),
+        ("", None),
+        (b"", None),
+        ("x" * 256, None),
+        (1e39, HeaderKind.FLOAT32),
+    ],
+)
+def test_header_with_a_value_out_of_range_raises_value_error(value, kind):
+    """ValueError, before anything is written."""
+    with pytest.raises(ValueError, match="header"):
+        Header.of(value, kind)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [(None, None), ([], None), ("1", HeaderKind.INT8), (1, HeaderKind.BOOL), (True, HeaderKind.INT8)]
+)
+def test_header_with_a_value_of_another_type_raises_type_error(value, kind):
+    """TypeError, which quotes the value."""
+    with pytest.raises(TypeError):
+        Header.of(value, kind)
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256, "é" * 128])
+def test_header_key_of_0_or_256_bytes_raises_value_error(key):
+    """Counted in UTF-8."""
+    with pytest.raises(ValueError, match="a header's key must have 1 to 255 bytes"):
+        Message.new(b"", id=1, headers={key: 1})

@@ -1,0 +1,115 @@
+"""One message of Iggy: the documents' own bytes, every truncation, and one error for malformed bytes."""
+
+import json
+import struct
+import tracemalloc
+
+import pytest
+from helpers import strategies
+from helpers.iggy_frames import BROKEN, HUGE, MESSAGES, ONE, framed
+from hypothesis import given
+from hypothesis import strategies as st
+
+import msgid
+from msgid import iggy
+from msgid.iggy import Message, json_form
+from msgid.iggy._wire import LAYOUTS
+
+LAYOUT = st.sampled_from(list(LAYOUTS))
+
+
+@pytest.mark.parametrize("row", MESSAGES.values(), ids=MESSAGES)
+def test_message_of_the_document_decodes_and_encodes_to_the_same_bytes(row):
+    """Bytes decode to what the document says, and encode to the same bytes."""
+    raw = bytes.fromhex(row["hex"])
+    message = iggy.decode(raw, row["layout"])
+    assert iggy.encode(message, row["layout"]) == raw
+    if "json" in row:
+        assert json_form.to_value(message) == row["json"]
+        assert iggy.from_json(json.dumps(row["json"])) == message
+        assert message.checksum_ok
+    if "uuid" in row:
+        assert message.id_text == row["uuid"]
+        assert iggy.id_value(row["uuid"]) == message.id
+    if "state" in row:
+        assert message.state is msgid.MessageState.POISONED
+
+
+@given(message=st.data(), layout=LAYOUT)
+def test_message_written_to_bytes_or_json_reads_back(message, layout):
+    """Any message comes back from bytes and from JSON as it was."""
+    made = message.draw(strategies.iggy_messages(layout))
+    assert iggy.decode(iggy.encode(made, layout), layout) == made
+    if all(isinstance(key, str) for key in made.headers):  # JSON has keys of text only
+        assert iggy.from_json(iggy.to_json(made)) == made
+
+
+@given(st.dictionaries(strategies.keys, strategies.keys, min_size=2, max_size=6))
+def test_headers_in_any_order_are_written_sorted_by_key(values):
+    """The same headers in any order are the same bytes."""
+    backwards = dict(reversed(values.items()))
+    one, other = (iggy.encode(Message.new(b"", id=1, headers=headers)) for headers in (values, backwards))
+    assert one == other
+    assert list(iggy.decode(one).headers) == sorted(values)
+
+
+@pytest.mark.parametrize(("kind", "raw", "reason", "offset"), BROKEN, ids=lambda value: str(value)[:40])
+def test_malformed_message_raises_one_error_with_its_place(kind, raw, reason, offset):
+    """One error with the place of the byte; `TruncatedMessage` only where more bytes could mend it."""
+    with pytest.raises(msgid.InvalidMessage, match=reason) as caught:
+        iggy.decode(raw)
+    assert caught.value.offset == offset
+    assert (type(caught.value) is msgid.TruncatedMessage) == (kind == "truncated")
+
+
+@pytest.mark.parametrize("cut", range(len(ONE)))
+def test_message_cut_anywhere_raises_truncated_message(cut):
+    """A message cut off anywhere is `TruncatedMessage`."""
+    with pytest.raises(msgid.TruncatedMessage):
+        iggy.decode(ONE[:cut])
+
+
+def test_message_with_a_huge_length_reserves_no_memory():
+    """A length of 4 GB in a message of 50 bytes takes no memory."""
+    tracemalloc.start()
+    for raw in (framed(headers_length=HUGE), framed(payload_length=HUGE)):
+        with pytest.raises(msgid.InvalidMessage):
+            iggy.decode(raw)
+    with pytest.raises(msgid.InvalidMessage, match="a count of 4294967295 messages, and bytes for 0 at the most"):
+        iggy.decode_poll(struct.pack("<IQI", 0, 0, HUGE))
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+
+
+@given(strategies.message_ids)
+def test_message_with_a_version_1_id_holds_its_128_bits(id):
+    """A version-1 id's body goes into a message and comes out of it, unless it looks like a UUIDv4."""
+    message = Message.new(b"", id=id)
+    assert message.id == int.from_bytes(id.body, "little") == iggy.id_value(id) == iggy.id_value(str(id))
+    if not (id.pid >> 12 == 4 and id.seconds >> 30 == 2):
+        assert message.id_text == str(id)
+
+
+@given(st.uuids(version=4))
+def test_message_with_a_uuid4_shows_the_uuid(value):
+    """Its bytes are on the wire in their order."""
+    message = Message.new(b"", id=value)
+    assert message.id_text == str(value)
+    assert value.bytes in iggy.encode(message)
+    assert iggy.id_value(str(value)) == iggy.id_value(value) == message.id
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "x",
+        "7F0000010000238F000000000001E240",
+        "74b158ca-ddb3-498f-b0a9-9eec1c6197a",
+        "{74b158ca-ddb3-498f-b0a9-9eec1c6197ae",
+    ],
+)
+def test_id_value_of_an_invalid_id_raises_invalid_message_id(value):
+    """`InvalidMessageId`, as everywhere."""
+    with pytest.raises(msgid.InvalidMessageId):
+        iggy.id_value(value)

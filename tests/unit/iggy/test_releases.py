@@ -1,0 +1,234 @@
+"""The vectors of every release of Iggy: segments, responses, requests and indexes, decoded and encoded."""
+
+import io
+import json
+
+import pytest
+from helpers import vector_files as vectors
+
+import msgid
+from msgid import iggy
+from msgid.iggy import index
+from msgid.iggy._records import checksums, reference
+from msgid.iggy.headers import Header, HeaderKey, HeaderKind
+
+RELEASES = json.loads((vectors.FOLDER / "iggy_releases.json").read_text())
+VECTORS = {vector["name"]: vector for vector in RELEASES["vectors"]}
+KINDS = {str(kind): kind for kind in HeaderKind}
+
+
+def named(*starts):
+    """Return a decorator that runs a test for each vector whose name starts so."""
+    found = [vector for name, vector in VECTORS.items() if name.startswith(starts)]
+    return pytest.mark.parametrize("vector", found, ids=lambda vector: vector["name"])
+
+
+def raw_of(vector):
+    """Return the bytes of a vector."""
+    return bytes.fromhex(vector["hex"])
+
+
+def value_of(kind, value):
+    """Return a header's value as Python has it: JSON has bytes as hex digits."""
+    return Header.of(bytes.fromhex(value) if kind == "raw" else value, KINDS[kind])
+
+
+def headers_of(rows):
+    """Return the headers that a vector describes."""
+    headers = {}
+    for row in rows:
+        kind = row.get("key_kind", "string")
+        key = row["key"] if kind == "string" else HeaderKey(*value_of(kind, row["key"]))
+        headers[key] = value_of(row["kind"], row["value"])
+    return headers
+
+
+def messages_in(vector):
+    """Return the messages that a vector describes, those of its batches included."""
+    return vector.get("messages") or [message for batch in vector["batches"] for message in batch["messages"]]
+
+
+def check(message, row):
+    """Check that a decoded message has every field of a vector."""
+    assert message.payload.hex() == row["payload"]
+    assert message.headers == headers_of(row["headers"])
+    assert message.id == row["id"]
+    assert message.id.to_bytes(16, "little").hex() == row["id_bytes"]
+    for name in ("offset", "timestamp", "checksum", "origin_timestamp"):
+        assert getattr(message, name) == row.get(name, None if name == "origin_timestamp" else getattr(message, name))
+    assert (None if message.state is None else int(message.state)) == row.get("state", message.state)
+
+
+@pytest.mark.parametrize("name", RELEASES["checksums"]["xxh3_64_seed0"])
+def test_checksums_of_texts_are_those_of_the_vectors(name):
+    """XXH3 and CRC-32 of the same bytes, compiled and from the package."""
+    data = name.encode()
+    assert checksums.xxh3(data) == checksums.reference_xxh3(data) == RELEASES["checksums"]["xxh3_64_seed0"][name]
+    assert iggy.checksum(data) == RELEASES["checksums"]["crc32"][name]
+
+
+@pytest.mark.parametrize(("length", "sum"), RELEASES["checksums"]["xxh3_64_of_bytes_0_to_n"].items())
+def test_xxh3_of_each_length_class_is_that_of_the_vectors(length, sum):
+    """XXH3 treats short, middle and long bytes differently."""
+    data = bytes(place % 256 for place in range(int(length)))
+    assert checksums.xxh3(data) == checksums.reference_xxh3(data) == sum
+
+
+@named("log-", "detect-")
+@pytest.mark.parametrize("layout", ["auto", "named"])
+def test_log_of_each_release_is_decoded_and_encoded_again(vector, layout):
+    """A segment has the vector's messages, all with the right checksum, and they encode to the same bytes."""
+    raw, name = raw_of(vector), vector["layout"]
+    asked = name if layout == "named" else layout
+    messages = iggy.decode_log(raw, asked)
+    rows = messages_in(vector)
+    assert len(messages) == len(rows)
+    for message, row in zip(messages, rows, strict=True):
+        check(message, row)
+        assert (message.layout, message.checksum_ok) == (name, True)
+    if name == "batch24":
+        written, left = b"", list(messages)
+        for batch in vector["batches"]:
+            count = len(batch["messages"])
+            written, left = written + iggy.encode_log(left[:count], name), left[count:]
+        assert written == raw
+    else:
+        assert iggy.encode_log(messages, name) == raw
+    assert list(iggy.read_log(io.BytesIO(raw), asked, chunk=7)) == messages
+
+
+@named("log-batch256")
+def test_log_of_batches_has_the_fields_of_their_headers(vector):
+    """A message of a batch knows the batch's header."""
+    messages = iggy.decode_log(raw_of(vector))
+    for batch in vector["batches"]:
+        for row in batch["messages"]:
+            held = next(message.batch for message in messages if message.offset == row["offset"])
+            for name in ("partition_id", "base_offset", "base_timestamp", "origin_timestamp"):
+                assert getattr(held, name) == batch[name]
+            assert (held.checksum, held.checksum_ok) == (batch["batch_checksum"], True)
+
+
+@named("poll-")
+def test_poll_of_each_release_is_decoded_and_encoded_again(vector):
+    """A response has the vector's messages, its layout is found, and it encodes to the same bytes."""
+    raw = raw_of(vector)
+    for layout in ("auto", vector["layout"]):
+        response = iggy.decode_poll(raw, layout)
+        assert (response.partition, response.current_offset) == (vector["partition"], vector["current_offset"])
+        assert (response.layout, len(response.messages)) == (vector["layout"], vector["count"])
+        for message, row in zip(response.messages, vector["messages"], strict=True):
+            check(message, row)
+            assert message.checksum_ok
+        assert iggy.encode_poll(response, vector["layout"]) == raw
+
+
+@named("send-")
+def test_request_of_each_release_is_decoded_and_encoded_again(vector):
+    """A request has the vector's target and messages, and encodes to the same bytes."""
+    raw, layout = raw_of(vector), vector["layout"]
+    request = iggy.SendMessages.decode(raw, layout)
+    assert (request.stream, request.topic) == (vector["stream"], vector["topic"])
+    kind, value = vector["partitioning"]["kind"], vector["partitioning"].get("value")
+    assert (kind, value) == (2, request.partitioning.partition)
+    assert len(request.messages) == len(vector["messages"])
+    for message, row in zip(request.messages, vector["messages"], strict=True):
+        check(message, row)
+        if layout == "batch256":
+            assert message.checksum_ok
+    assert request.encode(layout) == raw
+
+
+CUT = [name for name in VECTORS if name.startswith("bad-cut")]
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_log_that_is_cut_gives_the_whole_records_and_the_place_of_the_last(name):
+    """The vector expects the whole records, then an error with the last record's position."""
+    raw, layout = raw_of(VECTORS[name]), VECTORS[name]["layout"]
+    whole = VECTORS[f"log-{layout}"] if f"log-{layout}" in VECTORS else VECTORS["log-h56-crc"]
+    last = (
+        whole["batches"][-1]["position"]
+        if "batches" in whole
+        else whole["starts"][-1]
+        if "starts" in whole
+        else VECTORS["index-m45"]["positions"][-1]
+    )
+    records = len(messages_in(whole)) - (len(whole["batches"][-1]["messages"]) if "batches" in whole else 1)
+    for asked in ("auto", layout):
+        for chunk in (10, 1000):
+            found = []
+            with pytest.raises(msgid.TruncatedMessage) as caught:
+                found.extend(iggy.read_log(io.BytesIO(raw), asked, chunk=chunk))
+            assert caught.value.offset == last
+            assert len(found) == records
+
+
+@named("bad-sum")
+def test_log_with_a_wrong_checksum_has_one_message_that_fails(vector):
+    """The message at offset 102 fails its checksum, the others do not."""
+    for asked in ("auto", vector["layout"]):
+        messages = iggy.decode_log(raw_of(vector), asked)
+        assert [message.offset for message in messages if not message.checksum_ok] == [102]
+        assert len(messages) >= 3
+        assert iggy.encode_log(messages, vector["layout"]) == raw_of(vector)
+
+
+@named("bad-reserved")
+def test_log_with_a_reserved_byte_is_refused(vector):
+    """One error, with the named layout and without."""
+    with pytest.raises(msgid.InvalidMessage, match="a reserved byte is not 0"):
+        iggy.decode_log(raw_of(vector), vector["layout"])
+    with pytest.raises(msgid.InvalidMessage, match=f"cannot tell the layout.*{vector['layout']}: a reserved byte"):
+        iggy.decode_log(raw_of(vector))
+
+
+@named("producer-flag")
+def test_log_of_a_known_producer_has_a_batch_checksum_that_is_not_checked(vector):
+    """The frames of release 0.10 are read and checked; the batch's checksum is not checked."""
+    messages = iggy.decode_log(raw_of(vector))
+    assert [message.checksum_ok for message in messages] == [True] * len(messages)
+    flagged = [message for message in messages if message.batch.producer]
+    assert flagged
+    assert {message.batch.checksum_ok for message in flagged} == {None}
+    assert iggy.encode_log(messages, "batch256") == raw_of(vector)
+
+
+def test_log_with_other_flags_is_refused():
+    """Flags that no release has are an error."""
+    raw = bytearray(raw_of(VECTORS["producer-flag-0.10"]))
+    raw[52] = 2
+    with pytest.raises(msgid.InvalidMessage, match="flags 2, not 0 or 1"):
+        iggy.decode_log(bytes(raw), "batch256")
+
+
+def test_every_scan_of_a_vector_is_the_same_compiled_and_in_python():
+    """The compiled scanner returns what its reference returns, for each vector read in each layout."""
+    if checksums.native is None:
+        pytest.skip("the scanner is not compiled")
+    for vector in VECTORS.values():
+        for code in range(len(iggy.LAYOUTS)):
+            raw = raw_of(vector)
+            arguments = (raw, code, 0, len(raw), 0, 1 << 30, 1 << 30, -1)
+            assert tuple(reference.scan(*arguments)) == checksums.native.scan(*arguments)
+
+
+@named("index-", "timeindex-")
+def test_index_of_each_release_has_the_entries_of_the_vector(vector):
+    """Entries have the vector's numbers."""
+    raw, layout = raw_of(vector), vector["layout"]
+    if vector["name"].startswith("timeindex"):
+        times = index.time_entries(raw, layout)
+        expected = vector.get("entries") or [[None, message["timestamp"]] for message in VECTORS["log-m45"]["messages"]]
+        assert [[entry.offset, entry.timestamp] for entry in times] == expected
+        return
+    if "expect" in vector:
+        pytest.skip("split points of a rebuilt index: test_parts")
+    stride = 8 if vector["name"].endswith("24-8") else None
+    entries = index.index_entries(raw, layout, stride=stride)
+    if "positions" in vector:
+        assert [entry.position for entry in entries] == vector["positions"]
+    else:
+        width = len(vector["entries"][0])
+        fields = ("offset", "timestamp", "position") if layout == "batch256" else ("offset", "position", "timestamp")
+        assert [[getattr(entry, name) for name in fields][:width] for entry in entries] == vector["entries"]

@@ -1,0 +1,216 @@
+"""The scanner, compiled and in Python: equal on all bytes, and nothing but the documented error for bad ones."""
+
+import io
+import os
+import random
+import subprocess
+import sys
+import tracemalloc
+
+import pytest
+from helpers.iggy_files import messages, mutated
+from hypothesis import given
+from hypothesis import strategies as st
+
+import msgid
+from msgid import iggy
+from msgid.iggy._records import checksums, reference, rows
+
+LAYOUTS = pytest.mark.parametrize("layout", iggy.LAYOUTS)
+needs_native = pytest.mark.skipif(checksums.native is None, reason="the scanner is not compiled")
+
+
+@needs_native
+@given(st.integers(0, 3000), st.integers(0, 2**32))
+def test_xxh3_of_any_bytes_is_that_of_the_package(length, seed):
+    """The compiled XXH3 returns what the package xxhash returns."""
+    data = random.Random(seed).randbytes(length)
+    assert checksums.native.xxh3(data) == checksums.reference_xxh3(data)
+
+
+@needs_native
+def test_xxh3_of_each_length_is_that_of_the_package():
+    """Each length up to the second block."""
+    for length in range(1100):
+        data = random.Random(length).randbytes(length)
+        assert checksums.native.xxh3(data) == checksums.reference_xxh3(data)
+
+
+def compare(raw, layout, chance):
+    """Check that both scanners return the same of bytes, in every way of asking."""
+    code = iggy.LAYOUTS[layout].code
+    known = chance.choice([-1, len(raw), len(raw) + 50])
+    place = chance.choice([0, 0, chance.randrange(len(raw) + 1)])
+    within = chance.choice([0, 0, chance.randrange(len(raw) + 9)])
+    arguments = (raw, code, place, known, within, chance.choice([64, 1 << 30]), chance.choice([1, 3, 1 << 60]))
+    strict = chance.choice([-1, place, 1 << 60])
+    assert tuple(reference.scan(*arguments, strict)) == checksums.native.scan(*arguments, strict)
+
+
+@needs_native
+@LAYOUTS
+def test_scan_of_mutated_frames_is_the_same_compiled_and_in_python(layout):
+    """Rows and stops are equal, bit for bit."""
+    chance = random.Random(1)
+    for _ in range(200):
+        frame = iggy.encode_log(messages(chance, layout, chance.randrange(1, 5)), layout)
+        raw = mutated(chance, frame) if chance.random() < 0.8 else frame
+        compare(raw, chance.choice([layout, layout, *iggy.LAYOUTS]), chance)
+
+
+def check_mutated(raw, layout, *, table):
+    """Check that bytes give messages or the documented error; return whether they gave the error."""
+    error = None
+    try:
+        iggy.decode_log(raw, layout)
+    except msgid.InvalidMessage as caught:
+        error = caught
+        assert error.offset is not None
+        assert 0 <= error.offset <= len(raw)
+    if table:
+        pytest.importorskip("pyarrow")
+        found = iggy.decode_table(raw, layout)
+        assert found.length <= len(raw)
+        # Offsets and times that the columns cannot hold are errors of the table only.
+        too_large = any(reason in str(found) for reason in ("after the year 9999", "more than 9223372036854775807"))
+        assert error is not None or (found.error is None and not found.malformed) or too_large
+    return error is not None
+
+
+def mutate_many(layout, count):
+    """Mutate so many frames of a layout; return how many were malformed."""
+    chance, wrong, frames = random.Random(20261121), 0, []
+    for number in range(count):
+        if number % 100 == 0:
+            frames = [iggy.encode_log(messages(chance, layout, chance.randrange(1, 4)), layout) for _ in range(10)]
+        raw = mutated(chance, chance.choice(frames))
+        wrong += check_mutated(raw, chance.choice([layout, layout, "auto"]), table=number % 20 == 0)
+    return wrong
+
+
+@LAYOUTS
+def test_500_mutated_frames_raise_the_one_error(layout):
+    """Messages or `InvalidMessage`, nothing else."""
+    assert 100 < mutate_many(layout, 500) < 500
+
+
+@pytest.mark.slow
+@LAYOUTS
+def test_100_000_mutated_frames_raise_the_one_error(layout):
+    """Messages or `InvalidMessage`, nothing else; a seed makes the run the same each time."""
+    assert 20_000 < mutate_many(layout, 100_000) < 100_000
+
+
+class Pipe(io.RawIOBase):
+    """A file of good messages and a broken one that cannot seek; it counts the bytes that are read."""
+
+    def __init__(self, head, size):
+        self.head = head
+        self.left = size
+        self.read_in_all = 0
+
+    def read(self, size=-1):
+        size = min(size, self.left)
+        self.left -= size
+        self.read_in_all += size
+        part, self.head = self.head[:size], self.head[size:]
+        return part + bytes(size - len(part))
+
+
+LENGTH_AT = {"m45": 37, "previous": 32, "batch24": 8, "h56-crc": 52, "h56-xxh3": 52, "h64": 52, "batch256": 32}
+
+
+@LAYOUTS
+@pytest.mark.parametrize("claim", [200_000_000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
+def test_broken_length_in_600_mb_holds_little_memory(layout, claim):
+    """A record that claims more than the limit is one error at once, also of a file whose end is not known."""
+    pytest.importorskip("pyarrow")
+    made = [iggy.Message.new(b"x" * 1000, id=n, offset=n, timestamp=n, layout=layout) for n in range(10)]
+    good, broken = iggy.encode_log(made, layout), bytearray(iggy.encode(made[0], layout))
+    broken[LENGTH_AT[layout] : LENGTH_AT[layout] + 4] = claim.to_bytes(4, "little")
+    for read in (iggy.read_log, iggy.read_tables):
+        list(read(io.BytesIO(good), layout))  # imports what it needs
+        pipe = Pipe(good + bytes(broken), 600_000_000)
+        tracemalloc.start()
+        rows, error = 0, None
+        try:
+            for found in read(pipe, layout):
+                rows += 1 if read is iggy.read_log else found.table.num_rows
+                error = None if read is iggy.read_log else found.error
+        except msgid.InvalidMessage as caught:
+            error = caught
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert (rows, type(error)) == (10, msgid.InvalidMessage)
+        assert error.offset == len(good)
+        assert "more than the limit" in str(error)
+        assert pipe.read_in_all < 4_000_000
+        assert peak < 16_000_000
+
+
+def test_message_longer_than_the_limit_is_read_with_another_limit():
+    """The limit is the reader's argument; a message of 5 MB needs more than 1 MB."""
+    raw = iggy.encode(iggy.Message.new(bytes(5_000_000), id=1, layout="h64"), "h64")
+    with pytest.raises(msgid.InvalidMessage, match="more than the limit"):
+        list(iggy.read_log(Pipe(raw, len(raw)), "h64", limit=1_000_000))
+    (message,) = iggy.read_log(Pipe(raw, len(raw)), "h64")
+    assert len(message.payload) == 5_000_000
+    for limit in (0, 1 << 40, -1):
+        with pytest.raises(ValueError, match="limit must be"):
+            list(iggy.read_log(io.BytesIO(raw), limit=limit))
+
+
+@LAYOUTS
+def test_message_with_malformed_headers_does_not_stop_the_others(layout):
+    """The table has its row and the reason; the log calls back, or raises."""
+    pytest.importorskip("pyarrow")
+    made = [iggy.Message.new(b"x", id=n, offset=n, headers={"key": "value"}, layout=layout) for n in range(3)]
+    parts = [iggy.encode(message, layout) for message in made]
+    parts[1] = parts[1].replace(b"key", b"\xff\xff\xff")
+    if iggy.LAYOUTS[layout].code >= 3:  # the checksum covers the headers: make it fit, as a client with a bug does
+        at = 256 if layout == "batch256" else 0
+        body = parts[1][at + 8 :]
+        digest = iggy.checksum(body) if layout == "h56-crc" else checksums.xxh3(body)
+        parts[1] = parts[1][:at] + digest.to_bytes(8, "little") + body
+        if layout == "batch256":
+            whole = parts[1][:40] + parts[1][48:52] + parts[1][256:264]
+            parts[1] = parts[1][:40] + checksums.xxh3(whole).to_bytes(8, "little") + parts[1][48:]
+    raw = b"".join(parts)
+    found = iggy.decode_table(raw, layout)
+    assert found.table["offset"].to_pylist() == [0, 1, 2]
+    assert found.table["headers"].is_null().to_pylist() == [False, True, False]
+    ((row, error, original),) = found.malformed
+    assert (row, found.error) == (1, None)
+    assert original in parts[1]
+    errors = []
+    read = list(iggy.read_log(io.BytesIO(raw), layout, malformed=errors.append))
+    assert [message.offset for message in read] == [0, 2]
+    assert [(str(e), e.offset) for e in errors] == [(str(error), error.offset)]
+    with pytest.raises(msgid.InvalidMessage, match="no UTF-8"):
+        list(iggy.read_log(io.BytesIO(raw), layout))
+
+
+def test_reference_runs_where_the_compiled_scanner_is_not_wanted():
+    """``MSGID_PURE=1`` reads with the Python scanner, and without xxhash names the missing package in one line."""
+    code = (
+        "import sys; from msgid import iggy; from msgid.iggy._records import checksums as c;"
+        "raw = iggy.encode(iggy.Message.new(b'a', id=1, layout='h64'), 'h64');"
+        "print(c.BACKEND, iggy.decode_log(raw)[0].checksum_ok);"
+        "crc = iggy.encode(iggy.Message.new(b'a', id=1));"
+        "sys.modules['xxhash'] = None;"
+        "print(iggy.decode_log(crc)[0].layout);"
+        "iggy.decode_log(raw)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "MSGID_PURE": "1"}, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["python", "True", "m45"]
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: cannot check XXH3 checksums: pip install 'msgid[iggy]' installs xxhash"
+    )
+
+
+def test_row_of_the_scanner_has_the_same_size_everywhere():
+    """`struct` and NumPy read the same rows."""
+    pytest.importorskip("numpy")
+    assert rows.row_type().itemsize == rows.ROW.size

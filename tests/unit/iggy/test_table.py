@@ -1,0 +1,138 @@
+"""Iggy's messages as Arrow tables: the same messages and errors as one by one."""
+
+import io
+import random
+import tracemalloc
+
+import pytest
+from helpers import strategies
+from helpers.iggy_frames import BROKEN, HUGE, MESSAGES, ONE, framed, header, row, rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import msgid
+from msgid import iggy
+from msgid.iggy._wire import LAYOUTS
+
+pytest.importorskip("pyarrow")
+
+LAYOUT = st.sampled_from(list(LAYOUTS))
+
+
+@settings(max_examples=200)  # a slow test decodes 100 000 mutated frames
+@given(st.data(), LAYOUT)
+def test_table_of_mutated_messages_has_the_messages_of_the_log(data, layout):
+    """Bytes changed, cut, doubled or put in anywhere give messages or the one error, never another."""
+    raw = bytearray(iggy.encode_log(data.draw(st.lists(strategies.iggy_messages(layout), max_size=3)), layout))
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(raw)))
+        stop = min(len(raw), place + data.draw(st.integers(0, 4)))
+        raw[place:stop] = data.draw(st.binary(max_size=4))
+    decoded, error = [], None
+    try:
+        for message in iggy.read_log(io.BytesIO(raw), layout, chunk=64):
+            decoded.append(message)
+    except msgid.InvalidMessage as caught:
+        error = caught
+    found = iggy.decode_table(bytes(raw), layout)
+    if all(m.offset < 1 << 63 and m.timestamp <= 253_402_300_799_999_999 for m in decoded):
+        shown = rows(found.table)
+        assert shown[: len(decoded)] == [row(message) for message in decoded]
+        # A message with malformed headers stops the log; in the table, its row says so and others follow.
+        first_malformed = min((message.row for message in found.malformed), default=len(shown))
+        assert len(decoded) <= first_malformed or found.table["origin_timestamp"].null_count
+        assert (found.error is None and not found.malformed) or error is not None
+
+
+@pytest.mark.slow
+def test_decode_of_100_000_mutated_frames_raises_the_one_error():
+    """Nothing but the one error comes of them; a seed makes the run the same each time."""
+    chance = random.Random(20261121)
+    frames = [bytes.fromhex(row["hex"]) for row in MESSAGES.values()] + [ONE, framed(header() * 1), ONE + ONE]
+    wrong = 0
+    for _ in range(100_000):
+        raw = bytearray(chance.choice(frames))
+        for _ in range(chance.randrange(1, 4)):
+            place = chance.randrange(len(raw))
+            match chance.randrange(4):
+                case 0:
+                    raw[place] = chance.randrange(256)
+                case 1:
+                    del raw[place:]
+                    raw += b"\0"
+                case 2:
+                    raw[place:place] = chance.randbytes(3)
+                case 3:
+                    raw[place : place + 4] = chance.choice([b"\xff\xff\xff\xff", b"\0\0\0\0", b"\xff\xff\xff\x7f"])
+        layout = chance.choice(list(LAYOUTS))
+        try:
+            iggy.decode_log(bytes(raw), layout)
+        except msgid.InvalidMessage as error:
+            wrong += 0 <= error.offset <= len(raw)
+        iggy.decode_table(bytes(raw), layout)
+    assert 10_000 < wrong < 100_000
+
+
+@pytest.mark.parametrize(("kind", "raw", "reason", "offset"), BROKEN, ids=lambda value: str(value)[:40])
+def test_table_of_a_malformed_message_has_the_error_and_the_rows_before(kind, raw, reason, offset):
+    """The error stands beside the rows; bytes after the end do not cost the message before them."""
+    found = iggy.decode_table(raw, "m45")
+    in_headers = offset >= 41 and not kind and "after the end" not in reason
+    assert found.table.num_rows == ("after the end" in reason or in_headers)
+    assert (found.error is None) == in_headers
+    assert [message.error.offset for message in found.malformed] == [offset] * in_headers
+
+
+def test_table_of_a_message_with_a_huge_length_reserves_no_memory():
+    """A length of 4 GB in a message of 50 bytes takes no memory."""
+    raws = (framed(headers_length=HUGE), framed(payload_length=HUGE))
+    iggy.decode_table(raws[0])  # imports what it needs
+    tracemalloc.start()
+    for raw in raws:
+        assert iggy.decode_table(raw, "m45").error is not None
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+
+
+@given(st.lists(strategies.iggy_messages(), max_size=5), st.integers(0, 400))
+def test_table_of_a_log_cut_anywhere_has_the_whole_messages(messages, cut):
+    """The rows are the whole messages, and the length is where a half message at the end begins."""
+    raw = iggy.encode_log(messages)
+    short = raw[: max(0, len(raw) - cut)]
+    ends = [len(iggy.encode_log(messages[:count])) for count in range(len(messages) + 1)]
+    whole = sum(end <= len(short) for end in ends) - 1
+    found = iggy.decode_table(short, "m45")
+    assert (found.length, found.table.num_rows) == (ends[whole], whole)
+
+
+@given(data=st.data(), layout=st.sampled_from(["current", "previous"]), chunk=st.integers(1, 200))
+def test_tables_read_in_chunks_are_the_table_of_the_bytes(data, layout, chunk):
+    """However it is cut into chunks, and whatever is at its end: the same rows, places and error."""
+    made = data.draw(st.lists(strategies.iggy_messages(layout), max_size=5))
+    raw = iggy.encode_log(made, layout) + data.draw(st.binary(max_size=60))
+    whole = iggy.decode_table(raw, layout, base=7)
+    for length in (None, len(raw)):
+        parts = list(iggy.read_tables(io.BytesIO(raw), layout, chunk=chunk, base=7, length=length))
+        assert [row for part in parts for row in rows(part.table)] == rows(whole.table)
+        assert [place for part in parts for place in part.positions] == list(whole.positions)
+        assert sum(part.length for part in parts) == whole.length
+        errors = [part.error for part in parts if part.error is not None]
+        assert errors == [part.error for part in parts[-1:] if part.error is not None]
+        # The words may differ: where the length is known, what cannot fit is known before all of it is read.
+        assert [(type(e), e.offset) for e in errors] == [(type(e), e.offset) for e in [whole.error] if e is not None]
+
+
+def test_tables_of_a_file_with_a_broken_length_read_only_what_is_left():
+    """A message that says it is longer than what is left is not waited for."""
+
+    class Counted(io.BytesIO):
+        most = 0
+
+        def read(self, size=-1):
+            Counted.most = max(Counted.most, self.tell() + size)
+            return super().read(size)
+
+    raw = ONE + ONE[:37] + b"\xff\xff\xff\xff" + bytes(1 << 20)
+    found = list(iggy.read_tables(Counted(raw), chunk=1000, length=len(raw)))
+    assert (found[0].table.num_rows, found[-1].error.offset) == (1, len(ONE))
+    assert Counted.most <= 1000

@@ -1,0 +1,49 @@
+"""The stores that the tests of processing run on, a real PostgreSQL server among them."""
+
+import random
+
+import pytest
+from helpers.servers import running_postgres
+
+from msgid.processing import MemoryStore, PostgresStore, SqliteStore
+
+KINDS = ["memory", "sqlite", "sqlite, deltas", "postgres", "postgres, deltas"]
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A real PostgreSQL server, where one and psycopg are installed."""
+    pytest.importorskip("psycopg")
+    with running_postgres() as conninfo:
+        yield conninfo
+
+
+@pytest.fixture
+def schema(postgres):
+    """The address of an empty schema of its own."""
+    import psycopg
+
+    name = f"s{random.randrange(1 << 60)}"
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+    return f"{postgres} options='-c search_path={name}'"
+
+
+@pytest.fixture(params=KINDS)
+def new_store(request, tmp_path):
+    """Opens the same store each time; at first it is empty."""
+    options = {"deltas": 3} if "deltas" in request.param else {}
+    memory, opened = MemoryStore(), []
+
+    def new():
+        if request.param == "memory":
+            return memory
+        if request.param.startswith("sqlite"):
+            opened.append(SqliteStore(tmp_path / "states.db", **options))
+        else:
+            opened.append(PostgresStore(request.getfixturevalue("schema"), **options))
+        return opened[-1]
+
+    yield new
+    for store in opened:
+        store.close()

@@ -1,0 +1,89 @@
+"""The processor of coroutines."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from handlers import careless
+
+from msgid.processing import AsyncProcessor, BatchFailed, MemoryStore, Message, Processor, TooLate
+
+
+def message(id, word="x", key="key"):
+    return Message(id, key, {"word": word}, 1)
+
+
+async def waiting(state, message, context):
+    """The careless handler, which lets other tasks go on in its middle."""
+    await asyncio.sleep(0)
+    return careless(state, message, context)
+
+
+def test_coroutines_give_what_plain_functions_give(new_store):
+    """Outcomes, outputs, dead letters and history are those of `Processor`."""
+    messages = [message("a"), message("b", key="other"), message("a"), message("bad", "fail"), message("c")]
+    plain, published, letters = [], [], []
+    one = Processor(MemoryStore(), careless, plain.extend, dead_letter=letters.append)
+    expected = [one.handle(each) for each in messages]
+
+    async def publish(outputs):
+        await asyncio.sleep(0)
+        published.extend(outputs)
+
+    async def bury(letter):
+        letters.append(letter)
+
+    async def main():
+        processor = AsyncProcessor(new_store(), waiting, publish, dead_letter=bury)
+        outcomes = [await processor.handle(each) for each in messages]
+        again = await processor.handle_many(messages, batch=2)
+        return processor, outcomes, again
+
+    processor, outcomes, again = asyncio.run(main())
+    assert [outcome[:3] for outcome in outcomes] == [outcome[:3] for outcome in expected]
+    assert [outcome.kind for outcome in again] == ["duplicate"] * 3 + ["failed", "duplicate"]
+    assert published == plain * 2 or published[: len(plain)] == plain
+    assert letters == [letters[0]] * 3
+    assert [version[:4] for version in processor.history("key")] == [version[:4] for version in one.history("key")]
+
+
+def test_tasks_on_one_key_lose_nothing(new_store):
+    """Tasks that handle messages of one key at the same time: each message changes the state once."""
+    published = []
+
+    async def main():
+        processor = AsyncProcessor(new_store(), waiting, published.extend, name="h")
+        numbers = [*range(12), *range(12)]
+        return await asyncio.gather(*[processor.handle(message(f"id{number}", str(number))) for number in numbers])
+
+    outcomes = asyncio.run(main())
+    assert sorted(outcome.kind for outcome in outcomes).count("new") >= 1
+    history = new_store().history("key", handler="h")
+    assert sorted(version.id for version in history) == sorted(f"id{number}" for number in range(12))
+    assert {output.id: output.body for output in published} == {
+        output.id: output.body for outcome in outcomes for output in outcome.outputs
+    }
+
+
+def test_errors_of_coroutines_are_raised(new_store):
+    """Without a dead-letter output the handler's error, a batch's and `TooLate` are raised as by `Processor`."""
+
+    async def main():
+        processor = AsyncProcessor(new_store(), waiting, list, name="h")
+        with pytest.raises(ValueError, match="the word is fail"):
+            await processor.handle(message("bad", "fail"))
+        with pytest.raises(BatchFailed):
+            await processor.handle_many([message("bad", "fail"), message("good")])
+        assert processor.forget(older_than=timedelta(0)) == 1
+        with pytest.raises(TooLate):
+            await processor.handle(message("good"))
+
+    asyncio.run(main())
+
+
+def test_processor_of_plain_functions_refuses_coroutine_functions():
+    """A coroutine that nobody awaits would be a message that is not handled: the error names the other class."""
+    with pytest.raises(TypeError, match="handler must be a plain function; AsyncProcessor takes coroutine functions"):
+        Processor(MemoryStore(), waiting, list)
+    with pytest.raises(TypeError, match="publish must be a plain function"):
+        Processor(MemoryStore(), careless, waiting)

@@ -1,0 +1,257 @@
+"""What a handler is given: equal on every machine, and lossless."""
+
+import math
+import uuid
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import msgid
+from msgid.processing import Context, Message
+from msgid.processing._json import canonical, dumps, loads, own_copy, plain
+from msgid.processing._random import Random
+from msgid.processing.context import Output, fingerprint, run
+from msgid.processing.errors import MissingTime
+
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+V0 = "7F0000010000238F000000000001E240"
+UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
+
+
+def noisy(state, message, context):
+    """Publish all that a context gives."""
+    context.publish({"id": str(context.new_id()), "random": context.random.random(), "of": message.id})
+    message.body.append("changed")
+    return [*(state or []), "changed"]
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [[V1, V1.lower()], [V0, V0.lower(), "00" + V0], [UUID, UUID.upper()]],
+    ids=["version 1", "version 0", "UUID"],
+)
+def test_run_with_another_spelling_of_the_id_gives_the_same_outputs(spellings):
+    """IDs are compared by value: neither case nor the version byte changes an output."""
+    results = [run(noisy, None, Message(spelling, "key", [], 0)) for spelling in spellings]
+    assert all(result == results[0] for result in results)
+
+
+@pytest.mark.parametrize("id", [V1, V1.lower(), V0, "00" + V0])
+def test_outputs_have_the_ids_that_derive_id_gives(id):
+    """An output's ID is `msgid.derive_id` of the input's, for both versions and every spelling."""
+    context = Context(Message(id, "key", None))
+    assert context.publish("x") == str(msgid.derive_id(id, "output 0"))
+    assert context.new_id() == msgid.derive_id(id, "new 1")
+
+
+def test_outputs_of_uuids_and_other_text_have_ids_of_their_own():
+    """Any text is a parent: its outputs have valid IDs, and different parents have different outputs."""
+    parents = [UUID, "orders-0-42", "orders-0-43", "Orders-0-42", "\x01" + "a" * 16]
+    ids = [Context(Message(parent, "key", None)).publish("x") for parent in parents]
+    assert len(set(ids)) == len(ids)
+    assert all(msgid.is_valid(id) for id in ids)
+
+
+def test_run_leaves_the_callers_state_and_message_as_they_are():
+    """A handler may change what it is given: the next attempt starts from the same values."""
+    state, message = ["first"], Message("orders-0-42", "key", ["body"])
+    before = run(noisy, state, message)
+    assert (state, message.body) == (["first"], ["body"])
+    assert run(noisy, state, message) == before
+
+
+def test_publish_copies_the_body():
+    """A body that the handler changes after it has published is published as it was."""
+    context = Context(Message(V1, "key", None))
+    body = {"sizes": [1, (2, 3)]}
+    context.publish(body)
+    body["sizes"].append(4)
+    assert context.outputs[0].body == {"sizes": [1, [2, 3]]}
+
+
+@pytest.mark.parametrize("id", [V0, UUID, "orders-0-42"])
+def test_now_of_a_message_without_a_time_raises(id):
+    """The time is never 1970 in silence: without a timestamp, and without a time in the ID, `now` is an error."""
+    with pytest.raises(MissingTime, match="has no time: its ID holds none, and its timestamp is None"):
+        Context(Message(id, "key", None)).now  # noqa: B018
+    assert Message(id, "key", None).at is None
+    assert Context(Message(id, "key", None, 0)).now == datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def test_random_numbers_are_the_golden_ones():
+    """Every method gives these numbers, on every version of Python and every machine."""
+    dice = Random(2024)
+    letters = list("abcdefgh")
+    dice.shuffle(letters)
+    found = [
+        dice.random(),
+        dice.getrandbits(0),
+        dice.getrandbits(70),
+        dice.randbytes(5).hex(),
+        dice.randrange(10),
+        dice.randrange(5, 50, 5),
+        dice.randrange(10**30),
+        dice.randint(-3, 3),
+        dice.choice("abc"),
+        dice.choices("abc", k=3),
+        dice.choices("abc", [0, 1, 2], k=4),
+        dice.sample(range(100), 3),
+        dice.uniform(-1, 1),
+        "".join(letters),
+    ]
+    assert found == GOLDEN
+
+
+GOLDEN = [
+    0.4158721009442904,
+    0,
+    859186336619154233747,
+    "b43d430a84",
+    3,
+    40,
+    898808492852414840683919749395,
+    0,
+    "a",
+    ["b", "b", "a"],
+    ["c", "c", "c", "c"],
+    [84, 4, 11],
+    0.9385997967048003,
+    "ebagdcfh",
+]
+
+
+@given(st.integers(0, 2**80), st.integers(1, 2**70))
+def test_random_numbers_are_in_their_ranges(seed, limit):
+    """Any seed and any limit: integers below the limit, weights of 0 never chosen."""
+    dice = Random(seed)
+    assert 0 <= dice.randrange(limit) < limit
+    assert dice.choices("ab", [0, 1], k=3) == list("bbb")
+    assert dice.randrange(limit, -limit, -7) > -limit
+    assert sorted(dice.sample(range(5), 5)) == list(range(5))
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda dice: dice.choice([]), IndexError),
+        (lambda dice: dice.randrange(0), ValueError),
+        (lambda dice: dice.randrange(5, 5), ValueError),
+        (lambda dice: dice.randrange(1, 5, 0), ValueError),
+        (lambda dice: dice.sample([1], 2), ValueError),
+        (lambda dice: dice.choices("ab", [0, 0]), ValueError),
+        (lambda dice: dice.choices("ab", [1, -1]), ValueError),
+        (lambda dice: dice.choices("ab", [1]), ValueError),
+        (lambda dice: dice.getrandbits(-1), ValueError),
+    ],
+)
+def test_random_numbers_of_nothing_are_an_error(call, error):
+    """An empty range, sequence or sum of weights raises."""
+    with pytest.raises(error):
+        call(Random(0))
+
+
+def without_fold(moment):
+    """The same moment as ISO 8601 writes it."""
+    return moment.replace(fold=0)
+
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(st.characters()),
+    st.sampled_from(["$bytes", "$dict", "$map", "$", "\ud800"]),
+    st.binary(max_size=20),
+    st.decimals(allow_nan=False, allow_infinity=False),
+    st.datetimes(timezones=st.sampled_from([None, timezone.utc, timezone(timedelta(hours=5, minutes=30))])).map(
+        without_fold
+    ),
+    st.dates(),
+    st.times().map(without_fold),
+    st.timedeltas(),
+)
+keys = st.one_of(scalars, st.sampled_from(["$bytes", "$dict", "$map", "$decimal"]))
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(keys, inner, max_size=3)),
+    max_leaves=12,
+)
+
+
+@given(values)
+def test_json_comes_back_as_it_was(value):
+    """Every value that can be written is read as an equal value, bytes and decimals among them."""
+    assert exact(loads(dumps(value))) == exact(value)
+    assert exact(plain(value)) == exact(own_copy(value)) == exact(value)
+
+
+@given(values, values)
+def test_canonical_json_is_equal_for_equal_values_alone(one, other):
+    """Two values have the same bytes if and only if they are the same value, in any order of a dict's names."""
+    assert (canonical(one) == canonical(other)) == (unordered(one) == unordered(other))
+    assert canonical(reversed_names(one)) == canonical(one)
+
+
+def exact(value):
+    """A picture of a value in which 1, 1.0 and True differ."""
+    if isinstance(value, dict):
+        return [(exact(key), exact(held)) for key, held in value.items()]
+    if isinstance(value, list):
+        return [exact(held) for held in value]
+    return (type(value).__name__, repr(value))
+
+
+def unordered(value):
+    if isinstance(value, dict):
+        return ("dict", frozenset((unordered(key), unordered(held)) for key, held in value.items()))
+    if isinstance(value, list):
+        return ("list", tuple(unordered(held) for held in value))
+    return (type(value).__name__, repr(value))
+
+
+def reversed_names(value):
+    if isinstance(value, dict):
+        return {key: reversed_names(held) for key, held in reversed(value.items())}
+    if isinstance(value, list):
+        return [reversed_names(held) for held in value]
+    return value
+
+
+def test_binary_is_never_written_as_the_text_of_a_literal():
+    """Bytes are base64 under the name $bytes, in values and in keys of a map."""
+    assert dumps({"raw": b"hi"}) == b'{"raw":{"$bytes":"aGk="}}'
+    assert loads(dumps({b"hi": 1, 2: None})) == {b"hi": 1, 2: None}
+    assert math.isnan(loads(dumps(float("nan"))))
+    assert dumps([date(2024, 1, 2), time(3, 4), Decimal("1.50")]) == (
+        b'[{"$date":"2024-01-02"},{"$time":"03:04:00"},{"$decimal":"1.50"}]'
+    )
+
+
+@pytest.mark.parametrize("value", [{1, 2}, object(), [uuid.UUID(int=1)], {"a": print}])
+def test_json_of_another_type_raises(value):
+    """A type that JSON cannot hold is refused by name, where it is published or stored."""
+    with pytest.raises(TypeError, match=r"cannot write a .* as JSON"):
+        dumps(value)
+    with pytest.raises(TypeError, match=r"cannot write a .* as JSON"):
+        Context(Message(V1, "key", None)).publish(value)
+
+
+def test_fingerprint_tells_outputs_apart():
+    """Bodies, topics, IDs and order count; the order of names in a body does not."""
+    first = Output("id", 0, "input", {"a": 1, "b": b"x"}, "t")
+    others = [
+        [],
+        [first],
+        [first, first],
+        [first._replace(body={"a": 1, "b": b"y"})],
+        [first._replace(body={"a": True, "b": b"x"})],
+        [first._replace(topic=None)],
+        [first._replace(id="other")],
+    ]
+    assert len({fingerprint(outputs) for outputs in others}) == len(others)
+    assert fingerprint([first]) == fingerprint([first._replace(body={"b": b"x", "a": 1})])
+    assert all(len(fingerprint(outputs)) == 16 for outputs in others)

@@ -1,0 +1,259 @@
+"""Processor and all stores against a plain Python model, through any history of deliveries, restarts and forgetting."""
+
+import shutil
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+import msgid
+from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore
+from msgid.processing.context import loads
+
+V1 = str(msgid.position_id("log", 7, 1_700_000_000))
+V0 = "7F0000010000238F000000000001E240"
+UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
+SPELLINGS = {
+    V1: [V1, V1.lower()],
+    f"00{V0}": [V0, V0.lower(), f"00{V0}"],
+    UUID: [UUID, UUID.upper()],
+    "orders-0-42": ["orders-0-42"],
+    "Orders-0-42": ["Orders-0-42"],
+}
+CANONICAL = {spelling: id for id, spellings in SPELLINGS.items() for spelling in spellings}
+NAMES, KEYS = ["one", "two"], ["key", "другой"]
+REMEMBER_DAYS = 20
+DAY = 86_400_000_000
+
+deliveries = st.tuples(st.sampled_from(KEYS), st.sampled_from(sorted(CANONICAL)), st.sampled_from(["a", "b", "fail"]))
+
+
+def handler_of(code):
+    """Return the handler of one version of the code."""
+
+    def handler(state, message, context):
+        state = state or {"words": [], "padding": "x" * 300}
+        state["words"].append(message.body.pop("word"))
+        context.publish({"code": code, "state": state, "of": message.id, "raw": b"\xff"}, topic=str(code))
+        if state["words"][-1] == "fail":
+            raise ValueError(f"fail of {code}")
+        if len(state["words"]) % 3 == 0:
+            context.publish([str(context.new_id()), context.random.randrange(10**9)])
+        return state
+
+    return handler
+
+
+class Handled(NamedTuple):
+    """A handled message in the model."""
+
+    version: int
+    before: tuple
+    code: int
+    word: str
+    stored_at: int
+    kept: bool
+
+
+class Model:
+    """A handler's states and messages in lists and dicts."""
+
+    def __init__(self):
+        self.words = dict.fromkeys(KEYS, ())
+        self.version = dict.fromkeys(KEYS, 0)
+        self.handled = {}
+        self.forgotten = {}
+
+    def deliver(self, key, id, word, code, now, keep):
+        """Return the kind of the outcome, the words of the state, and what its outputs follow from."""
+        known = self.handled.get((key, id))
+        if known is not None:
+            if keep and known.kept:
+                return "duplicate", (*known.before, known.word), (known.code, known.before, known.word)
+            if word == "fail":
+                return "failed", None, None
+            if (code, word) != (known.code, known.word):
+                return "changed", None, None
+            return "duplicate", (*known.before, word), (code, known.before, word)
+        if (key, id) in self.forgotten:
+            return "too late", None, None
+        if word == "fail":
+            return "failed", None, None
+        before = self.words[key]
+        self.words[key] = (*before, word)
+        self.version[key] += 1
+        self.handled[key, id] = Handled(self.version[key], before, code, word, now, keep)
+        return "new", self.words[key], (code, before, word)
+
+    def forget(self, before):
+        gone = [where for where, known in self.handled.items() if known.stored_at < before]
+        for where in gone:
+            self.forgotten[where] = self.handled.pop(where).stored_at
+        kept = {where: at for where, at in self.forgotten.items() if at >= before - REMEMBER_DAYS * DAY}
+        self.forgotten = kept
+        return len(gone)
+
+    def history(self, key):
+        """Return version, ID and words of each state that is known."""
+        entries = {known.version: (id, known) for (of, id), known in self.handled.items() if of == key}
+        states = {known.version - 1: known.before for _, known in entries.values() if known.version > 1}
+        if self.version[key]:
+            states[self.version[key]] = self.words[key]
+        return [
+            (version, entries[version][0] if version in entries else None, states.get(version))
+            for version in sorted(entries.keys() | states.keys())
+        ]
+
+
+class Machine(RuleBasedStateMachine):
+    """Every store is given the same work; what each one answers is what the model says."""
+
+    address: str | None = None
+    """Of a PostgreSQL server, where there is one."""
+
+    @initialize(deltas=st.integers(0, 3), keep=st.booleans())
+    def start(self, deltas, keep):
+        self.folder = Path(tempfile.mkdtemp(prefix="msgid-"))
+        self.models = {name: Model() for name in NAMES}
+        self.code, self.day = 1, 100
+        self.memory = MemoryStore(remember=timedelta(days=REMEMBER_DAYS))
+        self.stores = []
+        if self.address is not None:
+            import psycopg
+
+            with psycopg.connect(self.address, autocommit=True) as connection:
+                connection.execute("DROP SCHEMA IF EXISTS model CASCADE; CREATE SCHEMA model")
+        self.restart(deltas, keep)
+
+    def teardown(self):
+        if hasattr(self, "stores"):
+            for store in self.stores[1:]:
+                store.close()
+            shutil.rmtree(self.folder)
+
+    @rule(deltas=st.integers(0, 3), keep=st.booleans())
+    def restart(self, deltas, keep):
+        """Open the stores again, with other options."""
+        for store in self.stores[1:]:
+            store.close()
+        options = {"deltas": deltas, "remember": timedelta(days=REMEMBER_DAYS)}
+        sqlite = SqliteStore(self.folder / "states.db", **options)
+        sqlite._connection().execute("PRAGMA synchronous = OFF")
+        self.stores = [self.memory, sqlite]
+        if self.address is not None:
+            self.stores.append(PostgresStore(f"{self.address} options='-c search_path=model'", **options))
+        self.keep = keep
+        self._processors()
+
+    @rule()
+    def change_code(self):
+        """A new version of both handlers publishes other bodies."""
+        self.code = 3 - self.code
+        self._processors()
+
+    @rule(days=st.integers(0, 15))
+    def wait(self, days):
+        self.day += days
+
+    @rule(name=st.sampled_from(NAMES), days=st.integers(0, 15))
+    def forget(self, name, days):
+        expected = self.models[name].forget((self.day - days) * DAY)
+        for processors in self.processors:
+            assert processors[name].forget(older_than=timedelta(days=days)) == expected
+
+    @rule(name=st.sampled_from(NAMES), what=st.lists(deliveries, min_size=1, max_size=6), batch=st.integers(0, 4))
+    def deliver(self, name, what, batch):
+        """Deliver messages one by one (batch 0) or in batches, with a claimed time that means nothing."""
+        messages = [
+            Message(spelling, key, {"word": word}, [None, 0, 4_070_908_800_000_000][len(word) % 3])
+            for key, spelling, word in what
+        ]
+        model, expected = self.models[name], []
+        for key, spelling, word in what:
+            expected.append(model.deliver(key, CANONICAL[spelling], word, self.code, self.day * DAY, self.keep))
+        for processors, published, letters in zip(self.processors, self.published, self.letters, strict=True):
+            published.clear()
+            letters.clear()
+            processor = processors[name]
+            outcomes = processor.handle_many(messages, batch=batch) if batch else list(map(processor.handle, messages))
+            assert [outcome.kind for outcome in outcomes] == [kind for kind, _, _ in expected]
+            for message, outcome, (_, words, _) in zip(messages, outcomes, expected, strict=True):
+                assert (outcome.state and tuple(outcome.state["words"])) == words
+                assert {output.input_id for output in outcome.outputs} <= {CANONICAL[message.id]}
+            assert published == [output for outcome in outcomes for output in outcome.outputs]
+            assert [letter.message for letter in letters] == [
+                message
+                for message, (kind, _, _) in zip(messages, expected, strict=True)
+                if kind not in ("new", "duplicate")
+            ]
+            for outcome, (_, _, origin) in zip(outcomes, expected, strict=True):
+                self._check_outputs(outcome.outputs, origin)
+        assert all(published == self.published[0] for published in self.published)
+
+    @invariant()
+    def histories_are_the_models(self):
+        if not hasattr(self, "models"):
+            return
+        for name, model in self.models.items():
+            for key in KEYS:
+                expected = model.history(key)
+                for store in self.stores:
+                    found = store.history(key, handler=name)
+                    words = [version.state and tuple(loads(version.state)["words"]) for version in found]
+                    named = [(version.version, version.id) for version in found]
+                    assert [(*one, state) for one, state in zip(named, words, strict=True)] == expected
+
+    def _check_outputs(self, outputs, origin):
+        if origin is None:
+            assert list(outputs) == []
+            return
+        code, before, word = origin
+        first = outputs[0]
+        assert (first.topic, first.body["code"], first.body["raw"]) == (str(code), code, b"\xff")
+        assert tuple(first.body["state"]["words"]) == (*before, word)
+        assert len(outputs) == 1 + ((len(before) + 1) % 3 == 0)
+        assert len({output.id for output in outputs}) == len(outputs)
+
+    def _processors(self):
+        self.published = [[] for _ in self.stores]
+        self.letters = [[] for _ in self.stores]
+        self.processors = [
+            {
+                name: Processor(
+                    store,
+                    handler_of(self.code),
+                    published.extend,
+                    name=name,
+                    dead_letter=letters.append,
+                    keep_outputs=self.keep,
+                    clock=lambda: self.day * DAY * 1000,
+                )
+                for name in NAMES
+            }
+            for store, published, letters in zip(self.stores, self.published, self.letters, strict=True)
+        ]
+
+
+def test_memory_and_sqlite_are_the_model():
+    """Spellings, duplicates, failures, new code, restarts, forgetting, two handlers, batches: no difference."""
+    run_state_machine_as_test(Machine, settings=settings(max_examples=60, stateful_step_count=30, deadline=None))
+
+
+def test_postgres_is_the_model(postgres):
+    """The same with a real PostgreSQL server beside them."""
+    machine = type("PostgresMachine", (Machine,), {"address": postgres})
+    run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=30, deadline=None))
+
+
+def test_model_finds_a_store_that_loses_hashes(monkeypatch):
+    """The test above can fail: it does for a store that forgets without a trace."""
+    monkeypatch.setattr(MemoryStore, "_forget", lambda self, handler, before: 0)
+    # It ends at the first difference; the number only bounds the search.
+    once = settings(max_examples=2000, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(Machine, settings=once)

@@ -1,0 +1,333 @@
+"""The processor: spellings, failures, changed outputs and batches."""
+
+import pickle
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from handlers import append, careless
+
+from msgid.processing import (
+    BatchFailed,
+    ChangedOutputs,
+    DeadLetter,
+    MemoryStore,
+    Message,
+    MissingTime,
+    Outcome,
+    Processor,
+    TooLate,
+)
+
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+V0 = "7F0000010000238F000000000001E240"
+UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def published():
+    return []
+
+
+def message(id, word="x", key="key", timestamp=1):
+    return Message(id, key, {"word": word}, timestamp)
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [[V1, V1.lower()], [V0, V0.lower(), "00" + V0, "00" + V0.lower()], [UUID, UUID.upper()]],
+    ids=["version 1", "version 0", "UUID"],
+)
+@pytest.mark.parametrize("many", [False, True], ids=["handle", "handle_many"])
+def test_another_spelling_of_an_id_is_the_same_message(spellings, many, new_store, published):
+    """A second spelling changes no state and publishes the same outputs."""
+    store = new_store()
+    processor = Processor(store, careless, published.extend)
+    messages = [message(spelling) for spelling in spellings]
+    outcomes = processor.handle_many(messages) if many else [processor.handle(one) for one in messages]
+    assert [outcome.kind for outcome in outcomes] == ["new"] + ["duplicate"] * (len(spellings) - 1)
+    assert len(processor.history("key")) == 1
+    assert published == [published[0]] * len(spellings)
+
+
+def test_uuids_and_other_text_are_ids(new_store, published):
+    """A message is named by an ID, a UUID or any other text; texts are compared exactly."""
+    processor = Processor(new_store(), careless, published.extend)
+    names = [UUID, "orders-0-42", "orders-0-43", "Orders-0-42", "päivä"]
+    assert [processor.handle(message(name)).kind for name in names] == ["new"] * len(names)
+    assert [processor.handle(message(name)).kind for name in names] == ["duplicate"] * len(names)
+    assert len({output.id for output in published}) == len(names)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Message("", "key", None),
+        Message(None, "key", None),
+        Message("x", None, None),
+        Message("x" * 1001, "key", None),
+        Message("x", "é" * 501, None),
+        Message("x", "a\0b", None),
+        Message("\ud800", "key", None),
+        Message("x", "key", None, 1 << 63),
+        Message("x", "key", None, "now"),
+    ],
+)
+def test_malformed_message_is_refused_before_anything_is_read(wrong):
+    """An ID, a key or a timestamp that cannot be one is an error, and with a dead-letter output a letter."""
+
+    def never(*arguments):
+        raise AssertionError
+
+    with pytest.raises((ValueError, TypeError)):
+        Processor(MemoryStore(), never, never).handle(wrong)
+    letters = []
+    outcome = Processor(MemoryStore(), never, never, dead_letter=letters.append, name="n").handle(wrong)
+    assert outcome.kind == letters[0].kind == "malformed"
+    assert letters[0].message == wrong
+
+
+def test_handler_that_raises_is_tried_so_often_and_then_raised(new_store, published):
+    """Each attempt has its own copies, nothing is stored, and the error is the handler's own."""
+    seen = []
+
+    def spying(state, message, context):
+        seen.append((state, message.body["word"]))
+        return careless(state, message, context)
+
+    processor = Processor(new_store(), spying, published.extend, name="spying", attempts=4)
+    processor.handle(message("first", "ok"))
+    body = {"word": "fail"}
+    with pytest.raises(ValueError, match="the word is fail"):
+        processor.handle(Message("second", "key", body))
+    # The handler has changed its own copies: each attempt saw the word and the state as they were.
+    assert [word for _, word in seen[1:]] == ["fail"] * 4
+    assert body == {"word": "fail"}
+    assert len(processor.history("key")) == len(published) == 1
+    assert processor.handle(message("third", "ok")).state == {"seen": ["ok", "ok"]}
+
+
+def test_handler_that_succeeds_at_a_later_attempt_is_handled(published):
+    """A failure that passes costs attempts alone."""
+    left = [ValueError("one"), ValueError("two")]
+
+    def flaky(state, message, context):
+        context.publish("x")
+        if left:
+            raise left.pop()
+        return state
+
+    outcome = Processor(MemoryStore(), flaky, published.extend, name="flaky").handle(message("a"))
+    assert (outcome.kind, len(published)) == ("new", 1)
+
+
+def test_dead_letter_has_the_message_and_the_error(new_store, published):
+    """After the last attempt the message goes to the dead-letter output, and the others go on; nothing is stored."""
+    letters = []
+    processor = Processor(new_store(), careless, published.extend, dead_letter=letters.append)
+    bad = message("bad", "fail")
+    outcome = processor.handle(bad)
+    assert letters == [DeadLetter(bad, "failed", "ValueError: the word is fail")]
+    assert (outcome.kind, str(outcome.error), outcome.outputs) == ("failed", "the word is fail", ())
+    assert processor.history("key") == []
+    assert processor.handle(message("good")).kind == "new"
+
+
+@pytest.mark.parametrize("returned", [{1, 2}, object()])
+def test_state_that_json_cannot_hold_is_the_handlers_failure(returned):
+    """A state of another type goes to the dead-letter output as an error of the handler does."""
+    letters = []
+    processor = Processor(MemoryStore(), lambda *_: returned, print, name="n", dead_letter=letters.append)
+    processor.handle(message("a"))
+    assert "TypeError: cannot write a" in letters[0].error
+
+
+def test_bodies_and_states_with_bytes_come_back_as_they_were(new_store, published):
+    """Binary is kept in states and outputs as bytes, and maps keep their keys."""
+
+    def keep(state, message, context):
+        context.publish({"before": state, "body": message.body})
+        return {"raw": message.body, 7: [b"\xff", None]}
+
+    processor = Processor(new_store(), keep, published.extend, keep_outputs=True)
+    for body in (b"hi", b"\xff\x00"):
+        processor.handle(Message(body.hex(), "key", body))
+    assert published[1].body == {"before": {"raw": b"hi", 7: [b"\xff", None]}, "body": b"\xff\x00"}
+    assert processor.handle(Message("6869", "key", b"hi")).outputs == [published[0]]
+
+
+def test_now_is_never_1970_in_silence():
+    """A handler that asks for the time of a message without one fails with an error that says so."""
+
+    def stamp(state, message, context):
+        return context.now.isoformat()
+
+    processor = Processor(MemoryStore(), stamp, print)
+    with pytest.raises(MissingTime):
+        processor.handle(message(V0, timestamp=None))
+    assert processor.handle(message(V1, timestamp=None)).state == "2022-03-23T14:50:38+00:00"
+    assert processor.handle(message(V0, timestamp=0)).state == "1970-01-01T00:00:00+00:00"
+
+
+# --- what changed between two deliveries ------------------------------------------------------------------------------
+
+
+def of_version(number):
+    def handler(state, message, context):
+        context.publish({"version": number, "before": state})
+        return (state or 0) + number
+
+    return handler
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["handle", "handle_many"])
+def test_redelivered_message_whose_outputs_changed_is_an_error(new_store, published, many):
+    """A new version of the handler never publishes another body under the same ID in silence."""
+    store = new_store()
+    Processor(store, of_version(1), published.extend, name="h").handle(message("a"))
+    changed = Processor(store, of_version(2), published.extend, name="h")
+    with pytest.raises(BatchFailed if many else ChangedOutputs, match="gives other outputs than the first time"):
+        changed.handle_many([message("a")]) if many else changed.handle(message("a"))
+    letters = []
+    other = Processor(store, of_version(2), published.extend, name="h", dead_letter=letters.append)
+    assert other.handle(message("a")).kind == letters[0].kind == "changed"
+    assert len(published) == len(store.history("key")) == 1
+    assert changed.handle(message("b")).outputs[0].body == {"version": 2, "before": 1}
+
+
+def test_redelivered_message_is_answered_from_kept_outputs(new_store, published):
+    """With keep_outputs the first outputs and state come back, and the handler does not run."""
+    store = new_store()
+    first = Processor(store, of_version(1), published.extend, name="h", keep_outputs=True).handle(message("a"))
+    changed = Processor(store, of_version(2), published.extend, name="h", keep_outputs=True)
+    changed.handle(message("b"))
+    again = changed.handle(message("a"))
+    assert again == first._replace(kind="duplicate")
+    assert published[0] == published[2]
+
+
+def test_message_stored_without_outputs_is_run_again_by_a_processor_that_keeps_them(new_store, published):
+    """The option may be turned on later: an older entry is checked by its fingerprint."""
+    store = new_store()
+    Processor(store, of_version(1), published.extend, name="h").handle(message("a"))
+    assert Processor(store, of_version(1), published.extend, name="h", keep_outputs=True).handle(message("a"))
+    with pytest.raises(ChangedOutputs):
+        Processor(store, of_version(2), published.extend, name="h", keep_outputs=True).handle(message("a"))
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+class Methods:
+    def method(self, state, message, context):
+        return state
+
+    __call__ = method
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [lambda *_: None, partial(append), of_version(1), Methods().method, Methods()],
+    ids=["lambda", "partial", "closure", "method", "object"],
+)
+def test_handler_without_a_name_of_its_own_needs_one(handler):
+    """Two handlers that would have one name by chance do not share states: the name must be given."""
+    with pytest.raises(ValueError, match="name must be given for a handler without a name of its own"):
+        Processor(MemoryStore(), handler, print)
+    assert Processor(MemoryStore(), handler, print, name="n").handle(message("a")).kind == "new"
+
+
+@pytest.mark.parametrize("options", [{"name": ""}, {"name": 7}, {"attempts": 0}])
+def test_wrong_options_are_refused(options):
+    """A blank name and zero attempts are errors at once."""
+    with pytest.raises(ValueError, match="must be"):
+        Processor(MemoryStore(), append, print, **options)
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def test_handle_many_is_handling_one_after_the_other(new_store, published):
+    """Duplicates, spellings, failures and several keys in one batch: outcomes, outputs and history are the same."""
+    messages = [
+        message("a", "ok"),
+        message(V1, "ok", key="other"),
+        message("a", "ok"),
+        message("bad", "fail"),
+        message("b", "ok"),
+        message(V1.lower(), "ok", key="other"),
+        message("bad", "fail"),
+        message("c", "ok"),
+        message("", "ok"),
+        message("a", "ok", key="other"),
+    ]
+    alone, letters, store = MemoryStore(), ([], []), new_store()
+    one = Processor(alone, careless, published.extend, dead_letter=letters[0].append)
+    expected = [one.handle(each) for each in messages]
+    together = []
+    for batch in (3, 1000):
+        many = Processor(store, careless, together.extend, dead_letter=letters[1].append, name=f"batches of {batch}")
+        outcomes = many.handle_many(iter(messages), batch=batch)
+        assert [outcome[:3] for outcome in outcomes] == [outcome[:3] for outcome in expected]
+        assert [repr(outcome.error) for outcome in outcomes] == [repr(outcome.error) for outcome in expected]
+        for key in ("key", "other"):
+            assert [version[:4] for version in many.history(key)] == [version[:4] for version in one.history(key)]
+    assert together == published * 2
+    assert letters[1] == letters[0] * 2
+
+
+def test_handle_many_without_dead_letters_raises_after_all_others_were_handled(new_store, published):
+    """A failing message loses no other one, and the error has every outcome."""
+    processor = Processor(new_store(), careless, published.extend)
+    words = ["ok", "fail", "ok"]
+    with pytest.raises(BatchFailed, match=r"1 of 3 messages were not handled; the first: ValueError") as caught:
+        processor.handle_many([message(f"id{number}", word) for number, word in enumerate(words)])
+    assert [outcome.kind for outcome in caught.value.outcomes] == ["new", "failed", "new"]
+    assert len(published) == len(processor.history("key")) == 2
+
+
+def test_handle_many_runs_again_what_another_worker_has_changed(new_store, published):
+    """Between reading and storing another worker adds to a key: that key alone is handled again, on the new state."""
+    store = new_store()
+    runs = []
+
+    def interrupted(state, message, context):
+        runs.append(message.id)
+        if runs == ["a", "b"]:
+            Processor(store, careless, published.extend, name="h").handle(Message("other", "taken", {"word": "other"}))
+        return careless(state, message, context)
+
+    processor = Processor(store, interrupted, published.extend, name="h")
+    outcomes = processor.handle_many([message("a", key="free"), message("b", key="taken"), message("b", key="taken")])
+    assert runs == ["a", "b", "b", "b", "b"]
+    assert [outcome.kind for outcome in outcomes] == ["new", "new", "duplicate"]
+    assert outcomes[1].state == {"seen": ["other", "x"]}
+    assert [output.body["seen"] for output in published] == [["other"], ["x"], ["other", "x"], ["other", "x"]]
+
+
+def test_publisher_that_fails_is_called_again_with_the_same_outputs(new_store, published):
+    """The message was stored and not published: it is delivered again, and its outputs are published then."""
+
+    def fail(outputs):
+        raise ConnectionError
+
+    for handle in ("handle", "handle_many"):
+        asked = message(handle) if handle == "handle" else [message(handle)]
+        with pytest.raises(ConnectionError):
+            getattr(Processor(new_store(), careless, fail), handle)(asked)
+        getattr(Processor(new_store(), careless, published.extend), handle)(asked)
+    assert [output.body["seen"] for output in published] == [["x"], ["x", "x"]]
+
+
+def test_errors_and_outcomes_pickle():
+    """They travel between processes."""
+    for error in (
+        TooLate(message("a"), 7),
+        ChangedOutputs(message("a"), b"1", b"2"),
+        MissingTime("a"),
+        BatchFailed([Outcome("failed", error=ValueError("x"))]),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again)) == (type(error), str(error))
+    assert pickle.loads(pickle.dumps(TooLate(message("a"), 7))).stored_at == 7

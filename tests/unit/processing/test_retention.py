@@ -1,0 +1,122 @@
+"""Retention: a forgotten message is too late for a stated time, and claimed times close nothing."""
+
+import threading
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from handlers import append, careless
+
+import msgid
+from msgid.processing import MemoryStore, Message, Processor, TooLate
+
+V0 = "7F0000010000238F000000000001E240"
+DAY = timedelta(days=1)
+
+
+class Clock:
+    """A clock that the test moves, in days since 2024."""
+
+    def __init__(self):
+        self.day = 0
+
+    def __call__(self):
+        moment = datetime(2024, 1, 1, tzinfo=timezone.utc) + self.day * DAY
+        return int(moment.timestamp()) * 1_000_000_000
+
+
+@pytest.fixture
+def published():
+    return []
+
+
+def message(id, word="x", key="key", timestamp=1):
+    return Message(id, key, {"word": word}, timestamp)
+
+
+def test_two_handlers_in_one_store_have_states_of_their_own(new_store, published):
+    """The default name is the function's: states, duplicates and forgetting are apart."""
+    store, clock = new_store(), Clock()
+    one = Processor(store, careless, published.extend, clock=clock)
+    two = Processor(store, append, published.extend, clock=clock)
+    assert [one.handle(message("a")).kind, two.handle(message("a")).kind] == ["new", "new"]
+    assert (one.name, two.name) == ("handlers.careless", "handlers.append")
+    clock.day = 10
+    assert one.forget(older_than=DAY) == 1
+    with pytest.raises(TooLate):
+        one.handle(message("a"))
+    assert two.handle(message("a")).kind == "duplicate"
+    assert [len(one.history("key")), len(two.history("key"))] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "timestamp",
+    [None, 0, -1, 4_070_908_800_000_000],
+    ids=["no time", "1970", "1969", "2099"],
+)
+def test_claimed_time_closes_nothing(new_store, published, timestamp):
+    """After a forget every new message is handled, whatever time it claims, on old keys and new ones."""
+    clock = Clock()
+    processor = Processor(new_store(), careless, published.extend, clock=clock)
+    processor.handle(message(V0, timestamp=timestamp))
+    clock.day = 8
+    processor.handle(message("recent", timestamp=timestamp))
+    assert processor.forget(older_than=timedelta(days=7)) == 1
+    for key in ("key", "new key"):
+        for id in (f"plain {key}", str(msgid.position_id("log", 1, 1_700_000_000)), V0[:-1] + "1"):
+            assert processor.handle(message(id, key=key, timestamp=timestamp)).kind == "new"
+    with pytest.raises(TooLate):
+        processor.handle(message(V0.lower(), timestamp=timestamp))
+    assert processor.handle(message("recent", timestamp=timestamp)).kind == "duplicate"
+
+
+def test_forgotten_message_is_too_late_for_the_stated_time_and_then_new(new_store, published):
+    """The example of `msgid.processing.store`, with one retention period of 10 days and 90 to remember."""
+    clock = Clock()
+    processor = Processor(new_store(), careless, published.extend, clock=clock)
+    processor.handle(message("a"))
+    kinds = {}
+    letters = []
+    answering = Processor(processor._store, careless, published.extend, clock=clock, dead_letter=letters.append)
+    for clock.day in (9, 11, 99, 101):
+        processor.forget(older_than=timedelta(days=10))
+        kinds[clock.day] = answering.handle(message("a")).kind
+    assert kinds == {9: "duplicate", 11: "too late", 99: "too late", 101: "new"}
+    assert "is too late: it was handled at 2024-01-01T00:00:00+00:00, and that is forgotten" in letters[0].error
+
+
+def test_forget_takes_a_moment_or_an_age():
+    """One of the two, and of the right type."""
+    processor = Processor(MemoryStore(), append, print)
+    assert processor.forget(datetime.now(timezone.utc)) == processor.forget(0) == processor.forget(older_than=DAY) == 0
+    for wrong in ({}, {"before": 0, "older_than": DAY}):
+        with pytest.raises(TypeError, match="pass either before or older_than"):
+            processor.forget(**wrong)
+    with pytest.raises(ValueError, match="older_than must be a timedelta of 0 or more"):
+        processor.forget(older_than=7)
+
+
+def test_start_forgetting_forgets_logs_errors_and_goes_on(caplog):
+    """The thread forgets at once and again; an error is logged, and the next try comes."""
+    store, calls, third = MemoryStore(), [], threading.Event()
+
+    class Failing:
+        def forget(self, before, *, handler):
+            calls.append(handler)
+            if len(calls) == 2:
+                raise ConnectionError("the server is away")
+            if len(calls) == 3:
+                third.set()
+            return store.forget(before, handler=handler)
+
+    processor = Processor(Failing(), append, print)
+    with processor.start_forgetting(every=timedelta(milliseconds=1), older_than=DAY) as forgetting:
+        assert third.wait(60)
+        assert forgetting.running
+    assert not forgetting.running
+    assert set(calls) == {"handlers.append"}
+    assert "cannot forget messages of handlers.append" in caplog.text
+    assert "the server is away" in caplog.text
+    forgetting.close()
+    for wrong in ({"every": timedelta(0), "older_than": DAY}, {"every": DAY, "older_than": -DAY}):
+        with pytest.raises(ValueError, match="must be a timedelta"):
+            processor.start_forgetting(**wrong)

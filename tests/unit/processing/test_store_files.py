@@ -1,0 +1,202 @@
+"""Files and databases of stores: opened at once, reopened, locked, and refused."""
+
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+from helpers.stores import SUM, add, entry, read
+
+from msgid.processing import Append, InvalidStore, MemoryStore, PostgresStore, SqliteStore
+from msgid.processing.store import Reading
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_store_of_the_first_version_is_refused(kind, tmp_path, request):
+    """A file or database with the tables of the first version is not misread: the error names the tables."""
+    old = "CREATE TABLE msgid_versions (key TEXT, version BIGINT, id TEXT, at BIGINT)"
+    if kind == "sqlite":
+        connection = sqlite3.connect(tmp_path / "old.db")
+        connection.execute(old)
+        connection.close()
+        with pytest.raises(InvalidStore, match=r"cannot open .*old\.db: it has the tables of the first version"):
+            SqliteStore(tmp_path / "old.db")
+        return
+    psycopg = pytest.importorskip("psycopg")
+
+    address = request.getfixturevalue("schema")
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(old)
+    with pytest.raises(InvalidStore, match="cannot open the database: it has the tables of the first version"):
+        PostgresStore(address)
+
+
+def test_store_of_a_later_version_is_refused(tmp_path):
+    """Tables whose number is another are not read."""
+    SqliteStore(tmp_path / "states.db").close()
+    connection = sqlite3.connect(tmp_path / "states.db")
+    connection.execute("UPDATE msgid_store SET schema = 3")
+    connection.commit()
+    connection.close()
+    with pytest.raises(InvalidStore, match="its tables are of version 3, and this is version 2"):
+        SqliteStore(tmp_path / "states.db")
+
+
+def test_file_that_is_not_a_database_is_refused(tmp_path):
+    """Another file is not changed, and the error names it."""
+    (tmp_path / "text.db").write_text("not a database " * 100)
+    with pytest.raises(InvalidStore, match=r"text\.db: file is not a database"):
+        SqliteStore(tmp_path / "text.db")
+    with pytest.raises(ValueError, match="path must be the path of a file"):
+        SqliteStore(":memory:")
+
+
+@pytest.mark.parametrize("remember", [7, timedelta(-1)])
+def test_remember_must_be_a_duration(remember):
+    """A time to remember of another type, or below 0, is refused."""
+    with pytest.raises(ValueError, match="remember must be a timedelta of 0 or more, or None"):
+        MemoryStore(remember=remember)
+
+
+OPENING = """
+import sys
+from msgid.processing import Append, Entry, SqliteStore
+sys.stdin.readline()
+store = SqliteStore(sys.argv[1], timeout=60)
+assert store.append("h", [Append(sys.argv[2], 0, None, [Entry("id", b"state", bytes(16), 0)])]) == [True]
+"""
+
+
+def test_first_open_by_several_processes_at_once_succeeds(tmp_path):
+    """A new file that many processes open at the same moment is never "locked" for one of them."""
+    for turn in range(4):
+        path = tmp_path / f"{turn}.db"
+        workers = [
+            subprocess.Popen([sys.executable, "-c", OPENING, str(path), str(number)], stdin=subprocess.PIPE)
+            for number in range(6)
+        ]
+        time.sleep(0.5)
+        for worker in workers:
+            worker.stdin.write(b"go\n")
+            worker.stdin.flush()
+        assert [worker.wait(120) for worker in workers] == [0] * 6
+        store = SqliteStore(path)
+        assert all(store.history(str(number)) for number in range(6))
+
+
+def test_open_waits_for_the_lock_that_the_switch_to_wal_needs(tmp_path):
+    """Another process that writes to a file that is not in WAL mode yet delays the store, up to the timeout."""
+    path = tmp_path / "states.db"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("CREATE TABLE other (x)")
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        SqliteStore(path, timeout=0.05)
+    opened = []
+    thread = threading.Thread(target=lambda: opened.append(SqliteStore(path, timeout=60)))
+    thread.start()
+    time.sleep(0.3)
+    assert not opened
+    other.execute("COMMIT")
+    thread.join(60)
+    assert add(opened[0], "a", b"state")
+
+
+def test_append_waits_for_a_writer(tmp_path):
+    """A store waits for another process that writes, and then stores on what that one has left."""
+    store = SqliteStore(tmp_path / "states.db")
+    add(store, "a", b"first")
+    other = sqlite3.connect(tmp_path / "states.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    timer = threading.Timer(0.3, lambda: other.execute("COMMIT"))
+    timer.start()
+    assert add(store, "b", b"second")
+    timer.join()
+
+
+@pytest.mark.parametrize("moment", ["read", "append"])
+def test_postgres_store_goes_on_after_the_server_has_closed_the_connection(schema, moment):
+    """The server closes all connections: the store opens new ones, and nothing is stored twice."""
+    import psycopg
+
+    store = PostgresStore(schema)
+    assert add(store, "a", b"first")
+    (found,) = store.read("h", [("key", "b")])
+    with psycopg.connect(schema, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+    if moment == "append":
+        append = Append("key", 1, found.state, [entry("b", b"second")], found.held)
+        assert store.append("h", [append]) == [True]
+    assert read(store, "a") == Reading(2 if moment == "append" else 1, None, 1, SUM)
+
+
+def test_postgres_store_stores_once_if_the_answer_to_a_commit_is_lost(schema):
+    """The server has stored the entry and closed the connection: the version shows it, and the caller reads again."""
+    import psycopg
+
+    store = PostgresStore(schema)
+    add(store, "a", b"first")
+    (found,) = store.read("h", [("key", "b")])
+    lost = []
+
+    class Lossy:
+        """A connection that stores, and then is closed before it answers."""
+
+        def __init__(self, real):
+            self.real = real
+
+        def __getattr__(self, name):
+            return getattr(self.real, name)
+
+        def execute(self, *arguments, **options):
+            self.real.execute(*arguments, **options)
+            self.real.close()
+            lost.append(True)
+            raise psycopg.OperationalError("the connection is lost")
+
+    store._idle[:] = [Lossy(one) for one in store._idle]
+    assert store.append("h", [Append("key", 1, found.state, [entry("b", b"second")], found.held)]) == [False]
+    assert lost == [True]
+    assert read(store, "b") == Reading(2, b"first", 2, SUM)
+
+
+def test_postgres_store_of_a_wrong_address_fails_at_once(tmp_path):
+    """A server that was never reached is not waited for."""
+    psycopg = pytest.importorskip("psycopg")
+    with pytest.raises(psycopg.OperationalError):
+        PostgresStore(f"host={tmp_path} dbname=nowhere")
+
+
+@pytest.mark.parametrize("deltas", [0, 3])
+def test_batches_on_the_same_keys_in_another_order_do_not_deadlock(schema, deltas):
+    """Workers that append to the same keys in opposite orders, new and old ones, all end."""
+    errors = []
+
+    def work(worker):
+        try:
+            store = PostgresStore(schema, deltas=deltas)
+            keys = [f"key {number}" for number in range(30)]
+            for turn in range(10):
+                wanted = [(key, f"{worker}-{turn}") for key in (keys if worker % 2 else reversed(keys))]
+                while wanted:
+                    found = store.read("h", wanted)
+                    appends = [
+                        Append(key, one.version, one.state, [entry(id, b"state %d" % turn * 99)], one.held)
+                        for (key, id), one in zip(wanted, found, strict=True)
+                    ]
+                    won = store.append("h", appends)
+                    wanted = [one for one, stored in zip(wanted, won, strict=True) if not stored]
+            store.close()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not errors
+    assert all(len(PostgresStore(schema).history(f"key {number}")) == 40 for number in (0, 29))

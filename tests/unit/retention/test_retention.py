@@ -1,0 +1,283 @@
+"""When messages expire and segments go: the rules as a table, and a cleaner that is killed at every file operation."""
+
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msgid import iggy
+from msgid.retention import InvalidPolicy, RetentionPolicy, Segment, closes, is_expired, removable
+from msgid.retention.cleaner import Cleaner, OsFiles
+
+NOW = 1_700_000_000_000_000
+DAY = 86_400_000_000
+
+
+@pytest.mark.parametrize(
+    ("age", "expiry", "default", "expired"),
+    [
+        (10_000_000, 10, 0, True),  # exactly as old as it may get
+        (9_999_999, 10, 0, False),  # a microsecond younger
+        (10_000_001, 10, 0, True),
+        (10_000, 10, 0, False),  # milliseconds taken for microseconds: eight months of it in the original
+        (600_000_000, 604_800, 0, False),  # ten minutes of a week
+        (7 * DAY, 604_800, 0, True),
+        (10**18, 0, 5, False),  # 0: never, whatever the default
+        (10**18, None, 0, False),  # the default is never
+        (5_000_000, None, 5, True),
+        (4_999_999, None, 5, False),
+        (-5_000_000, 1, 0, False),  # from the future: a clock that went back
+        (0, 1, 0, False),
+        (NOW, (1 << 32) - 1, 0, False),
+    ],
+)
+def test_is_expired_at_the_edges_follows_the_rule(age, expiry, default, expired):
+    """Timestamp + expiry <= now, in microseconds; None is the default, 0 is never."""
+    assert is_expired(NOW - age, expiry, NOW, default) is expired
+
+
+@given(st.integers(0, 1 << 60), st.integers(1, (1 << 32) - 1), st.integers(0, 1 << 60), st.integers(0, 1 << 40))
+def test_clock_that_goes_back_expires_nothing_more(timestamp, expiry, now, back):
+    """What has not expired at a moment has not at an earlier one."""
+    assert is_expired(timestamp, expiry, now - back) <= is_expired(timestamp, expiry, now)
+
+
+def segment(first=0, *, size=10, closed=True, latest=NOW - 10 * DAY):
+    return Segment(first, first + 9, size, closed, latest)
+
+
+@pytest.mark.parametrize(
+    ("held", "expiry", "closing", "removing"),
+    [
+        (segment(), 86_400, True, True),
+        (segment(closed=False), 86_400, True, False),  # it is to be closed first
+        (segment(latest=NOW), 86_400, False, False),
+        (segment(latest=NOW, size=100), 86_400, True, False),
+        (segment(), 0, False, False),
+        (segment(latest=None), 86_400, False, False),  # there are no messages
+        (segment(latest=NOW - 86_400_000_000), 86_400, True, True),
+        (segment(latest=NOW - 86_400_000_000 + 1), 86_400, False, False),
+    ],
+)
+def test_segment_of_any_state_closes_and_goes_by_the_rule(held, expiry, closing, removing):
+    """A segment closes when it is full or has expired; it goes when it is closed and has expired."""
+    assert closes(held, 100, expiry, NOW) is closing
+    assert removable([held], expiry, NOW) == ([held] if removing else [])
+    assert removable([held], expiry, NOW, enabled=False) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"interval": 0}, "interval must be more than 0 seconds, not 0"),
+        ({"interval": -1}, "interval must be more than 0"),
+        ({"interval": float("nan")}, "interval must be more than 0"),
+        ({"interval": True}, "interval must be more than 0"),
+        ({"default_expiry": -1}, "default_expiry must be whole seconds, 0 to 4294967295, not -1"),
+        ({"default_expiry": 1.5}, "default_expiry must be whole seconds"),
+        ({"default_expiry": None}, "default_expiry must be whole seconds"),
+        ({"topics": {"orders": 1 << 32}}, "the expiry of 'orders' must be whole seconds"),
+        ({"topics": []}, "topics must be expiries by topic"),
+        ({"segment_bytes": 0}, "segment_bytes must be 1 or more"),
+        ({"enabled": 1}, "enabled must be true or false"),
+        ({"ttl": 1}, "no setting 'ttl'; there are: default_expiry"),
+    ],
+)
+def test_policy_with_bad_values_raises(values, says):
+    """By what is wrong; an interval of 0 is an error."""
+    with pytest.raises(InvalidPolicy, match=says):
+        RetentionPolicy.of(values)
+
+
+def test_policy_in_a_file_is_read(tmp_path):
+    """TOML; a topic of its own expiry, of the default, and of none."""
+    path = tmp_path / "policy.toml"
+    path.write_text("default_expiry = 60\ninterval = 5\n[topics]\norders = 10\naudit = 0\n")
+    policy = RetentionPolicy.load(path)
+    assert [policy.expiry_of(topic) for topic in ("orders", "audit", "others", None)] == [10, 0, 60, 60]
+    path.write_text("default_expiry =")
+    with pytest.raises(InvalidPolicy, match=r"policy\.toml is no TOML"):
+        RetentionPolicy.load(path)
+    with pytest.raises(OSError, match="No such file"):
+        RetentionPolicy.load(tmp_path / "nothing.toml")
+
+
+POLICY = RetentionPolicy(default_expiry=60, topics={"audit": 0})
+BESIDE = (".index", ".timeindex")
+
+
+def fill(folder, topic="orders", segments=4, ending=b""):
+    """Segments of two messages each, a minute apart, with their indexes; give their folder."""
+    inner = folder / "streams" / "1" / "topics" / topic / "partitions" / "1"
+    inner.mkdir(parents=True)
+    for number in range(segments):
+        messages = [
+            iggy.Message.new(b"x", id=1, offset=number * 2 + k, timestamp=NOW + (number * 60 + k) * 1_000_000)
+            for k in range(2)
+        ]
+        path = inner / f"{number * 2:020d}.log"
+        path.write_bytes(iggy.encode_log(messages) + ending)
+        for suffix in BESIDE:
+            path.with_suffix(suffix).write_bytes(b"index")
+    return inner
+
+
+def cleaner(folder, seconds, policy=POLICY, files=None):
+    return Cleaner(folder, policy, files=files, clock=lambda: NOW + seconds * 1_000_000)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_cleaner_on_a_dry_run_removes_nothing(tmp_path):
+    """It says what would go."""
+    inner = fill(tmp_path)
+    before = names(inner)
+    report = cleaner(tmp_path, 121).clean()
+    assert [(found.segment.first_offset, found.segment.closed, found.expired) for found in report] == [
+        (0, True, True),
+        (2, True, True),
+        (4, True, False),
+        (6, False, False),
+    ]
+    assert report[0].segment == Segment(0, 1, 92, True, NOW + 1_000_000)
+    assert {found.topic for found in report} == {"orders"}
+    assert names(inner) == before
+
+
+def test_cleaner_of_expired_segments_removes_whole_ones(tmp_path):
+    """To the microsecond of the last message; with their indexes, and nothing else."""
+    inner = fill(tmp_path)
+    (inner / "notes.txt").write_text("mine")
+    just_not = Cleaner(tmp_path, POLICY, clock=lambda: NOW + 61_000_000 - 1)
+    assert not any(found.expired for found in just_not.clean(dry_run=False))
+    cleaner(tmp_path, 61).clean(dry_run=False)
+    stems = {name.split(".")[0] for name in names(inner)}
+    assert stems == {f"{first:020d}" for first in (2, 4, 6)} | {"notes"}
+
+
+def test_cleaner_of_the_active_segment_never_touches_it(tmp_path):
+    """However old its messages are."""
+    inner = fill(tmp_path)
+    cleaner(tmp_path, 10**6).clean(dry_run=False)
+    assert names(inner) == [f"{6:020d}{suffix}" for suffix in (".index", ".log", ".timeindex")]
+
+
+def test_cleaner_with_a_policy_of_a_topic_uses_its_expiry(tmp_path):
+    """Never is never."""
+    kept, gone = fill(tmp_path, "audit"), fill(tmp_path, "orders")
+    cleaner(tmp_path, 10**6).clean(dry_run=False)
+    assert (len(names(kept)), len(names(gone))) == (12, 3)
+
+
+def test_cleaner_of_malformed_segments_keeps_them(tmp_path):
+    """How old its last message is cannot be told: the report says why it stays."""
+    inner = fill(tmp_path, ending=b"half")
+    report = cleaner(tmp_path, 10**6).clean(dry_run=False)
+    assert len(names(inner)) == 12
+    assert [found.expired for found in report] == [False] * 4
+    assert report[0].reason.startswith("invalid message: half a message of 4 bytes")
+    assert report[-1].reason is None  # the open one is being written
+
+
+def test_cleaner_that_is_disabled_removes_nothing(tmp_path):
+    """Nothing is looked at, nothing removed, and the loop ends at once."""
+    inner = fill(tmp_path)
+    off = cleaner(tmp_path, 10**6, replace(POLICY, enabled=False))
+    assert off.clean(dry_run=False) == []
+    off.run(threading.Event())
+    assert len(names(inner)) == 12
+
+
+def test_cleaner_in_a_loop_cleans_until_it_is_stopped(tmp_path):
+    """Once a round; an interval of 0 is an error."""
+    inner = fill(tmp_path)
+    stop = threading.Event()
+    thread = threading.Thread(target=cleaner(tmp_path, 10**6, replace(POLICY, interval=0.01)).run, args=(stop,))
+    thread.start()
+    while len(names(inner)) > 3:
+        assert not stop.wait(0.01)
+    stop.set()
+    thread.join(10)
+    assert not thread.is_alive()
+    with pytest.raises(InvalidPolicy, match="interval"):
+        cleaner(tmp_path, 0, replace(POLICY, interval=0))
+
+
+def test_cleaner_of_a_missing_folder_removes_nothing(tmp_path):
+    """Is an error that names it."""
+    with pytest.raises(FileNotFoundError, match=r"no folder .*nothing"):
+        cleaner(tmp_path / "nothing", 0).clean()
+
+
+class KilledError(BaseException):
+    """The process ended here."""
+
+
+class FailingFiles(OsFiles):
+    """Ends at its nth operation: before it, or after it is done."""
+
+    def __init__(self, at, after):
+        self.left, self.after = at, after
+
+    def _step(self, operation):
+        self.left -= 1
+        if self.left == 0 and not self.after:
+            raise KilledError
+        result = operation()
+        if self.left == 0:
+            raise KilledError
+        return result
+
+    def walk(self, folder):
+        return self._step(lambda: OsFiles.walk(self, folder))
+
+    def open(self, path):
+        return self._step(lambda: OsFiles.open(self, path))
+
+    def remove(self, path):
+        return self._step(lambda: OsFiles.remove(self, path))
+
+    def sync(self, folder):
+        return self._step(lambda: OsFiles.sync(self, folder))
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
+def test_cleaner_killed_at_every_operation_leaves_whole_segments(tmp_path, after):
+    """Every segment is whole or gone, none that should stay is gone, and the next run does the rest."""
+    killed = 0
+    for at in range(1, 100):
+        folder = tmp_path / str(at)
+        inner = fill(folder)
+        whole = {path.name: path.read_bytes() for path in inner.iterdir()}
+        try:
+            cleaner(folder, 125, files=FailingFiles(at, after)).clean(dry_run=False)
+        except KilledError:
+            killed += 1
+        else:
+            break
+        left = {path.name: path.read_bytes() for path in inner.iterdir()}
+        assert left.items() <= whole.items()
+        for first in (0, 2, 4, 6):
+            parts = {f"{first:020d}{suffix}" for suffix in (".log", *BESIDE)}
+            if f"{first:020d}.log" in left or first >= 4:
+                assert parts <= left.keys()
+        cleaner(folder, 125).clean(dry_run=False)
+        assert {name.split(".")[0] for name in names(inner)} == {f"{first:020d}" for first in (4, 6)}
+    assert killed >= 12
+
+
+def test_cleaner_of_an_index_ahead_of_its_log_keeps_it(tmp_path):
+    """A new segment's index may be there before its log is."""
+    inner = fill(tmp_path)
+    (inner / f"{8:020d}.index").write_bytes(b"")
+    (inner / f"{1:020d}.index").write_bytes(b"left behind by a run that was cut short")
+    cleaner(tmp_path, 0).clean(dry_run=False)
+    assert f"{8:020d}.index" in names(inner)
+    assert f"{1:020d}.index" not in names(inner)
+    assert os.path.exists(Path(inner) / f"{0:020d}.log")

@@ -1,0 +1,351 @@
+"""The check of a message by its schema: policies, Confluent's framing, and bounds that no payload passes."""
+
+import io
+import json
+import subprocess
+import sys
+from random import Random
+
+import pytest
+from helpers.avro_pairs import random_schema
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from msgid.errors import InvalidMessage
+from msgid.schemas import InvalidSchema, SchemaRegistry, check, frame, unframe
+from msgid.schemas._avro_types import parse_avro
+from msgid.schemas._avro_walk import MAX_DEPTH, MAX_EMPTY_VALUES, Malformed, walker
+from msgid.schemas._validators import validator
+
+fastavro = pytest.importorskip("fastavro")
+pytest.importorskip("jsonschema_rs")
+
+JSON_SCHEMA = '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}'
+AVRO_SCHEMA = '{"type": "record", "name": "Event", "fields": [{"name": "n", "type": "int"}]}'
+LIST = '{"type": "record", "name": "R", "fields": [{"name": "next", "type": ["null", "R"]}]}'
+TREE = '{"type": "record", "name": "R", "fields": [{"name": "of", "type": {"type": "array", "items": "R"}}]}'
+ENDLESS = '{"type": "record", "name": "R", "fields": [{"name": "r", "type": "R"}]}'
+NULLS = '{"type": "array", "items": "null"}'
+EMPTIES = '{"type": "array", "items": {"type": "record", "name": "E", "fields": [{"name": "n", "type": "null"}]}}'
+THIRTY_MILLION = bytes([0x80, 0x8E, 0xCE, 0x1C, 0])
+
+
+def avro(value, schema=AVRO_SCHEMA):
+    file = io.BytesIO()
+    fastavro.schemaless_writer(file, fastavro.parse_schema(json.loads(schema)), value)
+    return file.getvalue()
+
+
+def problem(kind, schema, payload):
+    return validator(kind, schema)(payload)
+
+
+@pytest.fixture
+def registry():
+    registry = SchemaRegistry()
+    registry.register("other", '{"type": "string"}')
+    registry.register("events", JSON_SCHEMA)
+    registry.register("events", AVRO_SCHEMA, "avro")
+    return registry
+
+
+CASES = {
+    "missing": (b'{"n": 1}', None, None, "no schema"),
+    "unknown": (b'{"n": 1}', 9, 1, "unknown schema 9"),
+    "wrong subject": (b'"text"', 1, 1, "schema 1 is of the subject 'other', not 'events'"),
+    "wrong version": (b'{"n": 1}', 2, 2, "schema 2 is version 1 of 'events', not 2"),
+    "bad payload": (b'{"n": "x"}', 2, 1, 'payload b\'{"n": "x"}\': "x" is not of type "integer" at /n'),
+    "no JSON": (b"\xff", 2, 1, "payload b'\\xff': not JSON: not UTF-8"),
+    "bad Avro": (b"", 3, 2, "payload b'': not Avro of the schema: the payload ends before the value"),
+    "too much Avro": (avro({"n": 1}) + b"x", 3, 2, "payload b'\\x02x': 1 bytes after the end of the Avro"),
+    "good": (b'{"n": 1}', 2, 1, None),
+    "good without version": (b'{"n": 1}', 2, None, None),
+    "good Avro": (avro({"n": 1}), 3, 2, None),
+}
+
+
+@pytest.mark.parametrize("policy", ["none", "warn", "enforce"])
+@pytest.mark.parametrize("case", CASES)
+def test_check_of_each_case_and_policy_gives_its_verdict(registry, policy, case):
+    """The policy none accepts all; warn passes with the reason what enforce rejects with it."""
+    payload, id, version, reason = CASES[case]
+    verdict = check(payload, registry, "events", id, version, policy=policy)
+    if policy == "none" or reason is None:
+        assert verdict == ("accept", None)
+    else:
+        assert verdict == ({"warn": "warn", "enforce": "reject"}[policy], reason)
+
+
+def test_check_without_a_subject_rejects_a_schema_of_a_subject(registry):
+    """A message whose topic is unknown does not pass for one of any topic."""
+    verdict = check(b'"text"', registry, None, 1, policy="enforce")
+    assert verdict == ("reject", "schema 1 is of the subject 'other', not None")
+
+
+@pytest.mark.parametrize(
+    ("id", "payload", "reason"),
+    [
+        (None, frame(3, b"\x02"), None),
+        (3, frame(3, b"\x02"), None),
+        (2, frame(3, b"\x02"), "schema 3 in the payload's framing, not 2"),
+        (3, b"\x02", "payload b'\\x02': Confluent's framing takes 5 bytes, got 1"),
+        (3, b"\x01" + frame(3, b"\x02")[1:], "framing begins with a zero byte, got 1"),
+        (None, frame(4_294_967_295, b""), "unknown schema 4294967295"),
+        (None, frame(3, b""), "payload b'': not Avro"),
+    ],
+)
+def test_check_with_confluents_framing_takes_the_id_of_the_payload(registry, id, payload, reason):
+    """The ID is the payload's, an ID beside it must be the same, and the rest is checked."""
+    verdict = check(payload, registry, "events", id, policy="enforce", framing="confluent")
+    assert (verdict.verdict, verdict.reason is None) == ("accept" if reason is None else "reject", reason is None)
+    assert reason is None or reason in verdict.reason
+
+
+@given(st.integers(0, 2**32 - 1), st.binary(max_size=20))
+def test_unframe_of_a_framed_payload_returns_both_parts(id, payload):
+    """The ID is big-endian after a zero byte."""
+    assert frame(id, payload) == b"\0" + id.to_bytes(4, "big") + payload
+    assert unframe(frame(id, payload)) == (id, payload)
+
+
+def test_frame_of_an_id_out_of_range_is_refused():
+    """Four bytes hold it; what cannot be unframed is the documented error."""
+    for id in (-1, 2**32):
+        with pytest.raises(ValueError, match="schema_id must be 0 to 4294967295"):
+            frame(id, b"")
+    with pytest.raises(InvalidMessage):
+        unframe(b"\1\0\0\0\1")
+
+
+def test_check_with_an_unknown_option_names_the_known_ones(registry):
+    """ValueError for a policy, a framing, a kind and a compatibility."""
+    for call in (
+        lambda: check(b"", registry, "events", 1, policy="strict"),
+        lambda: check(b"", registry, "events", 1, policy="none", framing="iggy"),
+        lambda: registry.register("events", "{}", "xml"),
+        lambda: registry.set_compatibility("events", "transitive"),
+    ):
+        with pytest.raises(ValueError, match="must be one of"):
+            call()
+
+
+# --- schemas -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("", "json"),
+        ("[]", "json"),
+        ('"\ud800"', "json"),
+        ('{"type": "nothing"}', "json"),
+        ('{"$schema": "http://localhost:1/own"}', "json"),
+        ('{"$schema": 7}', "json"),
+        ('{"$ref": "http://localhost:1/x.json"}', "json"),
+        ('{"$ref": "file:///etc/passwd"}', "json"),
+        ('{"$id": "http://localhost:1/a", "$ref": "b"}', "json"),
+        ('{"multipleOf": 0}', "json"),
+        ('{"items": ' * 2000 + "true" + "}" * 2000, "json"),
+        ('{"type": "record"}', "avro"),
+        ('"nothing"', "avro"),
+        ("{", "avro"),
+        ('["int", "int"]', "avro"),
+        ('[["int"], "null"]', "avro"),
+        ('{"type": {"type": "int"}}', "avro"),
+        ('{"type": "fixed", "name": "F", "size": -1}', "avro"),
+        ('{"type": "fixed", "name": "F", "size": true}', "avro"),
+        ('{"type": "record", "name": "int", "fields": []}', "avro"),
+        ('{"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}', "avro"),
+        (AVRO_SCHEMA.replace("}]", '}, {"name": "n", "type": "int"}]'), "avro"),
+        ('{"type": "array", "items": ' * 2000 + '"int"' + "}" * 2000, "avro"),
+    ],
+)
+def test_register_of_an_invalid_schema_raises_invalid_schema(registry, text, kind):
+    """Nothing is added, and nothing is fetched."""
+    with pytest.raises(InvalidSchema, match=r"[Ss]chema"):
+        registry.register("events", text, kind)
+    assert len(registry.versions("events")) == 2
+
+
+@pytest.mark.parametrize(
+    ("schema", "wrong", "right"),
+    [
+        ('{"dependentRequired": {"a": ["b"]}}', b'{"a": 1}', b'{"a": 1, "b": 1}'),
+        ('{"prefixItems": [{"type": "string"}]}', b"[1]", b'["x", 1]'),
+        ('{"properties": {"a": true}, "unevaluatedProperties": false}', b'{"b": 1}', b'{"a": 1}'),
+        ('{"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}', b"1.0", b"1"),
+        ('{"$schema": "http://json-schema.org/draft-06/schema#", "const": 1}', b"true", b"1.0"),
+        ('{"$schema": "http://json-schema.org/draft-07/schema", "if": {"minimum": 3}, "then": false}', b"3", b"2"),
+        ('{"$schema": "https://json-schema.org/draft/2019-09/schema", "items": [{"type": "null"}]}', b"[1]", b"[null]"),
+        ('{"enum": [1]}', b"true", b"1"),
+    ],
+)
+def test_check_of_json_follows_the_schemas_draft(schema, wrong, right):
+    """2020-12 holds for a schema that names none."""
+    assert problem("json", schema, wrong) is not None
+    assert problem("json", schema, right) is None
+
+
+# --- payloads ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (b"NaN", "not JSON: NaN is not a JSON number"),
+        (b"[-Infinity]", "not JSON: -Infinity"),
+        (b"1e400", "beyond the range of a double"),
+        (b"9" * 5000, "not JSON: Exceeds the limit"),
+        (b'"\\ud800"', "not JSON: an unpaired surrogate"),
+        (b'{"\\uDFFF": 1}', "not JSON: an unpaired surrogate"),
+        (b'"\xed\xa0\x80"', "not JSON: not UTF-8"),
+        ("1".encode("utf-16"), "not JSON: not UTF-8"),
+        (b"[" * 129 + b"]" * 129, "nested deeper than 128"),
+        (b"[" * 100_000, "nested deeper than 128"),
+        (b"", "not JSON"),
+        (b"{}{}", "not JSON"),
+    ],
+)
+def test_check_of_text_beyond_a_bound_gives_the_reason(payload, reason):
+    """Every schema refuses what other JSON parsers do not read, even the schema that accepts all."""
+    for schema in (
+        "true",
+        '{"type": ["string", "array", "object", "number"], "multipleOf": 0.01, "uniqueItems": true}',
+    ):
+        assert reason in problem("json", schema, payload)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b'"\\ud83d\\ude00"',
+        b'["' + b"[{" * 200 + b'"]',
+        b"[[]," * 127 + b"[]" + b"]" * 127,
+        b"[" + b"[{}]," * 200 + b"1]",
+        b'"\\\\ud800"',
+        b"9" * 4000,
+    ],
+)
+def test_check_of_text_within_the_bounds_is_accepted(payload):
+    """Brackets in strings and beside each other are not nesting; a pair of surrogates is a character."""
+    assert problem("json", "true", payload) is None
+
+
+@given(st.one_of(st.binary(max_size=40), st.text(max_size=20).map(lambda text: text.encode("utf-8", "surrogatepass"))))
+@example(b'{"n": 1e999}')
+@example(b'{"n": [1, 1e-400]}')
+def test_check_of_any_bytes_gives_a_verdict(payload):
+    """No payload raises, whatever the schema's keywords."""
+    schema = '{"multipleOf": 1e-300, "pattern": "^(a+)+$", "uniqueItems": true, "enum": [1, "a", null, {"n": 1e308}]}'
+    for kind, text in (("json", JSON_SCHEMA), ("json", schema), ("avro", AVRO_SCHEMA), ("avro", TREE), ("avro", LIST)):
+        found = problem(kind, text, payload)
+        assert found is None or found.encode("utf-8")
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(), max_size=3), inner, max_size=4)
+    ),
+    max_leaves=10,
+)
+
+
+@given(JSON_VALUES, st.sampled_from([True, False]))
+def test_check_of_any_json_text_gives_a_verdict(value, escaped):
+    """Infinity, NaN, big integers and unpaired surrogates, escaped or not, never raise."""
+    payload = json.dumps(value, ensure_ascii=escaped).encode("utf-8", "surrogatepass")
+    schema = '{"multipleOf": 0.1, "maximum": 5, "maxLength": 2, "uniqueItems": true, "propertyNames": {"pattern": "a"}}'
+    assert isinstance(problem("json", schema, payload), str | None)
+
+
+@given(st.integers(0, 2**64 - 1), st.binary(max_size=60))
+def test_check_of_any_bytes_by_any_avro_schema_gives_a_verdict(seed, payload):
+    """The walk ends within the payload, or says why not."""
+    text = random_schema(Random(seed)).text()
+    try:
+        validator("avro", text)
+    except InvalidSchema:
+        return
+    assert isinstance(problem("avro", text, payload), str | None)
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_walk_of_what_fastavro_wrote_ends_at_its_end(seed):
+    """Every value that fastavro writes is accepted: the walk refuses nothing that is valid."""
+    random = Random(seed)
+    model = random_schema(random)
+    try:
+        schema = fastavro.parse_schema(json.loads(model.text()))
+        walk = walker(parse_avro(json.loads(model.text())))
+        file = io.BytesIO()
+        fastavro.schemaless_writer(file, schema, model.value(random))
+    except (InvalidSchema, ValueError):  # fastavro does not tell two branches of a union apart by the value
+        return
+    assert walk(file.getvalue()) == len(file.getvalue())
+    assert problem("avro", model.text(), file.getvalue()) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "payload", "reason"),
+    [
+        (LIST, b"\x02" * MAX_DEPTH + b"\0", "nested deeper than 128 levels"),
+        (TREE, b"\x02" * 5000, "nested deeper than 128 levels"),
+        (ENDLESS, b"", "nested deeper than 128 levels"),
+        (NULLS, THIRTY_MILLION, f"more than {MAX_EMPTY_VALUES} values that take no bytes"),
+        (NULLS, b"\xff" * 9 + b"\x01" + b"\x00\x00", f"more than {MAX_EMPTY_VALUES} values"),
+        (EMPTIES, bytes([0xE0, 0xD4, 0x03, 0]), None),
+        (EMPTIES, bytes([0xC0, 0x9A, 0x0C, 0]), f"more than {MAX_EMPTY_VALUES} values"),
+        ('{"type": "array", "items": "int"}', THIRTY_MILLION, "the payload ends before the value"),
+        ('{"type": "map", "values": "null"}', THIRTY_MILLION, "the payload ends before the value"),
+        ('"boolean"', b"\x02", "boolean 2, not 0 or 1"),
+        ('{"type": "enum", "name": "E", "symbols": ["A", "B"]}', b"\x01", "symbol -1 of an enum of 2"),
+        ('["null", "int"]', b"\x01\x02", "branch -1 of a union of 2"),
+        ('["null", "int"]', b"\x04", "branch 2 of a union of 2"),
+        ('"int"', b"\x80\x80\x80\x80\x80\x00", "an integer of more than 5 bytes"),
+        ('"int"', b"\xff\xff\xff\xff\x1f", "an integer of more than 32 bits"),
+        ('"long"', b"\xff" * 10 + b"\x01", "an integer of more than 10 bytes"),
+        ('"string"', b"\x01", "length -1"),
+        ('"bytes"', b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", "the payload ends before the value"),
+        ('"string"', b"\x02\xff", "UnicodeDecodeError"),
+        ('{"type": "array", "items": "int"}', b"\x01\x04\x02\x00", "a block of another size than it states"),
+        ('{"type": "array", "items": "int"}', b"\x01\x02\x02\x00", None),
+        ('{"type": "long", "logicalType": "timestamp-millis"}', b"\xff" * 9 + b"\x01", "not Avro of the schema"),
+    ],
+)
+def test_check_of_avro_beyond_a_bound_gives_the_reason(schema, payload, reason):
+    """Depth, values without bytes, and every index, length and size are bounded before fastavro sees the payload."""
+    found = problem("avro", schema, payload)
+    assert found is None if reason is None else reason in found
+
+
+def test_walk_at_the_deepest_level_still_reads():
+    """One level less than the bound is accepted."""
+    assert problem("avro", LIST, b"\x02" * (MAX_DEPTH - 1) + b"\0") is None
+    with pytest.raises(Malformed):
+        walker(parse_avro(json.loads(LIST)))(b"\x02" * MAX_DEPTH + b"\0")
+
+
+def test_check_of_five_kilobytes_of_recursive_avro_does_not_end_the_process():
+    """A process of its own lives on, in a thread with a small stack too."""
+    program = f"""
+import threading
+from msgid.schemas import SchemaRegistry, check
+
+registry = SchemaRegistry()
+for schema in ({LIST!r}, {TREE!r}):
+    registry.register("s", schema, "avro")
+def run():
+    for id in (1, 2):
+        for payload in (b"\\x02" * 5_000, b"\\x02" * 1_000_000, b"\\x02" * 127 + b"\\0" * 200):
+            print(check(payload, registry, "s", id, policy="enforce").verdict)
+threading.stack_size(256 * 1024)
+for target in (run, threading.Thread(target=run).run):
+    target()
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split().count("reject") >= 12

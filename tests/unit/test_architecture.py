@@ -1,0 +1,179 @@
+"""The layout of the source: one-way imports, small folders and files, and tests that mirror the packages."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from helpers.imports import cycle_in, folder_of, imports_in, modules_of
+
+TESTS = Path(__file__).parents[1]
+REPOSITORY = TESTS.parent
+
+PACKAGES = {"msgid": folder_of("msgid"), "spark_ext": folder_of("spark_ext")}
+MODULES = {package: modules_of(package, folder) for package, folder in PACKAGES.items()}
+EVERY_MODULE = {name: path for modules in MODULES.values() for name, path in modules.items()}
+IMPORTS = {
+    name: imports_in(path.read_text(encoding="utf-8"), name, set(EVERY_MODULE), path.name == "__init__.py")
+    for name, path in EVERY_MODULE.items()
+}
+
+# From the lowest layer to the highest. A module imports its own room and the layers below it, never another room of
+# its own layer. "" is the package's own __init__, which exports the public names.
+LAYERS = {
+    "msgid": [
+        ["errors", "layout"],
+        ["_validate"],
+        ["ids"],
+        ["messages"],
+        ["danube", "iggy", "kafka", "rocketmq", "schemas"],
+        ["processing", "retention"],
+        ["", "cleaner"],
+        ["cli"],
+        ["__main__"],
+    ],
+    "spark_ext": [
+        ["_filesystem", "streaming._state_store"],
+        ["_session", "columns"],
+        ["formats", "streaming", "tables"],
+        ["registration"],
+        ["jobs"],
+        [""],
+        ["cli"],
+        ["__main__"],
+    ],
+}
+
+# Modules that have the same name, and why they may. Every package has an __init__.
+SAME_NAME = {
+    "__main__": "python -m msgid, python -m spark_ext",
+    "cli": "the command line of each package",
+    "cleaner": "msgid.cleaner is the public path of msgid.retention.cleaner",
+    "danube": "spark_ext.formats.danube is the column form of msgid.danube",
+    "errors": "msgid.processing.errors has the errors of handlers alone, msgid.errors those of the whole package",
+    "iggy": "spark_ext.formats.iggy is the column form of msgid.iggy",
+    "kafka": "spark_ext.formats.kafka is the column form of msgid.kafka",
+    "rocketmq": "spark_ext.formats.rocketmq is the column form of msgid.rocketmq",
+    "v0": "spark_ext.columns.v0 is the column form of msgid.ids.v0",
+}
+
+MOST_ENTRIES = 15
+MOST_LINES = 400
+
+
+def room_of(package, module):
+    """Return the layer and the room of a module: the longest room that the module's name starts with."""
+    inner = module.removeprefix(package).removeprefix(".")
+    found = [
+        (len(room), layer, room)
+        for layer, rooms in enumerate(LAYERS[package])
+        for room in rooms
+        if inner == room or (room and inner.startswith(f"{room}."))
+    ]
+    assert found, f"{module} is in no layer: add it to LAYERS"
+    return max(found)[1:]
+
+
+def shown_entries(folder):
+    """Return the entries of a folder that are a subject each: no compiled files, and no file that every package has."""
+    hidden = {"__pycache__", "__init__.py", "__main__.py", "py.typed"}
+    return [
+        entry.name for entry in folder.iterdir() if entry.name not in hidden and entry.suffix not in {".so", ".pyd"}
+    ]
+
+
+FOLDERS = [
+    folder
+    for root in PACKAGES.values()
+    for folder in [root, *sorted(root.rglob("*"))]
+    if folder.is_dir() and folder.name != "__pycache__"
+]
+
+
+def test_imports_of_all_modules_have_no_cycle():
+    """No module imports itself by way of others, not even lazily in a function."""
+    assert cycle_in(IMPORTS) == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_between_layers_go_one_way(package):
+    """A module imports only its own room and lower layers of its package."""
+    wrong = []
+    for module in MODULES[package]:
+        layer, room = room_of(package, module)
+        for imported in IMPORTS[module] & set(MODULES[package]):
+            its_layer, its_room = room_of(package, imported)
+            if not (its_layer < layer or its_room == room):
+                wrong.append(f"{module} imports {imported}")
+    assert wrong == []
+
+
+def test_imports_of_msgid_never_reach_spark_ext():
+    """spark_ext imports msgid, and msgid does not know of spark_ext."""
+    assert [name for name in MODULES["msgid"] if IMPORTS[name] & set(MODULES["spark_ext"])] == []
+    assert any(IMPORTS[name] & set(MODULES["msgid"]) for name in MODULES["spark_ext"])
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_layers_of_a_package_name_existing_modules(package):
+    """The table of layers has no room that no longer exists."""
+    rooms = [room for rooms in LAYERS[package] for room in rooms]
+    assert [room for room in rooms if f"{package}.{room}".rstrip(".") not in MODULES[package]] == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_folder_of_a_package_shows_few_entries(folder):
+    """A reader sees at most 15 entries in each folder."""
+    assert len(shown_entries(folder)) <= MOST_ENTRIES, sorted(shown_entries(folder))
+
+
+def test_python_files_are_short():
+    """No Python file of the packages, the tests or the benchmarks is above 400 lines."""
+    roots = [*PACKAGES.values(), TESTS, REPOSITORY / "bench"]
+    files = [path for root in roots for path in root.rglob("*.py")]
+    assert len(files) > len(EVERY_MODULE)
+    lines = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in files}
+    assert {path: count for path, count in lines.items() if count > MOST_LINES} == {}
+
+
+@pytest.mark.parametrize(("tests", "package"), [("unit", "msgid"), ("spark", "spark_ext")])
+def test_test_folders_mirror_folders_of_the_package(tests, package):
+    """Each folder of tests has the name and the place of the folder or module of the package that it tests."""
+    root = TESTS / tests
+    folders = {path.parent.relative_to(root) for path in root.rglob("test_*.py")}
+    assert len(folders) > 1
+    assert [str(folder) for folder in folders if not (PACKAGES[package] / folder).is_dir()] == []
+
+
+def test_module_names_are_used_once():
+    """Two modules share a name only where one is another form of the other."""
+    places = defaultdict(list)
+    for name, path in EVERY_MODULE.items():
+        if path.name != "__init__.py" or path.parent not in PACKAGES.values():
+            places[name.rpartition(".")[2]].append(name)
+    assert {name for name, modules in places.items() if len(modules) > 1} == set(SAME_NAME)
+
+
+@pytest.mark.parametrize(
+    ("source", "imported"),
+    [
+        ("import msgid.layout", {"msgid.layout"}),
+        ("from msgid import layout, parse", {"msgid", "msgid.layout"}),
+        ("from . import node", {"msgid.ids.node"}),
+        ("from .node import choose_node", {"msgid.ids.node"}),
+        ("from ..layout import KINDS", {"msgid.layout"}),
+        ("def f():\n    from msgid.ids import v0", {"msgid.ids.v0"}),
+        ("class C:\n    def f(self):\n        if self:\n            import msgid.errors", {"msgid.errors"}),
+        ("if TYPE_CHECKING:\n    import msgid.errors", set()),
+        ("if typing.TYPE_CHECKING:\n    import msgid.errors\nelse:\n    import msgid.layout", {"msgid.layout"}),
+        ("import os\nfrom json import dumps", set()),
+    ],
+)
+def test_imports_in_a_source_are_found(source, imported):
+    """Lazy and relative imports are found, submodules are told from names, and imports for type checkers are not."""
+    assert imports_in(source, "msgid.ids.parsing", set(MODULES["msgid"]), is_package=False) == imported
+
+
+def test_cycle_in_a_graph_is_found():
+    """A cycle is given from a module back to itself, also where it does not begin at the first module."""
+    assert cycle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert cycle_in({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []

@@ -1,0 +1,200 @@
+"""The command ``msgid``, run as a user runs it."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+from helpers import vector_files as vectors
+
+import msgid
+
+pytest.importorskip("click")
+pytest.importorskip("rich")
+
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+
+
+def run(*arguments, stdin="", **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "msgid", *arguments],
+        input=stdin if isinstance(stdin, bytes) else stdin.encode(),
+        capture_output=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8", **environment},
+    )
+
+
+def test_generate_of_a_count_prints_one_id_per_line():
+    """One by default, or as many as asked for; each is valid, and none comes twice."""
+    assert msgid.is_valid(run("generate").stdout.decode().strip())
+    lines = run("generate", "-n", "100000").stdout.decode().split()
+    assert len(set(lines)) == len(lines) == 100_000
+    assert all(map(msgid.is_valid, lines))
+    assert run("generate", "-n", "0").stdout == b""
+
+
+def test_generate_into_a_file_writes_the_same_lines(tmp_path):
+    """``--output`` writes the same lines to a file, and says nothing."""
+    file = tmp_path / "ids.txt"
+    result = run("generate", "-n", "3", "--output", str(file))
+    assert (result.stdout, result.stderr, result.returncode) == (b"", b"", 0)
+    assert len(file.read_text().split()) == 3
+
+
+def test_generate_on_a_terminal_alone_draws_a_progress_bar(tmp_path):
+    """Long work shows how far it is when standard error is a terminal; short work and pipes stay quiet."""
+    arguments = [sys.executable, "-m", "msgid", "generate", "-o", str(tmp_path / "ids"), "-n"]
+    shown = {}
+    for number in ("1000000", "10"):
+        ours, theirs = pty.openpty()
+        subprocess.run([*arguments, number], stderr=theirs, check=True, env={**os.environ, "TERM": "xterm"})
+        os.close(theirs)
+        try:
+            shown[number] = os.read(ours, 100_000)
+        except OSError:  # nothing was written
+            shown[number] = b""
+        os.close(ours)
+    assert b"1000000" in shown["1000000"]
+    assert shown["10"] == b""
+    assert run("generate", "-n", "1000000").stderr == b""
+
+
+@pytest.mark.parametrize("number", ["-1", "x", "1.5"])
+def test_generate_of_a_bad_count_is_a_usage_error(number):
+    """A usage error, exit status 2."""
+    assert run("generate", "-n", number).returncode == 2
+
+
+def test_generate_into_a_closed_pipe_ends_silently():
+    """``msgid generate -n 10000000 | head -1`` ends with head."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "msgid", "generate", "-n", "10000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert msgid.is_valid(process.stdout.readline().decode().strip())
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    process.wait(60)
+
+
+def test_inspect_of_an_id_shows_every_field_with_its_meaning():
+    """The digits of each field stand above its name and what it says."""
+    out = run("inspect", V1).stdout.decode()
+    for shown in ("01", "56F7E71C361B", "21BC", "024CCDBE", "00000000"):
+        assert f" {shown} " in out
+    for shown in ("version", "node", "56:f7:e7:1c:36:1b", "mac", "pid", "8636", "38587838", "2022-03-23 14:50:38Z"):
+        assert shown in out
+    out = run("inspect", "7F0000010000238F000000000001E240").stdout.decode()
+    for shown in ("v0-broker-offset", "7F000001", "127.0.0.1", "port", "9103", "offset", "123456"):
+        assert shown in out
+    out = run("inspect", "C0A8F001103E214D29547ACFD6E30000").stdout.decode()
+    for shown in ("v0-client-unique", "192.168.240.1", "loader_hash", "2060441315", "day 24 of the month, 20:20"):
+        assert shown in out
+
+
+def test_inspect_on_a_terminal_is_coloured():
+    """Fields have colours where they can be shown, and none in a pipe."""
+    assert b"\x1b[" not in run("inspect", V1).stdout
+    ours, theirs = pty.openpty()
+    subprocess.run(
+        [sys.executable, "-m", "msgid", "inspect", V1], stdout=theirs, check=True, env={**os.environ, "TERM": "xterm"}
+    )
+    os.close(theirs)
+    assert b"\x1b[" in os.read(ours, 100_000)
+    os.close(ours)
+
+
+def test_inspect_of_standard_input_reports_bad_lines():
+    """Each line is an id; a bad one is reported with its number, the rest goes on, and the exit status is 1."""
+    result = run("inspect", "--json", "-", stdin=f"{V1}\r\nnonsense\n\n{V1.lower()}")
+    objects = [json.loads(line) for line in result.stdout.decode().splitlines()]
+    assert [(o["line"], o.get("kind")) for o in objects] == [(1, "v1"), (2, None), (3, None), (4, "v1")]
+    assert objects[1]["error"].startswith("invalid message id 'nonsense': 8 characters")
+    assert result.stderr.decode().splitlines() == [
+        f"line 2: {objects[1]['error']}",
+        f"line 3: {objects[2]['error']}",
+    ]
+    assert result.returncode == 1
+
+
+def test_inspect_of_bytes_that_are_not_text_reports_them():
+    """A line that is not UTF-8 is one bad line."""
+    result = run("inspect", "--json", "-", stdin=b"\xff\xfe\0\n" + V1.encode() + b"\n")
+    assert [json.loads(line).get("kind") for line in result.stdout.decode().splitlines()] == [None, "v1"]
+    assert result.returncode == 1
+
+
+def test_inspect_as_json_has_every_field():
+    """All real ids, one object a line, with the fields that `msgid.parse` gives."""
+    result = run("inspect", "--json", "-", stdin="\n".join(row.id for row in vectors.REAL_IDS))
+    assert result.returncode == 0
+    for row, line in zip(vectors.REAL_IDS, result.stdout.decode().splitlines(), strict=True):
+        shown, id = json.loads(line), msgid.parse(row.id)
+        assert shown["input"] == row.id
+        assert (shown["kind"], shown["canonical"], shown["version"]) == (id.kind, id.canonical, id.version)
+        for name in (
+            "mac",
+            "pid",
+            "seconds",
+            "sequence",
+            "origin",
+            "port",
+            "offset",
+            "loader_hash",
+            "elapsed_ms",
+            "counter",
+        ):
+            assert shown.get(name) == getattr(id, name, None)
+
+
+def test_inspect_without_ids_is_a_usage_error():
+    """It does not wait at a terminal for input that nobody said was coming."""
+    result = run("inspect")
+    assert result.returncode == 2
+    assert b"give one or more ids" in result.stderr
+
+
+def test_node_without_arguments_shows_what_is_stamped():
+    """The explanation, or one object of it."""
+    assert run("node").stdout.decode().startswith(msgid.explain_node().mac)
+    shown = json.loads(run("node", "--json", MSGID_NODE="aa:bb:cc:dd:ee:ff").stdout)
+    assert (shown["mac"], shown["source"]) == ("aa:bb:cc:dd:ee:ff", "environment")
+    assert run("node", MSGID_NODE="x").returncode == 1
+
+
+def test_version_of_the_command_is_that_of_the_package():
+    """``--version`` says which."""
+    assert msgid.__version__ in run("--version").stdout.decode()
+
+
+@pytest.mark.parametrize("missing", ["click", "rich"])
+def test_command_without_its_extra_says_what_to_install(missing):
+    """One line, no traceback."""
+    program = f"import sys; sys.modules['{missing}'] = None; from msgid.__main__ import main; main()"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr == f"msgid: the command line needs {missing}: pip install 'msgid[cli]'\n"
+
+
+def test_expire_reports_expired_segments_and_deletes_them_when_told_to(tmp_path):
+    """A dry run by default; the report is there either way, and the open segment stays."""
+    from msgid import iggy
+
+    for offset in (0, 1):
+        message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=1_700_000_000_000_000)
+        (tmp_path / f"{offset:020d}.log").write_bytes(iggy.encode(message))
+    policy = tmp_path / "policy.toml"
+    policy.write_text("default_expiry = 60\n")
+    dry = run("expire", str(tmp_path), "--policy", str(policy))
+    assert dry.returncode == 0, dry.stderr
+    assert dry.stdout.decode().endswith("1 of 2 segments, 46 bytes: would be removed; --apply removes them\n")
+    assert len(list(tmp_path.glob("*.log"))) == 2
+    done = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
+    assert done.stdout.decode().endswith("1 of 2 segments, 46 bytes: removed\n")
+    assert [path.name for path in tmp_path.glob("*.log")] == [f"{1:020d}.log"]
+    policy.write_text("interval = 0\n")
+    wrong = run("expire", str(tmp_path), "--policy", str(policy))
+    assert (wrong.returncode, wrong.stderr) == (1, b"Error: interval must be more than 0 seconds, not 0\n")

@@ -1,0 +1,132 @@
+"""Kafka records in plain Python: what a row must have, and the ID that every reader of a record finds."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+import msgid
+from msgid.kafka import Record
+
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
+MOMENT = datetime(2022, 3, 23, 14, 50, 38, tzinfo=timezone.utc)
+ROW = {"topic": "orders", "partition": 3, "offset": 1234, "timestamp": MOMENT, "key": b"k", "value": b"v"}
+
+
+def test_message_id_without_header_is_the_position():
+    """The ID is `position_id` of cluster, topic and partition, the offset and the timestamp."""
+    expected = str(msgid.position_id("kafka:eu/orders/3", 1234, MOMENT))
+    assert Record.of(ROW).message_id(cluster="eu") == expected
+
+
+@pytest.mark.parametrize(
+    "timestamp",
+    [
+        MOMENT.astimezone(timezone(timedelta(hours=9))),
+        1648047038000,
+        "2022-03-23T14:50:38Z",
+        "2022-03-23 14:50:38.000Z",
+        "2022-03-23T23:50:38.000+09:00",
+    ],
+)
+def test_message_id_of_one_moment_in_any_spelling_is_the_same(timestamp):
+    """A datetime of any zone, milliseconds and ISO 8601 text of one moment give one ID."""
+    assert Record.of({**ROW, "timestamp": timestamp}).message_id() == Record.of(ROW).message_id()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (V1.lower().encode(), V1),
+        (bytes.fromhex(V1), V1),
+        (b"7F0000010000238F000000000001E240", "007F0000010000238F000000000001E240"),
+        (UUID.upper().encode(), UUID),
+        (b"orders-0-4200000", None),
+        (b"", None),
+        (None, None),
+        (b"\xff\xfe", None),
+    ],
+    ids=["v1 text", "v1 bytes", "v0", "uuid", "16 letters", "empty", "null", "not utf-8"],
+)
+def test_message_id_with_header_is_the_headers_id_or_else_the_position(value, expected):
+    """The header gives the ID if it holds one of any version or a UUID, and is ignored if it does not."""
+    record = Record.of({**ROW, "headers": [("other", b"x"), ("message_id", value)]})
+    assert record.message_id() == (expected or Record.of(ROW).message_id())
+    assert record.message_id(header=None) == Record.of(ROW).message_id()
+
+
+def test_message_id_with_a_repeated_header_is_the_last_ones():
+    """A header that is added later replaces the one before it, as Kafka's own `lastHeader` reads it."""
+    headers = [{"key": "message_id", "value": UUID.encode()}, {"key": "message_id", "value": V1.encode()}]
+    assert Record.of({**ROW, "headers": headers}).message_id() == V1
+
+
+def test_tombstone_is_a_message_with_an_id():
+    """A record without a value has the ID of its place."""
+    record = Record.of({**ROW, "value": None})
+    assert record.value is None
+    assert record.message_id() == Record.of(ROW).message_id()
+
+
+def test_base64_text_stands_for_its_bytes():
+    """An export in base64 gives the record of the bytes."""
+    row = {**ROW, "key": "aw==", "value": "dg==", "headers": [{"key": "h", "value": "aGk="}]}
+    expected = Record.of({**ROW, "headers": [("h", b"hi")]})
+    assert Record.of(row, encoding="base64") == expected
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"topic": None}, "a Kafka row must have topic"),
+        ({"topic": 7}, "topic must be text, got 7"),
+        ({"partition": -1}, "partition must be 0 to 2147483647, got -1"),
+        ({"partition": "3"}, "partition must be 0 to"),
+        ({"offset": 1 << 48}, "offset must be 0 to 281474976710655, got 281474976710656"),
+        ({"offset": 1.0}, "offset must be 0 to"),
+        ({"offset": True}, "offset must be 0 to"),
+        ({"timestamp": "2022-03-23T14:50:38"}, "timestamp must be an aware datetime"),
+        ({"timestamp": datetime(2022, 3, 23)}, "timestamp must be an aware datetime"),
+        ({"timestamp": "2022-13-23T14:50:38Z"}, "timestamp must be an aware datetime"),
+        ({"timestamp": "2022-03-23T14:50:38Z\n"}, "timestamp must be an aware datetime"),
+        ({"timestamp": 1 << 80}, "timestamp must be an aware datetime"),
+        ({"value": 7}, "value must be text or bytes, got 7"),
+        ({"headers": [7]}, "a header must be a pair of name and value, got 7"),
+        ({"headers": [(7, b"")]}, "a header's name must be text, got 7"),
+    ],
+)
+def test_row_that_is_malformed_raises_one_error_that_quotes_it(changed, reason):
+    """Every malformed column is `InvalidMessage`, and the reason names the column and quotes the value."""
+    with pytest.raises(msgid.InvalidMessage) as caught:
+        Record.of({**ROW, **changed})
+    assert reason in str(caught.value)
+
+
+def test_malformed_base64_raises_one_error():
+    """Text that is not base64 is not read as something else."""
+    with pytest.raises(msgid.InvalidMessage, match="value must be base64, got 'd'"):
+        Record.of({**ROW, "value": "d"}, encoding="base64")
+    with pytest.raises(ValueError, match="encoding must be one of utf-8, base64, got 'latin'"):
+        Record.of(ROW, encoding="latin")
+
+
+class ConfluentMessage:
+    """A consumer's message whose fields are methods, as in confluent-kafka."""
+
+    def __init__(self, **fields):
+        for name, value in fields.items():
+            setattr(self, name, lambda value=value: value)
+
+
+class PlainMessage:
+    """A consumer's message whose fields are attributes, as in kafka-python and aiokafka."""
+
+    def __init__(self, **fields):
+        vars(self).update(fields)
+
+
+@pytest.mark.parametrize(("kind", "timestamp"), [(ConfluentMessage, (1, 1648047038000)), (PlainMessage, 1648047038000)])
+def test_from_consumer_gives_the_record_of_the_row(kind, timestamp):
+    """A consumer in Python finds the same record, and so the same ID, as a reader of Spark's rows."""
+    fields = {**ROW, "timestamp": timestamp, "headers": [("h", b"hi")]}
+    assert Record.from_consumer(kind(**fields)) == Record.of({**ROW, "headers": [("h", b"hi")]})

@@ -1,0 +1,156 @@
+"""The packages as packages: what is public, what an import costs, and the examples in the docstrings."""
+
+import doctest
+import importlib
+import importlib.util
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.imports import folder_of, modules_of
+
+import msgid
+
+# The packages of the extras, which tests skip where they are absent.
+EXTRAS = {
+    "click", "deltalake", "fastavro", "filelock", "google", "jsonschema_rs", "numpy", "pandas", "psycopg", "pyarrow",
+    "pyspark", "rich", "xxhash",
+}  # fmt: skip
+HEAVY = {
+    "asyncio", "click", "dataclasses", "getmac", "hashlib", "inspect", "ipaddress", "numpy", "pandas", "psutil",
+    "pyarrow", "pydantic", "pydantic_core", "pyspark", "rich", "secrets", "spark_ext", "subprocess", "uuid", "zoneinfo",
+}  # fmt: skip
+
+
+def loaded_by(program):
+    result = subprocess.run(
+        [sys.executable, "-I", "-c", f"{program}; import sys; print(*sys.modules)"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return set(result.stdout.split())
+
+
+def test_import_of_msgid_loads_nothing_heavy():
+    """In a fresh interpreter, ``import msgid`` loads none of the libraries that only some calls need."""
+    nothing = loaded_by("pass")
+    assert not (loaded_by("import msgid") - nothing) & HEAVY
+
+
+def test_parse_of_an_id_loads_nothing_heavy():
+    """Parsing needs no network card and no library; minting needs psutil, once."""
+    parse = f"import msgid; str(msgid.parse('{'01' * 17}').time); msgid.is_valid('x')"
+    assert not (loaded_by(parse) - loaded_by("pass")) & HEAVY
+    assert "psutil" in loaded_by("import msgid; msgid.generate()")
+
+
+def test_all_of_the_package_names_what_is_public():
+    """``__all__`` names what the package offers: all of it and nothing more, in order."""
+    assert msgid.__all__ == sorted(msgid.__all__)
+    modules = {name for _, name, _ in pkgutil.iter_modules(msgid.__path__)}
+    offered = {name for name in vars(msgid) if not name.startswith("_")} - modules
+    assert offered == set(msgid.__all__)
+
+
+def all_modules(package):
+    module = importlib.import_module(package)
+    yield module
+    for info in pkgutil.walk_packages(module.__path__, package + "."):
+        if not info.name.endswith("__main__"):
+            try:
+                yield importlib.import_module(info.name)
+            except ImportError as error:
+                if not is_of_an_absent_extra(error):
+                    raise
+
+
+def is_of_an_absent_extra(error):
+    """Return whether an ImportError is about a package of an extra that is not installed."""
+    return error.name is not None and error.name.partition(".")[0] in EXTRAS
+
+
+MODULES = list(all_modules("msgid"))
+NAMES = sorted(modules_of("msgid", folder_of("msgid")))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.endswith("__main__")])
+def test_modules_of_the_package_have_a_docstring_and_their_all(name):
+    """Each module has a docstring, and an ``__all__`` of things it has."""
+    if name == "msgid.cli":
+        pytest.importorskip("click")
+    module = importlib.import_module(name)
+    assert module.__doc__
+    for public in getattr(module, "__all__", ()):
+        assert hasattr(module, public)
+
+
+def examples(modules, globs):
+    """The doctests of modules; classes by themselves, as theirs say that they live in the package."""
+    finder = doctest.DocTestFinder()
+    for module in modules:
+        yield from finder.find(module, globs={**vars(module), **globs})
+        for name in getattr(module, "__all__", ()):
+            thing = getattr(module, name)
+            if isinstance(thing, type) and thing.__module__ == "msgid" and module is not msgid:
+                yield from finder.find(thing, name, module=False, globs={**vars(module), **globs})
+
+
+class Runner(doctest.DocTestRunner):
+    """Run examples, and notice where a package of an extra is absent."""
+
+    absent = None
+
+    def report_unexpected_exception(self, out, test, example, exc_info):
+        error = exc_info[1]
+        if isinstance(error, ImportError) and is_of_an_absent_extra(error):
+            self.absent = error.name
+        else:
+            super().report_unexpected_exception(out, test, example, exc_info)
+
+
+def run_example(example, options=0):
+    """Run an example and check it; skip the test if a package of an extra is absent."""
+    runner = Runner(optionflags=options)
+    failed = runner.run(example).failed
+    if runner.absent:
+        pytest.skip(f"needs {runner.absent}")
+    assert failed == 0
+
+
+EXAMPLES = [example for example in examples(MODULES, {}) if example.examples]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_examples_in_docstrings_give_what_they_show(example):
+    """What the docstrings show is what happens."""
+    run_example(example, doctest.IGNORE_EXCEPTION_DETAIL)
+
+
+@pytest.mark.parametrize("name", [name for name in msgid.__all__ if name != "backend"])
+def test_public_names_of_the_package_have_an_example(name):
+    """Each public name shows how it is used, in a doctest."""
+    thing = getattr(msgid, name)
+    assert ">>>" in thing.__doc__
+
+
+def test_packages_for_type_checkers_are_marked_typed():
+    """Type checkers are told to read the annotations."""
+    for package in ("msgid", "spark_ext"):
+        spec = importlib.util.find_spec(package)
+        assert (Path(spec.origin).parent / "py.typed").exists()
+
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.mark.skipif(not README.exists(), reason="the tests run outside the repository")
+def test_examples_in_the_readme_give_what_they_show():
+    """The README's examples run and give what they show; those on Spark, between markers, have their own tests."""
+    text = re.sub(r"<!-- (orders|messages) -->.*?<!-- end -->", "", README.read_text(), flags=re.DOTALL)
+    example = doctest.DocTestParser().get_doctest(text, {}, "README.md", str(README), 0)
+    assert len(example.examples) >= 4
+    run_example(example)

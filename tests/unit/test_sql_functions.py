@@ -1,0 +1,62 @@
+"""The SQL functions as text: a golden file shows in a diff what SQL users get. This needs PySpark, and no Java.
+
+After a change that is meant, write the file anew: pytest tests/unit/test_sql_functions.py --update-golden
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from helpers.sql_layout import NOTES, laid_out, shortened
+from pyspark.sql import functions as pyspark_functions
+
+from spark_ext import registration
+from spark_ext.columns import _dialect
+from spark_ext.columns._dialect import F, SqlText, sql_text
+
+GOLDEN = Path(__file__).parents[1] / "vectors" / "functions.sql"
+
+
+def statements():
+    """The statements of `spark_ext.register`; ``msgid_assign`` for a run of a fixed name and time."""
+    return [*map(registration.definition, registration.FUNCTIONS), registration.assign_definition("golden", 1795219200)]
+
+
+def test_sql_functions_equal_the_golden_file(request):
+    """Every SQL function is what the file says; a meant change of one is a change of the file."""
+    text = "\n".join([NOTES, *(f"{laid_out(sql)};\n" for sql in statements())])
+    if request.config.getoption("--update-golden"):
+        GOLDEN.write_text(text, encoding="ascii")
+    assert GOLDEN.read_text(encoding="ascii") == text, "run pytest with --update-golden if the change is meant"
+
+
+def test_layout_of_a_statement_changes_white_space_alone():
+    """The golden file changes the white space of a statement, and shortens two parts; all else stays."""
+    for sql in statements():
+        assert re.sub(r"\s", "", laid_out(sql)) == re.sub(r"\s", "", shortened(sql))
+
+
+def test_unknown_function_in_sql_raises():
+    """A function that is not in the list is refused where it is named, not by Spark later."""
+    with sql_text(), pytest.raises(AttributeError, match=r"cannot write F\.sqrt in SQL"):
+        _ = F.sqrt
+    with sql_text():
+        assert str(F.upper(SqlText("id"))) == "upper(id)"
+
+
+def test_functions_in_the_list_are_pysparks():
+    """Each function in the list is one that PySpark has, and a statement that SQL users get calls it."""
+    written = " ".join(statements())
+    for name in _dialect._SAME_IN_SQL:
+        assert hasattr(pyspark_functions, name)
+        assert f"{name}(" in written
+
+
+def test_sql_text_as_bool_raises():
+    """``and``, ``or``, ``not`` and ``if`` on SQL text are an error, as they are on a Column."""
+    with pytest.raises(ValueError, match="cannot use SQL text as a bool"):
+        bool(SqlText("id") == SqlText("other"))
