@@ -2594,7 +2594,7 @@ RETURN (
  THEN (
   CASE
   WHEN (
-   (substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 13, 1) = '4')
+   (substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 13, 1) IN ('4', '7'))
    AND (substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 17, 1) IN ('8', '9', 'A', 'B'))
   )
   THEN lower(
