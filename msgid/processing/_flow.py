@@ -206,7 +206,7 @@ def _checked(message: Message) -> Message:
     for name, text in (("key", message.key), ("id", id)):
         if len(text) > TEXT_LIMIT or not text.isascii() or "\0" in text:
             _check_text(name, text)
-    return Message(id, message.key, message.body, message.timestamp)
+    return message if id == message.id else Message(id, message.key, message.body, message.timestamp)
 
 
 def _check_text(name: str, text: str) -> None:

@@ -33,8 +33,7 @@ __all__ = ["canonical", "dumps", "loads", "own_copy", "plain"]
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _IMMUTABLE: Final = _SCALARS | {bytes, Decimal, datetime, date, time, timedelta}
 _MICROSECOND: Final = timedelta(microseconds=1)
-_WRITE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_WRITE_ORDERED: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+_SCAN: Final = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _READ: Final[dict[str, Callable[[Any], Any]]] = {
     "$bytes": lambda text: base64.b64decode(text, validate=True),
     "$decimal": Decimal,
@@ -45,6 +44,24 @@ _READ: Final[dict[str, Callable[[Any], Any]]] = {
     "$map": dict,
     "$dict": lambda held: held,
 }
+
+
+def _writer(**options: Any) -> Callable[[Any], str]:
+    """Return a function that writes JSON without spaces.
+
+    `JSONEncoder.encode` makes a new encoder in C for each value, which takes longer than the writing of a small one.
+    """
+    encoder = json.JSONEncoder(separators=(",", ":"), check_circular=False, **options)
+    compile_one = getattr(json.encoder, "c_make_encoder", None)
+    if compile_one is None:  # another Python than CPython
+        return encoder.encode
+    text = getattr(json.encoder, "encode_basestring_ascii" if encoder.ensure_ascii else "encode_basestring")
+    compiled = compile_one(None, encoder.default, text, None, ":", ",", encoder.sort_keys, False, encoder.allow_nan)
+    return lambda value: "".join(compiled(value, 0))
+
+
+_WRITE: Final = _writer(ensure_ascii=False)
+_WRITE_ORDERED: Final = _writer(sort_keys=True)
 
 
 def dumps(value: Any) -> bytes:
@@ -67,7 +84,7 @@ def loads(raw: bytes) -> Any:
     """
     text = raw.decode("utf-8", "surrogatepass")
     # "$dict" must stop the reading of its content, so the forms are read from the outside in.
-    return _untagged(json.loads(text)) if '"$' in text else json.loads(text)
+    return _untagged(_read(text)) if '"$' in text else _read(text)
 
 
 def canonical(value: Any) -> bytes:
@@ -122,6 +139,15 @@ def own_copy(value: Any) -> Any:
     if kind is list:
         return [held if type(held) in _IMMUTABLE else own_copy(held) for held in value]
     return copy.deepcopy(value)
+
+
+def _read(text: str) -> Any:
+    """Read JSON as `json.loads` does; faster for a text without spaces around it."""
+    try:
+        value, end = _SCAN(text, 0)
+    except StopIteration:
+        end = -1
+    return value if end == len(text) else json.loads(text)
 
 
 def _needs_tags(value: Any) -> bool:

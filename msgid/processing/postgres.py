@@ -24,23 +24,28 @@ _T = TypeVar("_T")
 _LOCK: Final = 6221
 """The advisory lock of those that create the tables or forget."""
 _ASKED: Final = (
-    "FROM unnest(%(keys)s::text[], %(ids)s::text[], %(hashes)s::bigint[], %(firsts)s::bool[])"
+    "FROM unnest(%(keys)b::text[], %(ids)b::text[], %(hashes)b::bigint[], %(firsts)b::bool[])"
     " WITH ORDINALITY AS a (key, id, hash, first, place)"
 )
 # The heads are locked in the order of their keys, so that two batches on the same keys wait and do not deadlock. A head
-# that another worker has moved on is left alone, and with it all entries of its key. "IS TRUE" keeps the planner from
-# a join: it looks each key up in a hash of those that won.
+# that another worker has moved on is left alone, and with it all entries of its key. A plan may be of a time when the
+# tables were empty, so no plan may scan a table: LATERAL with FOR UPDATE is run for each key, and rows of a locked
+# head are found by their place. "IS TRUE" keeps the planner from a join: it looks each key up in a hash of those that
+# won. Arrays are sent in binary form ("b"), which psycopg writes several times as fast as text.
 _APPEND: Final = """
 WITH asked AS (
-    SELECT * FROM unnest(%(keys)s::text[], %(read)s::bigint[], %(versions)s::bigint[], %(states)s::bytea[],
-        %(bases)s::bigint[]) AS t (key, read, version, packed, base)
+    SELECT * FROM unnest(%(keys)b::text[], %(read)b::bigint[], %(versions)b::bigint[], %(states)b::bytea[],
+        %(bases)b::bigint[]) AS t (key, read, version, packed, base)
+), ordered AS MATERIALIZED (
+    SELECT * FROM asked WHERE read > 0 ORDER BY key
 ), locked AS MATERIALIZED (
-    SELECT a.* FROM asked a JOIN msgid_heads h ON h.handler = %(handler)s AND h.key = a.key AND h.version = a.read
-    ORDER BY a.key FOR UPDATE OF h
+    SELECT o.*, h.place FROM ordered o CROSS JOIN LATERAL (
+        SELECT ctid AS place FROM msgid_heads
+        WHERE handler = %(handler)s AND key = o.key AND version = o.read FOR UPDATE
+    ) h
 ), moved AS (
     UPDATE msgid_heads h SET version = l.version, packed = l.packed, base = l.base
-    FROM locked l WHERE h.handler = %(handler)s AND h.key = l.key AND h.version = l.read
-    RETURNING h.key
+    FROM locked l WHERE h.ctid = l.place RETURNING h.key
 ), made AS (
     INSERT INTO msgid_heads SELECT %(handler)s, key, version, packed, base FROM asked WHERE read = 0 ORDER BY key
     ON CONFLICT DO NOTHING RETURNING key
@@ -48,14 +53,14 @@ WITH asked AS (
     SELECT key FROM moved UNION ALL SELECT key FROM made
 ), based AS (
     INSERT INTO msgid_bases SELECT %(handler)s, b.key, b.version, b.packed
-    FROM unnest(%(base_keys)s::text[], %(base_versions)s::bigint[], %(base_states)s::bytea[])
+    FROM unnest(%(base_keys)b::text[], %(base_versions)b::bigint[], %(base_states)b::bytea[])
         AS b (key, version, packed)
     WHERE (b.key IN (SELECT key FROM won)) IS TRUE ON CONFLICT DO NOTHING
 ), stored AS (
     INSERT INTO msgid_entries
     SELECT %(handler)s, e.key, e.id, e.version, e.stored_at, e.at, e.fingerprint, e.base, e.packed, e.outputs
-    FROM unnest(%(entry_keys)s::text[], %(entry_0)s::text[], %(entry_1)s::bigint[], %(entry_2)s::bigint[],
-        %(entry_3)s::bigint[], %(entry_4)s::bytea[], %(entry_5)s::bigint[], %(entry_6)s::bytea[], %(entry_7)s::bytea[])
+    FROM unnest(%(entry_keys)b::text[], %(entry_0)b::text[], %(entry_1)b::bigint[], %(entry_2)b::bigint[],
+        %(entry_3)b::bigint[], %(entry_4)b::bytea[], %(entry_5)b::bigint[], %(entry_6)b::bytea[], %(entry_7)b::bytea[])
         AS e (key, id, version, stored_at, at, fingerprint, base, packed, outputs)
     WHERE (e.key IN (SELECT key FROM won)) IS TRUE
 )
@@ -192,9 +197,11 @@ class PostgresStore(SqlStore):
         import psycopg
 
         connection = psycopg.connect(self._conninfo, autocommit=True)
-        # Every statement looks rows up by keys. A plan of the time when the tables were small must not scan them.
-        for setting in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin"):
+        # Every statement looks rows up by keys. A plan of the time when the tables were small must not scan them, nor
+        # keep all rows of a handler to look through them for each message.
+        for setting in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_material"):
             connection.execute(f"SET {setting} = off")
+        connection.execute("SET join_collapse_limit = 1")
         return connection
 
     def _create(self, connection: Any) -> None:

@@ -12,17 +12,38 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgid.processing._fork import register
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
 from msgid.processing.errors import InvalidStore
-from msgid.processing.store import DEFAULT_REMEMBER
+from msgid.processing.store import DEFAULT_REMEMBER, hash_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import timedelta
 
+    from msgid.processing._sql import Rows
     from msgid.processing.store import Append, Reading
 
 __all__ = ["SqliteStore"]
 
 _T = TypeVar("_T")
+_SIZES: Final = (4, 32, 256)
+"""The numbers of rows that one statement asks for: few, so that each statement stays prepared."""
+_UPDATE: Final = (
+    "UPDATE msgid_heads SET version = ?, packed = ?, base = ? WHERE handler = ? AND key = ? AND version = ?"
+)
+_INSERT: Final = "INSERT INTO msgid_heads VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_ENTRIES: Final = "INSERT INTO msgid_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_BASES: Final = "INSERT OR REPLACE INTO msgid_bases VALUES (?, ?, ?, ?)"
+# CROSS JOIN fixes the order: each row that is asked for is one search by the primary key.
+_FIND_HEADS: Final = """
+SELECT h.key, h.version, h.packed, h.base, b.packed
+FROM asked CROSS JOIN msgid_heads h ON h.handler = ? AND h.key = asked.column1
+LEFT JOIN msgid_bases b ON b.handler = h.handler AND b.key = h.key AND b.version = h.base"""
+_FIND_ENTRIES: Final = """
+SELECT e.key, e.id, e.version, e.fingerprint, e.outputs, e.packed, b.packed
+FROM asked CROSS JOIN msgid_entries e ON e.handler = ? AND e.key = asked.column1 AND e.id = asked.column2
+LEFT JOIN msgid_bases b ON b.handler = e.handler AND b.key = e.key AND b.version = e.base"""
+_FIND_REMEMBERED: Final = """
+SELECT r.hash, r.stored_at
+FROM asked CROSS JOIN msgid_remembered r ON r.handler = ? AND r.hash = asked.column1"""
 _inherited: Final[list[tuple[int, int, sqlite3.Connection]]] = []
 """Connections of the parent process that could not be closed before the fork, by device and inode: never touched."""
 
@@ -82,45 +103,31 @@ class SqliteStore(SqlStore):
     def read(self, handler: str, wanted: Sequence[tuple[str, str]]) -> list[Reading]:
         """Read the entry and the state for each (key, ID)."""
         number = self._number(handler)
-        asked = self._asked(handler, wanted)
 
-        def work(connection: sqlite3.Connection) -> list[Any]:
-            return [connection.execute(self._read_one, (number, *one)).fetchone() for one in asked]
+        def one(connection: sqlite3.Connection) -> list[Any]:
+            (asked,) = self._asked(handler, wanted)
+            return [connection.execute(self._read_one, (number, *asked)).fetchone()]
+
+        def many(connection: sqlite3.Connection) -> list[Any]:
+            return _find(connection, number, handler, wanted)
 
         # One statement sees one moment without a transaction around it.
-        return self._readings(wanted, self._transact(work, writes=False, plain=len(asked) == 1))
+        single = len(wanted) == 1
+        return self._readings(wanted, self._transact(one if single else many, writes=False, plain=single))
 
     def append(self, handler: str, appends: Sequence[Append]) -> list[bool]:
         """Store entries in one transaction; return for each key whether its version was still the newest."""
         number = self._number(handler)
         rows = [(append, rows_of(append, self._deltas)) for append in appends]
-
-        def work(connection: sqlite3.Connection) -> list[bool]:
-            won = []
-            for append, (head, entries, bases) in rows:
-                if append.version:
-                    change = (
-                        "UPDATE msgid_heads SET version = ?, packed = ?, base = ?"
-                        " WHERE handler = ? AND key = ? AND version = ?"
-                    )
-                    values: tuple[Any, ...] = (*head, number, append.key, append.version)
-                else:
-                    change = "INSERT INTO msgid_heads VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-                    values = (number, append.key, *head)
-                won.append(connection.execute(change, values).rowcount == 1)
-                if won[-1]:
-                    connection.executemany(
-                        "INSERT INTO msgid_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                        [(number, append.key, *entry) for entry in entries],
-                    )
-                    if bases:
-                        connection.executemany(
-                            "INSERT OR REPLACE INTO msgid_bases VALUES (?, ?, ?, ?)",
-                            [(number, append.key, *base) for base in bases],
-                        )
-            return won
-
         try:
+            if self._transact(lambda connection: _store(connection, number, rows), writes=True):
+                return [True] * len(rows)
+            if len(rows) == 1:
+                return [False]
+
+            def work(connection: sqlite3.Connection) -> list[bool]:
+                return [_store(connection, number, [row]) for row in rows]
+
             return self._transact(work, writes=True)
         except sqlite3.IntegrityError:  # a message has an entry already: by a caller that did not look for it
             if len(appends) == 1:
@@ -189,6 +196,8 @@ class SqliteStore(SqlStore):
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")  # what was stored is on the disk before it is published
+            # A batch of 1000 messages changes about 1000 pages: SQLite's default would copy them after every batch.
+            connection.execute("PRAGMA wal_autocheckpoint = 4000")
         except BaseException:
             connection.close()
             raise
@@ -226,3 +235,56 @@ class SqliteStore(SqlStore):
         if child:
             self._keep_away()
         self._lock.release()
+
+
+def _find(
+    connection: sqlite3.Connection, number: int, handler: str, wanted: Sequence[tuple[str, str]]
+) -> list[tuple[Any, ...]]:
+    """Return for each (key, ID) the row that `READ` returns."""
+    keys = [(key,) for key in dict.fromkeys(key for key, _ in wanted)]
+    heads = {row[0]: row[1:] for row in _ask(connection, _FIND_HEADS, number, keys)}
+    entries = {row[:2]: row[2:] for row in _ask(connection, _FIND_ENTRIES, number, wanted)}
+    late: dict[int | None, int] = {}
+    hashes: list[int | None] = [None] * len(wanted)
+    if connection.execute("SELECT 1 FROM msgid_remembered WHERE handler = ? LIMIT 1", (number,)).fetchone():
+        hashes = [hash_of(handler, key, id) for key, id in wanted]
+        late = dict(_ask(connection, _FIND_REMEMBERED, number, [(hash,) for hash in hashes]))
+    return [
+        (*heads.get(one[0], _NO_HEAD), *entries.get(one, _NO_ENTRY), late.get(hash))
+        for one, hash in zip(wanted, hashes, strict=True)
+    ]
+
+
+_NO_HEAD: Final = (None,) * 4
+_NO_ENTRY: Final = (None,) * 5
+
+
+def _ask(connection: sqlite3.Connection, query: str, number: int, rows: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    """Yield the result of a query that finds rows by the values of other ones."""
+    most = _SIZES[-1]
+    for start in range(0, len(rows), most):
+        some = rows[start : start + most]
+        size = next(size for size in _SIZES if size >= len(some))
+        blanks = f"({', '.join('?' * len(some[0]))})"
+        padded = [*some, *[some[-1]] * (size - len(some))]
+        values = [value for row in padded for value in row]
+        asked = f"WITH asked AS (VALUES {', '.join([blanks] * size)})"
+        yield from connection.execute(asked + query, (*values, number))
+
+
+def _store(connection: sqlite3.Connection, number: int, rows: Sequence[tuple[Append, Rows]]) -> bool:
+    """Store appends if the versions of all of them are the newest; else return False and change nothing."""
+    old = [(*made.head, number, append.key, append.version) for append, made in rows if append.version]
+    new = [(number, append.key, *made.head) for append, made in rows if not append.version]
+    connection.execute("SAVEPOINT msgid")
+    if _change(connection, _UPDATE, old) + _change(connection, _INSERT, new) < len(rows):
+        connection.execute("ROLLBACK TO msgid")
+        return False
+    _change(connection, _ENTRIES, [(number, append.key, *entry) for append, made in rows for entry in made.entries])
+    _change(connection, _BASES, [(number, append.key, *base) for append, made in rows for base in made.bases])
+    return True
+
+
+def _change(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> int:
+    """Run a statement for each row; return how many rows of the table changed."""
+    return connection.executemany(statement, rows).rowcount if rows else 0
