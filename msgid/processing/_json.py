@@ -13,7 +13,7 @@ a dict with other keys      ``{"$map": [[key, value], ...]}``
 a dict of such a form       ``{"$dict": {...}}``
 ==========================  ===========================================================
 
-A tuple is written as a list, and is read as one. Any other type raises TypeError.
+A tuple is written as a list, and is read as one, except in the keys of a dict. Any other type raises TypeError.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, dict):
         return {
-            key if type(key) is str else plain(key): held if type(held) in _IMMUTABLE else plain(held)
+            key if type(key) is str else _as_key(plain(key)): held if type(held) in _IMMUTABLE else plain(held)
             for key, held in value.items()
         }
     if isinstance(value, list | tuple):
@@ -139,6 +139,11 @@ def own_copy(value: Any) -> Any:
     if kind is list:
         return [held if type(held) in _IMMUTABLE else own_copy(held) for held in value]
     return copy.deepcopy(value)
+
+
+def _as_key(value: Any) -> Any:
+    """Return a list as the tuple that it was: a dict holds no list as a key."""
+    return tuple(map(_as_key, value)) if type(value) is list else value
 
 
 def _read(text: str) -> Any:
@@ -210,7 +215,7 @@ def _untagged(value: Any) -> Any:
         if name == "$dict":
             return {key: _untagged(inner) for key, inner in held.items()}
         if name == "$map":
-            return {_untagged(key): _untagged(inner) for key, inner in held}
+            return {_as_key(_untagged(key)): _untagged(inner) for key, inner in held}
         if name in _READ:
             return _READ[name](held)
     return {key: _untagged(held) for key, held in value.items()}

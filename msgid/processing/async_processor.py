@@ -78,8 +78,8 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
 
     async def _run(self, action: Run) -> Ran | Exception:
         for attempt in range(1, self._attempts + 1):
-            state, message, context = self._before(action)
             try:
+                state, message, context = self._before(action)
                 return self._ran(await _awaited(self._handler(state, message, context)), context)
             except Exception as error:
                 if attempt == self._attempts:

@@ -270,8 +270,8 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
 
     def _run(self, action: Run) -> Ran | Exception:
         for attempt in range(1, self._attempts + 1):
-            state, message, context = self._before(action)
             try:
+                state, message, context = self._before(action)
                 return self._ran(self._handler(state, message, context), context)
             except Exception as error:
                 if attempt == self._attempts:

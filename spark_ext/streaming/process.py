@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from msgid._validate import is_integer
 from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quoted_name
 from spark_ext.columns._identity import identity
 from spark_ext.columns.reading import id_time
@@ -127,7 +128,7 @@ def process(
     """
     check_state_store(df.sparkSession)
     for name, number in (("attempts", attempts), ("buckets", buckets)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        if not is_integer(number) or number < 1:
             raise ValueError(f"{name} must be an integer of 1 or more, got {number!r}")
     if retention <= timedelta(0) or remember < timedelta(0):
         raise ValueError(f"retention must be longer than 0 and remember not negative, got {retention} and {remember}")

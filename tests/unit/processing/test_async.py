@@ -1,6 +1,7 @@
 """The processor of coroutines."""
 
 import asyncio
+import contextlib
 from datetime import timedelta
 
 import pytest
@@ -63,6 +64,34 @@ def test_tasks_on_one_key_lose_nothing(new_store):
     assert {output.id: output.body for output in published} == {
         output.id: output.body for outcome in outcomes for output in outcome.outputs
     }
+
+
+def test_tasks_that_are_cancelled_lose_nothing(new_store):
+    """Batches that are cancelled at different steps, and then delivered again: one change per message, equal outputs."""
+    published = {}
+
+    async def publish(outputs):
+        await asyncio.sleep(0)
+        for output in outputs:
+            published.setdefault(output.id, []).append(repr(output))
+
+    async def main():
+        processor = AsyncProcessor(new_store(), waiting, publish, name="h")
+        messages = [message(f"id{number}", str(number), f"key {number % 3}") for number in range(40)]
+        for steps in range(0, 120, 4):
+            task = asyncio.create_task(processor.handle_many(messages, batch=10))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        outcomes = await processor.handle_many(messages, batch=10)
+        return outcomes, [version.id for number in range(3) for version in processor.history(f"key {number}")]
+
+    outcomes, made = asyncio.run(main())
+    assert sorted(made) == sorted(f"id{number}" for number in range(40))
+    assert {output.id for outcome in outcomes for output in outcome.outputs} == published.keys()
+    assert all(len(set(contents)) == 1 for contents in published.values())
 
 
 def test_errors_of_coroutines_are_raised(new_store):

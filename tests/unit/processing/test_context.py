@@ -225,6 +225,7 @@ def test_binary_is_never_written_as_the_text_of_a_literal():
     """Bytes are base64 under the name $bytes, in values and in keys of a map."""
     assert dumps({"raw": b"hi"}) == b'{"raw":{"$bytes":"aGk="}}'
     assert loads(dumps({b"hi": 1, 2: None})) == {b"hi": 1, 2: None}
+    assert loads(dumps({(1, (b"hi",)): 1, (): 2})) == {(1, (b"hi",)): 1, (): 2} == plain({(1, (b"hi",)): 1, (): 2})
     assert math.isnan(loads(dumps(float("nan"))))
     assert dumps([date(2024, 1, 2), time(3, 4), Decimal("1.50")]) == (
         b'[{"$date":"2024-01-02"},{"$time":"03:04:00"},{"$decimal":"1.50"}]'
@@ -238,6 +239,14 @@ def test_json_of_another_type_raises(value):
         dumps(value)
     with pytest.raises(TypeError, match=r"cannot write a .* as JSON"):
         Context(Message(V1, "key", None)).publish(value)
+
+
+@pytest.mark.parametrize("text", ["", " ", "{", "1 2", "[1,]", '{"a":1}x', "nul"])
+def test_loads_of_text_that_is_not_json_raises(text):
+    """Text that no state has is an error, also after a whole value."""
+    with pytest.raises(ValueError, match=r"line 1 column \d"):
+        loads(text.encode())
+    assert loads(b' {"a": [1, 2]}\n') == {"a": [1, 2]}
 
 
 def test_fingerprint_tells_outputs_apart():

@@ -250,6 +250,13 @@ def test_postgres_is_the_model(postgres):
     run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=30, deadline=None))
 
 
+@pytest.mark.slow
+def test_stores_are_the_model_in_long_histories(postgres):
+    """The same with all stores, and more and longer histories."""
+    machine = type("PostgresMachine", (Machine,), {"address": postgres})
+    run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=60, deadline=None))
+
+
 def test_model_finds_a_store_that_loses_hashes(monkeypatch):
     """The test above can fail: it does for a store that forgets without a trace."""
     monkeypatch.setattr(MemoryStore, "_forget", lambda self, handler, before: 0)

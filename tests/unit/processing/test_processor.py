@@ -143,6 +143,23 @@ def test_state_that_json_cannot_hold_is_the_handlers_failure(returned):
     assert "TypeError: cannot write a" in letters[0].error
 
 
+def test_message_that_cannot_be_copied_does_not_stop_its_batch(new_store, published):
+    """A body that has no copy, or a state that cannot be read, fails its own message; the others are handled."""
+    letters = []
+
+    def broken(raw):
+        raise ValueError("unreadable")
+
+    messages = [message("a"), Message("b", "key", (part for part in "x")), message("c", key="other")]
+    processor = Processor(new_store(), careless, published.extend, dead_letter=letters.append, name="h")
+    assert [outcome.kind for outcome in processor.handle_many(messages)] == ["new", "failed", "new"]
+    assert [letter.message.id for letter in letters] == ["b"]
+    unreadable = Processor(new_store(), careless, published.extend, dead_letter=letters.append, name="h", loads=broken)
+    outcomes = unreadable.handle_many([message("d"), message("e", key="fresh")])
+    assert [outcome.kind for outcome in outcomes] == ["failed", "new"]
+    assert letters[-1].error == "ValueError: unreadable"
+
+
 def test_bodies_and_states_with_bytes_come_back_as_they_were(new_store, published):
     """Binary is kept in states and outputs as bytes, and maps keep their keys."""
 
