@@ -29,6 +29,12 @@ from msgid.processing import MemoryStore, Message, PostgresStore, Processor, Sql
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+GOAL_HANDLE = 0.7
+"""The least rate of `handle` on SQLite, as a part of that of bare transactions."""
+GOALS_MANY = {"SQLite": 20_000, "PostgreSQL": 10_000}
+"""Messages per second of `handle_many`."""
+GOAL_GROWTH = 1.3
+"""The most that a message of a key with a long history costs, in messages of a key without one."""
 WINDOW = 100
 _numbers = itertools.count()
 BATCH = 1000
@@ -96,6 +102,11 @@ def stores(folder: Path, address: str | None) -> dict[str, Callable[[], Any]]:
     return kinds
 
 
+def verdict(met: bool) -> str:
+    """Return the last column of a line that has a goal."""
+    return "met" if met else "missed"
+
+
 def rate(work: Callable[[], Any], number: int) -> float:
     start = time.perf_counter()
     work()
@@ -128,12 +139,14 @@ def growth(kinds: dict[str, Callable[[], Any]], most: int, rounds: int) -> None:
                         processor.handle(one)
                         times[which].append(time.perf_counter() - start)
             row.append(f"{statistics.median(times['old']) * 1e6:,.0f}")
-            ratio.append(f"{statistics.median(times['old']) / statistics.median(times['fresh']):.2f}")
+            cost = statistics.median(times["old"]) / statistics.median(times["fresh"])
+            ratio.append(f"{cost:.2f}")
         rows.append(row)
-        ratios.append(ratio)
+        ratios.append([*ratio, f"at most {GOAL_GROWTH}", verdict(cost <= GOAL_GROWTH)])
     headers = [f"{size:,}" for size in sizes]
     print(table(["microseconds per `handle`, by messages of the key before", *headers], rows) + "\n", flush=True)
-    print(table(["times a key without history, in turns", *headers], ratios) + "\n", flush=True)
+    names = ["times a key without history, in turns", *headers, f"goal at {headers[-1]}", ""]
+    print(table(names, ratios) + "\n", flush=True)
 
 
 def bare(folder: Path, rounds: int) -> None:
@@ -162,11 +175,19 @@ def bare(folder: Path, rounds: int) -> None:
             if turn:
                 rates[name].append(measured)
     bare_rate, handle_rate = (statistics.median(rates[name]) for name in ("bare", "handle"))
+    part = handle_rate / bare_rate
+    met = part >= GOAL_HANDLE
     rows = [
-        ["a transaction of one row", f"{bare_rate:,.0f}", "1.00"],
-        ["`Processor.handle`", f"{handle_rate:,.0f}", f"{handle_rate / bare_rate:.2f}"],
+        ["a transaction of one row", f"{bare_rate:,.0f}", "1.00", "", ""],
+        [
+            "`Processor.handle`",
+            f"{handle_rate:,.0f}",
+            f"{part:.2f}",
+            f"at least {GOAL_HANDLE}",
+            verdict(met),
+        ],
     ]
-    print(table(["SQLite, WAL, synchronous = FULL", "per second", "of the first"], rows) + "\n", flush=True)
+    print(table(["SQLite, WAL, synchronous = FULL", "per second", "of the first", "goal", ""], rows) + "\n", flush=True)
 
 
 def many(kinds: dict[str, Callable[[], Any]], rounds: int) -> None:
@@ -183,8 +204,12 @@ def many(kinds: dict[str, Callable[[], Any]], rounds: int) -> None:
                 if turn:
                     found[name][which].append(measured)
     for name, rates in found.items():
-        rows.append([name, *(f"{statistics.median(rates[which]):,.0f}" for which in ("new", "again"))])
-    print(table([f"`handle_many`, batches of {BATCH:,}, messages per second", "new", "redelivered"], rows) + "\n")
+        new, again = (statistics.median(rates[which]) for which in ("new", "again"))
+        goal = GOALS_MANY.get(name)
+        told = ["", ""] if goal is None else [f"at least {goal:,}", verdict(new >= goal)]
+        rows.append([name, f"{new:,.0f}", f"{again:,.0f}", *told])
+    names = [f"`handle_many`, batches of {BATCH:,}, messages per second", "new", "redelivered", "goal", ""]
+    print(table(names, rows) + "\n", flush=True)
 
 
 def size(folder: Path) -> None:

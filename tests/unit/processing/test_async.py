@@ -67,7 +67,7 @@ def test_tasks_on_one_key_lose_nothing(new_store):
 
 
 def test_tasks_that_are_cancelled_lose_nothing(new_store):
-    """Batches that are cancelled at different steps, and then delivered again: one change per message, equal outputs."""
+    """Batches that are cancelled at different steps and delivered again: one change per message, equal outputs."""
     published = {}
 
     async def publish(outputs):

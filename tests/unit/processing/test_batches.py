@@ -97,7 +97,7 @@ print(error, len(published))
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit for the length of files")
 @pytest.mark.parametrize("limit", [200_000, 1_000_000])
 def test_batch_on_a_full_disk_is_published_only_if_it_is_stored(tmp_path, limit):
-    """A disk that is full is an error; what was published is stored, and the rest is handled when there is room."""
+    """A full disk raises an error; published messages are stored, and the others are handled when there is room."""
     path = tmp_path / "states.db"
     program = [sys.executable, "-c", FULL, str(path), str(limit)]
     error, published = subprocess.run(program, check=True, capture_output=True, text=True).stdout.split()
