@@ -16,7 +16,7 @@ from msgid.processing.store import Append, Entry, Reading
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-__all__ = ["AppendAll", "DeadLetter", "Flow", "Outcome", "Publish", "Ran", "Read", "Run", "Send"]
+__all__ = ["AppendAll", "DeadLetter", "Flow", "Outcome", "Publish", "Ran", "Read", "Run", "Send", "check_text"]
 
 TEXT_LIMIT: Final = 1000
 """The most bytes of a key and of an ID: PostgreSQL's index holds both in one row of 2700."""
@@ -205,11 +205,12 @@ def _checked(message: Message) -> Message:
         raise TypeError(f"key must be text, got {quote(message.key)}")
     for name, text in (("key", message.key), ("id", id)):
         if len(text) > TEXT_LIMIT or not text.isascii() or "\0" in text:
-            _check_text(name, text)
+            check_text(name, text)
     return message if id == message.id else Message(id, message.key, message.body, message.timestamp)
 
 
-def _check_text(name: str, text: str) -> None:
+def check_text(name: str, text: str) -> None:
+    """Raise ValueError if no store can hold a text as a key."""
     try:
         length = len(text.encode())
     except UnicodeEncodeError:

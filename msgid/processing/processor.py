@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from msgid._validate import integer, quote
-from msgid.processing._flow import AppendAll, DeadLetter, Flow, Outcome, Publish, Ran, Read, Run
+from msgid.processing._flow import AppendAll, DeadLetter, Flow, Outcome, Publish, Ran, Read, Run, check_text
 from msgid.processing._json import own_copy
 from msgid.processing.context import Context, Handler, Message, Output, dumps, fingerprint, loads
 from msgid.processing.errors import BatchFailed
@@ -56,8 +56,9 @@ class BaseProcessor(Generic[_H, _P, _D]):
         self._publish = publish
         self.name = handler_name(handler) if name is None else name
         """The handler's name, under which its states are kept."""
-        if not isinstance(self.name, str) or not self.name or "\0" in self.name:
+        if not isinstance(self.name, str) or not self.name:
             raise ValueError(f"name must be text of at least one character, got {quote(self.name)}")
+        check_text("name", self.name)
         self._attempts = integer("attempts", attempts, 1, 1_000_000)
         self._dead_letter = dead_letter
         self._dumps = dumps

@@ -255,9 +255,11 @@ def test_handler_without_a_name_of_its_own_needs_one(handler):
     assert Processor(MemoryStore(), handler, print, name="n").handle(message("a")).kind == "new"
 
 
-@pytest.mark.parametrize("options", [{"name": ""}, {"name": 7}, {"attempts": 0}])
+@pytest.mark.parametrize(
+    "options", [{"name": ""}, {"name": 7}, {"name": "\ud800"}, {"name": "n" * 1001}, {"attempts": 0}]
+)
 def test_wrong_options_are_refused(options):
-    """A blank name and zero attempts are errors at once."""
+    """A name that no store can hold and zero attempts are errors at once."""
     with pytest.raises(ValueError, match="must be"):
         Processor(MemoryStore(), append, print, **options)
 
