@@ -220,7 +220,7 @@ def many(kinds: dict[str, Callable[[], Any]], rounds: int) -> None:
         told = ["", ""] if goal is None else [f"at least {goal:,}", verdict(new >= goal)]
         rows.append([name, f"{new:,.0f}", f"{cpu:,.0f}", f"{again:,.0f}", *told])
     names = [
-        f"`handle_many`, batches of {BATCH:,}, messages per second",
+        f"`handle_many`, batches of {BATCH:,}, best of many rounds, per second",
         "new",
         "per CPU second",
         "redelivered",
