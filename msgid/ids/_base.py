@@ -19,10 +19,9 @@ V = TypeVar("V", bound="Value")
 
 
 class Core:
-    """An immutable value of bytes: equal, hashed and ordered by them within its own kind.
+    """An immutable value of bytes: equal, hashed and ordered by them within its own kind."""
 
-    The reference of the compiled ``Core``, which takes its place by way of `compiled`.
-    """
+    # The compiled Core takes the place of this one by way of `compiled`.
 
     __slots__ = ("_bytes",)
 
@@ -43,7 +42,7 @@ class Core:
 
     @property
     def hex(self) -> str:
-        """The text: upper-case hex digits, two a byte."""
+        """The text: two upper-case hex digits for each byte."""
         return self._bytes.hex().upper()
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from array import array
 
-from msgid.ids._native import native
+from msgid.ids._native import twin
 from msgid.layout import FIELDS, ID_DIGITS, ID_LENGTH, UINT32_MASK
 
 __all__ = ["Part", "hex_list", "hex_rows", "rows"]
@@ -17,7 +17,8 @@ __all__ = ["Part", "hex_list", "hex_rows", "rows"]
 Part = tuple[int, int, int, int]
 
 
-def rows(prefix: bytes, parts: tuple[Part, ...]) -> bytes:
+@twin
+def rows(prefix: bytes, parts: tuple[Part, ...], /) -> bytes:
     """Write the ids out back to back, 17 bytes each.
 
     >>> rows(bytes(9), ((1, 0x10, 1, 2),)).hex(" ", 17)
@@ -42,16 +43,14 @@ def rows(prefix: bytes, parts: tuple[Part, ...]) -> bytes:
     return bytes(out)
 
 
-def hex_rows(prefix: bytes, parts: tuple[Part, ...]) -> bytes:
+@twin
+def hex_rows(prefix: bytes, parts: tuple[Part, ...], /) -> bytes:
     """Write the ids' text out back to back, 34 ASCII digits each."""
     return rows(prefix, parts).hex().upper().encode()
 
 
-def hex_list(prefix: bytes, parts: tuple[Part, ...]) -> list[str]:
+@twin
+def hex_list(prefix: bytes, parts: tuple[Part, ...], /) -> list[str]:
     """Write each id out as a text of its own."""
     text = rows(prefix, parts).hex().upper()
     return [text[start : start + ID_DIGITS] for start in range(0, len(text), ID_DIGITS)]
-
-
-if native is not None:
-    rows, hex_rows, hex_list = native.rows, native.hex_rows, native.hex_list

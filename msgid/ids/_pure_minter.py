@@ -95,7 +95,10 @@ class Minter:
 
     @_exclusive
     def generate(self) -> MessageId:
-        """Mint one id.
+        """Return a new ID.
+
+        Returns:
+            A `MessageId`, greater as bytes than every ID that this generator has made before.
 
         >>> import msgid
         >>> msgid.generate() < msgid.generate()
@@ -110,7 +113,10 @@ class Minter:
 
     @_exclusive
     def generate_hex(self) -> str:
-        """Mint one id as its text, 34 upper-case hex digits, without making a `MessageId` of it.
+        """Return a new ID as its text.
+
+        Returns:
+            34 upper-case hex digits. It is faster than ``str(generate())``, which makes a `MessageId` first.
 
         >>> import msgid
         >>> len(msgid.generate_hex())

@@ -2,6 +2,7 @@
 
 | what the clock does        | what the next id gets                                                   |
 |----------------------------|-------------------------------------------------------------------------|
+| shows a time before 2021   | second 0, until the clock has passed it                                 |
 | stands still               | the same second, the next sequence number                               |
 | goes back                  | the last second used, kept until the clock has passed it                |
 | jumps forward              | the new second                                                          |
@@ -15,7 +16,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from msgid._validate import INT64_MIN
 from msgid.layout import UINT32_SPAN
 
 __all__ = ["BLOCK", "Run", "State", "fresh", "reserve", "reserve_block"]
@@ -41,8 +41,8 @@ class Run(NamedTuple):
 
 
 def fresh(sequence: int) -> State:
-    """Give the state of a generator that has made no id and whose first will have ``sequence``."""
-    return State(INT64_MIN, sequence)
+    """Return the state of a generator without IDs, whose first ID gets ``sequence`` and no second before 2021."""
+    return State(0, sequence)
 
 
 def reserve(state: State, now: int, count: int) -> tuple[tuple[Run, ...], State]:

@@ -92,12 +92,10 @@ def _empty(count: int) -> IdColumns:
 
 def _parse_objects(ids: tuple[Any, ...]) -> IdColumns:
     columns = _empty(len(ids))
-    if native is not None:
-        native.read_texts(ids, *columns)
-        return columns
-    for row, value in enumerate(ids):
+    rows = range(len(ids)) if native is None else native.read_texts(ids, *columns)
+    for row in rows:
         try:
-            raw = id_bytes(value)
+            raw = id_bytes(ids[row])
         except InvalidMessageId:
             continue
         columns.valid[row] = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import weakref
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, NoReturn, final
 
 from msgid import layout
 from msgid._validate import INT64_MAX, integer, quote
@@ -101,6 +101,10 @@ class Generator(Minter):
         '02:00:5e:10:00:01'
         """
         return find_node() if self._choice is None else self._choice
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        # copy.copy, copy.deepcopy and pickle all come here.
+        raise TypeError("cannot copy a Generator: the copy would repeat its IDs; make a new Generator instead")
 
     def _find_prefix(self) -> bytes:
         node = self.explain_node().node

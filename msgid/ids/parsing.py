@@ -6,7 +6,7 @@ from msgid import layout
 from msgid._validate import quote
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import NOT_V0, id_bytes, strip_version
-from msgid.ids._native import native
+from msgid.ids._native import native, twin
 from msgid.ids.message_id import MessageId
 from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId, read_v0
 
@@ -16,18 +16,18 @@ AnyId = MessageId | BrokerOffsetId | ClientUniqueId
 
 
 def parse(value: str | bytes) -> AnyId:
-    """Read an id of any version from its text or its bytes.
+    """Read an ID of any version from its text or its bytes.
 
     Args:
-        value: ASCII hex digits in either case and nothing else, or bytes: version 1 (34 digits, 17 bytes), version 0
-            (32 or 56 digits, 16 or 28 bytes), or version 0 with its version byte in front (34 or 58, 17 or 29).
+        value: ASCII hex digits in either case and nothing else, or bytes. Version 1 has 34 digits or 17 bytes. Version
+            0 has 32 or 56 digits, or 16 or 28 bytes; with its version byte in front, 34 or 58 digits, or 17 or 29 bytes.
 
     Returns:
-        A `MessageId`, a `BrokerOffsetId` or a `ClientUniqueId`. The two version-0 kinds are told apart by the rule in
-        `msgid.layout.v0_kind`; where it cannot tell, the `ClientUniqueId` is ``ambiguous``.
+        A `MessageId`, a `BrokerOffsetId` or a `ClientUniqueId`. The rule in `msgid.layout.v0_kind` tells the two
+        version-0 kinds apart; where it cannot decide, the result is a `ClientUniqueId` that is ``ambiguous``.
 
     Raises:
-        InvalidMessageId: it is none of these.
+        InvalidMessageId: if the value is anything else.
 
     >>> parse("0156F7E71C361B21BC024CCDBE00000000").pid
     8636
@@ -43,7 +43,13 @@ def parse(value: str | bytes) -> AnyId:
 
 
 def is_valid(value: object) -> bool:
-    """Say whether `parse` would read a value; never raises.
+    """Return whether `parse` reads a value.
+
+    Args:
+        value: Any object.
+
+    Returns:
+        True for the text or bytes of an ID of any version. False for anything else; it never raises.
 
     >>> is_valid("7F0000010000238F000000000001E240"), is_valid("7F00"), is_valid(None)
     (True, False, False)
@@ -56,15 +62,16 @@ def is_valid(value: object) -> bool:
 
 
 def translate_v0(value: str | bytes) -> str:
-    """Give the canonical text of a version-0 id: ``00`` in front of its upper-case hex digits.
+    """Return the canonical text of a version-0 ID: ``00`` in front of its upper-case hex digits.
 
-    It loses nothing (``str(parse(canonical))`` goes back), and one column can hold ids of every version in it. Text
-    that is canonical already comes back as it is, in upper case.
+    The form loses nothing: ``str(parse(canonical))`` goes back. One column can hold IDs of every version in it.
+    RocketMQ's own decoders read a 34-digit ID that starts with ``00`` as version 0 and print it without the ``00``.
+
+    Args:
+        value: A version-0 ID as text or bytes. Text that is canonical already comes back in upper case.
 
     Raises:
-        InvalidMessageId: it is no version-0 id.
-
-    RocketMQ's own decoders read a 34-digit id that starts with ``00`` as version 0 and print it without.
+        InvalidMessageId: if the value is not a version-0 ID.
 
     >>> translate_v0("7F0000010000238F000000000001E240")
     '007F0000010000238F000000000001E240'
@@ -77,4 +84,4 @@ def translate_v0(value: str | bytes) -> str:
 
 if native is not None:
     native.bind(MessageId, parse, is_valid)
-    parse, is_valid = native.parse, native.is_valid
+    parse, is_valid = twin(parse), twin(is_valid)

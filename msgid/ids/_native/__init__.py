@@ -1,21 +1,26 @@
-"""The compiled core, if it is there and wanted: chosen once, when the package is imported.
+"""The compiled core, chosen once, when the package is imported.
 
-``MSGID_PURE=1`` asks for the pure-Python reference. Where the core was not compiled, the reference runs and nobody is
-told; `msgid.backend` says which it is.
+``MSGID_PURE=1`` asks for the pure-Python reference. Where the core was not compiled, the reference runs without a
+warning. `msgid.backend` names what runs, and ``python -m msgid --version`` gives the reason.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+import warnings
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgid import layout
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
-__all__ = ["BACKEND", "native"]
+__all__ = ["BACKEND", "REASON", "describe", "native", "twin"]
 
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_NAME: Final = f"{__name__}._speedups"
 _NUMBERS: Final = (
     "EPOCH_UNIX",
     "VERSION_0",
@@ -40,16 +45,41 @@ def _layout() -> dict[str, int]:
     return numbers
 
 
-def _load() -> ModuleType | None:
+def _load() -> tuple[ModuleType | None, str]:
+    """Return the compiled core, or None and the reason why the reference runs instead."""
     if os.environ.get("MSGID_PURE", "") not in ("", "0"):
-        return None
+        return None, "MSGID_PURE asks for the reference"
     try:
         from msgid.ids._native import _speedups
-    except ImportError:
-        return None
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == _NAME:
+            return None, "the compiled core was not built for this interpreter"
+        # The file is there, so somebody expects its speed.
+        reason = f"the compiled core cannot be loaded: {error}"
+        warnings.warn(f"msgid runs in pure Python: {reason}", RuntimeWarning, stacklevel=2)
+        return None, reason
     # A core that was compiled from another version of the source writes other bytes.
-    return _speedups if _layout() == _speedups.LAYOUT else None
+    if _layout() != _speedups.LAYOUT:
+        return None, "the compiled core was built from other source code"
+    return _speedups, ""
 
 
-native: Final = _load()
+_loaded = _load()
+native: Final = _loaded[0]
+REASON: Final = _loaded[1]
+"""Why the reference runs; empty where the compiled core does."""
 BACKEND: Final = "python" if native is None else "c"
+
+
+def describe() -> str:
+    """Return which backend runs, and why the compiled core does not, in one line."""
+    return "compiled core" if native is not None else f"pure Python ({REASON})"
+
+
+def twin(reference: F) -> F:
+    """Return the compiled twin of a function, or the function itself where there is no compiled core."""
+    if native is None:
+        return reference
+    compiled: F = getattr(native, reference.__name__)
+    compiled.__module__ = reference.__module__  # where users import it from
+    return compiled

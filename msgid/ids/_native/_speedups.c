@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
+#include "_docstrings.h"
 #ifdef __linux__
 #include <sys/mman.h>
 #define PAGE 4096
@@ -82,17 +83,44 @@ write_hex(char *out, const unsigned char *raw, Py_ssize_t length)
     }
 }
 
+/* One number eight times, a byte each: the eight digits of a block are worked on at once, and no sum carries over. */
+#define EACH(number) (0x0101010101010101u * (number))
+
+/* Read 8 digits; in *bad, bits are set if any of the characters is none. */
+static inline void
+read_hex_block(unsigned char *raw, const unsigned char *text, uint64_t *bad)
+{
+    uint64_t all = 0;
+    for (int i = 0; i < 8; i++) { /* compilers make one load of this */
+        all |= (uint64_t)text[i] << 8 * i;
+    }
+    uint64_t ascii = all & EACH(0x7F);
+    uint64_t no_digit = (ascii ^ EACH(0x30)) + EACH(0x80 - 10);    /* the top bit of a byte is set if it is above 9 */
+    uint64_t letter = (ascii | EACH(0x20)) ^ EACH(0x60);           /* 1 to 6 */
+    letter = (letter + EACH(0x80 - 1)) & ~(letter + EACH(0x80 - 7)); /* the top bit is set if it is at least 1, and below 7 */
+    *bad |= ((no_digit & ~letter) | all) & EACH(0x80);
+    uint64_t values = (all & EACH(0x0F)) + 9 * (all >> 6 & EACH(1));
+    uint64_t pairs = values << 4 | values >> 8; /* every second byte is one of the result */
+    for (int i = 0; i < 4; i++) {
+        raw[i] = (unsigned char)(pairs >> 16 * i);
+    }
+}
+
 /* Read 2 * length digits; 0 if any of the characters is none. */
 static inline int
 read_hex(unsigned char *raw, const unsigned char *text, Py_ssize_t length)
 {
-    unsigned int bad = 0;
-    for (Py_ssize_t i = 0; i < length; i++) {
+    uint64_t bad = 0;
+    Py_ssize_t i = 0;
+    for (; i + 4 <= length; i += 4) {
+        read_hex_block(raw + i, text + 2 * i, &bad);
+    }
+    for (; i < length; i++) {
         unsigned int high = VALUE[text[2 * i]], low = VALUE[text[2 * i + 1]];
-        bad |= high | low;
+        bad |= (high | low) & BAD;
         raw[i] = (unsigned char)(high << 4 | low);
     }
-    return !(bad & BAD);
+    return !bad;
 }
 
 static inline void
@@ -135,9 +163,15 @@ core_make(PyTypeObject *type, const unsigned char *raw, Py_ssize_t length)
     return (PyObject *)self;
 }
 
+static int is_id_type(PyObject *type);
+
 static PyObject *
 core_of(PyObject *type, PyObject *raw)
 {
+    if (!is_id_type(type)) {
+        PyErr_SetString(PyExc_TypeError, "one of this module's types of ids is expected");
+        return NULL;
+    }
     if (!PyBytes_Check(raw) || PyBytes_GET_SIZE(raw) > MAX_LENGTH) {
         PyErr_SetString(PyExc_TypeError, "the bytes of an id are expected");
         return NULL;
@@ -182,13 +216,15 @@ core_get_bytes(PyObject *self, void *Py_UNUSED(closure))
     return core_bytes(self, NULL);
 }
 
+/* The hash of the bytes, as the reference has it. */
 static Py_hash_t
 core_hash(PyObject *self)
 {
 #if PY_VERSION_HEX >= 0x030E0000
     return Py_HashBuffer(((Core *)self)->raw, ((Core *)self)->length);
 #else
-    return _Py_HashBytes(((Core *)self)->raw, ((Core *)self)->length);
+    Py_hash_t hash = PyHash_GetFuncDef()->hash(((Core *)self)->raw, ((Core *)self)->length);
+    return hash == -1 ? -2 : hash; /* -1 means an error */
 #endif
 }
 
@@ -216,19 +252,19 @@ core_setattr(PyObject *self, PyObject *name, PyObject *value)
 }
 
 static PyMethodDef core_methods[] = {
-    {"_of", core_of, METH_O | METH_CLASS, PyDoc_STR("Wrap bytes that are known to be good.")},
+    {"_of", core_of, METH_O | METH_CLASS, DOC_CORE__OF},
     {"__bytes__", core_bytes, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef core_getset[] = {
     {"_bytes", core_get_bytes, NULL, NULL, NULL},
-    {"hex", core_hex, NULL, PyDoc_STR("The text: upper-case hex digits, two a byte."), NULL},
+    {"hex", core_hex, NULL, DOC_CORE_HEX, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot core_slots[] = {
-    {Py_tp_doc, (void *)PyDoc_STR("An immutable value of bytes: equal, hashed and ordered by them within its own kind.")},
+    {Py_tp_doc, (void *)DOC_CORE},
     {Py_tp_dealloc, core_dealloc},
     {Py_tp_str, core_str},
     {Py_tp_hash, core_hash},
@@ -239,6 +275,8 @@ static PyType_Slot core_slots[] = {
     {0, NULL},
 };
 
+/* A subclass made in Python would have a size and a collector that core_make does not know: once the kinds of ids are made,
+ * the module takes Py_TPFLAGS_BASETYPE away. */
 static PyType_Spec core_spec = {
     .name = "msgid.ids._native._speedups.Core",
     .basicsize = sizeof(Core),
@@ -275,7 +313,7 @@ typedef struct {
     PyObject *id_type; /* MessageId */
     PyObject *run_type; /* msgid.ids._sequence.Run */
     PyObject *clock; /* a function giving whole Unix seconds; NULL for the system's clock */
-    int64_t second; /* of the last id, since the epoch; INT64_MIN before the first */
+    int64_t second; /* of the last id, since the epoch; 0 before the first, so that no id is dated before the epoch */
     uint64_t sequence; /* the next one; UINT32_SPAN when about to wrap */
     int has_prefix;
     unsigned char prefix[PREFIX_LENGTH];
@@ -316,14 +354,32 @@ minter_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
+/* A sequence number to start with; UINT32_SPAN, where the sequence is about to wrap, is the last one allowed. */
+static int
+read_sequence(PyObject *number, uint64_t *sequence)
+{
+    *sequence = PyLong_AsUnsignedLongLong(number);
+    if (*sequence == (uint64_t)-1 && PyErr_Occurred()) {
+        return -1;
+    }
+    if (*sequence > UINT32_SPAN) {
+        PyErr_SetString(PyExc_ValueError, "a sequence number of at most 2**32 is expected");
+        return -1;
+    }
+    return 0;
+}
+
 /* _begin(id_type, run_type, clock or None, first): what __init__ of the Python class hands over. */
 static PyObject *
 minter_begin(PyObject *op, PyObject *args)
 {
     Minter *self = (Minter *)op;
-    PyObject *id_type, *run_type, *clock;
-    unsigned long long first;
-    if (!PyArg_ParseTuple(args, "OOOK", &id_type, &run_type, &clock, &first)) {
+    PyObject *id_type, *run_type, *clock, *number;
+    if (!PyArg_ParseTuple(args, "OOOO", &id_type, &run_type, &clock, &number)) {
+        return NULL;
+    }
+    uint64_t first;
+    if (read_sequence(number, &first) < 0) {
         return NULL;
     }
     if (!is_id_type(id_type)) {
@@ -336,7 +392,7 @@ minter_begin(PyObject *op, PyObject *args)
     Py_XSETREF(self->run_type, run_type);
     Py_XINCREF(clock == Py_None ? NULL : clock);
     Py_XSETREF(self->clock, clock == Py_None ? NULL : clock);
-    self->second = INT64_MIN;
+    self->second = 0;
     self->sequence = first;
     self->has_prefix = 0;
     Py_RETURN_NONE;
@@ -347,14 +403,14 @@ static PyObject *
 minter_restart(PyObject *op, PyObject *first)
 {
     Minter *self = (Minter *)op;
-    uint64_t sequence = PyLong_AsUnsignedLongLong(first);
-    if (sequence == (uint64_t)-1 && PyErr_Occurred()) {
+    uint64_t sequence;
+    if (read_sequence(first, &sequence) < 0) {
         return NULL;
     }
 #ifdef Py_GIL_DISABLED
     memset(&self->mutex, 0, sizeof(self->mutex)); /* another thread of the parent's may have held it */
 #endif
-    self->second = INT64_MIN;
+    self->second = 0;
     self->sequence = sequence;
     self->has_prefix = 0;
     Py_RETURN_NONE;
@@ -374,9 +430,11 @@ minter_find_prefix(Minter *self)
         return -1;
     }
     LOCK(self);
-    memcpy(self->prefix, PyBytes_AS_STRING(prefix), PREFIX_LENGTH);
-    write_hex(self->hex_prefix, self->prefix, PREFIX_LENGTH);
-    self->has_prefix = 1;
+    if (!self->has_prefix) { /* else another thread was here first, and its prefix may be in use already */
+        memcpy(self->prefix, PyBytes_AS_STRING(prefix), PREFIX_LENGTH);
+        write_hex(self->hex_prefix, self->prefix, PREFIX_LENGTH);
+        self->has_prefix = 1;
+    }
     UNLOCK(self);
     Py_DECREF(prefix);
     return 0;
@@ -528,16 +586,13 @@ static PyMethodDef minter_methods[] = {
     {"_begin", minter_begin, METH_VARARGS, NULL},
     {"_restart", minter_restart, METH_O, NULL},
     {"_reserve", minter_reserve, METH_O, NULL},
-    {"generate", minter_generate, METH_NOARGS,
-     PyDoc_STR("generate($self, /)\n--\n\nMint one id.\n\n>>> import msgid\n>>> msgid.generate() < msgid.generate()\nTrue\n")},
-    {"generate_hex", minter_generate_hex, METH_NOARGS,
-     PyDoc_STR("generate_hex($self, /)\n--\n\nMint one id as its text, 34 upper-case hex digits, without making a "
-               "`MessageId` of it.\n\n>>> import msgid\n>>> len(msgid.generate_hex())\n34\n")},
+    {"generate", minter_generate, METH_NOARGS, DOC_MINTER_GENERATE},
+    {"generate_hex", minter_generate_hex, METH_NOARGS, DOC_MINTER_GENERATE_HEX},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot minter_slots[] = {
-    {Py_tp_doc, (void *)PyDoc_STR("Hands out ids: the part of a generator that meets threads and the clock.")},
+    {Py_tp_doc, (void *)DOC_MINTER},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_dealloc, minter_dealloc},
     {Py_tp_traverse, minter_traverse},
@@ -616,21 +671,25 @@ is_plain_text(PyObject *value)
 }
 
 static PyObject *
-parse(PyObject *module, PyObject *value)
+parse(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     State *state = PyModule_GetState(module);
-    unsigned char raw[ID_LENGTH];
     if (state->parse == NULL) {
         return unbound();
     }
-    if (is_plain_text(value) && PyUnicode_GET_LENGTH(value) == ID_DIGITS &&
-        read_hex(raw, PyUnicode_1BYTE_DATA(value), ID_LENGTH) && raw[0] == VERSION_1) {
-        return core_make((PyTypeObject *)state->id_type, raw, ID_LENGTH);
+    if (nargs == 1 && names == NULL) {
+        PyObject *value = args[0];
+        unsigned char raw[ID_LENGTH];
+        if (is_plain_text(value) && PyUnicode_GET_LENGTH(value) == ID_DIGITS &&
+            read_hex(raw, PyUnicode_1BYTE_DATA(value), ID_LENGTH) && raw[0] == VERSION_1) {
+            return core_make((PyTypeObject *)state->id_type, raw, ID_LENGTH);
+        }
+        if (PyBytes_CheckExact(value) && PyBytes_GET_SIZE(value) == ID_LENGTH &&
+            PyBytes_AS_STRING(value)[0] == VERSION_1) {
+            return core_make((PyTypeObject *)state->id_type, (unsigned char *)PyBytes_AS_STRING(value), ID_LENGTH);
+        }
     }
-    if (PyBytes_CheckExact(value) && PyBytes_GET_SIZE(value) == ID_LENGTH && PyBytes_AS_STRING(value)[0] == VERSION_1) {
-        return core_make((PyTypeObject *)state->id_type, (unsigned char *)PyBytes_AS_STRING(value), ID_LENGTH);
-    }
-    return PyObject_CallOneArg(state->parse, value);
+    return PyObject_Vectorcall(state->parse, args, (size_t)nargs, names);
 }
 
 /* Whether digits are an id's; raw gets its bytes, and the length is theirs. */
@@ -647,18 +706,21 @@ read_id(unsigned char *raw, const unsigned char *text, Py_ssize_t digits)
 }
 
 static PyObject *
-is_valid(PyObject *module, PyObject *value)
+is_valid(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    if (is_plain_text(value)) {
-        unsigned char raw[MAX_LENGTH] = {0};
-        return PyBool_FromLong(read_id(raw, PyUnicode_1BYTE_DATA(value), PyUnicode_GET_LENGTH(value)));
-    }
-    if (PyBytes_CheckExact(value)) {
-        Py_ssize_t length = PyBytes_GET_SIZE(value);
-        return PyBool_FromLong(length > 0 && known_version((unsigned char)PyBytes_AS_STRING(value)[0], length));
+    if (nargs == 1 && names == NULL) {
+        PyObject *value = args[0];
+        if (is_plain_text(value)) {
+            unsigned char raw[MAX_LENGTH] = {0};
+            return PyBool_FromLong(read_id(raw, PyUnicode_1BYTE_DATA(value), PyUnicode_GET_LENGTH(value)));
+        }
+        if (PyBytes_CheckExact(value)) {
+            Py_ssize_t length = PyBytes_GET_SIZE(value);
+            return PyBool_FromLong(length > 0 && known_version((unsigned char)PyBytes_AS_STRING(value)[0], length));
+        }
     }
     State *state = PyModule_GetState(module);
-    return state->is_valid == NULL ? unbound() : PyObject_CallOneArg(state->is_valid, value);
+    return state->is_valid == NULL ? unbound() : PyObject_Vectorcall(state->is_valid, args, (size_t)nargs, names);
 }
 
 /* --- rows: a batch written out --------------------------------------------------------------------------------------- */
@@ -916,7 +978,7 @@ close_columns(Py_buffer *views)
     }
 }
 
-/* read_texts(texts, *columns): a tuple of any objects; those that are no text of an id are not valid. */
+/* read_texts(values, *columns) -> the rows that are left to the reference: those of an odd type. */
 static PyObject *
 read_texts(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
@@ -930,25 +992,43 @@ read_texts(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     if (open_columns(args + 1, n, views, &columns) < 0) {
         return NULL;
     }
-    for (Py_ssize_t row = 0; row < n; row++) {
+    PyObject *others = PyList_New(0);
+    for (Py_ssize_t row = 0; others != NULL && row < n; row++) {
         PyObject *value = PyTuple_GET_ITEM(args[0], row);
         unsigned char raw[MAX_LENGTH] = {0};
-        if (PyUnicode_Check(value) && PyUnicode_IS_COMPACT_ASCII(value)) {
+        if (is_plain_text(value)) {
             Py_ssize_t digits = PyUnicode_GET_LENGTH(value);
             if (read_id(raw, PyUnicode_1BYTE_DATA(value), digits)) {
                 read_row(&columns, row, raw, digits / 2);
             }
         }
-        else if (PyBytes_Check(value)) {
+        else if (PyBytes_CheckExact(value)) {
             Py_ssize_t length = PyBytes_GET_SIZE(value);
             const unsigned char *bytes = (unsigned char *)PyBytes_AS_STRING(value);
             if (length > 0 && known_version(bytes[0], length)) {
                 read_row(&columns, row, bytes, length);
             }
         }
+        else if (value != Py_None && !PyUnicode_CheckExact(value)) {
+            PyObject *number = PyLong_FromSsize_t(row);
+            if (number == NULL || PyList_Append(others, number) < 0) {
+                Py_CLEAR(others);
+            }
+            Py_XDECREF(number);
+        }
     }
     close_columns(views);
-    Py_RETURN_NONE;
+    return others;
+}
+
+/* Read an offset once: what another thread writes into the buffer afterwards does not undo the check of what was read. */
+static inline int64_t
+read_offset(const char *offsets, Py_ssize_t row)
+{
+    int64_t value;
+    memcpy(&value, offsets + row * (Py_ssize_t)sizeof(value), sizeof(value));
+    volatile int64_t once = value;
+    return once;
 }
 
 /* read_rows(data, offsets, is_hex, *columns): rows lie in data from offsets[i] to offsets[i + 1], which are int64. */
@@ -971,25 +1051,28 @@ read_rows(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     }
     PyObject *result = NULL;
     const unsigned char *bytes = data.buf;
-    const int64_t *starts = offsets.buf;
+    const char *starts = offsets.buf;
     Py_ssize_t n = offsets.len / (Py_ssize_t)sizeof(int64_t) - 1;
     if (n < 0) {
         PyErr_SetString(PyExc_ValueError, "offsets of at least one element are expected");
         goto done;
     }
-    for (Py_ssize_t row = 0; row < n; row++) {
-        if (starts[row] < 0 || starts[row] > starts[row + 1] || starts[row + 1] > data.len) {
-            PyErr_SetString(PyExc_ValueError, "offsets that lie outside the data");
-            goto done;
-        }
-    }
     if (open_columns(args + 3, n, views, &columns) < 0) {
         goto done;
     }
+    int outside = 0;
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t row = 0; row < n; row++) {
-        const unsigned char *start = bytes + starts[row];
-        Py_ssize_t length = (Py_ssize_t)(starts[row + 1] - starts[row]);
+    int64_t from = read_offset(starts, 0);
+    outside = from < 0;
+    for (Py_ssize_t row = 0; row < n && !outside; row++) {
+        int64_t to = read_offset(starts, row + 1);
+        if (to < from || to > data.len) {
+            outside = 1;
+            break;
+        }
+        const unsigned char *start = bytes + from;
+        Py_ssize_t length = (Py_ssize_t)(to - from);
+        from = to;
         unsigned char raw[MAX_LENGTH] = {0};
         if (is_hex) {
             if (read_id(raw, start, length)) {
@@ -1002,7 +1085,12 @@ read_rows(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     }
     Py_END_ALLOW_THREADS
     close_columns(views);
-    result = Py_NewRef(Py_None);
+    if (outside) {
+        PyErr_SetString(PyExc_ValueError, "offsets that lie outside the data");
+    }
+    else {
+        result = Py_NewRef(Py_None);
+    }
 done:
     PyBuffer_Release(&offsets);
     PyBuffer_Release(&data);
@@ -1013,17 +1101,11 @@ done:
 
 static PyMethodDef functions[] = {
     {"bind", bind, METH_VARARGS, NULL},
-    {"parse", parse, METH_O,
-     PyDoc_STR("parse($module, value, /)\n--\n\nRead an id of any version from its text or its bytes; the compiled twin "
-               "of `msgid.ids.parsing.parse`.\n\n>>> import msgid\n"
-               ">>> msgid.parse('0156F7E71C361B21BC024CCDBE00000000').pid\n8636\n")},
-    {"is_valid", is_valid, METH_O,
-     PyDoc_STR("is_valid($module, value, /)\n--\n\nSay whether `parse` would read a value; never raises. The compiled "
-               "twin of `msgid.ids.parsing.is_valid`.\n\n>>> import msgid\n"
-               ">>> msgid.is_valid('0156F7E71C361B21BC024CCDBE00000000'), msgid.is_valid(None)\n(True, False)\n")},
-    {"rows", rows, METH_VARARGS, NULL},
-    {"hex_rows", hex_rows, METH_VARARGS, NULL},
-    {"hex_list", hex_list, METH_VARARGS, NULL},
+    {"parse", (PyCFunction)(void (*)(void))parse, METH_FASTCALL | METH_KEYWORDS, DOC_PARSE},
+    {"is_valid", (PyCFunction)(void (*)(void))is_valid, METH_FASTCALL | METH_KEYWORDS, DOC_IS_VALID},
+    {"rows", rows, METH_VARARGS, DOC_ROWS},
+    {"hex_rows", hex_rows, METH_VARARGS, DOC_HEX_ROWS},
+    {"hex_list", hex_list, METH_VARARGS, DOC_HEX_LIST},
     {"read_texts", (PyCFunction)(void (*)(void))read_texts, METH_FASTCALL, NULL},
     {"read_rows", (PyCFunction)(void (*)(void))read_rows, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
@@ -1077,7 +1159,10 @@ module_exec(PyObject *module)
     int added = core == NULL ? -1 : add_type(module, &message_id_spec, core);
     added = added < 0 ? -1 : add_type(module, &broker_offset_id_spec, core);
     added = added < 0 ? -1 : add_type(module, &client_unique_id_spec, core);
-    Py_XDECREF(core);
+    if (core != NULL) {
+        ((PyTypeObject *)core)->tp_flags &= ~Py_TPFLAGS_BASETYPE;
+        Py_DECREF(core);
+    }
     if (added < 0) {
         return -1;
     }

@@ -21,6 +21,24 @@ TEXTS = st.one_of(
 BYTES = st.one_of(ids.map(bytes), ids.map(lambda id: bytes.fromhex(id.canonical)), st.binary(max_size=30))
 
 
+class Text(str):
+    """Text of a class of its own."""
+
+
+class Bytes(bytes):
+    """Bytes of a class of their own."""
+
+
+OTHER_FORMS = st.one_of(
+    BYTES.map(bytearray),
+    BYTES.map(memoryview),
+    BYTES.map(Bytes),
+    TEXTS.map(Text),
+    TEXTS.map(np.str_),
+    BYTES.map(np.bytes_),
+)
+
+
 def expected(msgid, values):
     """What the columns must hold, by way of `msgid.parse`."""
     rows = []
@@ -40,13 +58,14 @@ def rows(columns):
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-@given(st.lists(st.one_of(TEXTS, BYTES, st.none(), st.integers(), st.text().map(list))))
+@given(st.lists(st.one_of(TEXTS, BYTES, OTHER_FORMS, st.none(), st.integers(), st.text().map(list))))
 def test_parse_batch_of_any_objects_is_parse_of_each(msgid, values):
     """Texts, bytes and anything else, in a list, a generator or an array of objects."""
     assert rows(msgid.parse_batch(values)) == expected(msgid, values)
     assert rows(msgid.parse_batch(value for value in values)) == expected(msgid, values)
     objects = np.empty(len(values), object)
-    objects[:] = values
+    for row, value in enumerate(values):
+        objects[row] = value
     assert rows(msgid.parse_batch(objects)) == expected(msgid, values)
 
 

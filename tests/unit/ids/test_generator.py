@@ -1,7 +1,9 @@
 """The generator in one thread: the clock, the sequence, and bad arguments."""
 
+import copy
 import gc
 import itertools
+import pickle
 
 import pytest
 from helpers.minting import NOON, mint, place
@@ -18,13 +20,13 @@ ask = st.sampled_from(["generate", "generate_hex", "batch of 0", "batch of 1", "
 def test_ids_under_any_clock_and_any_call_strictly_increase(msgid, clock, calls, first):
     """Rules 1 to 3: single ids, texts and batches mixed, on a clock that stands still, leaps or goes back.
 
-    The seconds are kept modulo 2**32, so the order is that of the bytes only until they pass its end.
+    The seconds are kept modulo 2**32, so the order is that of the bytes until 2157. Before 2021 they are 0.
     """
     latest = itertools.chain(clock, itertools.repeat(clock[-1]))
     minting = msgid.Generator(node=1, pid=2, clock=lambda: next(latest), sequence=first)
     minted = [raw for how in calls for raw in mint(minting, how)]
     assert len(set(minted)) == len(minted)
-    in_range = all(layout.EPOCH_UNIX <= now < layout.EPOCH_UNIX + 2**32 - 2 for now in clock)
+    in_range = all(now < layout.EPOCH_UNIX + 2**32 - 2 for now in clock)
     if in_range:
         assert minted == sorted(minted)
     assert [place(raw)[1] for raw in minted] == [(first + n) % 2**32 for n in range(len(minted))]
@@ -36,9 +38,10 @@ def test_ids_under_any_clock_and_any_call_strictly_increase(msgid, clock, calls,
         ([10, 10, 10], [10, 10, 10]),
         ([10, 9.5, 3], [10, 10, 10]),
         ([10, 3, 10.9, 11, 11.999, 50], [10, 10, 10, 11, 11, 50]),
-        ([-1, 0], [2**32 - 1, 0]),  # before 2021: modulo 2**32
-        ([2**32 + 5], [5]),  # after 2157: the same
-        ([-0.5], [2**32 - 1]),  # rounded down, not towards 2021
+        ([-1, 0, 1], [0, 0, 1]),  # before 2021: the first second of 2021, so that the next ID is greater
+        ([-layout.EPOCH_UNIX, 5, -1], [0, 5, 5]),  # a computer without a battery starts in 1970
+        ([-0.5], [0]),
+        ([2**32 + 5], [5]),  # after 2157: modulo 2**32
     ],
 )
 def test_clock_that_goes_back_is_followed_forward_only(msgid, clock, seconds):
@@ -152,3 +155,12 @@ def test_generator_with_a_node_of_any_form_stamps_it(msgid):
     }
     assert msgid.Generator(node="AA-BB-CC-DD-EE-FF").generate().mac == "aa:bb:cc:dd:ee:ff"
     assert msgid.Generator(node="random").generate().origin == "random"
+
+
+@pytest.mark.parametrize("copying", [copy.copy, copy.deepcopy, pickle.dumps], ids=lambda function: function.__name__)
+def test_copy_of_a_generator_raises_type_error(msgid, copying):
+    """A copy would repeat every ID that the generator makes from then on."""
+    generator = msgid.Generator(node=1)
+    generator.generate()
+    with pytest.raises(TypeError, match="cannot copy a Generator: the copy would repeat its IDs"):
+        copying(generator)

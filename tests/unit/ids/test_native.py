@@ -14,6 +14,7 @@ import pytest
 import msgid
 from msgid import MessageId, layout
 from msgid.ids import _batch_bytes, _native
+from msgid.ids._sequence import Run
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 native = _native.native
@@ -50,14 +51,48 @@ def _built():
     return (Path(_native.__file__).parent / f"_speedups{sysconfig.get_config_var('EXT_SUFFIX')}").exists()
 
 
-def test_import_without_the_compiled_core_is_silent():
-    """Where it was not compiled, or from another version of the source, the reference runs in silence."""
-    for broken in ("sys.modules['msgid.ids._native._speedups'] = None", "import types; stale = types.ModuleType('s');"
-                   "stale.LAYOUT = (); sys.modules['msgid.ids._native._speedups'] = stale"):  # fmt: skip
-        result = run(
-            f"import sys; {broken}; import msgid; print(msgid.backend, len(msgid.generate_hex()))", MSGID_PURE=""
-        )
-        assert (result.stdout, result.stderr) == ("python 34\n", "")
+ABSENT = "sys.modules['msgid.ids._native._speedups'] = None"
+STALE = "stale = types.ModuleType('stale'); stale.LAYOUT = (); sys.modules['msgid.ids._native._speedups'] = stale"
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (ABSENT, "the compiled core was not built for this interpreter"),
+        (STALE, "the compiled core was built from other source code"),
+    ],
+)
+def test_import_without_the_compiled_core_is_silent(broken, reason):
+    """Where it was not compiled, or from another version of the source, the reference runs; the reason is kept."""
+    result = run(
+        f"import sys, types; {broken}; import msgid; from msgid.ids import _native;"
+        "print(msgid.backend, len(msgid.generate_hex()), _native.REASON)",
+        MSGID_PURE="",
+    )
+    assert (result.stdout, result.stderr) == (f"python 34 {reason}\n", "")
+
+
+def test_import_of_a_core_that_does_not_load_warns_once():
+    """A compiled core that is there but cannot be loaded is a defect of the installation: the reason is shown."""
+    program = """
+import importlib.abc, importlib.machinery, sys, warnings
+class Broken(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path, target=None):
+        if name == "msgid.ids._native._speedups":
+            return importlib.machinery.ModuleSpec(name, self)
+    def exec_module(self, module):
+        raise ImportError("undefined symbol: _Py_HashBytes")
+sys.meta_path.insert(0, Broken())
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import msgid
+from msgid.ids import _native
+print(msgid.backend, len(caught), caught[0].category.__name__, caught[0].message, sep="|")
+print(_native.REASON)
+"""
+    result = run(program, MSGID_PURE="")
+    reason = "the compiled core cannot be loaded: undefined symbol: _Py_HashBytes"
+    assert result.stdout == f"python|1|RuntimeWarning|msgid runs in pure Python: {reason}\n{reason}\n", result.stderr
 
 
 @compiled_only
@@ -175,8 +210,9 @@ def test_value_of_the_core_made_empty_or_extended_raises_type_error():
         object.__new__(MessageId)
     with pytest.raises(TypeError):
         native.Core()
-    with pytest.raises(TypeError):
-        type("Mine", (MessageId,), {})
+    for base in (MessageId, native.Core):
+        with pytest.raises(TypeError, match="not an acceptable base type"):
+            type("Mine", (base,), {})
     with pytest.raises(TypeError):
         MessageId._of("text")
     with pytest.raises(TypeError):
@@ -192,6 +228,43 @@ def test_generator_without_init_raises_type_error():
             call()
     with pytest.raises(TypeError):
         unfinished._begin(int, None, None, 0)
+    for first in (-1, 2**32 + 1, 2**64):  # beyond the numbers that a sequence can have
+        with pytest.raises((ValueError, OverflowError)):
+            unfinished._begin(MessageId, Run, None, first)
+        with pytest.raises((ValueError, OverflowError)):
+            unfinished._restart(first)
+
+
+@compiled_only
+def test_offsets_that_change_while_they_are_read_do_no_harm():
+    """Another thread moves a row far beyond the data: the rows read are of the data, or the call raises."""
+    pytest.importorskip("numpy")
+    program = """
+import threading
+import numpy as np
+from msgid.ids.bulk import _read_rows
+COUNT = 300_000
+data, offsets = np.zeros(34 * COUNT, np.uint8), np.arange(COUNT + 1, dtype=np.int64) * 34
+near, far = offsets[-4:-2].copy(), offsets[-4:-2] + (1 << 46)
+done = threading.Event()
+def disturb():
+    while not done.is_set():
+        offsets[-4:-2] = far
+        offsets[-4:-2] = near
+thread = threading.Thread(target=disturb)
+thread.start()
+raised = 0
+for _ in range(100):
+    try:
+        _read_rows(data, offsets, True)
+    except ValueError:
+        raised += 1
+done.set()
+thread.join()
+print("alive")
+"""
+    result = run(program)
+    assert (result.stdout, result.returncode) == ("alive\n", 0), result.stderr
 
 
 @compiled_only

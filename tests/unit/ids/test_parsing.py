@@ -211,6 +211,40 @@ def test_parse_of_34_digits_starting_with_00_is_version_0(msgid):
     assert str(msgid.parse("00" * 17)) == "00" * 16
 
 
+@pytest.mark.parametrize(
+    "text", ["0156f7E71C361B21BC024CCDBE0000000A", "AbCdEf0123456789" * 2, "00" + "9aF" * 18 + "00"]
+)
+def test_each_character_at_each_place_is_a_digit_or_invalid(msgid, text):
+    """The 22 hex digits are read at every place, with their value; no other character is, however near its code."""
+    digits = set("0123456789abcdefABCDEF")
+    for place in range(2, len(text)):
+        for code in range(0x180):
+            changed = text[:place] + chr(code) + text[place + 1 :]
+            assert msgid.is_valid(changed) == (chr(code) in digits)
+        for digit in digits:
+            changed = text[:place] + digit + text[place + 1 :]
+            assert str(msgid.parse(changed)).endswith(changed.upper()[2:])
+
+
+@pytest.mark.parametrize("name", ["parse", "is_valid", "translate_v0"])
+def test_reader_takes_its_value_by_name_too(msgid, name):
+    """Both backends take one argument, by place or as ``value``, and refuse any other call alike."""
+    reader = getattr(msgid, name)
+    text = "7F0000010000238F000000000001E240"
+    assert reader(value=text) == reader(text)
+    for arguments, named in (((), {}), ((text, text), {}), ((text,), {"value": text}), ((), {"text": text})):
+        with pytest.raises(TypeError, match=rf"{name}\(\)"):
+            reader(*arguments, **named)
+
+
+@pytest.mark.parametrize("name", ["parse", "is_valid", "translate_v0"])
+def test_reader_says_where_it_is_defined(msgid, name):
+    """The compiled readers name the public module of their reference, and pickle by it."""
+    reader = getattr(msgid, name)
+    assert (reader.__module__, reader.__qualname__) == ("msgid.ids.parsing", name)
+    assert pickle.loads(pickle.dumps(reader)) is reader
+
+
 def test_error_of_an_invalid_id_pickles_with_its_parts(msgid):
     """The error crosses processes as it is."""
     with pytest.raises(msgid.InvalidMessageId) as caught:

@@ -43,11 +43,11 @@ def test_sequence_of_any_calls_counts_on_without_a_gap(first, clock):
 
 @given(EDGES32, st.lists(seconds, min_size=1))
 def test_clock_that_goes_forward_is_followed(first, clock):
-    """Without a wrap, the second is the latest the clock has shown: followed forward, kept when it goes back."""
-    state, latest = _sequence.fresh(min(first, 2**32 - 1 - len(clock))), None
+    """Without a wrap, the second is the latest that the clock has shown, or 0 before the clock has reached 2021."""
+    state, latest = _sequence.fresh(min(first, 2**32 - 1 - len(clock))), 0
     for now in clock:
         (run,), state = _sequence.reserve(state, now, 1)
-        latest = now if latest is None else max(latest, now)
+        latest = max(latest, now)
         assert run.second == latest
 
 
