@@ -20,7 +20,7 @@ def parse(value: str | bytes) -> AnyId:
 
     Args:
         value: ASCII hex digits in either case and nothing else, or bytes. Version 1 has 34 digits or 17 bytes. Version
-            0 has 32 or 56 digits, or 16 or 28 bytes; with its version byte in front, 34 or 58 digits, or 17 or 29 bytes.
+            0 has 32 or 56 digits, or 16 or 28 bytes; its version byte in front adds two digits, or one byte.
 
     Returns:
         A `MessageId`, a `BrokerOffsetId` or a `ClientUniqueId`. The rule in `msgid.layout.v0_kind` tells the two

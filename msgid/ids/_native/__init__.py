@@ -50,7 +50,7 @@ def _load() -> tuple[ModuleType | None, str]:
     if os.environ.get("MSGID_PURE", "") not in ("", "0"):
         return None, "MSGID_PURE asks for the reference"
     try:
-        from msgid.ids._native import _speedups
+        import msgid.ids._native._speedups as _speedups  # noqa: PLR0402, a missing name is told by this form alone
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == _NAME:
             return None, "the compiled core was not built for this interpreter"

@@ -43,7 +43,7 @@
     "\n" \
     "Args:\n" \
     "    value: ASCII hex digits in either case and nothing else, or bytes. Version 1 has 34 digits or 17 bytes. Version\n" \
-    "        0 has 32 or 56 digits, or 16 or 28 bytes; with its version byte in front, 34 or 58 digits, or 17 or 29 bytes.\n" \
+    "        0 has 32 or 56 digits, or 16 or 28 bytes; its version byte in front adds two digits, or one byte.\n" \
     "\n" \
     "Returns:\n" \
     "    A `MessageId`, a `BrokerOffsetId` or a `ClientUniqueId`. The rule in `msgid.layout.v0_kind` tells the two\n" \
