@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import sys
 
+from msgid import __version__
+from msgid.ids._native import version_line
+
 
 def main() -> None:
-    """Run the command line, or say in one line what to install for it."""
+    """Run the command line, or name the packages that it needs in one line."""
+    if sys.argv[1:] == ["--version"]:  # which needs neither Click nor Rich
+        print(version_line(__version__))
+        return
     try:
         import click  # noqa: F401
         import rich  # noqa: F401
     except ImportError as missing:
         sys.exit(f"msgid: the command line needs {missing.name}: pip install 'msgid[cli]'")
-    from msgid.cli import msgid
+    from msgid.cli import msgid as run
 
-    msgid(prog_name="msgid")
+    run(prog_name="msgid")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""The command line: ``msgid generate``, ``msgid inspect``, ``msgid node``, ``msgid expire``."""
+"""The command line: ``msgid generate``, ``inspect``, ``node``, ``expire`` and ``completion``."""
 
 from __future__ import annotations
 
 import json
 import sys
 from datetime import datetime, timezone
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import click
 from rich.console import Console
@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 import msgid as library
-from msgid import layout
+from msgid.ids import _display
+from msgid.ids._native import version_line
 from msgid.iggy._wire import ALIASES, LAYOUTS
 
 if TYPE_CHECKING:
@@ -24,11 +25,10 @@ if TYPE_CHECKING:
     from msgid.iggy._wire import Layout
 
 _CHUNK = 65_536
-_COLOURS = ("bright_black", "cyan", "green", "yellow", "magenta")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(library.__version__)
+@click.version_option(message=version_line(library.__version__))
 def msgid() -> None:
     """Mint message ids, take them apart, and see which node they carry."""
 
@@ -80,7 +80,7 @@ def inspect(ids: tuple[str, ...], as_json: bool) -> None:
             click.echo(f"line {line.number}: {error}", err=True)
             continue
         if as_json:
-            click.echo(json.dumps({"line": line.number, "input": line.text, **_plain(id)}))
+            click.echo(json.dumps({"line": line.number, "input": line.text, **_display.values(id)}))
         else:
             console.print(Text.assemble(id.kind, "  ", (id.hex, "bold")), soft_wrap=True)
             console.print(_drawn(id))
@@ -117,12 +117,19 @@ def node(as_json: bool) -> None:
     click.echo(json.dumps(fields))
 
 
-class _Part(NamedTuple):
-    """A piece of an id as it is drawn: its digits, its name, and what they say."""
+@msgid.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a SHELL.
 
-    digits: str
-    name: str
-    meaning: str
+    In ~/.bashrc: eval "$(msgid completion bash)"; in ~/.zshrc the same with zsh; with fish, write the script to
+    ~/.config/fish/completions/msgid.fish.
+    """
+    from click.shell_completion import get_completion_class
+
+    script = get_completion_class(shell)
+    assert script is not None
+    click.echo(script(msgid, {}, "msgid", "_MSGID_COMPLETE").source())
 
 
 @msgid.command()
@@ -164,55 +171,11 @@ def expire(folder: str, policy: str, layout: Layout, apply: bool) -> None:
     click.echo(f"{len(gone):,} of {len(report):,} segments, {sum(gone):,} bytes: {done}")
 
 
-def _plain(id: AnyId) -> dict[str, Any]:
-    """Give an id's fields as JSON has them."""
-    fields: dict[str, Any] = {"kind": id.kind, "canonical": id.canonical, "version": id.version}
-    if isinstance(id, library.MessageId):
-        names: tuple[str, ...] = ("mac", "pid", "seconds", "sequence", "origin")
-        fields["time"] = id.time.isoformat()
-        fields["uuid"] = str(id.uuid)
-    elif isinstance(id, library.BrokerOffsetId):
-        names = ("host", *layout.BROKER_FIELDS)
-    else:
-        names = ("host", *layout.CLIENT_FIELDS)
-    fields.update((name, getattr(id, name)) for name in names)
-    if "host" in fields:
-        fields["host"] = str(fields["host"])
-    return fields
-
-
-def _parts(id: AnyId) -> list[_Part]:
-    fields = _plain(id)
-    if isinstance(id, library.MessageId):
-        meanings = {
-            "version": str(id.version),
-            "node": f"{id.mac}\n{id.origin}",
-            "pid": str(id.pid),
-            "seconds": f"{id.seconds}\n{id.time:%Y-%m-%d %H:%M:%SZ}",
-            "sequence": str(id.sequence),
-        }
-        return [
-            _Part(id.hex[2 * field.start : 2 * field.stop], name, meanings[name])
-            for name, field in layout.FIELDS.items()
-        ]
-    host_length = len(bytes(id)) - layout.TAIL_LENGTH
-    parts = [_Part(id.hex[: 2 * host_length], "host", fields["host"])]
-    tail = layout.BROKER_FIELDS if isinstance(id, library.BrokerOffsetId) else layout.CLIENT_FIELDS
-    for name, field in tail.items():
-        meaning = str(fields[name])
-        if name == "elapsed_ms":
-            days, rest = divmod(fields[name], 86_400_000)
-            hours, rest = divmod(rest, 3_600_000)
-            meaning += f"\nday {days + 1} of the month, {hours:02}:{rest // 60_000:02}"
-        parts.append(_Part(id.hex[2 * (host_length + field.start) : 2 * (host_length + field.stop)], name, meaning))
-    return parts
-
-
 def _drawn(id: AnyId) -> Table:
     """Draw an id as its fields, each with its name and meaning under it, like the figure in RocketMQ's document."""
     table = Table()
-    parts = _parts(id)
-    for part, colour in zip(parts, _COLOURS, strict=False):
+    parts = _display.parts(id)
+    for part, colour in zip(parts, _display.COLOURS, strict=False):
         table.add_column(part.digits, style=colour, header_style=f"bold {colour}", overflow="fold")
     table.add_row(*(f"{part.name}\n{part.meaning}" for part in parts))
     return table

@@ -315,6 +315,6 @@ def _one_line_errors(output: str) -> Iterator[None]:
         raise click.ClickException(str(error).split("\n")[0]) from None
 
 
-def main() -> None:
-    """Run the command line."""
-    sys.exit(spark_ext(prog_name="python -m spark_ext"))
+def main(name: str = "python -m spark_ext") -> None:
+    """Run the command line under the name that it was called by."""
+    sys.exit(spark_ext(prog_name=name))

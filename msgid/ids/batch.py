@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, final, overload
+from typing import TYPE_CHECKING, Any, Final, final, overload
 
 from msgid.ids import _batch_bytes
 from msgid.ids._sequence import Run
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["IdBatch"]
+
+_SHOWN: Final = 5
+"""The IDs that a notebook shows at either end of a batch."""
 
 
 @final
@@ -70,6 +73,15 @@ class IdBatch(Sequence[MessageId]):
     def __repr__(self) -> str:
         ends = f": {self[0]} to {self[-1]}" if self._runs else ""
         return f"<IdBatch of {len(self)}{ends}>"
+
+    def _repr_html_(self) -> str:
+        """Return the first and last IDs as a table of their fields, for notebooks."""
+        from msgid.ids._display import draw_rows_html
+
+        shown: list[MessageId | None] = list(self[:_SHOWN])
+        if len(self) > 2 * _SHOWN:
+            shown.append(None)
+        return draw_rows_html(f"IdBatch of {len(self)}", shown + list(self[max(_SHOWN, len(self) - _SHOWN) :]))
 
     def to_bytes(self) -> bytes:
         """Write the ids out back to back: ``17 * n`` bytes."""

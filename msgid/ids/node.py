@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 
 from msgid._validate import integer, quote
 from msgid.layout import NODE_MAX, SYNTHETIC_BITS, format_mac, origin_of, synthetic_node
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 __all__ = ["Interface", "NodeChoice", "PassedOver", "choose_interface", "find_node", "read_mac", "read_node"]
+
+T = TypeVar("T")
 
 ENVIRONMENT_VARIABLE: Final = "MSGID_NODE"
 RANDOM: Final = "random"
@@ -50,7 +52,7 @@ class Interface(NamedTuple):
 
 
 class PassedOver(NamedTuple):
-    """A candidate that was not taken."""
+    """A candidate that was not taken, or a library that could not be asked; the library has no ``mac``."""
 
     name: str
     mac: str
@@ -90,7 +92,7 @@ class NodeChoice(NamedTuple):
 
     def __str__(self) -> str:
         lines = [f"{self.mac} ({self.origin}): {self.reason}"]
-        lines += [f"  passed over {p.name} {p.mac}: {p.reason}" for p in self.passed_over]
+        lines += [f"  passed over {' '.join(filter(None, p[:2]))}: {p.reason}" for p in self.passed_over]
         return "\n".join(lines)
 
 
@@ -215,7 +217,9 @@ def choose_node(
             return NodeChoice(read_mac(said), "environment", f"set by {ENVIRONMENT_VARIABLE}")
         except ValueError:
             raise ValueError(f"{ENVIRONMENT_VARIABLE} must be aa:bb:cc:dd:ee:ff or random, not {quote(said)}") from None
-    taken, passed_over = choose_interface(list_interfaces())
+    interfaces, failed = _asked("psutil", list_interfaces)
+    taken, passed_over = choose_interface(interfaces or ())
+    passed_over += failed
     if taken is not None:
         state = "up" if taken.is_up else "down"
         return NodeChoice(
@@ -225,7 +229,8 @@ def choose_node(
             taken.name,
             passed_over,
         )
-    mac = default_route_mac()
+    mac, failed = _asked("getmac", default_route_mac)
+    passed_over += failed
     if mac is not None:
         objection = _objection(mac)
         if objection is None:
@@ -236,28 +241,30 @@ def choose_node(
     )
 
 
-def _list_interfaces() -> list[Interface]:
+def _asked(library: str, ask: Callable[[], T]) -> tuple[T | None, tuple[PassedOver, ...]]:
+    """Return what a source answers; where its library is missing or fails, None and the reason."""
     try:
-        import psutil
+        return ask(), ()
+    except Exception as error:  # psutil and getmac read files and run commands, and raise whatever those do
+        return None, (PassedOver(library, "", f"{type(error).__name__}: {error}"),)
 
-        up = {name: stats.isup for name, stats in psutil.net_if_stats().items()}
-        return [
-            Interface(name, address.address.lower().replace("-", ":"), up.get(name, False))
-            for name, addresses in psutil.net_if_addrs().items()
-            for address in addresses
-            if address.family == psutil.AF_LINK
-        ]
-    except Exception:  # psutil raises whatever the platform does: then the next source is asked
-        return []
+
+def _list_interfaces() -> list[Interface]:
+    import psutil
+
+    up = {name: stats.isup for name, stats in psutil.net_if_stats().items()}
+    return [
+        Interface(name, address.address.lower().replace("-", ":"), up.get(name, False))
+        for name, addresses in psutil.net_if_addrs().items()
+        for address in addresses
+        if address.family == psutil.AF_LINK
+    ]
 
 
 def _default_route_mac() -> str | None:
-    try:
-        import getmac
+    import getmac
 
-        return getmac.get_mac_address()
-    except Exception:  # it reads files and runs commands, and any of them may be missing
-        return None
+    return getmac.get_mac_address()
 
 
 _found: NodeChoice | None = None

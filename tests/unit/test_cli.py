@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 
@@ -198,3 +199,32 @@ def test_expire_reports_expired_segments_and_deletes_them_when_told_to(tmp_path)
     policy.write_text("interval = 0\n")
     wrong = run("expire", str(tmp_path), "--policy", str(policy))
     assert (wrong.returncode, wrong.stderr) == (1, b"Error: interval must be more than 0 seconds, not 0\n")
+
+
+def test_version_names_the_backend_and_why_it_is_not_the_compiled_one():
+    """``--version`` prints one line: the version, and the compiled core or the reason for pure Python."""
+    expected = "compiled core" if msgid.backend == "c" else "pure Python: MSGID_PURE asks for the reference"
+    assert run("--version").stdout.decode() == f"msgid {msgid.__version__}, {expected}\n"
+    pure = run("--version", MSGID_PURE="1").stdout.decode()
+    assert pure == f"msgid {msgid.__version__}, pure Python: MSGID_PURE asks for the reference\n"
+
+
+def test_version_without_click_is_printed_all_the_same():
+    """The library alone, without the extra ``cli``, answers ``--version``."""
+    program = "import sys; sys.modules['click'] = None; sys.argv = ['msgid', '--version'];"
+    program += "import runpy; runpy.run_module('msgid', run_name='__main__')"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.stdout.startswith(f"msgid {msgid.__version__}, "), result.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_the_script_of_a_shell(shell):
+    """The script calls the command, which answers with what can follow."""
+    if shell == "bash" and shutil.which("bash") is None:
+        pytest.skip("needs bash")
+    script = run("completion", shell).stdout.decode()
+    assert f"_MSGID_COMPLETE={shell}_complete" in script
+    answer = run(
+        _MSGID_COMPLETE=f"{shell}_complete", COMP_WORDS="msgid ins", COMP_CWORD="ins" if shell == "fish" else "1"
+    )
+    assert "inspect" in answer.stdout.decode()

@@ -7,6 +7,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,22 @@ def test_public_names_of_the_package_have_an_example(name):
     """Each public name shows how it is used, in a doctest."""
     thing = getattr(msgid, name)
     assert ">>>" in thing.__doc__
+
+
+def test_commands_of_the_distribution_can_be_called():
+    """The commands ``msgid`` and ``msgid-spark`` are installed, and each names a function."""
+    commands = {entry.name: entry for entry in metadata.distribution("msgid").entry_points}
+    assert set(commands) == {"msgid", "msgid-spark"}
+    assert all(callable(entry.load()) for entry in commands.values())
+
+
+def test_command_for_spark_without_pyspark_names_what_to_install():
+    """Without the extra ``spark``, the command ends with one line."""
+    program = "import sys; sys.modules['pyspark'] = None; sys.argv = ['/bin/msgid-spark'];"
+    program += "from spark_ext.__main__ import main; main()"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert re.fullmatch(r"msgid-spark: the command line needs \w+: pip install 'msgid\[spark,cli\]'\n", result.stderr)
 
 
 def test_packages_for_type_checkers_are_marked_typed():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-__all__ = ["BACKEND", "REASON", "describe", "native", "twin"]
+__all__ = ["BACKEND", "REASON", "native", "twin", "version_line"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -71,9 +71,9 @@ REASON: Final = _loaded[1]
 BACKEND: Final = "python" if native is None else "c"
 
 
-def describe() -> str:
-    """Return which backend runs, and why the compiled core does not, in one line."""
-    return "compiled core" if native is not None else f"pure Python ({REASON})"
+def version_line(version: str) -> str:
+    """Return one line with the version and the backend that runs, and the reason if that is not the compiled core."""
+    return f"msgid {version}, compiled core" if native is not None else f"msgid {version}, pure Python: {REASON}"
 
 
 def twin(reference: F) -> F:

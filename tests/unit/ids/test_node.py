@@ -100,6 +100,47 @@ def test_node_without_environment_comes_from_card_then_route_then_random():
     assert choose_node({}, list, no_mac, node).source == "random"
 
 
+def fails(error):
+    def ask():
+        raise error
+
+    return ask
+
+
+def test_source_that_is_missing_or_broken_is_passed_over_with_the_reason():
+    """Without psutil or getmac, or where either raises, the next source is asked, and the choice says why."""
+    missing, broken = ImportError("No module named 'psutil'"), OSError("no such device")
+    choice = choose_node({}, fails(missing), lambda: CARD, 0)
+    assert (choice.mac, choice.source) == (CARD, "default-route")
+    assert str(choice).splitlines()[1:] == ["  passed over psutil: ImportError: No module named 'psutil'"]
+    node = random_node()
+    choice = choose_node({}, fails(missing), fails(broken), node)
+    assert (choice.node, choice.source) == (node, "random")
+    assert str(choice).splitlines()[1:] == [
+        "  passed over psutil: ImportError: No module named 'psutil'",
+        "  passed over getmac: OSError: no such device",
+    ]
+
+
+def test_generator_without_psutil_and_getmac_mints_on_random_bits():
+    """Neither library has to be there: IDs carry random bits, and `explain_node` gives both reasons."""
+    program = """
+import sys
+sys.modules["psutil"] = sys.modules["getmac"] = None
+import msgid
+print(msgid.generate().origin, [passed.name for passed in msgid.explain_node().passed_over])
+"""
+    result = run(program, MSGID_NODE="")
+    assert result.stdout == "random ['psutil', 'getmac']\n", result.stderr
+
+
+def test_generator_with_a_node_loads_neither_psutil_nor_getmac():
+    """Only a node that must be looked for needs the libraries: not an argument, and not MSGID_NODE."""
+    program = "import sys, msgid; {}; print({{'psutil', 'getmac'}} & set(sys.modules))"
+    assert run(program.format("msgid.Generator(node=1).generate()"), MSGID_NODE="").stdout == "set()\n"
+    assert run(program.format("msgid.generate_batch(3)"), MSGID_NODE="random").stdout == "set()\n"
+
+
 def test_random_nodes_are_not_cards_and_differ():
     """Random nodes have the multicast bit, which no card has, and declare themselves; all 44 bits are drawn."""
     nodes = [random_node() for _ in range(2000)]
