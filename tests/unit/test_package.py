@@ -11,15 +11,11 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from helpers.examples import is_of_an_absent_extra, run_example
 from helpers.imports import folder_of, modules_of
 
 import msgid
 
-# The packages of the extras, which tests skip where they are absent.
-EXTRAS = {
-    "click", "deltalake", "fastavro", "filelock", "google", "jsonschema_rs", "numpy", "pandas", "psycopg", "pyarrow",
-    "pyspark", "rich", "xxhash",
-}  # fmt: skip
 HEAVY = {
     "asyncio", "click", "dataclasses", "getmac", "hashlib", "inspect", "ipaddress", "numpy", "pandas", "psutil",
     "pyarrow", "pydantic", "pydantic_core", "pyspark", "rich", "secrets", "spark_ext", "subprocess", "uuid", "zoneinfo",
@@ -69,11 +65,6 @@ def all_modules(package):
                     raise
 
 
-def is_of_an_absent_extra(error):
-    """Return whether an ImportError is about a package of an extra that is not installed."""
-    return error.name is not None and error.name.partition(".")[0] in EXTRAS
-
-
 MODULES = list(all_modules("msgid"))
 NAMES = sorted(modules_of("msgid", folder_of("msgid")))
 
@@ -98,28 +89,6 @@ def examples(modules, globs):
             thing = getattr(module, name)
             if isinstance(thing, type) and thing.__module__ == "msgid" and module is not msgid:
                 yield from finder.find(thing, name, module=False, globs={**vars(module), **globs})
-
-
-class Runner(doctest.DocTestRunner):
-    """Run examples, and notice where a package of an extra is absent."""
-
-    absent = None
-
-    def report_unexpected_exception(self, out, test, example, exc_info):
-        error = exc_info[1]
-        if isinstance(error, ImportError) and is_of_an_absent_extra(error):
-            self.absent = error.name
-        else:
-            super().report_unexpected_exception(out, test, example, exc_info)
-
-
-def run_example(example, options=0):
-    """Run an example and check it; skip the test if a package of an extra is absent."""
-    runner = Runner(optionflags=options)
-    failed = runner.run(example).failed
-    if runner.absent:
-        pytest.skip(f"needs {runner.absent}")
-    assert failed == 0
 
 
 EXAMPLES = [example for example in examples(MODULES, {}) if example.examples]

@@ -1,0 +1,178 @@
+"""Run the quick tests on several versions of Python and of packages, and print what passed as a Markdown table.
+
+    python .ci/versions.py --python python3.10 --python python3.13         # the unit tests, without an extra
+    python .ci/versions.py --pure                                          # on the pure-Python reference
+    python .ci/versions.py --extra test --pyspark 4.0.2 --tests tests/unit --tests tests/spark
+    python .ci/versions.py --extra test --lowest --write docs/versions.md  # the lowest versions that are declared
+
+Each combination gets an environment of its own, made by uv, and its own compiled core. With ``--write``, the rows take
+the place of the rows of the same versions in the table of that file; the other rows stay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parents[1]
+SHOWN = ("pyspark", "numpy", "pyarrow", "protobuf")
+COLUMNS = ("Python", "backend", *SHOWN, "tests", "passed", "failed", "skipped", "date")
+KEY = COLUMNS.index("passed")
+"""The columns before this one name a combination."""
+
+LOOK = f"""
+import importlib.metadata as metadata, json, platform, sys, msgid
+def version(name):
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "-"
+free = "" if getattr(sys, "_is_gil_enabled", lambda: True)() else " free-threaded"
+print(json.dumps([platform.python_version() + free, msgid.backend, *map(version, {SHOWN!r})]))
+"""
+
+
+class Combination(NamedTuple):
+    """What is installed together."""
+
+    python: str
+    requirements: tuple[str, ...]
+    extras: tuple[str, ...]
+    lowest: bool
+    pure: bool
+    tests: tuple[str, ...]
+    timeout: int
+
+
+def copy_tree(target: Path) -> None:
+    """Copy the files that git knows, as they are now."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+
+
+def run(combination: Combination, folder: Path) -> list[str]:
+    """Return the row of one combination: what is installed, and how many tests passed."""
+    source, environment = folder / "source", folder / "environment"
+    copy_tree(source)
+    uv = [sys.executable, "-m", "uv"]
+    quiet = {"check": True, "stdout": subprocess.DEVNULL}
+    subprocess.run([*uv, "venv", "-q", "--python", combination.python, environment], **quiet)
+    python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    extras = ",".join(("test-unit", *combination.extras))
+    resolution = ["--resolution", "lowest-direct"] if combination.lowest else []
+    wanted = [f"{source}[{extras}]", *combination.requirements]
+    subprocess.run([*uv, "pip", "install", "-q", "--python", python, *resolution, *wanted], **quiet)
+    # The tests see what was installed, not the sources beside them.
+    for package in ("msgid", "spark_ext"):
+        shutil.rmtree(source / package)
+    variables = {**os.environ, "MSGID_PURE": "1" if combination.pure else ""}
+    look = subprocess.run(
+        [python, "-c", LOOK], cwd=source, env=variables, check=True, stdout=subprocess.PIPE, text=True
+    )
+    report = folder / "report.xml"
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", "-n", "1"]
+    finished = subprocess.run(
+        [*command, f"--junitxml={report}", *combination.tests],
+        cwd=source,
+        env=variables,
+        timeout=combination.timeout,
+        stdout=sys.stderr,
+    )
+    names, counts = (
+        counted(report) if report.exists() else ([f"pytest ended with {finished.returncode}"], ["0", "1", "0"])
+    )
+    for name in names:
+        print(f"failed on {combination.python}: {name}", file=sys.stderr)
+    day = datetime.now(timezone.utc).date().isoformat()
+    return [*json.loads(look.stdout), " ".join(combination.tests), *counts, day]
+
+
+def counted(report: Path) -> tuple[list[str], list[str]]:
+    """Return the names of the failed tests, and how many passed, failed and were skipped."""
+    failed, skipped, total = [], 0, 0
+    for case in ElementTree.parse(report).iter("testcase"):
+        total += 1
+        kinds = {child.tag for child in case}
+        if kinds & {"failure", "error"}:
+            failed.append(f"{case.get('classname')}.{case.get('name')}")
+        elif "skipped" in kinds:
+            skipped += 1
+    return failed, [str(total - len(failed) - skipped), str(len(failed)), str(skipped)]
+
+
+def table(rows: list[list[str]]) -> str:
+    """Return rows as a Markdown table."""
+    lines = [COLUMNS, ["---"] * len(COLUMNS), *sorted(rows, key=sort_key)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def sort_key(row: list[str]) -> list[list[int | str]]:
+    """Sort versions by their numbers."""
+    return [[int(part) if part.isdigit() else 0 for part in cell.partition(" ")[0].split(".")] + [cell] for cell in row]
+
+
+def write(file: Path, rows: list[list[str]]) -> None:
+    """Put rows into the table of a file, in place of those of the same versions."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    places = [place for place, line in enumerate(lines) if line.startswith("|")]
+    old = [[cell.strip() for cell in lines[place].strip("|").split("|")] for place in places[2:]]
+    done = {tuple(row[:KEY]) for row in rows}
+    kept = [row for row in old if tuple(row[:KEY]) not in done]
+    lines[places[0] : places[-1] + 1] = table(kept + rows).splitlines()
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Run each combination, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", action="append", help="an interpreter; repeat it for several")
+    parser.add_argument("--pyspark", action="append", help="a version of PySpark; repeat it for several")
+    parser.add_argument("--with", dest="requirements", action="append", default=[], help="a requirement, as of pip")
+    parser.add_argument("--extra", action="append", default=[], help="an extra of msgid beside test-unit")
+    parser.add_argument("--lowest", action="store_true", help="the lowest versions that pyproject.toml allows")
+    parser.add_argument("--pure", action="store_true", help="the pure-Python reference")
+    parser.add_argument("--tests", action="append", help="a folder or file of tests; default: tests/unit")
+    parser.add_argument("--timeout", type=int, default=3600, help="seconds for the tests of one combination")
+    parser.add_argument("--write", type=Path, help="a Markdown file with the table")
+    arguments = parser.parse_args()
+    rows = []
+    for python, pyspark in itertools.product(arguments.python or [sys.executable], arguments.pyspark or [None]):
+        spark = (f"pyspark[connect]=={pyspark}",) if pyspark else ()
+        combination = Combination(
+            python,
+            (*spark, *arguments.requirements),
+            tuple(arguments.extra),
+            arguments.lowest,
+            arguments.pure,
+            tuple(arguments.tests or ["tests/unit"]),
+            arguments.timeout,
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            rows.append(run(combination, Path(folder)))
+        if arguments.write:
+            write(arguments.write, rows)
+    print(table(rows))
+    sys.exit(any(row[COLUMNS.index("failed")] != "0" for row in rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Examples in docstrings and guides, run as tests; those of an extra that is not installed are skipped."""
+
+import doctest
+
+import pytest
+
+__all__ = ["is_of_an_absent_extra", "run_example"]
+
+# The packages of the extras, which tests skip where they are absent.
+EXTRAS = {
+    "click", "deltalake", "django", "fastavro", "filelock", "google", "jsonschema_rs", "numpy", "pandas", "psycopg",
+    "pyarrow", "pyspark", "rich", "sqlalchemy", "xxhash",
+}  # fmt: skip
+
+
+def is_of_an_absent_extra(error):
+    """Return whether an ImportError is about a package of an extra that is not installed."""
+    return error.name is not None and error.name.partition(".")[0] in EXTRAS
+
+
+class Runner(doctest.DocTestRunner):
+    """Run examples, and notice where a package of an extra is absent."""
+
+    absent = None
+
+    def report_unexpected_exception(self, out, test, example, exc_info):
+        error = exc_info[1]
+        if isinstance(error, ImportError) and is_of_an_absent_extra(error):
+            self.absent = error.name
+        else:
+            super().report_unexpected_exception(out, test, example, exc_info)
+
+
+def run_example(example, options=0):
+    """Run an example and check it; skip the test if a package of an extra is absent."""
+    runner = Runner(optionflags=options)
+    failed = runner.run(example).failed
+    if runner.absent:
+        pytest.skip(f"needs {runner.absent}")
+    assert failed == 0
