@@ -74,13 +74,14 @@ def run(combination: Combination, folder: Path) -> list[str]:
     source, environment = folder / "source", folder / "environment"
     copy_tree(source)
     uv = [sys.executable, "-m", "uv"]
-    quiet = {"check": True, "stdout": subprocess.DEVNULL}
-    subprocess.run([*uv, "venv", "-q", "--python", combination.python, environment], **quiet)
+    subprocess.run([*uv, "venv", "-q", "--python", combination.python, environment], check=True, stdout=sys.stderr)
     python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     extras = ",".join(("test-unit", *combination.extras))
     resolution = ["--resolution", "lowest-direct"] if combination.lowest else []
     wanted = [f"{source}[{extras}]", *combination.requirements]
-    subprocess.run([*uv, "pip", "install", "-q", "--python", python, *resolution, *wanted], **quiet)
+    subprocess.run(
+        [*uv, "pip", "install", "-q", "--python", python, *resolution, *wanted], check=True, stdout=sys.stderr
+    )
     # The tests see what was installed, not the sources beside them.
     for package in ("msgid", "spark_ext"):
         shutil.rmtree(source / package)
@@ -96,6 +97,7 @@ def run(combination: Combination, folder: Path) -> list[str]:
         env=variables,
         timeout=combination.timeout,
         stdout=sys.stderr,
+        check=False,
     )
     names, counts = (
         counted(report) if report.exists() else ([f"pytest ended with {finished.returncode}"], ["0", "1", "0"])
