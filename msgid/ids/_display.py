@@ -19,7 +19,7 @@ _CELL: Final = "text-align:left;padding:0 .6em;font-family:monospace"
 
 
 class Part(NamedTuple):
-    """A piece of an ID as it is drawn: its digits, its name, and the lines that say what they mean."""
+    """A piece of an ID as it is drawn: its digits, its name, and its meaning in one or more lines."""
 
     digits: str
     name: str

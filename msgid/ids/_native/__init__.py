@@ -50,7 +50,7 @@ def _load() -> tuple[ModuleType | None, str]:
     if os.environ.get("MSGID_PURE", "") not in ("", "0"):
         return None, "MSGID_PURE asks for the reference"
     try:
-        import msgid.ids._native._speedups as _speedups  # noqa: PLR0402, a missing name is told by this form alone
+        import msgid.ids._native._speedups as _speedups  # noqa: PLR0402, only this form names the missing module in its error
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == _NAME:
             return None, "the compiled core was not built for this interpreter"
@@ -77,7 +77,7 @@ def version_line(version: str) -> str:
 
 
 def twin(reference: F) -> F:
-    """Return the compiled twin of a function, or the function itself where there is no compiled core."""
+    """Return the compiled twin of a function, or the function itself if the compiled core is missing."""
     if native is None:
         return reference
     compiled: F = getattr(native, reference.__name__)
