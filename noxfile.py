@@ -47,7 +47,7 @@ def extras(session: nox.Session) -> None:
 @nox.session
 def pure(session: nox.Session) -> None:
     """Run the unit tests on the pure-Python reference instead of the compiled core."""
-    install(session, ".[test-unit]", "numpy", "pyarrow")
+    install(session, ".[arrow,test-unit]")
     pytest(session, "tests/unit", *QUICK, *TWO_WORKERS, env={"MSGID_PURE": "1"})
 
 
@@ -106,6 +106,13 @@ def lowest(session: nox.Session) -> None:
     """Run the quick tests with the lowest version of every dependency that ``pyproject.toml`` allows."""
     session.install("--resolution", "lowest-direct", ".[test]")
     pytest(session, "tests", *QUICK, *TWO_WORKERS)
+
+
+@nox.session(venv_backend="uv")
+def lowest_unit(session: nox.Session) -> None:
+    """Run the unit tests with the lowest version of every dependency but Spark's."""
+    session.install("--resolution", "lowest-direct", ".[arrow,cli,danube,delta,iggy,postgres,schemas,test-unit]")
+    pytest(session, "tests/unit", *QUICK, *TWO_WORKERS)
 
 
 @nox.session
