@@ -15,7 +15,6 @@ __all__ = [
     "EPOCH",
     "INT32_MAX",
     "INT64_MAX",
-    "INT64_MIN",
     "QUOTED_LENGTH",
     "UINT16_MAX",
     "UINT32_MAX",
@@ -60,7 +59,6 @@ def quote(value: object) -> str:
 
 # --- numbers -----------------------------------------------------------------------------------------------------
 
-INT64_MIN: Final = -(1 << 63)
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1
 """The largest number of an Arrow int64 and of a Spark bigint."""
