@@ -306,6 +306,8 @@ is_id_type(PyObject *type)
     return PyType_Check(type) && ((PyTypeObject *)type)->tp_dealloc == core_dealloc;
 }
 
+#define NO_HEAD UINT64_MAX
+
 /* --- Minter: the seconds and sequence numbers of one generator ------------------------------------------------------ */
 
 typedef struct {
@@ -317,7 +319,8 @@ typedef struct {
     uint64_t sequence; /* the next one; UINT32_SPAN when about to wrap */
     int has_prefix;
     unsigned char prefix[PREFIX_LENGTH];
-    char hex_prefix[2 * PREFIX_LENGTH];
+    uint64_t head; /* the second and the sequence but for its last byte, of the digits below; NO_HEAD before the first */
+    char head_digits[2 * (ID_LENGTH - 1)];
 #ifdef Py_GIL_DISABLED
     PyMutex mutex;
 #endif
@@ -395,6 +398,7 @@ minter_begin(PyObject *op, PyObject *args)
     self->second = 0;
     self->sequence = first;
     self->has_prefix = 0;
+    self->head = NO_HEAD;
     Py_RETURN_NONE;
 }
 
@@ -413,6 +417,7 @@ minter_restart(PyObject *op, PyObject *first)
     self->second = 0;
     self->sequence = sequence;
     self->has_prefix = 0;
+    self->head = NO_HEAD;
     Py_RETURN_NONE;
 }
 
@@ -432,7 +437,6 @@ minter_find_prefix(Minter *self)
     LOCK(self);
     if (!self->has_prefix) { /* else another thread was here first, and its prefix may be in use already */
         memcpy(self->prefix, PyBytes_AS_STRING(prefix), PREFIX_LENGTH);
-        write_hex(self->hex_prefix, self->prefix, PREFIX_LENGTH);
         self->has_prefix = 1;
     }
     UNLOCK(self);
@@ -523,23 +527,35 @@ minter_generate(PyObject *op, PyObject *Py_UNUSED(ignored))
     return (PyObject *)id;
 }
 
+/* 256 texts in a row differ in their last two digits alone: the others are written once. */
 static PyObject *
 minter_generate_hex(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     Minter *self = (Minter *)op;
-    uint32_t second, sequence;
-    if (take_one(self, &second, &sequence) < 0) {
+    int64_t now, second;
+    uint64_t sequence;
+    if (minter_now(self, &now) < 0) {
         return NULL;
     }
     PyObject *text = PyUnicode_New(ID_DIGITS, 127);
-    if (text != NULL) {
-        char *out = (char *)PyUnicode_1BYTE_DATA(text);
-        unsigned char tail[SECONDS_WIDTH + SEQUENCE_WIDTH];
-        put32(tail, second);
-        put32(tail + SECONDS_WIDTH, sequence);
-        memcpy(out, self->hex_prefix, 2 * PREFIX_LENGTH);
-        write_hex(out + 2 * PREFIX_LENGTH, tail, sizeof(tail));
+    if (text == NULL) {
+        return NULL;
     }
+    char *out = (char *)PyUnicode_1BYTE_DATA(text);
+    LOCK(self);
+    take_run(self, now, 1, &second, &sequence);
+    uint64_t head = (uint64_t)(uint32_t)second << 24 | sequence >> 8;
+    if (head != self->head) {
+        unsigned char raw[ID_LENGTH];
+        memcpy(raw, self->prefix, PREFIX_LENGTH);
+        put32(raw + SECONDS_START, (uint32_t)second);
+        put32(raw + SEQUENCE_START, (uint32_t)sequence);
+        write_hex(self->head_digits, raw, ID_LENGTH - 1);
+        self->head = head;
+    }
+    memcpy(out, self->head_digits, sizeof(self->head_digits));
+    UNLOCK(self);
+    memcpy(out + sizeof(self->head_digits), PAIRS + 2 * (sequence & 0xFF), 2);
     return text;
 }
 
