@@ -76,12 +76,16 @@ def run(combination: Combination, folder: Path) -> list[str]:
     uv = [sys.executable, "-m", "uv"]
     subprocess.run([*uv, "venv", "-q", "--python", combination.python, environment], check=True, stdout=sys.stderr)
     python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    extras = ",".join(("test-unit", *combination.extras))
-    resolution = ["--resolution", "lowest-direct"] if combination.lowest else []
-    wanted = [f"{source}[{extras}]", *combination.requirements]
-    subprocess.run(
-        [*uv, "pip", "install", "-q", "--python", python, *resolution, *wanted], check=True, stdout=sys.stderr
-    )
+    install = [*uv, "pip", "install", "-q", "--python", python]
+    extras = ("test-unit", *combination.extras)
+    wanted = [f"{source}[{','.join(extras)}]", *combination.requirements]
+    if combination.lowest:
+        # Only what a requirements file names is direct, and so taken at its lowest version.
+        named = ["-r", source / "pyproject.toml", *(f"--extra={extra}" for extra in extras)]
+        lowest = [*install, "--resolution", "lowest-direct", *named, *combination.requirements]
+        subprocess.run(lowest, check=True, stdout=sys.stderr)
+        wanted = ["--no-deps", source]
+    subprocess.run([*install, *wanted], check=True, stdout=sys.stderr)
     # The tests see what was installed, not the sources beside them.
     for package in ("msgid", "spark_ext"):
         shutil.rmtree(source / package)
