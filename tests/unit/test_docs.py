@@ -1,0 +1,64 @@
+"""The documentation: its examples run, its reference has every public name, and its diagrams are those of the script."""
+
+import doctest
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from helpers import markdown
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the tests run outside the repository")
+
+
+def script(name):
+    """Import a script of the folder ``docs``."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", markdown.pages(needs_spark=False), ids=markdown.name_of)
+def test_examples_of_a_page_without_spark_give_what_they_show(page, monkeypatch, tmp_path):
+    """Each block of Python runs, one after the other."""
+    if "iggy" in page.name:
+        pytest.importorskip("xxhash")
+    monkeypatch.chdir(tmp_path)
+    markdown.run(page, {})
+
+
+@pytest.mark.parametrize("page", markdown.pages(), ids=markdown.name_of)
+def test_python_blocks_of_a_page_run_or_say_why_not(page):
+    """A block of Python is an interactive session, or stands under a comment that says why it does not run."""
+    for before, code in markdown.python_blocks(page):
+        assert code.lstrip().startswith(">>>") or re.search(r"<!-- not run: .+ -->\s*$", before)
+
+
+def test_reference_has_every_public_name():
+    """The reference pages are what the script writes from ``__all__``; run ``python docs/reference.py`` after a change."""
+    pytest.importorskip("pyspark")
+    for name, text in script("reference").pages().items():
+        assert (ROOT / "docs" / "pages" / "reference" / name).read_text(encoding="utf-8") == text
+
+
+def test_diagrams_are_those_of_the_script():
+    """Run ``python docs/diagrams.py`` after a change."""
+    diagrams = script("diagrams")
+    for name, draw in diagrams.DIAGRAMS.items():
+        assert (diagrams.IMAGES / name).read_text(encoding="utf-8") == draw()
+
+
+def test_pages_are_in_the_navigation():
+    """No page is left out of the site's menu."""
+    listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8")))
+    assert listed == {str(page.relative_to(markdown.PAGES)) for page in markdown.pages()}
+
+
+def test_a_wrong_example_is_noticed(tmp_path):
+    """The test of the examples can fail."""
+    page = tmp_path / "page.md"
+    page.write_text("```python\n>>> 1 + 1\n3\n\n```\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="example"):
+        markdown.run(page, {}, runner=doctest.DocTestRunner(verbose=False))
