@@ -88,6 +88,16 @@ def typing(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Build the documentation site into ``build/site``; a broken link or an unknown name is an error."""
+    install(session, ".[docs]")
+    session.run("python", "docs/reference.py")
+    session.run(
+        "python", "-m", "mkdocs", "build", "--strict", "-f", "docs/mkdocs.yml", env={"NO_MKDOCS_2_WARNING": "1"}
+    )
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Print every benchmark's table, or those of the scripts that follow ``--``."""
     install(session, ".[bench]")
