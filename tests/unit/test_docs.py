@@ -1,4 +1,4 @@
-"""The documentation: its examples run, its reference has every public name, and its diagrams are those of the script."""
+"""The documentation: its examples run, and its reference and diagrams are those that the scripts write."""
 
 import doctest
 import importlib.util
@@ -37,7 +37,7 @@ def test_python_blocks_of_a_page_run_or_say_why_not(page):
 
 
 def test_reference_has_every_public_name():
-    """The reference pages are what the script writes from ``__all__``; run ``python docs/reference.py`` after a change."""
+    """The script writes the pages from ``__all__``; run ``python docs/reference.py`` after a change."""
     pytest.importorskip("pyspark")
     for name, text in script("reference").pages().items():
         assert (ROOT / "docs" / "pages" / "reference" / name).read_text(encoding="utf-8") == text
