@@ -3,7 +3,7 @@
     python .ci/versions.py --python python3.10 --python python3.13         # the unit tests, without an extra
     python .ci/versions.py --pure                                          # on the pure-Python reference
     python .ci/versions.py --extra test --pyspark 4.0.2 --tests tests/unit --tests tests/spark
-    python .ci/versions.py --extra test --lowest --write docs/versions.md  # the lowest versions that are declared
+    python .ci/versions.py --extra test --lowest --write docs/pages/versions.md  # the lowest versions that are declared
 
 Each combination gets an environment of its own, made by uv, and its own compiled core. With ``--write``, the rows take
 the place of the rows of the same versions in the table of that file; the other rows stay.

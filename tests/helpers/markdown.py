@@ -6,15 +6,17 @@ from pathlib import Path
 
 PAGES = Path(__file__).parents[2] / "docs" / "pages"
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_NEEDS = re.compile(r"<!-- needs (\w+) -->")
 _FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
 def pages(needs_spark=None):
-    """Return the pages; those alone that need Spark, or do not, if it is said."""
+    """Return all pages, those with examples on Spark, or those whose examples need neither Spark nor a database."""
     found = sorted(PAGES.rglob("*.md"))
     if needs_spark is None:
         return found
-    return [page for page in found if ("<!-- needs Spark -->" in page.read_text(encoding="utf-8")) == needs_spark]
+    needs = {page: _NEEDS.search(page.read_text(encoding="utf-8")) for page in found}
+    return [page for page, need in needs.items() if (need[1] if need else None) == ("Spark" if needs_spark else None)]
 
 
 def name_of(page):

@@ -1,4 +1,4 @@
-"""The guides in docs/guides: each section's examples run and give what they show."""
+"""The guide to databases: each section's examples run and give what they show."""
 
 import doctest
 import itertools
@@ -9,12 +9,12 @@ import pytest
 from helpers.examples import run_example
 from helpers.servers import running_postgres
 
-GUIDES = Path(__file__).parents[2] / "docs" / "guides"
+GUIDES = Path(__file__).parents[2] / "docs" / "pages" / "guides"
 
 
 def sections():
     """Yield the file, the line, the title and the text of each section that has examples."""
-    for guide in sorted(GUIDES.glob("*.md")):
+    for guide in sorted(GUIDES.glob("databases.md")):
         text = guide.read_text(encoding="utf-8")
         starts = [0, *(found.start() for found in re.finditer(r"^## ", text, re.MULTILINE)), len(text)]
         for start, stop in itertools.pairwise(starts):
