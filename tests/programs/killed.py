@@ -1,4 +1,4 @@
-"""python killed.py PLAN: handle what is in FOLDER/NAME/in for each query NAME, a file per batch.
+"""python killed.py PLAN: handle the files in FOLDER/NAME/in for each query NAME, one per batch.
 
 PLAN is JSON: ``folder``, ``master`` and ``queries``, the step by the query's name at which it is killed, or null. The
 steps of a batch: before it is written; in the handler; around the mark of its rows and the rename of their folder;

@@ -102,7 +102,7 @@ def end_executor(delay=0.0):
 
 
 def meet(folder, name, who, count=2):
-    """Wait until so many processes have come to a place."""
+    """Wait until so many processes are at a place."""
     (Path(folder) / f"{name}-met-by-{who}").touch()
     end = time.monotonic() + _PATIENCE
     while len(list(Path(folder).glob(f"{name}-met-by-*"))) < count:

@@ -1,4 +1,4 @@
-"""python sinks_killed.py PLAN: write what is in FOLDER/NAME/in to a sink for each query NAME, a file per micro-batch.
+"""python sinks_killed.py PLAN: write the files in FOLDER/NAME/in to a sink for each query NAME, one per batch.
 
 PLAN is JSON: ``folder``, ``master``, ``conninfo``, ``checkpoint`` and ``queries``, the step by the query's name at
 which it is killed, or null. The sink is the name's first word. The steps of a batch: before and after it; around what
@@ -20,7 +20,7 @@ from spark_ext.tables import _delta, _parquet, upsert
 
 plan = json.loads(sys.argv[1])
 who = plan.get("who")
-for module in (killing, upsert):  # with what is changed in it
+for module in (killing, upsert):  # with the steps that are added to it
     cloudpickle.register_pickle_by_value(module)
 spark = killing.session(plan["master"]).getOrCreate()
 killing.step_around(_parquet, "mark", "_mark", "marked")
