@@ -285,18 +285,20 @@ def process(input: str, handler: str, **options: Any) -> None:
     """Handle the messages in the files of a folder so that handling one again changes nothing.
 
     INPUT is a folder, into which files are moved whole. Each message is handled once, on the state of its key, whenever
-    it comes again and whatever ends in between: the outputs' ids are derived from its own.
+    it comes again and whatever ends in between: the outputs' ids are derived from its own. Files that cannot be read to
+    their end are listed in 'unreadable', and the exit status is 3: repair such a file and put it in under another name.
     """
     from spark_ext.jobs import process_job as job
 
     with _one_line_errors(options["output"]):
         function = job.load_handler(handler)
         result = job.run(session(bar=False), input, function, **options)
-    width = len(f"{max(result):,}")
+    width = len(f"{max(result[:5]):,}")
     click.echo(f"{result.outputs:>{width},} outputs, written to {options['output']}/{job.OUTPUTS}/*/kind=new")
     for kind in ("too late", "malformed", "failed", "changed"):
         count = getattr(result, kind.replace(" ", "_"))
         click.echo(f"{count:>{width},} messages {kind}" + (f", there as kind={kind}" if count else ""))
+    _report_unreadable(result.unreadable, options["output"])
 
 
 def _report_unreadable(files: Sequence[BadFile], output: str) -> None:

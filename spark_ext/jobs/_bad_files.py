@@ -15,9 +15,19 @@ from spark_ext._filesystem import filesystem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    import pyarrow.fs as pafs
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["UNREADABLE", "BadFile", "Ledger", "files_of_batch", "is_unreadable", "list_files", "split_files"]
+__all__ = [
+    "UNREADABLE",
+    "BadFile",
+    "Ledger",
+    "files_of_batch",
+    "is_unreadable",
+    "last_batch",
+    "list_files",
+    "split_files",
+]
 
 UNREADABLE: Final = "unreadable"
 """The folder, in a job's output, that lists the files."""
@@ -110,6 +120,12 @@ def files_of_batch(checkpoint: str, batch: int) -> list[str]:
     return sorted(set(found))
 
 
+def last_batch(checkpoint: str) -> int:
+    """Return the number of the last micro-batch that a query has started."""
+    files, folder = filesystem(checkpoint)
+    return max(map(int, _names(files, f"{folder}/offsets")))
+
+
 def _source_offset(files: Any, folder: str, batch: int) -> int:
     offset: int = json.loads(_lines(files, f"{folder}/offsets/{batch}")[2])["logOffset"]
     return offset
@@ -138,16 +154,21 @@ class Ledger:
     """
 
     def __init__(self, output: str) -> None:
-        self._files, base = filesystem(output)
-        self._folder = f"{base}/{UNREADABLE}"
+        self._output = output
+
+    def _place(self) -> tuple[pafs.FileSystem, str]:
+        # Found anew each time: a list travels with a function of `foreachBatch` through Spark Connect.
+        files, base = filesystem(self._output)
+        return files, f"{base}/{UNREADABLE}"
 
     def entries(self) -> list[Entry]:
         """Return all entries, also those whose file was read later."""
         import pyarrow.fs as pafs
 
-        infos = self._files.get_file_info(pafs.FileSelector(self._folder, allow_not_found=True))
+        files, folder = self._place()
+        infos = files.get_file_info(pafs.FileSelector(folder, allow_not_found=True))
         names = sorted(info.base_name for info in infos if info.base_name.endswith(".json"))
-        return [Entry(**json.loads(_lines(self._files, f"{self._folder}/{name}")[0])) for name in names]
+        return [Entry(**json.loads(_lines(files, f"{folder}/{name}")[0])) for name in names]
 
     def waiting(self) -> list[Entry]:
         """Return the entries whose rows are missing."""
@@ -178,8 +199,9 @@ class Ledger:
 
     def clear(self) -> None:
         """Delete the list, as a run does that replaces the output."""
+        files, folder = self._place()
         with suppress(FileNotFoundError):
-            self._files.delete_dir(self._folder)
+            files.delete_dir(folder)
 
     def _state(self, path: str) -> str:
         files, inner = filesystem(quote(path, safe="/:@") if ":" in path else path)
@@ -187,11 +209,12 @@ class Ledger:
         return f"{info.size} bytes, {info.mtime_ns}" if info.is_file else "missing"
 
     def _put(self, entry: Entry) -> None:
-        self._files.create_dir(self._folder, recursive=True)
-        partial = f"{self._folder}/.{entry.name}"
-        with self._files.open_output_stream(partial) as out:
+        files, folder = self._place()
+        files.create_dir(folder, recursive=True)
+        partial = f"{folder}/.{entry.name}"
+        with files.open_output_stream(partial) as out:
             out.write(json.dumps(entry._asdict()).encode())
-        self._files.move(partial, f"{self._folder}/{entry.name}.json")
+        files.move(partial, f"{folder}/{entry.name}.json")
 
 
 def _now() -> str:

@@ -73,16 +73,20 @@ def read_rows(
     *,
     stream: bool = False,
     schema: StructType | None = None,
+    tolerant: bool = False,
 ) -> DataFrame:
     """Read a file or folder of rows, or some of its files; as a stream, what files are in the folder and will be.
 
     CSV and TSV have a header, and their columns stay text; each line of a text file is a ``value``. A line that does
     not fit its header or is no JSON is in the column ``_corrupt_record``, as Spark has it, with what could be read. A
-    stream's schema is that of the files that are there when it starts, unless ``schema`` is given.
+    stream's schema is that of the files that are there when it starts, unless ``schema`` is given. A tolerant stream
+    skips what Spark cannot read of a file, without an error.
     """
     if format is None:
         format = guess_format(input_of(path))
     reader: Any = reader_of(spark, path, stream=stream)
+    if tolerant:
+        reader = reader.option("ignoreCorruptFiles", True).option("ignoreMissingFiles", True)
     if format not in ("csv", "tsv"):
         if schema is None:
             now: DataFrame = reader_of(spark, path).format(format).load(names_of(path))

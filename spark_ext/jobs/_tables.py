@@ -24,20 +24,21 @@ __all__ = ["BatchWriter", "Input", "Table", "read_stream", "unreadable_files", "
 class Input(NamedTuple):
     """The files that a job reads."""
 
-    spark: SparkSession
     path: str
-    read: Callable[[str | Files, StructType | None], DataFrame]
+    read: Callable[[SparkSession, str | Files, StructType | None], DataFrame]
     """Returns the rows of a path or of some of its files, with a schema if it is given."""
 
-    def rows(self, files: list[str], schema: StructType) -> DataFrame:
+    def rows(self, spark: SparkSession, files: list[str], schema: StructType) -> DataFrame:
         """Return the rows of some files of a known schema."""
-        return self.read(Files(self.path, files), schema) if files else self.spark.createDataFrame([], schema)
+        return self.read(spark, Files(self.path, files), schema) if files else spark.createDataFrame([], schema)
 
-    def split(self, schema: StructType | None, files: list[str]) -> tuple[list[str], list[BadFile]]:
-        """Part the files that can be read, with this schema, from the others."""
-        return split_files(files, lambda some: self.read(Files(self.path, some), schema))
+    def split(
+        self, spark: SparkSession, files: list[str], schema: StructType | None = None
+    ) -> tuple[list[str], list[BadFile]]:
+        """Part the files that can be read, with this schema if it is given, from the others."""
+        return split_files(files, lambda some: self.read(spark, Files(self.path, some), schema))
 
-    def readable(self, error: Exception) -> tuple[list[str], list[BadFile], StructType]:
+    def readable(self, spark: SparkSession, error: Exception) -> tuple[list[str], list[BadFile], StructType]:
         """Return the files that can be read, the others, and the schema of the first ones, after an error.
 
         Raises
@@ -45,12 +46,12 @@ class Input(NamedTuple):
         BadInput
             if no file can be read.
         """
-        files = list_files(self.spark, self.path)
-        good, bad = self.split(None, files)
+        files = list_files(spark, self.path)
+        good, bad = self.split(spark, files)
         if files and not good:
             raise BadInput(f"cannot read any file of {self.path}: {bad[0].path}: {bad[0].reason}") from None
-        schema = self.read(Files(self.path, good), None).schema
-        good, other = self.split(schema, good)  # a file may be whole and have other types than the rest
+        schema = self.read(spark, Files(self.path, good), None).schema
+        good, other = self.split(spark, good, schema)  # a file may be whole and have other types than the rest
         if not bad and not other:
             raise error
         return good, bad + other, schema
@@ -70,21 +71,24 @@ def unreadable_files(output: str) -> list[BadFile]:
     return [BadFile(entry.path, entry.reason) for entry in Ledger(output).waiting()]
 
 
-def write_run(input: Input, tables: list[Table], output: str, mode: str, table_format: str) -> None:
+def write_run(
+    spark: SparkSession, input: Input, tables: list[Table], output: str, mode: str, table_format: str
+) -> None:
     """Write the tables of a batch run; files that cannot be read are listed, and the others are read without them."""
     ledger = Ledger(output)
     bad: list[BadFile] = []
     started = False
     try:
-        parts = _parts(input.read(input.path, None), tables)
+        parts = _parts(input.read(spark, input.path, None), tables)
         started = True
         _write_parts(parts, output, mode, table_format)
     except Exception as error:
         if not is_unreadable(error):
             raise
-        good, bad, schema = input.readable(error)
+        good, bad, schema = input.readable(spark, error)
         # The first attempt has found no table, or was to replace it. So the second one may replace its leftovers.
-        _write_parts(_parts(input.rows(good, schema), tables), output, "overwrite" if started else mode, table_format)
+        parts = _parts(input.rows(spark, good, schema), tables)
+        _write_parts(parts, output, "overwrite" if started else mode, table_format)
     ledger.clear()
     ledger.add(bad, None, [table.name for table in tables])
 
@@ -99,14 +103,14 @@ def _write_parts(parts: list[tuple[Table, DataFrame]], output: str, mode: str, t
         write_table(rows, f"{output}/{table.name}", mode, table_format, table.partition_by)
 
 
-def read_stream(input: Input, follow: Callable[[StructType | None], DataFrame]) -> DataFrame:
+def read_stream(spark: SparkSession, input: Input, follow: Callable[[StructType | None], DataFrame]) -> DataFrame:
     """Return the stream that ``follow`` reads; its schema is that of the files that can be read."""
     try:
         return follow(None)
     except Exception as error:
         if not is_unreadable(error):
             raise
-        return follow(input.readable(error)[2])
+        return follow(input.readable(spark, error)[2])
 
 
 class BatchWriter:
@@ -145,17 +149,17 @@ class BatchWriter:
                 except Exception as error:
                     if not is_unreadable(error):
                         raise
-                    _, bad = self._input.split(self._schema, self._files(number, table))
+                    _, bad = self._input.split(batch.sparkSession, self._files(number, table), self._schema)
                     if not bad:
                         raise
                     self._ledger.add(bad, number, names[place:])
-        self.read_repaired(changed=True)
+        self.read_repaired(batch.sparkSession, changed=True)
 
     def _rows(self, batch: DataFrame, number: int, table: Table) -> DataFrame:
         """Return the rows of a micro-batch, without the files that were left out of the table before."""
         if not self._ledger.left_out(number, table.name):
             return batch
-        return self._input.rows(self._files(number, table), self._schema)
+        return self._input.rows(batch.sparkSession, self._files(number, table), self._schema)
 
     def _files(self, number: int, table: Table) -> list[str]:
         left_out = self._ledger.left_out(number, table.name)
@@ -165,7 +169,7 @@ class BatchWriter:
         path = f"{self._output}/{table.name}"
         write_once(table.rows(rows), number, path, format=self._format, app_id=app_id, partition_by=table.partition_by)
 
-    def read_repaired(self, *, changed: bool = False) -> None:
+    def read_repaired(self, spark: SparkSession, *, changed: bool = False) -> None:
         """Write the rows of the listed files that can be read now; with ``changed``, only of files that changed.
 
         A file's rows are a batch of a writer of their own.
@@ -174,22 +178,22 @@ class BatchWriter:
             if entry.batch is None or (changed and not self._ledger.has_changed(entry)):
                 continue
             with checkpointed(self._checkpoint):
-                self._read_again(entry, entry.batch)
+                self._read_again(spark, entry, entry.batch)
 
-    def _read_again(self, entry: Entry, batch: int) -> None:
-        rows = self._input.spark.createDataFrame([], self._schema)
+    def _read_again(self, spark: SparkSession, entry: Entry, batch: int) -> None:
+        rows = spark.createDataFrame([], self._schema)
         tables = [table for table in self._tables if table.name in entry.tables]
         paths = [f"{self._output}/{table.name}" for table in tables]
         if not all(is_written(rows, batch, path, format=self._format) for path in paths):
             return  # the process has ended between the list and the batch, which is written first
         try:
             for table in tables:
-                rows = self._input.rows([entry.path], self._schema)
+                rows = self._input.rows(spark, [entry.path], self._schema)
                 self._write(table, rows, 0, f"{query_id(rows)}-{entry.name}")
         except Exception as error:
             if not is_unreadable(error):
                 raise
-            _, bad = self._input.split(self._schema, [entry.path])
+            _, bad = self._input.split(spark, [entry.path], self._schema)
             for file in bad:
                 self._ledger.still(entry, file.reason)
         else:

@@ -187,7 +187,7 @@ def run(
     Raises:
         BadInput: the input has no such column, or columns of names that the job adds.
     """
-    write_run(_input(spark, input, format), _tables(column, assign), output, mode, table_format)
+    write_run(spark, _input(input, format), _tables(column, assign), output, mode, table_format)
     return summary(spark, output, column)
 
 
@@ -221,21 +221,21 @@ def run_stream(
     Raises:
         BadInput: as for `run`; also where rows are to be numbered, or a table belongs to another query or a batch run.
     """
-    source, tables = _input(spark, input, format), _tables(column, assign)
-    messages = read_stream(source, lambda schema: read_rows(spark, input, format, stream=True, schema=schema))
+    source, tables = _input(input, format), _tables(column, assign)
+    messages = read_stream(spark, source, lambda schema: read_rows(spark, input, format, stream=True, schema=schema))
     # What does not go together is said now, not by the first batch.
     rows = {f"{output}/{table.name}": table.rows(messages) for table in tables}
     checkpoint = f"{output}/{CHECKPOINT}"
     check_output(rows, table_format, checkpoint)
     writer = BatchWriter(source, messages.schema, tables, output, checkpoint, table_format)
-    writer.read_repaired()
+    writer.read_repaired(spark)
     follow(messages, writer.write, checkpoint, interval)
     return summary(spark, output, column)
 
 
-def _input(spark: SparkSession, path: str, format: str | None) -> Input:
+def _input(path: str, format: str | None) -> Input:
     format = format or guess_format(path)
-    return Input(spark, path, lambda files, schema: read_rows(spark, files, format, schema=schema))
+    return Input(path, lambda spark, files, schema: read_rows(spark, files, format, schema=schema))
 
 
 def _tables(column: str, assign: Assignment | None) -> list[Table]:

@@ -149,7 +149,7 @@ def run(
     Raises:
         BadInput: what was asked for does not go with the input.
     """
-    write_run(_input(spark, input, source), [_table(source, by_segment)], output, mode, table_format)
+    write_run(spark, _input(input, source), [_table(source, by_segment)], output, mode, table_format)
     return summary(spark, output)
 
 
@@ -183,19 +183,19 @@ def run_stream(
     """
     if by_segment and table_format != "delta":
         raise BadInput("by_segment of a stream needs table_format='delta': in Parquet, each batch is a folder")
-    files, table = _input(spark, input, source), _table(source, by_segment)
-    df = read_stream(files, lambda schema: source.read(spark, input, stream=True, schema=schema))
+    files, table = _input(input, source), _table(source, by_segment)
+    df = read_stream(spark, files, lambda schema: source.read(spark, input, stream=True, schema=schema))
     checkpoint = f"{output}/{CHECKPOINT}"
     # What does not go together is said now, not by the first batch.
     check_output({f"{output}/{MESSAGES}": table.rows(df)}, table_format, checkpoint)
     writer = BatchWriter(files, df.schema, [table], output, checkpoint, table_format)
-    writer.read_repaired()
+    writer.read_repaired(spark)
     follow(df, writer.write, checkpoint, interval)
     return summary(spark, output)
 
 
-def _input(spark: SparkSession, path: str, source: Source) -> Input:
-    return Input(spark, path, lambda files, schema: source.read(spark, files, schema=schema))
+def _input(path: str, source: Source) -> Input:
+    return Input(path, lambda spark, files, schema: source.read(spark, files, schema=schema))
 
 
 def _table(source: Source, by_segment: bool) -> Table:
