@@ -13,7 +13,13 @@ from msgid.iggy._wire import ALIASES, LAYOUTS
 from spark_ext._session import NoJava, session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from spark_ext.jobs._bad_files import BadFile
+
+_LEFT_OUT = 3
+"""The exit status if files were left out."""
+_SHOWN_FILES = 10
 
 
 _table_format = click.option(
@@ -74,7 +80,8 @@ def ids(
     """Take the ids in a file of messages apart, or give its rows ids.
 
     INPUT is a file or folder of text, CSV, TSV, JSON or Parquet. Its columns are kept, and one is added for each field
-    of the ids. Rows without a good id go to a folder of their own, 'quarantine', with the reason.
+    of the ids. Rows without a good id go to a folder of their own, 'quarantine', with the reason. Files that cannot be
+    read are listed in 'unreadable', and the exit status is 3; with --stream, a later run reads them once repaired.
     """
     from spark_ext.jobs import _files as files
     from spark_ext.jobs import ids_job as job
@@ -117,6 +124,7 @@ def ids(
         click.echo(f"{count.rows:>{width},} {count.kind}" + (f" {count.origin}" if count.origin else ""))
     click.echo(f"{result.malformed:>{width},} malformed" + (", kept aside" if result.malformed else ""))
     click.echo(f"written to {output}/{job.IDS}" + (f" and {output}/{job.QUARANTINE}" if result.malformed else ""))
+    _report_unreadable(result.unreadable, output)
 
 
 @spark_ext.command()
@@ -165,7 +173,8 @@ def messages(
 
     INPUT is a file or folder: of Iggy's .log segments, of text files of JSON, of Parquet files with a column of encoded
     messages, or of files that hold one each. What does not decode, or fails its checksum or its schema, is in the table
-    as 'poisoned', with the reason and its bytes.
+    as 'poisoned', with the reason and its bytes. Files that cannot be read are listed in 'unreadable', and the exit
+    status is 3; with --stream, a later run reads them once repaired.
     """
     from spark_ext.jobs import _files as files
     from spark_ext.jobs import messages_job as job
@@ -196,6 +205,7 @@ def messages(
     if result.without_id:
         click.echo(f"{result.without_id:>{width},} without identity")
     click.echo(f"written to {output}/{job.MESSAGES}")
+    _report_unreadable(result.unreadable, output)
 
 
 @spark_ext.command()
@@ -275,18 +285,32 @@ def process(input: str, handler: str, **options: Any) -> None:
     """Handle the messages in the files of a folder so that handling one again changes nothing.
 
     INPUT is a folder, into which files are moved whole. Each message is handled once, on the state of its key, whenever
-    it comes again and whatever ends in between: the outputs' ids are derived from its own.
+    it comes again and whatever ends in between: the outputs' ids are derived from its own. Files that cannot be read to
+    their end are listed in 'unreadable', and the exit status is 3: repair such a file and put it in under another name.
     """
     from spark_ext.jobs import process_job as job
 
     with _one_line_errors(options["output"]):
         function = job.load_handler(handler)
         result = job.run(session(bar=False), input, function, **options)
-    width = len(f"{max(result):,}")
+    width = len(f"{max(result[:5]):,}")
     click.echo(f"{result.outputs:>{width},} outputs, written to {options['output']}/{job.OUTPUTS}/*/kind=new")
     for kind in ("too late", "malformed", "failed", "changed"):
         count = getattr(result, kind.replace(" ", "_"))
         click.echo(f"{count:>{width},} messages {kind}" + (f", there as kind={kind}" if count else ""))
+    _report_unreadable(result.unreadable, options["output"])
+
+
+def _report_unreadable(files: Sequence[BadFile], output: str) -> None:
+    """Print the files whose rows are missing, and end with the status that says so."""
+    if not files:
+        return
+    from spark_ext.jobs._bad_files import UNREADABLE
+
+    for file in files[:_SHOWN_FILES]:
+        click.echo(f"cannot read {file.path}: {file.reason}", err=True)
+    click.echo(f"Files left out: {len(files):,}, listed in {output}/{UNREADABLE}", err=True)
+    sys.exit(_LEFT_OUT)
 
 
 def _check_stream_options(stream: bool, overwrite: bool, interval: float | None) -> None:

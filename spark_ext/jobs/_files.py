@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql.types import StringType, StructField, StructType
@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "BadInput",
+    "Files",
     "check_output",
     "column_of",
     "follow",
     "guess_format",
+    "input_of",
+    "names_of",
     "read_rows",
+    "reader_of",
     "write_table",
     "written",
 ]
@@ -43,6 +47,13 @@ class BadInput(ValueError):
     """What was asked for does not go together with the input; the message says what and what would."""
 
 
+class Files(NamedTuple):
+    """Some files of a job's input."""
+
+    input: str
+    names: list[str]
+
+
 def guess_format(path: str) -> str:
     """Guess a format by a path's ending, looking through compression; ``text`` where it says nothing.
 
@@ -55,30 +66,71 @@ def guess_format(path: str) -> str:
     return _ENDINGS.get(endings[-1], "text") if endings else "text"
 
 
-def read_rows(spark: SparkSession, path: str, format: str | None = None, *, stream: bool = False) -> DataFrame:
-    """Read a file or folder of rows; as a stream, what files are in the folder and will be.
+def read_rows(
+    spark: SparkSession,
+    path: str | Files,
+    format: str | None = None,
+    *,
+    stream: bool = False,
+    schema: StructType | None = None,
+    tolerant: bool = False,
+) -> DataFrame:
+    """Read a file or folder of rows, or some of its files; as a stream, what files are in the folder and will be.
 
     CSV and TSV have a header, and their columns stay text; each line of a text file is a ``value``. A line that does
     not fit its header or is no JSON is in the column ``_corrupt_record``, as Spark has it, with what could be read. A
-    stream's schema is that of the files that are there when it starts.
+    stream's schema is that of the files that are there when it starts, unless ``schema`` is given. A tolerant stream
+    skips what Spark cannot read of a file, without an error.
     """
-    format = format or guess_format(path)
-    reader: Any = spark.readStream if stream else spark.read
+    if format is None:
+        format = guess_format(input_of(path))
+    reader: Any = reader_of(spark, path, stream=stream)
+    if tolerant:
+        reader = reader.option("ignoreCorruptFiles", True).option("ignoreMissingFiles", True)
     if format not in ("csv", "tsv"):
-        now = spark.read.format(format).load(path)
-        if not stream:
-            return now
-        schema = now.schema
-        if format == "json" and CORRUPT not in now.columns:
+        if schema is None:
+            now: DataFrame = reader_of(spark, path).format(format).load(names_of(path))
+            if not stream:
+                return now
+            schema = now.schema
+        if stream and format == "json" and CORRUPT not in schema.names:
             schema = StructType([*schema, StructField(CORRUPT, StringType())])  # a later file may have such lines
-        followed: DataFrame = reader.format(format).schema(schema).load(path)
+        followed: DataFrame = reader.format(format).schema(schema).load(names_of(path))
         return followed
     options = {"sep": "\t" if format == "tsv" else ",", "header": True, "escape": '"', "multiLine": format == "csv"}
-    names = spark.read.options(**options).csv(path).columns
-    # With a schema that has the column for it, Spark keeps a line of too few or too many columns whole.
-    fields = [StructField(name, StringType()) for name in (*names, CORRUPT)]
-    read: DataFrame = reader.options(**options, columnNameOfCorruptRecord=CORRUPT).schema(StructType(fields)).csv(path)
+    if schema is None:
+        names = reader_of(spark, path).options(**options).csv(names_of(path)).columns
+        # With a schema that has the column for it, Spark keeps a line of too few or too many columns whole.
+        schema = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])
+    read: DataFrame = reader.options(**options, columnNameOfCorruptRecord=CORRUPT).schema(schema).csv(names_of(path))
     return read
+
+
+def reader_of(spark: SparkSession, path: str | Files, *, stream: bool = False) -> Any:
+    """Return a reader of a path, or of files, whose names are taken as they are and whose folders are columns."""
+    if stream:
+        return spark.readStream
+    if isinstance(path, str):
+        return spark.read
+    reader = spark.read.option("__globPaths__", "false")
+    return reader.option("basePath", path.input) if _is_folder(path.input) else reader
+
+
+def input_of(path: str | Files) -> str:
+    """Return the path that a job was given."""
+    return path if isinstance(path, str) else path.input
+
+
+def names_of(path: str | Files) -> Any:
+    """Return a path or the names of files, as a reader of Spark takes them."""
+    return path if isinstance(path, str) else path.names
+
+
+def _is_folder(path: str) -> bool:
+    import pyarrow.fs as pafs
+
+    files, inner = filesystem(path)
+    return bool(files.get_file_info(inner).type == pafs.FileType.Directory)
 
 
 def column_of(df: DataFrame, column: str) -> Column:

@@ -18,11 +18,15 @@ from spark_ext.columns._expressions import CORRUPT, hex_text, is_v1, misfit_reas
 from spark_ext.columns.making import assign_ids, generate_id, position_id
 from spark_ext.columns.reading import try_parse_id
 from spark_ext.columns.v0 import try_parse_v0, try_translate_v0
-from spark_ext.jobs._files import BadInput, check_output, column_of, follow, read_rows, write_table, written
-from spark_ext.tables.sinks import write_once
+from spark_ext.jobs._files import BadInput, check_output, column_of, follow, guess_format, read_rows, written
+from spark_ext.jobs._tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column, SparkSession
+
+    from spark_ext.jobs._bad_files import BadFile
 
 __all__ = [
     "Assignment",
@@ -55,6 +59,8 @@ class Summary(NamedTuple):
 
     counts: list[Count]
     malformed: int
+    unreadable: Sequence[BadFile] = ()
+    """The input files whose rows are missing: they cannot be read, and a later run tries again."""
 
     @property
     def rows(self) -> int:
@@ -166,6 +172,8 @@ def run(
 ) -> Summary:
     """Read messages, write them as a table with their ids taken apart, and keep malformed rows aside.
 
+    A file that cannot be read is listed in the folder ``unreadable`` of the output, with the reason, and left out.
+
     Args:
         spark: the session.
         input: a file or folder; what Spark can read.
@@ -179,9 +187,7 @@ def run(
     Raises:
         BadInput: the input has no such column, or columns of names that the job adds.
     """
-    good, malformed = _parts(read_rows(spark, input, format), column, assign)
-    write_table(good, f"{output}/{IDS}", mode, table_format)
-    write_table(malformed, f"{output}/{QUARANTINE}", mode, table_format)
+    write_run(spark, _input(input, format), _tables(column, assign), output, mode, table_format)
     return summary(spark, output, column)
 
 
@@ -199,12 +205,13 @@ def run_stream(
     """Do what `run` does to the files of a folder that have not been done yet, from a checkpoint in the output folder.
 
     Each micro-batch is written once to ``ids`` and to ``quarantine`` (`spark_ext.write_once`), also if it is replayed
-    after a crash.
+    after a crash. A file that cannot be read is listed in ``unreadable``, with the reason. A later run reads it once it
+    was repaired; a run without an end tries again after a micro-batch if the file has changed.
 
     Args:
         spark: the session.
         input: a folder, into which files are moved whole.
-        output: a folder: ``ids``, ``quarantine`` and ``checkpoint`` in it are written.
+        output: a folder: ``ids``, ``quarantine``, ``unreadable`` and ``checkpoint`` in it are written.
         column: as for `run`.
         format: as for `run`.
         assign: as for `run`.
@@ -214,17 +221,28 @@ def run_stream(
     Raises:
         BadInput: as for `run`; also where rows are to be numbered, or a table belongs to another query or a batch run.
     """
-    messages = read_rows(spark, input, format, stream=True)
-    tables = (f"{output}/{IDS}", f"{output}/{QUARANTINE}")
-    parts = _parts(messages, column, assign)  # what does not go together is said now, not by the first batch
-    check_output(dict(zip(tables, parts, strict=True)), table_format, f"{output}/{CHECKPOINT}")
-
-    def write(batch: DataFrame, number: int) -> None:
-        for part, path in zip(_parts(batch, column, assign), tables, strict=True):
-            write_once(part, number, path, format=table_format)
-
-    follow(messages, write, f"{output}/{CHECKPOINT}", interval)
+    source, tables = _input(input, format), _tables(column, assign)
+    messages = read_stream(spark, source, lambda schema: read_rows(spark, input, format, stream=True, schema=schema))
+    # What does not go together is said now, not by the first batch.
+    rows = {f"{output}/{table.name}": table.rows(messages) for table in tables}
+    checkpoint = f"{output}/{CHECKPOINT}"
+    check_output(rows, table_format, checkpoint)
+    writer = BatchWriter(source, messages.schema, tables, output, checkpoint, table_format)
+    writer.read_repaired(spark)
+    follow(messages, writer.write, checkpoint, interval)
     return summary(spark, output, column)
+
+
+def _input(path: str, format: str | None) -> Input:
+    format = format or guess_format(path)
+    return Input(path, lambda spark, files, schema: read_rows(spark, files, format, schema=schema))
+
+
+def _tables(column: str, assign: Assignment | None) -> list[Table]:
+    return [
+        Table(IDS, lambda df: _parts(df, column, assign)[0]),
+        Table(QUARANTINE, lambda df: _parts(df, column, assign)[1]),
+    ]
 
 
 def _parts(df: DataFrame, column: str, assign: Assignment | None) -> tuple[DataFrame, DataFrame]:
@@ -247,7 +265,7 @@ def summary(spark: SparkSession, output: str, column: str = "id") -> Summary:
         key=lambda count: (places[count.kind], places.get(count.origin or "", -1)),
     )
     aside = written(spark, f"{output}/{QUARANTINE}")
-    return Summary(counts, 0 if aside is None else aside.count())
+    return Summary(counts, 0 if aside is None else aside.count(), unreadable_files(output))
 
 
 def examples(spark: SparkSession, output: str, column: str, rows: int) -> DataFrame | None:

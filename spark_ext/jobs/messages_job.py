@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
@@ -11,14 +11,29 @@ from msgid.messages import MessageState
 from msgid.schemas import SchemaRegistry
 from spark_ext.formats.iggy_source import IggyDataSource, segments
 from spark_ext.formats.message_table import messages
-from spark_ext.jobs._files import BadInput, check_output, column_of, follow, guess_format, write_table, written
-from spark_ext.tables.sinks import write_once
+from spark_ext.jobs._files import (
+    BadInput,
+    Files,
+    check_output,
+    column_of,
+    follow,
+    guess_format,
+    input_of,
+    names_of,
+    reader_of,
+    written,
+)
+from spark_ext.jobs._tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from msgid.iggy._wire import Layout
     from msgid.schemas import Policy
+    from spark_ext.jobs._bad_files import BadFile
 
 __all__ = ["Source", "Summary", "run", "run_stream", "summary"]
 
@@ -40,25 +55,34 @@ class Source(NamedTuple):
     subject: str | None = None
     policy: Policy = "none"
 
-    def read(self, spark: SparkSession, path: str, *, stream: bool = False) -> DataFrame:
-        """Read the input as `spark_ext.messages` takes it."""
-        reader: Any = spark.readStream if stream else spark.read
+    def read(
+        self,
+        spark: SparkSession,
+        path: str | Files,
+        *,
+        stream: bool = False,
+        schema: StructType | None = None,
+    ) -> DataFrame:
+        """Read the input, a path or some of its files, as `spark_ext.messages` takes it."""
+        reader, names = reader_of(spark, path, stream=stream), names_of(path)
         if self.format == "iggy":
             spark.dataSource.register(IggyDataSource)
             try:
-                segments(path)
+                segments(input_of(path))
             except OSError as error:
                 raise BadInput(str(error)) from None
-            read: DataFrame = reader.format("iggy").option("layout", self.layout).load(path)
+            read: DataFrame = reader.format("iggy").option("layout", self.layout).load(names)
             return read
         if self.format.endswith("json"):
-            return reader.text(path)  # type: ignore[no-any-return]
-        if guess_format(path) == "parquet" or self.column is not None:
-            rows = spark.read.parquet(path)
+            return reader.text(names)  # type: ignore[no-any-return]
+        if self.column is not None or guess_format(input_of(path)) == "parquet":
+            if schema is None:
+                schema = reader_of(spark, path).parquet(names).schema
+            rows: DataFrame = reader.schema(schema).parquet(names)
             column_of(rows, self.column or "value")
-            return reader.schema(rows.schema).parquet(path) if stream else rows
+            return rows
         # A file is a message, or a response to a poll.
-        read = reader.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+        read = reader.format("binaryFile").option("recursiveFileLookup", "true").load(names)
         return read.select(F.col("content").alias("value"))
 
     def table(self, df: DataFrame) -> DataFrame:
@@ -92,6 +116,8 @@ class Summary(NamedTuple):
     """Of the poisoned ones: how many did not decode, or failed their checksum or their schema."""
     without_id: int
     """How many have decoded and have no identity."""
+    unreadable: Sequence[BadFile] = ()
+    """The input files whose messages are missing: they cannot be read, and a later run tries again."""
 
     @property
     def rows(self) -> int:
@@ -113,8 +139,8 @@ def run(
 
     Args:
         spark: the session.
-        input: a file or folder.
-        output: a folder: ``messages`` in it is written.
+        input: a file or folder. A file that cannot be read is left out.
+        output: a folder: ``messages`` in it is written, and the list ``unreadable`` of the files left out.
         source: what the input is.
         mode: Spark's save mode, ``error`` or ``overwrite``.
         by_segment: part the table by topic, partition and segment, as `spark_ext.clean` asks for.
@@ -123,8 +149,7 @@ def run(
     Raises:
         BadInput: what was asked for does not go with the input.
     """
-    rows = source.table(source.read(spark, input))
-    write_table(rows, f"{output}/{MESSAGES}", mode, table_format, SEGMENTS if by_segment else ())
+    write_run(spark, _input(input, source), [_table(source, by_segment)], output, mode, table_format)
     return summary(spark, output)
 
 
@@ -141,7 +166,8 @@ def run_stream(
     """Do what `run` does to what has come since the last time, from a checkpoint in the output folder.
 
     Each micro-batch is written once (`spark_ext.write_once`), also if it is replayed after a crash. Segment
-    files may grow: what is added to them is read, once a message is whole.
+    files may grow: what is added to them is read, once a message is whole. A file that cannot be read is listed in
+    ``unreadable``, with the reason, and read by a later run once it was repaired; segment files are not listed.
 
     Args:
         spark: the session.
@@ -157,24 +183,30 @@ def run_stream(
     """
     if by_segment and table_format != "delta":
         raise BadInput("by_segment of a stream needs table_format='delta': in Parquet, each batch is a folder")
-    df = source.read(spark, input, stream=True)
-    table = f"{output}/{MESSAGES}"
+    files, table = _input(input, source), _table(source, by_segment)
+    df = read_stream(spark, files, lambda schema: source.read(spark, input, stream=True, schema=schema))
+    checkpoint = f"{output}/{CHECKPOINT}"
     # What does not go together is said now, not by the first batch.
-    check_output({table: source.table(df)}, table_format, f"{output}/{CHECKPOINT}")
-
-    def write(batch: DataFrame, number: int) -> None:
-        columns = SEGMENTS if by_segment else ()
-        write_once(source.table(batch), number, table, format=table_format, partition_by=columns)
-
-    follow(df, write, f"{output}/{CHECKPOINT}", interval)
+    check_output({f"{output}/{MESSAGES}": table.rows(df)}, table_format, checkpoint)
+    writer = BatchWriter(files, df.schema, [table], output, checkpoint, table_format)
+    writer.read_repaired(spark)
+    follow(df, writer.write, checkpoint, interval)
     return summary(spark, output)
+
+
+def _input(path: str, source: Source) -> Input:
+    return Input(path, lambda spark, files, schema: source.read(spark, files, schema=schema))
+
+
+def _table(source: Source, by_segment: bool) -> Table:
+    return Table(MESSAGES, source.table, SEGMENTS if by_segment else ())
 
 
 def summary(spark: SparkSession, output: str) -> Summary:
     """Count what a run has written to its output folder."""
     table = written(spark, f"{output}/{MESSAGES}")
     if table is None:
-        return Summary([], [], 0)
+        return Summary([], [], 0, unreadable_files(output))
     why = (
         F.when(F.col("reason").startswith("checksum"), "checksum")
         .when(F.col("reason").startswith("schema"), "schema")
@@ -197,4 +229,5 @@ def summary(spark: SparkSession, output: str) -> Summary:
         [(state, rows) for state, rows in states.items() if rows],
         [(reason, rows) for reason, rows in reasons.items() if rows],
         sum(row["bare"] for row in counted),
+        unreadable_files(output),
     )

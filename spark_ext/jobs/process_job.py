@@ -12,8 +12,10 @@ from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
+from spark_ext.jobs._bad_files import BadFile, Ledger, files_of_batch, is_unreadable, last_batch
 from spark_ext.jobs._files import BadInput, check_output, column_of, follow, read_rows, written
 from spark_ext.jobs._progress import Progress
+from spark_ext.jobs._tables import Input, read_stream
 from spark_ext.streaming.process import (
     ATTEMPTS,
     BUCKETS,
@@ -28,6 +30,8 @@ from spark_ext.streaming.process import (
 from spark_ext.tables.sinks import write_once
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
     from msgid.processing.context import Handler
@@ -47,6 +51,8 @@ class Summary(NamedTuple):
     malformed: int
     failed: int
     changed: int
+    unreadable: Sequence[BadFile] = ()
+    """The files that this run could not read, or not to their end."""
 
 
 def load_handler(name: str) -> Handler:
@@ -93,6 +99,9 @@ def run(
     that is too late, malformed, failed or changed is written beside them with the reason. On a terminal the progress is
     shown.
 
+    A file that cannot be read to its end is listed in the folder ``unreadable`` of the output, and the others go on.
+    Once it is repaired, put it into the input folder under another name: its messages that were handled are duplicates.
+
     Args:
         spark: the session, with the RocksDB state store.
         input: a folder, into which files are moved whole.
@@ -114,39 +123,65 @@ def run(
         BadInput: if a column is missing, if the checkpoint belongs to another number of buckets or to an earlier
             version, or if the outputs belong to another query or another format.
     """
-    messages = read_rows(spark, input, format, stream=True)
-    for name in (key, id):
-        column_of(messages, name)
-    if timestamp is not None:
-        column_of(messages, timestamp)
-    handled = process(
-        messages,
-        key,
-        handler,
-        id=id,
-        timestamp=timestamp,
-        retention=timedelta(days=retention),
-        attempts=attempts,
-        keep_outputs=keep_outputs,
-        buckets=buckets,
-    )
+    source = Input(input, lambda spark, files, schema: read_rows(spark, files, format, schema=schema))
     table = f"{output}/{OUTPUTS}"
-    check_output({table: handled}, table_format, checkpoint)
-    with Progress(spark) as progress:
+    ledger = Ledger(output)
+    before = ledger.entries()
+
+    def list_unreadable(spark: SparkSession, number: int) -> None:
+        left_out = ledger.left_out(number, OUTPUTS)
+        files = [file for file in files_of_batch(checkpoint, number) if file not in left_out]
+        ledger.add(source.split(spark, files)[1], number, [OUTPUTS])
+
+    def run_query(progress: Progress, *, tolerant: bool) -> None:
+        messages = read_stream(
+            spark, source, lambda schema: read_rows(spark, input, format, stream=True, schema=schema, tolerant=tolerant)
+        )
+        for name in (key, id, *([] if timestamp is None else [timestamp])):
+            column_of(messages, name)
+        handled = process(
+            messages,
+            key,
+            handler,
+            id=id,
+            timestamp=timestamp,
+            retention=timedelta(days=retention),
+            attempts=attempts,
+            keep_outputs=keep_outputs,
+            buckets=buckets,
+        )
+        check_output({table: handled}, table_format, checkpoint)
 
         def write(batch: DataFrame, number: int) -> None:
             rows = progress.observed(batch).where(F.col("kind") != DUPLICATE)
             # In one write: a second one would run the handler a second time.
             write_once(rows, number, table, format=table_format, partition_by=("kind",))
             progress.written()
+            if tolerant:
+                list_unreadable(batch.sparkSession, number)
 
+        follow(handled, write, checkpoint, interval)
+
+    with Progress(spark) as progress:
         try:
-            follow(handled, write, checkpoint, interval)
+            try:
+                run_query(progress, tolerant=False)
+            except StreamingQueryException as error:
+                if not is_unreadable(error):
+                    raise
+                list_unreadable(spark, last_batch(checkpoint))
+                if not ledger.left_out(last_batch(checkpoint), OUTPUTS):
+                    raise
+                run_query(progress, tolerant=True)
         except StreamingQueryException as error:
             raise _explained(error, checkpoint) from None
     rows = written(spark, table)
     counts = {} if rows is None else {row["kind"]: row["count"] for row in rows.groupBy("kind").count().collect()}
-    return Summary(*(counts.get(kind, 0) for kind in (NEW, TOO_LATE, MALFORMED, FAILED, CHANGED)))
+    new, too_late, malformed, failed, changed = (
+        counts.get(kind, 0) for kind in (NEW, TOO_LATE, MALFORMED, FAILED, CHANGED)
+    )
+    found = [BadFile(entry.path, entry.reason) for entry in ledger.entries() if entry not in before]
+    return Summary(new, too_late, malformed, failed, changed, found)
 
 
 def _explained(error: StreamingQueryException, checkpoint: str) -> Exception:

@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
     from spark_ext.tables._writers import Writer
 
-__all__ = ["check_columns", "is_streamed", "open_table", "read_files", "write_batch", "write_rows"]
+__all__ = ["check_columns", "is_streamed", "is_written", "open_table", "read_files", "write_batch", "write_rows"]
 
+_LOWEST: Final = (1, 6)
+"""Earlier versions leave out the number of the batch in every commit but the first, and report no error."""
 _ATTEMPTS: Final = 10
 _STREAMED: Final = "writer"
 """Names the writer in the history of a table."""
@@ -56,7 +58,7 @@ def open_table(path: str, storage_options: dict[str, str] | None = None) -> Delt
     ImportError
         if the package `deltalake` is missing.
     ValueError
-        if the path has a '%', which the package would decode.
+        if the path has a '%' and two hex digits, which the package would decode.
     """
     _check_installed()
     from deltalake import DeltaTable
@@ -70,16 +72,23 @@ def open_table(path: str, storage_options: dict[str, str] | None = None) -> Delt
 
 def _check_installed() -> None:
     try:
-        import deltalake  # noqa: F401
+        import deltalake
     except ImportError:
         raise ImportError("a Delta table needs deltalake: pip install 'msgid[delta]'", name="deltalake") from None
+    version = tuple(int(part) for part in deltalake.__version__.split(".")[:2])
+    if version < _LOWEST:
+        raise ImportError(
+            f"a Delta table needs deltalake {'.'.join(map(str, _LOWEST))} or later, got {deltalake.__version__}: "
+            "pip install 'msgid[delta]'",
+            name="deltalake",
+        )
 
 
 def _uri(path: str) -> str:
-    if "%" in path:
-        raise ValueError(f"the path of a Delta table must not contain '%', got {path!r}")
     if path.startswith("file:"):
-        return filesystem(path)[1]
+        path = filesystem(path)[1]
+    if unquote(path) != path:
+        raise ValueError(f"the path of a Delta table must not contain '%' and two hex digits, got {path!r}")
     return f"s3{path[3:]}" if path.startswith("s3a://") else path
 
 
@@ -124,6 +133,12 @@ def write_batch(
         table = open_table(path, storage_options)
         _check(batch_df, table, partition_by, path)
     raise OSError(f"cannot commit batch {batch_id} to {path}: {_ATTEMPTS} commits of others came first")
+
+
+def is_written(batch_id: int, path: str, writer: Writer) -> bool:
+    """Check whether `write_batch` has committed a micro-batch."""
+    table = open_table(path)
+    return table is not None and _committed(table, writer, batch_id)
 
 
 def check_columns(df: DataFrame) -> None:

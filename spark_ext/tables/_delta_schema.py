@@ -36,7 +36,6 @@ _PLAIN: Final = (
 )  # fmt: skip
 _NO_PARTITION: Final = (
     T.FloatType, T.DoubleType, T.BinaryType, T.ArrayType, T.MapType, T.StructType,
-    T.DecimalType,  # deltalake reads the partition -0.25 as the text "0.-25"
 )  # fmt: skip
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -100,8 +99,10 @@ def check_partitions(df: DataFrame, partition_by: tuple[str, ...], path: str) ->
     for name in partition_by:
         if name not in df.columns:
             raise TableConflict(f"partition_by must name columns of the rows for {path}, got {name!r}")
-        if isinstance(df.schema[name].dataType, _NO_PARTITION):
-            kind = df.schema[name].dataType.simpleString()
+        type = df.schema[name].dataType
+        # deltalake reads and writes the decimal -0.25 as the text "0.-25".
+        if isinstance(type, _NO_PARTITION) or (isinstance(type, T.DecimalType) and type.scale > 0):
+            kind = type.simpleString()
             raise TableConflict(f"partition_by must name columns of a plain type, got {name!r} of type {kind}")
     if partition_by and len(partition_by) == len(df.columns):
         raise TableConflict("partition_by must leave at least one column, got all of them")

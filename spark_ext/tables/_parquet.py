@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from spark_ext.tables._writers import Writer
 
-__all__ = ["check_columns", "run_without_writing", "write_batch"]
+__all__ = ["check_columns", "is_written", "run_without_writing", "write_batch"]
 
 _CLAIM: Final = "_writer.json"
 """Names a writer's query and its partition columns. Readers skip a file with this first character."""
@@ -58,6 +58,12 @@ def write_batch(
     won = _rename(files, f"{base}/{hidden}", f"{base}/{inner}")
     _clean_up(files, f"{base}/writer={writer.name}/{_WRITING}", batch_id)
     return won
+
+
+def is_written(batch_id: int, path: str, writer: Writer) -> bool:
+    """Check whether `write_batch` has written a micro-batch as a whole."""
+    files, base = filesystem(path)
+    return _is_complete(files, f"{base}/writer={writer.name}/batch={batch_id}")
 
 
 def run_without_writing(batch_df: DataFrame) -> None:

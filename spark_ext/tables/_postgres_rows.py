@@ -9,12 +9,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns._identity import identity
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["REASON", "column_types", "csv_lines", "prepared"]
+__all__ = ["REASON", "column_types", "csv_lines", "prepared", "with_canonical_key"]
 
 REASON: Final = "msgid_reason"
 """The column that says why a row cannot be stored."""
@@ -65,6 +66,17 @@ def column_types(schema: T.StructType) -> dict[str, str]:
             )
         types[field.name] = found[0]
     return types
+
+
+def with_canonical_key(df: DataFrame, key: str) -> DataFrame:
+    """Return the rows with the key in its canonical form if it is text or binary: one spelling per ID."""
+    column, type = F.col(quoted_name(key)), df.schema[key].dataType
+    if isinstance(type, T.StringType):
+        return df.withColumn(key, F.coalesce(identity(column), column))
+    if isinstance(type, T.BinaryType):
+        text = identity(column)  # the digits of an ID, or those of other bytes behind 0x
+        return df.withColumn(key, F.when(text.startswith("0x"), column).otherwise(F.coalesce(F.unhex(text), column)))
+    return df
 
 
 def prepared(df: DataFrame, key: str) -> DataFrame:

@@ -11,7 +11,7 @@ from spark_ext.tables._writers import TableConflict, writer_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["FORMATS", "TableConflict", "check_rows", "read_table", "write_once", "write_rows"]
+__all__ = ["FORMATS", "TableConflict", "check_rows", "is_written", "read_table", "write_once", "write_rows"]
 
 FORMATS: Final = ("parquet", "delta")
 
@@ -92,6 +92,17 @@ def write_once(
     if format == "delta":
         return _delta.write_batch(batch_df, batch_id, path, writer, tuple(partition_by), storage_options)
     return _parquet.write_batch(batch_df, batch_id, path, writer, tuple(partition_by))
+
+
+def is_written(
+    batch_df: DataFrame, batch_id: int, path: str, *, format: str = "parquet", app_id: str | None = None
+) -> bool:
+    """Check whether `write_once` has written a micro-batch; the arguments are those of `write_once`."""
+    _check_format(format)
+    writer = writer_of(batch_df, app_id)
+    if format == "delta":
+        return _delta.is_written(batch_id, path, writer)
+    return _parquet.is_written(batch_id, path, writer)
 
 
 def read_table(

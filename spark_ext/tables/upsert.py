@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from spark_ext.tables._postgres_rows import REASON, column_types, csv_lines, prepared
+from spark_ext.tables._postgres_rows import REASON, column_types, csv_lines, prepared, with_canonical_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -63,7 +63,9 @@ class _Target(NamedTuple):
         return f"_Target({'.'.join(self.table)})"
 
 
-def upsert_postgres(batch_df: DataFrame, conninfo: str, table: str | tuple[str, str], key: str = "id") -> Upserted:
+def upsert_postgres(
+    batch_df: DataFrame, conninfo: str, table: str | tuple[str, str], key: str = "id", *, key_is_id: bool = True
+) -> Upserted:
     """Insert rows into a PostgreSQL table, each key once; rows whose key is there are left as they are.
 
     Each partition is one transaction of an executor: the rows are copied to a temporary table and inserted with ``ON
@@ -75,8 +77,11 @@ def upsert_postgres(batch_df: DataFrame, conninfo: str, table: str | tuple[str, 
     refuses). One such row does not stop the others.
 
     The table is created if it is missing, with the key as its primary key; nested columns become ``jsonb``. A table
-    that is there must have these columns, of these types, and a unique index on the key. Keys are compared as they
-    are stored: bring IDs to one spelling first, as ``id_canonical`` of the job ``ids`` has them.
+    that is there must have these columns, of these types, and a unique index on the key.
+
+    IDs are compared by value, never by spelling. A key of text or bytes is therefore stored in its canonical form: an
+    ID of version 0 or 1 as `translate_v0` and upper case write it, a UUID with dashes in lower case, any other value as
+    it is. Rows that another program has inserted must have their keys in that form, too.
 
     Parameters
     ----------
@@ -89,6 +94,9 @@ def upsert_postgres(batch_df: DataFrame, conninfo: str, table: str | tuple[str, 
         the table's name, ``table`` or ``schema.table``; a tuple (schema, table) if a name has a dot.
     key : str
         the column of the key.
+    key_is_id : bool
+        whether the key is an ID. If False, keys are stored and compared as they are; 32 hex digits, for example, are
+        then not taken for an ID of version 0.
 
     Returns
     -------
@@ -117,6 +125,8 @@ def upsert_postgres(batch_df: DataFrame, conninfo: str, table: str | tuple[str, 
         raise ValueError(f"table must leave room for '_conflicts' in {_NAME_LENGTH} bytes, got {parts[-1]!r}")
     if key not in batch_df.columns:
         raise ValueError(f"key must be one of the columns {', '.join(batch_df.columns)}, got {key!r}")
+    if key_is_id:
+        batch_df = with_canonical_key(batch_df, key)
     target = _Target(conninfo, parts, key, column_types(batch_df.schema))
     _with_retries(target, lambda connection: _prepare(connection, target))
 

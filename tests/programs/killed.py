@@ -1,82 +1,60 @@
-"""python killed.py FOLDER KILL_AT MASTER: handle what is in FOLDER/in, a file a batch, and end at the nth step.
+"""python killed.py PLAN: handle the files in FOLDER/NAME/in for each query NAME, one per batch.
 
-The steps of a batch: before it is written; while it is written (its rows are there, not yet the mark that they are
-all); after it is written, before the query notes that it is done. KILL_AT "executor": end an executor, once, while it
-handles rows.
+PLAN is JSON: ``folder``, ``master`` and ``queries``, the step by the query's name at which it is killed, or null. The
+steps of a batch: before it is written; in the handler; around the mark of its rows and the rename of their folder;
+after it is written. With ``ends_executor``, an executor ends, once, while it handles rows.
 """
 
-import os
-import signal
+import json
 import sys
 from pathlib import Path
 
 from pyspark import cloudpickle
-from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).parent))
+import killing
 import shooting_range
 
 import spark_ext
 from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
+from spark_ext.tables import _parquet
 
-folder, kill_at, master = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-cloudpickle.register_pickle_by_value(shooting_range)
-os.environ["PYSPARK_PYTHON"] = sys.executable
-builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
-builder = builder.config("spark.sql.shuffle.partitions", "1").config(PROVIDER, ROCKSDB).config(NO_DATA_BATCHES, "false")
-# It lives for seconds: what is compiled at all is compiled quickly.
-builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-builder = builder.config("spark.executorEnv.PYTHONPATH", os.pathsep.join(sys.path))
-spark = builder.getOrCreate()
-steps = 0
+plan = json.loads(sys.argv[1])
+ends_executor = plan.get("ends_executor", False)
+for module in (shooting_range, killing):
+    cloudpickle.register_pickle_by_value(module)
+spark = killing.session(plan["master"]).config(PROVIDER, ROCKSDB).config(NO_DATA_BATCHES, "false").getOrCreate()
 
-
-def step():
-    """End this process and its JVM, without a word, when it is the nth step."""
-    global steps
-    steps += 1
-    if kill_at != "executor" and steps == int(kill_at):
-        os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
-        os.kill(os.getpid(), signal.SIGKILL)
+killing.step_around(_parquet, "mark", "_mark", "marked")
+killing.step_around(_parquet, "rename", "_rename", "renamed")
 
 
-ended = str(folder / "ended")
+def start(name, at):
+    folder = Path(plan["folder"]) / name
+    steps = killing.Steps(folder, at)
+    place = str(folder)
+
+    def handler(state, message, context):
+        killing.worker_step(place, "handler")
+        if ends_executor and message.body["kind"] == "fire" and killing.once(f"{place}/ended"):
+            killing.end_executor()
+        return shooting_range.shoot(state, message, context)
+
+    def write(batch, number):
+        steps.step("before")
+        spark_ext.write_once(batch, number, f"{place}/out", partition_by=("kind",))
+        steps.step("after")
+
+    df = spark.readStream.schema("id string, player string, kind string, position int")
+    df = df.option("maxFilesPerTrigger", 1).json(f"{place}/in")
+    query = (
+        spark_ext.process(df, "player", handler, buckets=2)
+        .writeStream.foreachBatch(write)
+        .option("checkpointLocation", f"{place}/checkpoint")
+        .trigger(availableNow=True)
+        .start()
+    )
+    return query, steps
 
 
-def handler(state, message, context):
-    """Shoot; end the executor that this is run by the first time that it comes here."""
-    if kill_at == "executor" and message.body["kind"] == "fire":
-        try:
-            os.close(os.open(ended, os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            pass
-        else:
-            daemon = os.getppid()
-            with open(f"/proc/{daemon}/stat") as stat:
-                executor = int(stat.read().rsplit(")", 1)[1].split()[1])
-            os.kill(executor, signal.SIGKILL)
-    return shooting_range.shoot(state, message, context)
-
-
-def write(batch, number):
-    step()
-    path = folder / "out"
-    spark_ext.write_once(batch, number, str(path), partition_by=("kind",))
-    if kill_at != "executor" and steps + 1 == int(kill_at):
-        (mark,) = path.glob(f"writer=*/batch={number}/_SUCCESS")
-        mark.unlink()  # as if it had ended just before that was written
-    step()
-    step()
-
-
-df = spark.readStream.schema("id string, player string, kind string, position int")
-df = df.option("maxFilesPerTrigger", 1).json(str(folder / "in"))
-query = (
-    spark_ext.process(df, "player", handler, buckets=2)
-    .writeStream.foreachBatch(write)
-    .option("checkpointLocation", str(folder / "checkpoint"))
-    .trigger(availableNow=True)
-    .start()
-)
-query.awaitTermination()
-spark.stop()
+killing.run_until_killed(spark, plan["queries"], start)

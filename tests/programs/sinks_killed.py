@@ -1,96 +1,107 @@
-"""python sinks_killed.py FOLDER CHECKPOINT KILL_AT MASTER CONNINFO: write what is in FOLDER/in to three sinks.
+"""python sinks_killed.py PLAN: write the files in FOLDER/NAME/in to a sink for each query NAME, one per batch.
 
-A file is a micro-batch, which goes to Parquet, to Delta and to PostgreSQL. The process ends itself at the nth step:
-before and after each sink, between the rows and what makes them visible, and after that. KILL_AT "executor": end an
-executor once per sink, while it passes on rows.
+PLAN is JSON: ``folder``, ``master``, ``conninfo``, ``checkpoint`` and ``queries``, the step by the query's name at
+which it is killed, or null. The sink is the name's first word. The steps of a batch: before and after it; around what
+writes its rows and what makes them visible; in a worker, while it passes on rows. With ``ends_executors``, an executor
+ends in each batch. With ``who``, the process waits at some steps for another one.
 """
 
-import os
-import signal
+import json
 import sys
+from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark import cloudpickle
+
+sys.path.insert(0, str(Path(__file__).parent))
+import killing
 
 import spark_ext
-from spark_ext.tables import _delta, _parquet
+from spark_ext.tables import _delta, _parquet, upsert
 
-folder, checkpoint, kill_at, master, conninfo = sys.argv[1:]
-os.environ["PYSPARK_PYTHON"] = sys.executable
-builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
-builder = builder.config("spark.sql.shuffle.partitions", "1")
-# It lives for seconds: what is compiled at all is compiled quickly.
-builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-builder = builder.config("spark.executorEnv.PYTHONPATH", os.pathsep.join(sys.path))
-spark = builder.getOrCreate()
-steps = 0
-
-
-def step():
-    """End this process and its JVM, without a word, when it is the nth step."""
-    global steps
-    steps += 1
-    if kill_at.isdigit() and steps == int(kill_at):
-        os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
-        os.kill(os.getpid(), signal.SIGKILL)
+plan = json.loads(sys.argv[1])
+who = plan.get("who")
+for module in (killing, upsert):  # with the steps that are added to it
+    cloudpickle.register_pickle_by_value(module)
+spark = killing.session(plan["master"]).getOrCreate()
+killing.step_around(_parquet, "mark", "_mark", "marked")
+killing.step_around(_parquet, "rename", "_rename", "renamed")
+killing.step_around(_delta, "files", "_write_files", "written")
+killing.step_around(_delta, "commit", "_commit", "committed")
+running = {}
+"""The folder of the query that was started last and the number of its batch, as its workers get them."""
 
 
-def with_steps(module, name):
-    """Make a step before and after a function of a module."""
-    function = getattr(module, name)
+def step_in_worker(name, before=None, after=None):
+    """Make a step in the workers around a function that writes to PostgreSQL."""
+    function = getattr(upsert, name)
 
     def stepped(*arguments):
-        step()
+        folder, batch = running["folder"], running["batch"]
+        if before:
+            killing.worker_step(folder, before)
         value = function(*arguments)
-        step()
+        if after:
+            killing.worker_step(folder, after)
+        if after == "committed" and plan.get("ends_executors") and killing.once(f"{folder}/ended-committed-{batch}"):
+            killing.end_executor()
         return value
 
-    setattr(module, name, stepped)
+    setattr(upsert, name, stepped)
 
 
-with_steps(_parquet, "_mark")
-with_steps(_parquet, "_rename")
-with_steps(_delta, "_write_files")
-with_steps(_delta, "_commit")
+step_in_worker("_insert_lines", before="insert")
+step_in_worker("_insert_staged", after="inserted")
+step_in_worker("_insert", after="committed")
 
 
-def disturbed(df, sink):
-    """Return the rows, which end the executor that first passes some of them on to a sink."""
-    if kill_at != "executor":
-        return df
-    mark = f"{folder}/ended-{sink}"
+class Steps(killing.Steps):
+    """Steps at which two processes meet."""
+
+    def step(self, name):
+        if who and name in ("before", "rename", "commit"):
+            killing.meet(self.folder, f"{name}-{running['batch']}", who)
+        super().step(name)
+
+
+def disturbed(df, folder, batch):
+    """Return the rows. A worker makes a step between them, and ends its executor: at once, or as it commits."""
 
     def pass_on(batches):
-        for batch in batches:
-            yield batch
-            try:
-                os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                continue
-            with open(f"/proc/{os.getppid()}/stat") as stat:
-                executor = int(stat.read().rsplit(")", 1)[1].split()[1])
-            os.kill(executor, signal.SIGKILL)
+        for rows in batches:
+            yield rows
+            killing.worker_step(folder, "rows")
+            if plan.get("ends_executors") and killing.once(f"{folder}/ended-{batch}"):
+                killing.end_executor(batch * 0.1)
 
     return df.mapInArrow(pass_on, df.schema)
 
 
-def write(batch, number):
-    for sink in ("parquet", "delta"):
-        step()
-        rows = disturbed(batch, sink)
-        spark_ext.write_once(rows, number, f"{folder}/{sink}", format=sink, partition_by=("k",))
-        step()
-    spark_ext.upsert_postgres(disturbed(batch, "postgres"), conninfo, "killed")
-    step()
+def start(name, at):
+    folder = f"{plan['folder']}/{name}"
+    sink = name.split("-")[0]
+    steps = Steps(folder, at)
+    running.update(folder=folder, batch=None)
+
+    def write(batch, number):
+        running.update(batch=number)
+        steps.step("before")
+        rows = disturbed(batch, folder, number)
+        if sink == "postgres":
+            spark_ext.upsert_postgres(rows, plan["conninfo"], name.replace("-", "_"))
+        else:
+            spark_ext.write_once(rows, number, f"{folder}/table", format=sink, partition_by=("k",))
+        steps.step("after")
+
+    query = (
+        spark.readStream.schema("id string, k int, text string")
+        .option("maxFilesPerTrigger", 1)
+        .json(f"{folder}/in")
+        .writeStream.foreachBatch(write)
+        .option("checkpointLocation", f"{folder}/{plan.get('checkpoint', 'checkpoint')}")
+        .trigger(availableNow=True)
+        .start()
+    )
+    return query, steps
 
 
-query = (
-    spark.readStream.schema("id string, k int, text string")
-    .option("maxFilesPerTrigger", 1)
-    .json(f"{folder}/in")
-    .writeStream.foreachBatch(write)
-    .option("checkpointLocation", f"{folder}/{checkpoint}")
-    .trigger(availableNow=True)
-    .start()
-)
-query.awaitTermination()
-spark.stop()
+killing.run_until_killed(spark, plan["queries"], start)

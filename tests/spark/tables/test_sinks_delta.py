@@ -73,16 +73,16 @@ def test_write_once_delta_every_type_is_read_as_it_was(spark, tmp_path):
 
 PLACES = """
     SELECT * FROM VALUES
-    (0, 'a/b', DATE'2026-01-02', TIMESTAMP'2026-03-08 06:59:59.5Z', true, TIMESTAMP_NTZ'2026-01-02 03:04:05.25'),
-    (1, '%2F ä=[*]?{x}#:', DATE'0001-01-01', TIMESTAMP'2026-11-01 05:30:00Z', false, TIMESTAMP_NTZ'2026-01-02'),
-    (2, '%2F ä=[*]?{x}#:', DATE'9999-12-31', TIMESTAMP'2026-11-01 06:30:00Z', false, NULL),
-    (3, NULL, NULL, NULL, NULL, NULL),
-    (4, '007', DATE'2026-01-02', TIMESTAMP'1969-12-31 23:59:59.999999Z', true, NULL)
-    AS t(id, text, day, at, flag, ntz)
+    (0, 'a/b', DATE'2026-01-02', TIMESTAMP'2026-03-08 06:59:59.5Z', true, TIMESTAMP_NTZ'2026-01-02 03:04:05.25', -3BD),
+    (1, '%2F ä=[*]?{x}#:', DATE'0001-01-01', TIMESTAMP'2026-11-01 05:30:00Z', false, TIMESTAMP_NTZ'2026-01-02', 0BD),
+    (2, '%2F ä=[*]?{x}#:', DATE'9999-12-31', TIMESTAMP'2026-11-01 06:30:00Z', false, NULL, 120BD),
+    (3, NULL, NULL, NULL, NULL, NULL, NULL),
+    (4, '007', DATE'2026-01-02', TIMESTAMP'1969-12-31 23:59:59.999999Z', true, NULL, -12345678901234567890BD)
+    AS t(id, text, day, at, flag, ntz, whole)
 """
 
 
-@pytest.mark.parametrize("column", ["text", "day", "at", "flag", "ntz", "id"])
+@pytest.mark.parametrize("column", ["text", "day", "at", "flag", "ntz", "id", "whole"])
 def test_write_once_delta_partitions_keep_their_values(spark, tmp_path, column):
     """NULL, characters that a path escapes, numbers as text, an hour that the clock shows twice: as without folders."""
     df = spark.sql(PLACES)
@@ -131,11 +131,19 @@ def test_write_once_delta_rows_that_do_not_fit_the_table_are_refused(spark, tmp_
     spark.range(1).write.parquet(str(tmp_path / "parquet"))
     with pytest.raises(TableConflict, match=r"cannot create a Delta table at .* holds "):
         write(spark.range(1), 0, tmp_path / "parquet")
-    with pytest.raises(ValueError, match="must not contain '%'"):
-        write(spark.range(1), 0, tmp_path / "100%")
+    with pytest.raises(ValueError, match="must not contain '%' and two hex digits"):
+        write(spark.range(1), 0, tmp_path / "100%20")
     DeltaTable(tmp_path / "t").alter.add_constraint({"positive": "id >= 0"})
     with pytest.raises(TableConflict, match="it has constraints"):
         write(spark.sql("SELECT 5L AS id, 1 AS n"), 2, tmp_path / "t", partition_by=("n",))
+
+
+def test_write_once_delta_to_a_path_with_a_percent_sign(spark, tmp_path):
+    """As a path and as a URL; with partitions whose folders have such signs, too."""
+    df = spark.sql("SELECT 1L AS id, 'a%2Fb' AS text")
+    assert write(df, 0, tmp_path / "100% ä", partition_by=("text",))
+    assert not write(df, 0, f"{tmp_path.as_uri()}/100%25%20%C3%A4", partition_by=("text",))
+    assert both(spark, tmp_path / "100% ä") == [{"id": 1, "text": "a%2Fb"}]
 
 
 def test_write_once_delta_concurrent_drivers_commit_a_batch_once(spark, tmp_path):
@@ -184,6 +192,15 @@ def test_write_once_delta_failed_commit_leaves_no_visible_rows(spark, tmp_path, 
     assert len(both(spark, tmp_path)) == 1
     assert write(spark.range(1, 3), 1, tmp_path)
     assert numbers(ids.read_table(spark, str(tmp_path))) == [0, 1, 2]
+
+
+def test_write_once_delta_with_an_old_deltalake_is_refused(spark, tmp_path, monkeypatch):
+    """It would not record the number of a batch, so that a replayed batch would be there twice."""
+    import deltalake
+
+    monkeypatch.setattr(deltalake, "__version__", "1.5.1")
+    with pytest.raises(ImportError, match=r"needs deltalake 1.6 or later, got 1.5.1: pip install"):
+        write(spark.range(1), 0, tmp_path)
 
 
 def test_write_once_delta_commit_whose_answer_is_lost_is_kept(spark, tmp_path, monkeypatch):

@@ -1,12 +1,11 @@
-"""All sinks under trouble: a query that is killed, two drivers at once, an executor that is lost."""
+"""All sinks under trouble: queries that are killed, two drivers at once, executors that are lost."""
 
 import json
 import os
-import random
-import shutil
 import signal
 import subprocess
 import sys
+from uuid import uuid4
 
 import psycopg
 import pyarrow as pa
@@ -19,92 +18,100 @@ import spark_ext
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-STEPS = 13  # of one batch
+SINKS = ("parquet", "delta", "postgres")
+KILLED_AT = {
+    "parquet": ("before 1", "rows", "mark 1", "marked 1", "rename 1", "renamed 1", "after 1", "before 2"),
+    "delta": ("before 1", "files 1", "rows", "written 1", "commit 1", "committed 1", "after 1", "before 2"),
+    "postgres": ("before 1", "rows", "insert", "inserted", "committed", "after 1", "before 2", "after 2"),
+}
 
 
 @pytest.fixture(scope="module")
-def server():
+def conninfo():
     with running_postgres() as conninfo:
         yield conninfo
 
 
-@pytest.fixture
-def conninfo(server):
-    with psycopg.connect(server) as connection:
-        connection.execute("DROP TABLE IF EXISTS killed, killed_conflicts")
-    return server
-
-
-def put(folder, first, last):
-    """Add a file per number, each a micro-batch; return all its rows."""
+def put(folder, files):
+    """Put files, each a micro-batch; return all their rows."""
     rows = []
-    for number in range(first, last):
+    (folder / "in").mkdir(parents=True)
+    for number in range(files):
         made = [(f"{number}/{n}", n % 2, f"text {n}") for n in range(10)]
         path = folder / "in" / f"{number:02}.json"
-        path.parent.mkdir(exist_ok=True)
         path.write_text("".join(json.dumps(dict(zip(("id", "k", "text"), row, strict=True))) + "\n" for row in made))
         os.utime(path, (1_700_000_000 + number,) * 2)
         rows += made
     return rows
 
 
-def start(folder, conninfo, kill_at="never", master="local[2]", checkpoint="checkpoint"):
-    """Start the query in a process of its own."""
+def start(folder, conninfo, queries, who="", **plan):
+    """Start the queries in a process of its own."""
     program = vectors.PROGRAMS / "sinks_killed.py"
-    with (folder / f"log-{checkpoint}").open("a") as log:
-        return subprocess.Popen(
-            [sys.executable, str(program), str(folder), checkpoint, str(kill_at), master, conninfo],
-            stdout=log,
-            stderr=log,
-        )
+    plan = {"folder": str(folder), "conninfo": conninfo, "master": "local[8]", "queries": queries, "who": who, **plan}
+    with (folder / f"log{who}").open("a") as log:
+        return subprocess.Popen([sys.executable, str(program), json.dumps(plan)], stdout=log, stderr=log)
 
 
 def was_killed(process, folder):
-    """Wait for a query, and return whether it ended itself."""
-    code = process.wait(400)
-    assert code in (0, -signal.SIGKILL), "".join(log.read_text()[-5000:] for log in folder.glob("log-*"))
+    """Wait for a process, and return whether it was killed."""
+    code = process.wait(500)
+    assert code in (0, -signal.SIGKILL), "".join(log.read_text()[-5000:] for log in folder.glob("log*"))
     return code != 0
 
 
-def assert_holds(spark, folder, conninfo, rows):
-    """Check that every reader of every sink sees each row once."""
-    columns = ["id", "k", "text"]
-    expected = sorted(rows)
-    for read in (spark.read.parquet(f"{folder}/parquet"), spark_ext.read_table(spark, f"{folder}/delta")):
-        assert sorted(map(tuple, read.select(*columns).collect())) == expected
-    delta = pa.table(DeltaTable(folder / "delta").to_pyarrow_table())
-    assert sorted(zip(*(delta[name].to_pylist() for name in columns), strict=True)) == expected
-    with psycopg.connect(conninfo) as connection:
-        assert sorted(connection.execute("SELECT id, k, text FROM killed").fetchall()) == expected
-        assert connection.execute("SELECT * FROM killed_conflicts").fetchall() == []
+def assert_holds(spark, folder, name, conninfo, rows):
+    """Check that every reader of a query's sink sees each row once."""
+    columns, expected, table = ["id", "k", "text"], sorted(rows), folder / name / "table"
+    sink = name.split("-")[0]
+    if sink == "postgres":
+        with psycopg.connect(conninfo) as connection:
+            held = name.replace("-", "_")
+            assert sorted(connection.execute(f"SELECT id, k, text FROM {held}").fetchall()) == expected
+            assert connection.execute(f"SELECT * FROM {held}_conflicts").fetchall() == []
+        return
+    assert sorted(map(tuple, spark_ext.read_table(spark, str(table)).select(*columns).collect())) == expected
+    if sink == "delta":
+        read = pa.table(DeltaTable(table).to_pyarrow_table())
+        assert sorted(zip(*(read[name].to_pylist() for name in columns), strict=True)) == expected
 
 
-def test_sinks_of_a_query_killed_at_any_step_hold_each_row_once(spark, conninfo, tmp_path):
-    """Over twenty times in one query's life after another, seeded; then it runs to its end."""
-    chance = random.Random(20261122)
-    rows, kills = [], 0
-    while kills < 20:
-        rows += put(tmp_path, len(rows) // 10, len(rows) // 10 + 1)
-        while was_killed(start(tmp_path, conninfo, chance.randint(1, STEPS)), tmp_path):
-            kills += 1
-    assert not was_killed(start(tmp_path, conninfo), tmp_path)
-    assert_holds(spark, tmp_path, conninfo, rows)
+def test_sinks_of_queries_killed_at_any_step_hold_each_row_once(spark, conninfo, tmp_path):
+    """Eight queries per sink, each killed at three steps of its own: 24 kills per sink; then they run to their end."""
+    steps = {f"{sink}-{number}": (sink, number) for sink in SINKS for number in range(8)}
+    rows = {name: put(tmp_path / name, 3) for name in steps}
+    for life in range(3):
+        queries = {name: KILLED_AT[sink][(number + 3 * life) % 8] for name, (sink, number) in steps.items()}
+        assert was_killed(start(tmp_path, conninfo, queries), tmp_path)
+    assert not was_killed(start(tmp_path, conninfo, dict.fromkeys(steps)), tmp_path)
+    for name in steps:
+        assert_holds(spark, tmp_path, name, conninfo, rows[name])
 
 
 def test_sinks_of_two_drivers_at_once_hold_each_row_once(spark, conninfo, tmp_path):
-    """Two processes with the same query's checkpoint run the same batches at the same time."""
-    rows = put(tmp_path, 0, 1)
-    assert not was_killed(start(tmp_path, conninfo), tmp_path)
-    shutil.copytree(tmp_path / "checkpoint", tmp_path / "copy")
-    rows += put(tmp_path, 1, 4)
-    drivers = [start(tmp_path, conninfo, checkpoint=name) for name in ("checkpoint", "copy")]
+    """Two processes with the checkpoint of one query run the same batches, and make each visible, at the same time."""
+    names = [f"{sink}-twice" for sink in SINKS]
+    rows = {name: put(tmp_path / name, 3) for name in names}
+    for name in names:
+        query = json.dumps({"id": str(uuid4())})
+        for checkpoint in ("one", "other"):
+            (tmp_path / name / checkpoint).mkdir()
+            (tmp_path / name / checkpoint / "metadata").write_text(query)
+    drivers = [
+        start(tmp_path, conninfo, dict.fromkeys(names), who, checkpoint=who, master="local[2]")
+        for who in ("one", "other")
+    ]
     assert [was_killed(driver, tmp_path) for driver in drivers] == [False, False]
-    assert_holds(spark, tmp_path, conninfo, rows)
+    for name in names:
+        assert_holds(spark, tmp_path, name, conninfo, rows[name])
 
 
-def test_sinks_of_a_query_that_loses_executors_hold_each_row_once(spark, conninfo, tmp_path):
-    """An executor ends while it writes, once per sink; its tasks run again on another."""
-    rows = put(tmp_path, 0, 2)
-    assert not was_killed(start(tmp_path, conninfo, "executor", "local-cluster[2,1,1024]"), tmp_path)
-    assert len(list(tmp_path.glob("ended-*"))) == 3
-    assert_holds(spark, tmp_path, conninfo, rows)
+def test_sinks_of_queries_that_lose_executors_hold_each_row_once(spark, conninfo, tmp_path):
+    """In each batch an executor ends: while it writes, as it commits, after it has committed; its task runs again."""
+    names = [f"{sink}-lost" for sink in SINKS]
+    rows = {name: put(tmp_path / name, 2) for name in names}
+    plan = {"master": "local-cluster[2,1,1024]", "ends_executors": True}
+    assert not was_killed(start(tmp_path, conninfo, dict.fromkeys(names), **plan), tmp_path)
+    for name in names:
+        assert len(list((tmp_path / name).glob("ended-*"))) == (4 if name.startswith("postgres") else 2)
+        assert_holds(spark, tmp_path, name, conninfo, rows[name])

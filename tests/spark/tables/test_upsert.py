@@ -104,6 +104,34 @@ def test_upsert_postgres_bad_rows_do_not_stop_the_others(spark, server, rows_of)
     ]
 
 
+V0 = "7F0000010000238F000000000001E240"
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_upsert_postgres_ids_are_compared_by_value(spark, server, rows_of, binary):
+    """Lower case, ``00`` in front of version 0 and a UUID's case are one key; other keys stay as they are."""
+    table = f"by_value_{binary}".lower()
+    spelled = [V0, V0.lower(), f"00{V0}", "orders-0-42", ""]
+    spelled += [] if binary else ["0190A5B4-0000-7000-8000-00000000000A", "0190a5b4-0000-7000-8000-00000000000a"]
+    rows = spark.createDataFrame([(id, 1) for id in spelled], "id string, n int")
+    if binary:
+        rows = rows.selectExpr("IF(length(id) >= 32, unhex(id), CAST(id AS BINARY)) AS id", "n")
+    distinct = {f"00{V0}", "orders-0-42", "", *([] if binary else ["0190a5b4-0000-7000-8000-00000000000a"])}
+    first = upsert_postgres(rows, server, table)
+    assert first == Upserted(len(distinct), len(spelled) - len(distinct), 0)
+    ids = [row[0] for row in rows_of(table)]
+    expected = [bytes.fromhex(id) if len(id) == 34 else id.encode() for id in distinct] if binary else distinct
+    assert sorted(ids) == sorted(expected)
+    assert upsert_postgres(rows.where("n = 1"), server, table) == Upserted(0, len(spelled), 0)
+
+
+def test_upsert_postgres_keys_that_are_not_ids_are_compared_as_they_are(spark, server, rows_of):
+    """Hashes in two spellings are two keys."""
+    rows = spark.createDataFrame([(V0,), (V0.lower(),)], "id string")
+    assert upsert_postgres(rows, server, "plain_keys", key_is_id=False) == Upserted(2, 0, 0)
+    assert sorted(rows_of("plain_keys")) == [(V0,), (V0.lower(),)]
+
+
 def test_upsert_postgres_names_are_quoted(spark, server, rows_of):
     """A schema, a table and columns of any name."""
     with psycopg.connect(server) as connection:
