@@ -35,7 +35,7 @@ def packed(ids, *, times=None, reasons=None, raw=None, type=None):
 
 
 def test_packed_ids_of_any_form_are_canonical():
-    """Batches of version-1 IDs alone, in either case, and one with IDs of every form, have the identities that Python gives."""
+    """Version-1 IDs alone, in either case, and IDs of every form have the identities that Python gives."""
     for ids in (V1, [id.lower() for id in V1], [*V1[:2], V1[2].lower(), *OTHERS]):
         assert packed(ids).ids == [identity(id) for id in ids]
     raw = [bytes.fromhex(V1[0]), bytes.fromhex(OTHERS[0]), b"x"]
