@@ -1,6 +1,6 @@
 """Rows of a bucket as one binary value, so that Spark hands a Python worker a few large values instead of many rows.
 
-What can be done for many rows at once is done here: IDs become canonical, missing times come from the IDs, and
+This module does the work for many rows at once: IDs become canonical, missing times come from the IDs, and
 malformed rows become text. The operator gets the columns that a handler needs.
 """
 

@@ -43,7 +43,7 @@ def test_packed_ids_of_any_form_are_canonical():
 
 
 def test_packed_time_is_given_or_in_the_id_or_missing():
-    """The time of the ID counts if the row has none; other IDs have no time."""
+    """The time of the ID counts if the time of the row is NULL; other IDs lack a time."""
     rows = packed([V1[0], V1[1], "orders-0-42"], times=[5, None, None])
     assert rows.times == [5, (START + 1) * 1_000_000, packing.NO_TIME]
 
