@@ -61,3 +61,24 @@ def rates(measured: dict[str, dict[str, float]], path: str) -> None:
         panel.margins(x=0.1)
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
+
+
+def state_growth(by_ids: dict[str, dict[int, tuple[float, float]]], by_key: dict[int, float], path: str) -> None:
+    """Draw rows per second and memory over the IDs in state, and messages per second over the messages per key."""
+    figure, (rows, memory, keys) = plt.subplots(1, 3, figsize=(11, 3.2))
+    for way, found in by_ids.items():
+        colour = OURS if way == "deduplicate" else THEIRS
+        rows.plot(list(found), [rate for rate, _ in found.values()], marker="o", markersize=3, color=colour, label=way)
+        if way == "deduplicate":
+            memory.plot(
+                list(found), [megabytes for _, megabytes in found.values()], marker="o", markersize=3, color=colour
+            )
+    keys.plot(list(by_key), list(by_key.values()), marker="o", markersize=3, color=OURS)
+    rows.set(xscale="log", xlabel="IDs in state", ylabel="rows per second", ylim=(0, None))
+    rows.legend(frameon=False)
+    memory.set(xscale="log", xlabel="IDs in state", ylabel="MB of the largest Python worker", ylim=(0, None))
+    keys.set(xscale="log", xlabel="messages per key", ylabel="process, messages per second", ylim=(0, None))
+    for panel in (rows, memory, keys):
+        panel.spines["right"].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})

@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +26,9 @@ from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from rounds import machine, table
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
 
 WITHIN = "1 day"
 SCHEMA = "id string, offset bigint, at timestamp, payload string"
@@ -49,6 +53,8 @@ class WorkerMemory(threading.Thread):
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.peak = 0.0
+        self.seen: list[tuple[float, float]] = []
+        """The time of day in seconds, and the peak until then."""
         self.stopped = threading.Event()
 
     def run(self) -> None:
@@ -61,22 +67,26 @@ class WorkerMemory(threading.Thread):
                         self.peak = max(self.peak, process.memory_info().rss / 1e6)
                 except psutil.Error:
                     pass
+            self.seen.append((time.time(), self.peak))
 
 
-def rates(spark: SparkSession, way: str, source: str, checkpoint: str, measured: int) -> tuple[float, dict[str, int]]:
-    """Run a way over all files; return the rows per second of the measured micro-batches, and where time went."""
-    df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 2).parquet(source)
+def started(spark: SparkSession, way: str, source: str, checkpoint: str, files: int) -> StreamingQuery:
+    """Start a way over all files that are there, so many in each micro-batch."""
+    df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files).parquet(source)
     if way == "deduplicate":
         out = spark_ext.deduplicate(df, timestamp="at", within=WITHIN)
     else:
         out = df.withWatermark("at", WITHIN).dropDuplicatesWithinWatermark(["id"])
-    query = out.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    return out.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+
+
+def rates(spark: SparkSession, way: str, source: str, checkpoint: str, measured: int) -> float:
+    """Run a way over all files; return the rows per second of the measured micro-batches."""
+    query = started(spark, way, source, checkpoint, files=2)
     query.awaitTermination()
     progress = [p for p in query.recentProgress if p["numInputRows"]][-measured:]
     millis = [p["durationMs"]["triggerExecution"] for p in progress]
-    state = progress[-1]["stateOperators"][0]
-    print(way, millis, state["numRowsTotal"], state["memoryUsedBytes"], file=sys.stderr)
-    return sum(p["numInputRows"] for p in progress) / sum(millis) * 1000, dict(progress[-1]["durationMs"])
+    return sum(p["numInputRows"] for p in progress) / sum(millis) * 1000
 
 
 def main() -> None:
@@ -109,7 +119,7 @@ def main() -> None:
                     watch = WorkerMemory()
                     watch.start()
                     checkpoint = f"{folder}/checkpoint-{held}-{way}-{round}"
-                    rate, _ = rates(spark, way, source, checkpoint, arguments.batches)
+                    rate = rates(spark, way, source, checkpoint, arguments.batches)
                     watch.stopped.set()
                     taken[way].append(rate)
                     memory[way] = max(watch.peak, memory.get(way, 0))

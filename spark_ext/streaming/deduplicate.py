@@ -184,20 +184,26 @@ def rows_too_late(query: StreamingQuery) -> int:
 def _labelled_batch(df: DataFrame, key: Column, told: Column, order: Sequence[Column], name: str) -> DataFrame:
     from pyspark.sql import Window
 
-    key_name, told_name, place_name, first_name = (
-        free_name(df, f"__msgid_{part}") for part in ("key", "content", "place", "first")
+    key_name, spread_name, rows_name, told_name, place_name, first_name = (
+        free_name(df, f"__msgid_{part}") for part in ("key", "spread", "rows", "content", "place", "first")
     )
     key_held, held = F.col(key_name), F.col(told_name)
     # Rows without an ID are spread by their content: they must not all go to one task.
-    window = Window.partitionBy(key_held, F.when(key_held.isNull(), held)).orderBy(*order, held)
-    marked = df.withColumns({key_name: key, told_name: told})
-    marked = marked.withColumns({place_name: F.row_number().over(window), first_name: F.first(held).over(window)})
+    marked = df.withColumn(key_name, key)
+    marked = marked.withColumn(spread_name, F.when(key_held.isNull(), told))
+    same_id = Window.partitionBy(key_name, spread_name)
+    # The content of an ID's only row is compared with nothing, and its hash costs more than to count the rows.
+    marked = marked.withColumn(rows_name, F.count(F.lit(1)).over(same_id))
+    marked = marked.withColumn(told_name, F.when(F.col(rows_name) > 1, told))
+    ordered = same_id.orderBy(*order, held)
+    marked = marked.withColumns({place_name: F.row_number().over(ordered), first_name: F.first(held).over(ordered)})
     label = (
         F.when(key_held.isNull() | (F.col(place_name) == 1), F.lit(NEW))
         .when(held == F.col(first_name), F.lit(DUPLICATE))
         .otherwise(F.lit(CONFLICT))
     )
-    return marked.withColumn(name, label).drop(key_name, told_name, place_name, first_name)
+    marked = marked.withColumn(name, label)
+    return marked.drop(key_name, spread_name, rows_name, told_name, place_name, first_name)
 
 
 def _required(df: DataFrame, name: str, argument: str) -> str:

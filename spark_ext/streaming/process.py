@@ -6,11 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType
 
 from msgid._validate import is_integer
 from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quoted_name
-from spark_ext.columns._identity import identity
-from spark_ext.columns.reading import id_time
 from spark_ext.streaming._processing.handling import (
     CHANGED,
     DUPLICATE,
@@ -142,26 +141,34 @@ def process(
     control = _control(df, key, id, timestamp, reason, buckets)
     # Columns get numbers for names: a user's column may have any name, and two may differ in case alone.
     numbered = df.select(*control, "*").toDF(*(str(place) for place in range(len(control) + len(df.columns))))
-    packed = numbered.mapInArrow(packer(), PACKED)
+    packed = numbered.mapInArrow(packer(settings), PACKED)
     return packed.groupBy("bucket").transformWithStateInPandas(operator, OUTPUTS, "append", "ProcessingTime")
 
 
 def _control(
     df: DataFrame, key: str, id: str, timestamp: str | None, reason: ColumnOrName | None, buckets: int
 ) -> list[Column]:
-    """Return the columns that the operator needs: bucket, key, ID, time in microseconds, and why a row is malformed."""
-    raw_id = F.col(quoted_name(id))
-    same = identity(raw_id)
-    business = F.col(quoted_name(key)).cast("string")
+    """Return the columns that `packer` needs: bucket, key, ID, time in microseconds, and why a row is malformed.
+
+    The ID stays as it is, and a missing time stays NULL: Spark plans and runs the expressions for them more slowly than
+    Python reads a column of IDs.
+    """
+    raw_id, business = F.col(quoted_name(id)), F.col(quoted_name(key)).cast("string")
+    is_text = not isinstance(df.select(raw_id).schema[0].dataType, BinaryType)
+    same = raw_id.cast("string") if is_text else raw_id
     reasons = [] if reason is None else [column(reason)]
-    reasons += [misfit_reason(df), F.when(same.isNull(), F.lit("no id")), F.when(business.isNull(), F.lit("no key"))]
-    for text, what in ((same, "the id"), (business, "the key")):
-        reasons.append(F.when(~F.is_valid_utf8(text), F.lit(f"{what} is not UTF-8")))
-    time = id_time(raw_id)
+    reasons.append(misfit_reason(df))
+    reasons.append(F.when(same.isNull() | (F.octet_length(same) == 0), F.lit("no id")))
+    reasons.append(F.when(business.isNull(), F.lit("no key")))
+    if is_text:
+        reasons.append(F.when(~F.is_valid_utf8(same), F.lit("the id is not UTF-8")))
+        same = F.make_valid_utf8(same)
+    reasons.append(F.when(~F.is_valid_utf8(business), F.lit("the key is not UTF-8")))
+    time = F.lit(None).cast("timestamp")
     if timestamp is not None:
         given = F.col(quoted_name(timestamp))
-        time = F.coalesce(given.try_cast("timestamp"), F.when(given.isNull(), time))
+        time = given.try_cast("timestamp")
         shown = F.coalesce(given.cast("string"), F.lit(""))
         reasons.append(F.when(given.isNotNull() & time.isNull(), F.concat(F.lit("not a timestamp: "), shown)))
     bucket = F.pmod(F.xxhash64(business), F.lit(buckets)).cast("int")
-    return [bucket, F.make_valid_utf8(business), F.make_valid_utf8(same), F.unix_micros(time), F.coalesce(*reasons)]
+    return [bucket, F.make_valid_utf8(business), same, F.unix_micros(time), F.coalesce(*reasons)]

@@ -4,8 +4,6 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 
-from msgid.ids._bytes import identity
-from msgid.processing.context import Message
 from spark_ext.streaming._processing.handling import Settings
 from spark_ext.streaming._processing.operator import Operator
 from spark_ext.streaming._processing.packing import packer
@@ -82,18 +80,15 @@ def run_batch(checkpoint, handler, lines, now_ms, *, buckets=1, **changes):
     operator = Operator(handler, settings(**changes), buckets)
     operator.init(checkpoint)
     times = SimpleNamespace(getCurrentProcessingTimeInMs=lambda: now_ms)
-    rows = [
-        (0, key, identity(id), at if at is not None else Message(id, "", None).at, None, id, key, amount, raw)
-        for id, key, amount, raw, at in lines
-    ]
+    rows = [(0, key, id, at, None, id, key, amount, raw) for id, key, amount, raw, at in lines]
     columns = list(zip(*rows, strict=True)) if rows else [[] for _ in SCHEMA]
     arrays = [pa.array(values, kind) for values, kind in zip(columns, SCHEMA, strict=True)]
     batch = pa.RecordBatch.from_arrays(arrays, [str(place) for place in range(len(arrays))])
-    frames = [packed.to_pandas() for packed in packer()([batch])]
+    frames = [packed.to_pandas() for packed in packer(settings(**changes))([batch])]
     made = [frame for frame in operator.handleInputRows((0,), iter(frames), times) if frames]
     for at in sorted(timer for timer in checkpoint.timers if timer <= now_ms):
         made += operator.handleExpiredTimer((0,), times, SimpleNamespace(getExpiryTimeInMs=lambda at=at: at))
         checkpoint.deleteTimer(at)
     operator.close()
-    rows = [row for frame in made for row in frame.itertuples(index=False)]
+    rows = [row for frame in made for row in frame.astype(object).where(frame.notna(), None).itertuples(index=False)]
     return [SimpleNamespace(**{name: getattr(row, name) for name in ROW}) for row in rows]

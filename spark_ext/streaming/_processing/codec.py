@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgid.processing.context import Context, dumps
 
@@ -34,7 +34,15 @@ def _or_text(value: Any) -> Any:
 
 def fingerprint(outputs: list[tuple[str, str | None, str]]) -> bytes:
     """Return 16 bytes that are equal if and only if the IDs, topics and bodies of the outputs are."""
-    return hashlib.blake2b(repr(outputs).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    texts: list[str] = []
+    for id, topic, body in outputs:
+        lengths = f"{len(id)},{'' if topic is None else len(topic)},{len(body)};"  # so that no two lists share a text
+        texts += (lengths, id, topic or "", body)
+    return hashlib.blake2b("".join(texts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+_STATES: Final = frozenset({type(None), bool, int, float, str, dict, list})
+"""Types of most states: the check for an awaitable value takes longer."""
 
 
 class Runner:
@@ -48,7 +56,7 @@ class Runner:
         """Run the handler once on a state and a message that belong to this run alone."""
         context = Context(message)
         after = self._handler(state, message, context)
-        if inspect.isawaitable(after):
+        if type(after) not in _STATES and inspect.isawaitable(after):
             import asyncio
 
             if self._loop is None:

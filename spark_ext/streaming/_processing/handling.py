@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from datetime import timedelta
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._validate import UNIX_EPOCH
 from msgid.processing.context import Message, dumps, loads
 from spark_ext.streaming._processing.codec import fingerprint, input_text
-from spark_ext.streaming._processing.pages import Entry
+from spark_ext.streaming._processing.packing import NO_TIME
+from spark_ext.streaming._processing.pages import Entry, mark
 from spark_ext.streaming._processing.runs import Segments, forget
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ MALFORMED: Final = "malformed"
 FAILED: Final = "failed"
 CHANGED: Final = "changed"
 
+_Done = tuple[bytes, list[tuple[str, str | None, str]]]
+"""The new state, and the outputs: ID, topic and JSON."""
 OutputRow = tuple[str | None, int | None, str | None, str | None, str | None, str, str, str | None]
 """ID, number, input ID, key, topic, body, kind and reason, as the columns of the result."""
 
@@ -44,15 +48,9 @@ class Settings(NamedTuple):
     keep_outputs: bool
 
 
-class Arrival(NamedTuple):
-    """A message of a micro-batch."""
-
-    time: int
-    """Its own time, microseconds since 1970; the smallest integer if the time is missing."""
-    id: str
-    has_time: bool
-    values: tuple[Any, ...]
-    """The values of the body's columns."""
+Arrival = tuple[int, str, tuple[Any, ...]]
+"""A message of a micro-batch: its own time in microseconds since 1970 or `NO_TIME`, its ID, the values of its body."""
+_ORDER: Final = itemgetter(0, 1)
 
 
 class Handling:
@@ -82,43 +80,49 @@ class Handling:
 
     def handle(self, key: str, arrivals: list[Arrival]) -> None:
         """Handle the messages of a key, ordered by their times and IDs: rows of a micro-batch come in any order."""
-        arrivals.sort(key=lambda arrival: (arrival.time, arrival.id))
+        if len(arrivals) > 1:
+            arrivals.sort(key=_ORDER)
         state = self._bucket.key(key)
         horizon = self._now_ms - self._settings.retention_ms
         limit = horizon - self._settings.remember_ms
         changed = forget(self._values, key, state, horizon, limit)
-        known = {entry.id: entry for entry in state.recent}
         segments = Segments(self._values, key, state, limit)
         if state.runs or state.forgotten:
-            segments.look_up(arrival.id for arrival in arrivals if arrival.id not in known)
+            segments.look_up([arrival[1] for arrival in arrivals])
+        recent: dict[str, Entry] | None = None
+        fresh: dict[str, Entry] = {}
         for arrival in arrivals:
-            entry = known.get(arrival.id) or segments.find(arrival.id)
+            id = arrival[1]
+            entry = fresh.get(id)
+            if entry is None and state.ids and state.holds(mark(id)):
+                if recent is None:
+                    recent = {entry.id: entry for entry in state.entries()}
+                entry = recent.get(id)
+            if entry is None:
+                entry = segments.find(id)
             if entry is not None:
                 self._again(key, arrival, entry)
-            elif (stored := segments.forgotten(arrival.id)) is not None:
+            elif (stored := segments.forgotten(id)) is not None:
                 when = (UNIX_EPOCH + timedelta(milliseconds=stored)).isoformat()
                 self._set_aside(key, arrival, TOO_LATE, f"the message was handled at {when}, and that is forgotten")
             else:
-                made = self._first(key, arrival, state)
-                if made is not None:
-                    known[arrival.id] = made
-                    changed = True
-        if changed:
-            segments.spill()
+                done = self._run(key, arrival, state.state)
+                if isinstance(done, str):
+                    self._set_aside(key, arrival, FAILED, done)
+                else:
+                    fresh[id] = self._first(key, arrival, state, done)
+        if fresh or changed:
+            segments.add(list(fresh.values()))
             self._bucket.changed(key, state)
 
-    def _first(self, key: str, arrival: Arrival, state: KeyState) -> Entry | None:
-        """Handle a message for the first time; return its entry, or None if the handler fails."""
-        done = self._run(key, arrival, state.state)
-        if isinstance(done, str):
-            self._set_aside(key, arrival, FAILED, done)
-            return None
+    def _first(self, key: str, arrival: Arrival, state: KeyState, done: _Done) -> Entry:
+        """Store the result of a message that was handled for the first time; return its entry."""
         after, outputs = done
-        answer = outputs if self._settings.keep_outputs else fingerprint(outputs)
-        before = None if self._settings.keep_outputs else state.state
-        entry = Entry(arrival.id, self._now_ms, before, answer)
+        if self._settings.keep_outputs:
+            entry = Entry(arrival[1], self._now_ms, None, outputs)
+        else:
+            entry = Entry(arrival[1], self._now_ms, state.state, fingerprint(outputs))
         state.state = after
-        state.recent.append(entry)
         self._publish(key, arrival, outputs, NEW)
         return entry
 
@@ -136,19 +140,18 @@ class Handling:
         else:
             self._publish(key, arrival, done[1], DUPLICATE)
 
-    def _run(
-        self, key: str, arrival: Arrival, state: bytes | None
-    ) -> tuple[bytes, list[tuple[str, str | None, str]]] | str:
+    def _run(self, key: str, arrival: Arrival, state: bytes | None) -> _Done | str:
         """Run the handler; return the new state and the outputs, or why each attempt failed."""
-        timestamp = arrival.time if arrival.has_time else None
+        time, id, values = arrival
+        timestamp = None if time == NO_TIME else time
         failure = ""
         for _ in range(self._settings.attempts):
-            body = dict(zip(self._names, arrival.values, strict=True))
+            body = dict(zip(self._names, values, strict=True))
             for name in self._nested:
                 body[name] = copy.deepcopy(body[name])
-            message = Message(arrival.id, key, body, timestamp)
             try:
-                after, outputs = self._runner.run(None if state is None else loads(state), message)
+                before = None if state is None else loads(state)
+                after, outputs = self._runner.run(before, Message(id, key, body, timestamp))
                 told = [(output.id, output.topic, dumps(output.body).decode()) for output in outputs]
                 return dumps(after), told
             except Exception as error:  # whatever a handler raises is its message's failure alone
@@ -157,8 +160,8 @@ class Handling:
 
     def _publish(self, key: str, arrival: Arrival, outputs: list[tuple[str, str | None, str]], kind: str) -> None:
         for number, (id, topic, body) in enumerate(outputs):
-            self.rows.append((id, number, arrival.id, key, topic, body, kind, None))
+            self.rows.append((id, number, arrival[1], key, topic, body, kind, None))
 
     def _set_aside(self, key: str, arrival: Arrival, kind: str, reason: str) -> None:
-        body = input_text(dict(zip(self._names, arrival.values, strict=True)))
-        self.rows.append((None, None, arrival.id, key, None, body, kind, reason))
+        body = input_text(dict(zip(self._names, arrival[2], strict=True)))
+        self.rows.append((None, None, arrival[1], key, None, body, kind, reason))

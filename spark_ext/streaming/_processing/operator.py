@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from spark_ext.streaming._processing.codec import Runner, input_text
-from spark_ext.streaming._processing.handling import MALFORMED, Arrival, Handling, Settings
+from spark_ext.streaming._processing.codec import Runner
+from spark_ext.streaming._processing.handling import MALFORMED, Handling, Settings
 from spark_ext.streaming._processing.packing import unpack
 from spark_ext.streaming._processing.pages import FORMAT, Bucket, Meta, dump, load
 from spark_ext.streaming._processing.runs import forget
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from msgid.processing.context import AsyncHandler, Handler
+    from spark_ext.streaming._processing.handling import Arrival
     from spark_ext.streaming._processing.packing import Rows
 
 __all__ = ["OUTPUTS", "Operator"]
@@ -24,8 +28,9 @@ __all__ = ["OUTPUTS", "Operator"]
 OUTPUTS: Final = (
     "id string, number int, input_id string, key string, topic string, body string, kind string, reason string"
 )
-_NAMES: Final = [column.split()[0] for column in OUTPUTS.split(", ")]
-_BEFORE_ALL: Final = -(1 << 63)
+_COLUMNS: Final = [
+    (column.split()[0], pa.int32() if column.endswith(" int") else pa.string()) for column in OUTPUTS.split(", ")
+]
 _SWEEPS: Final = 4
 """How often in a retention period a bucket forgets the old entries of all its keys."""
 
@@ -74,7 +79,7 @@ class Operator(StatefulProcessor):
         now_ms = timerValues.getCurrentProcessingTimeInMs()
         bucket = Bucket(self._values, meta)
         if packed:
-            yield from self._handle_rows(bucket, [unpack(bytes(raw)) for raw in packed], now_ms)
+            yield from self._handle_rows(bucket, unpack(packed), now_ms)
             bucket.commit()
             self._set_timer(bucket, now_ms)
         if is_new or bucket.meta != meta:
@@ -90,7 +95,7 @@ class Operator(StatefulProcessor):
             state = bucket.key(name)
             if forget(self._values, name, state, horizon, horizon - self._settings.remember_ms):
                 bucket.changed(name, state)
-            left = left or bool(state.recent or state.runs or state.forgotten)
+            left = left or bool(state.ids or state.runs or state.forgotten)
         bucket.commit()
         bucket.meta = bucket.meta._replace(sweep=0)
         if left:
@@ -101,35 +106,21 @@ class Operator(StatefulProcessor):
     def close(self) -> None:
         self._runner.close()
 
-    def _handle_rows(self, bucket: Bucket, parts: list[Rows], now_ms: int) -> Iterator[pd.DataFrame]:
-        malformed = []
-        keys: dict[str, list[Arrival]] = {}
-        body = self._settings.body
-        for rows in parts:
-            whole = list(zip(*rows.columns, strict=True)) if rows.columns else [()] * len(rows.keys)
-            bodies = zip(*(rows.columns[place] for place in body), strict=True) if body else iter([()] * len(rows.keys))
-            for place, (name, id, time, reason, values) in enumerate(
-                zip(rows.keys, rows.ids, rows.times, rows.reasons, bodies, strict=True)
-            ):
-                if reason is not None or name is None or id is None:
-                    text = input_text(dict(zip(self._settings.columns, whole[place], strict=True)))
-                    malformed.append((None, None, id, None, None, text, MALFORMED, reason))
-                else:
-                    arrival = Arrival(_BEFORE_ALL if time is None else time, id, time is not None, values)
-                    keys.setdefault(name, []).append(arrival)
-        nested = [place for place, of in enumerate(body) if any(rows.nested[of] for rows in parts)]
-        handling = Handling(self._runner, self._settings, self._values, bucket, now_ms, nested)
-        handling.rows.extend(malformed)
+    def _handle_rows(self, bucket: Bucket, rows: Rows, now_ms: int) -> Iterator[pd.DataFrame]:
+        bodies = zip(*rows.body, strict=True) if rows.body else itertools.repeat((), len(rows.keys))
+        keys: defaultdict[str, list[Arrival]] = defaultdict(list)
+        for name, arrival in zip(rows.keys, zip(rows.times, rows.ids, bodies, strict=True), strict=True):
+            keys[name].append(arrival)
+        handling = Handling(self._runner, self._settings, self._values, bucket, now_ms, rows.nested)
+        for id, text, reason in rows.malformed:
+            handling.rows.append((None, None, id, None, None, text, MALFORMED, reason))
         bucket.read(keys)
         for name, arrivals in keys.items():
             handling.handle(name, arrivals)
         if handling.rows:
             columns = zip(*handling.rows, strict=True)
             yield pd.DataFrame(
-                {
-                    name: pd.Series(values, dtype="Int32" if name == "number" else object)
-                    for name, values in zip(_NAMES, columns, strict=True)
-                }
+                {name: _series(values, type) for (name, type), values in zip(_COLUMNS, columns, strict=True)}
             )
 
     def _set_timer(self, bucket: Bucket, now_ms: int, part: int = 1) -> None:
@@ -156,3 +147,8 @@ class Operator(StatefulProcessor):
 
     def _write_meta(self, meta: Meta) -> None:
         self._meta.update((dump((FORMAT, *meta)),))
+
+
+def _series(values: tuple[Any, ...], type: pa.DataType) -> pd.Series[Any]:
+    """Return an Arrow column as pandas holds it: Spark takes it without looking at each value."""
+    return pd.Series(pd.arrays.ArrowExtensionArray(pa.array(values, type)))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import io
+import itertools
 import pickle
 import zlib
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["Bucket", "Entry", "KeyState", "Meta", "Values", "dump", "load"]
+__all__ = ["Bucket", "Entry", "KeyState", "Meta", "Values", "dump", "load", "mark"]
 
 FORMAT: Final = 2
 """The version of the stored format. Version 1 kept one Spark state for each key; Spark refuses it by its operator."""
-PAGE_BYTES: Final = 16 << 10
+MARK_BYTES: Final = 4
+PAGE_BYTES: Final = 32 << 10
 """A bucket gets more pages if they are larger than twice this size on average."""
 
 
@@ -66,34 +68,85 @@ class Meta(NamedTuple):
 class KeyState:
     """The newest state of a key, and the entries of its messages: recent ones here, older ones in segments."""
 
-    __slots__ = ("first", "first_stored", "forgotten", "next", "recent", "runs", "state")
+    __slots__ = ("first", "first_stored", "forgotten", "ids", "next", "oldest", "recent", "runs", "state")
 
     def __init__(
         self,
         state: bytes | None = None,
-        forgotten: list[tuple[int, int]] | None = None,
+        ids: bytes = b"",
+        recent: bytes = b"",
+        oldest: int = 0,
+        forgotten: Sequence[tuple[int, int]] = (),
         first: int = 0,
         next: int = 0,
         first_stored: int = 0,
-        runs: list[tuple[int, int, int]] | None = None,
-        recent: list[tuple[Any, ...]] | None = None,
+        runs: Sequence[tuple[int, int, int]] = (),
     ) -> None:
         self.state = state
-        self.forgotten = [] if forgotten is None else forgotten
+        self.ids = ids
+        """The `mark` of the ID of each recent entry."""
+        self.recent = recent
+        """The recent entries, as `append` writes them."""
+        self.oldest = oldest
+        """When the first recent entry was stored."""
+        self.forgotten = forgotten
         """Of forgotten messages that are in no run: the hash of the ID and when it was stored, oldest first."""
         self.first = first
         """The number of the oldest segment; segments are numbered without gaps."""
         self.next = next
         self.first_stored = first_stored
         """When the last message of the oldest segment was stored."""
-        self.runs = [] if runs is None else runs
+        self.runs = runs
         """The sorted runs of hashed IDs: number, size and when the last one was stored; the largest run first."""
-        self.recent = [] if recent is None else [Entry._make(entry) for entry in recent]
 
     def packed(self) -> tuple[Any, ...]:
         """Return the values from which `KeyState` makes an equal one."""
-        recent = [tuple(entry) for entry in self.recent]
-        return (self.state, self.forgotten, self.first, self.next, self.first_stored, self.runs, recent)
+        packed = (self.state, self.ids, self.recent, self.oldest)
+        if not self.next and not self.forgotten and not self.runs:
+            return packed
+        return (*packed, self.forgotten, self.first, self.next, self.first_stored, self.runs)
+
+    def holds(self, mark: bytes) -> bool:
+        """Return whether a recent entry may have an ID with this mark."""
+        ids = self.ids
+        at = ids.find(mark)
+        while at >= 0:
+            if at % MARK_BYTES == 0:
+                return True
+            at = ids.find(mark, at + 1)
+        return False
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Add entries that were stored at the same time to the recent ones."""
+        if not self.ids:
+            self.oldest = entries[0].stored
+        self.ids += b"".join([mark(entry.id) for entry in entries])
+        plain: list[Any] = [entries[0].stored]
+        for id, _, before, answer in entries:
+            plain += (id, before, answer)
+        self.recent += dump(plain)
+
+    def entries(self) -> list[Entry]:
+        """Return the recent entries, oldest first."""
+        found = []
+        stream = io.BytesIO(self.recent)
+        while stream.tell() < len(self.recent):
+            stored, *plain = _Plain(stream).load()
+            columns = zip(plain[::3], plain[1::3], plain[2::3], strict=True)
+            found += [Entry(id, stored, before, answer) for id, before, answer in columns]
+        return found
+
+    def replace(self, entries: Sequence[Entry]) -> None:
+        """Have these recent entries and no others."""
+        self.ids = self.recent = b""
+        self.oldest = 0
+        for _, stored_at_once in itertools.groupby(entries, key=lambda entry: entry.stored):
+            self.append(list(stored_at_once))
+
+
+def mark(id: str) -> bytes:
+    """Return a few bytes that are equal for equal IDs, and seldom for others."""
+    return zlib.crc32(id.encode("utf-8", "surrogatepass")).to_bytes(MARK_BYTES, "little")
 
 
 class _Plain(pickle.Unpickler):
@@ -122,6 +175,7 @@ class Bucket:
         self._pages: dict[int, dict[str, tuple[Any, ...]]] = {}
         self._sizes: dict[int, int] = {}
         self._changed: dict[str, KeyState] = {}
+        self._hashes: dict[str, int] = {}
 
     def read(self, keys: Iterable[str]) -> None:
         """Read the pages of some keys: one by one, or all at once if they are a large part of all pages."""
@@ -199,4 +253,7 @@ class Bucket:
         self._sizes[page] = 0 if raw is None else len(raw)
 
     def _page_of(self, key: str) -> int:
-        return zlib.crc32(key.encode()) & (self.meta.pages - 1)
+        found = self._hashes.get(key)
+        if found is None:
+            found = self._hashes[key] = zlib.crc32(key.encode())
+        return found & (self.meta.pages - 1)

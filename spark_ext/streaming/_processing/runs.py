@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from spark_ext.streaming._processing.pages import Entry, KeyState, dump, load
+from spark_ext.streaming._processing.pages import MARK_BYTES, Entry, KeyState, dump, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,22 +47,23 @@ def forget(values: Values, key: str, state: KeyState, horizon: int, limit: int) 
         if state.first < state.next:
             state.first_stored = max(entry.stored for entry in _read(values, key, state.first))
         changed = True
-    gone = 0
-    if state.first == state.next:  # else an older entry is still known, and entries are forgotten in their order
-        while gone < len(state.recent) and state.recent[gone].stored <= horizon:
-            state.forgotten.append((_hash(state.recent[gone].id), state.recent[gone].stored))
-            gone += 1
-        del state.recent[:gone]
-    old = 0
-    while old < len(state.forgotten) and state.forgotten[old][1] <= limit:
-        old += 1
-    del state.forgotten[:old]
+    # Entries are forgotten in their order: not while an older one is still known.
+    if state.first == state.next and state.ids and state.oldest <= horizon:
+        entries = state.entries()
+        gone = next((place for place, entry in enumerate(entries) if entry.stored > horizon), len(entries))
+        state.forgotten = [*state.forgotten, *((_hash(entry.id), entry.stored) for entry in entries[:gone])]
+        state.replace(entries[gone:])
+        changed = True
+    if state.forgotten and state.forgotten[0][1] <= limit:
+        state.forgotten = [pair for pair in state.forgotten if pair[1] > limit]
+        changed = True
+    if all(run[2] > limit for run in state.runs):
+        return changed
     kept = [run for run in state.runs if run[2] > limit]
     for number, _, _ in set(state.runs).difference(kept):
         values.remove(_run(key), number)
-        changed = True
     state.runs = kept
-    return changed or gone > 0 or old > 0
+    return True
 
 
 class Segments:
@@ -119,8 +120,8 @@ class Segments:
         """Return when the forgotten entry of an ID was stored; None if no entry was forgotten."""
         return self._forgotten.get(id)
 
-    def spill(self) -> None:
-        """Move the recent entries to segments, and the hashes of forgotten ones to a run, if there are many."""
+    def add(self, fresh: list[Entry]) -> None:
+        """Add entries that were stored just now; move entries to segments, and hashes to a run, if there are many."""
         state = self._state
         if len(state.forgotten) >= SEGMENT_ENTRIES:
             run = np.empty(len(state.forgotten), _RUN)
@@ -129,12 +130,17 @@ class Segments:
             run["stored"] = [stored for _, stored in state.forgotten]
             state.forgotten = []
             self._add_run(run)
-        if len(state.recent) < 2 * SEGMENT_ENTRIES and sum(map(_size, state.recent)) < 2 * SEGMENT_BYTES:
-            return
+        entries = fresh
+        if len(state.ids) // MARK_BYTES + len(fresh) < 2 * SEGMENT_ENTRIES:
+            if fresh:
+                state.append(fresh)
+            if len(state.recent) < 2 * SEGMENT_BYTES:
+                return
+            entries = []
         held: list[Entry] = []
         size = 0
         added = []
-        for entry in state.recent:
+        for entry in [*state.entries(), *entries]:
             held.append(entry)
             size += _size(entry)
             if len(held) == SEGMENT_ENTRIES or size >= SEGMENT_BYTES:
@@ -142,7 +148,7 @@ class Segments:
                 held, size = [], 0
         if held:
             added.append(self._write(held))
-        state.recent = []
+        state.replace([])
         self._add_run(np.concatenate(added))
 
     def _write(self, entries: list[Entry]) -> npt.NDArray[np.void]:
@@ -164,9 +170,10 @@ class Segments:
         state = self._state
         merged = [run]
         size = len(run)
-        number = max((number for number, _, _ in state.runs), default=-1) + 1
-        while state.runs and state.runs[-1][1] <= 2 * size:
-            old, _, _ = state.runs.pop()
+        runs = list(state.runs)
+        number = max((number for number, _, _ in runs), default=-1) + 1
+        while runs and runs[-1][1] <= 2 * size:
+            old, _, _ = runs.pop()
             known = self._run(old)
             merged.append(known[known["stored"] > self._limit])
             size += len(merged[-1])
@@ -174,7 +181,7 @@ class Segments:
         whole = np.concatenate(merged)
         whole = whole[np.argsort(whole["hash"], kind="stable")]
         self._values.put(_run(self._key), number, whole.tobytes())
-        state.runs.append((number, len(whole), int(whole["stored"].max())))
+        state.runs = [*runs, (number, len(whole), int(whole["stored"].max()))]
 
     def _run(self, number: int) -> npt.NDArray[np.void]:
         raw = self._values.get(_run(self._key), number)

@@ -1,0 +1,87 @@
+"""Rows of `process` on their way to the operator: IDs, times and malformed rows of whole Arrow batches."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from helpers.buckets import settings
+
+import msgid
+from msgid.ids._bytes import identity
+from spark_ext.streaming._processing import packing
+from spark_ext.streaming._processing.pages import Entry, KeyState, mark
+
+pytestmark = pytest.mark.spark
+
+START = 1_700_000_000
+V1 = [str(msgid.position_id("packing", number, START + number)) for number in range(3)]
+OTHERS = ["7f0000010000238f000000000001e240", "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE", "orders-0-42", "0156 bad"]
+NAMES = ["0", "1", "2", "3", "4", "5", "6", "7", "8"]
+
+
+def packed(ids, *, times=None, reasons=None, raw=None, type=None):
+    """Pack rows with these IDs as Spark hands them over, and unpack them in the order of their rows."""
+    count = len(ids)
+    same = pa.array(ids, type or pa.string())
+    raw = pa.array([b"raw"] * count, pa.binary()) if raw is None else raw
+    columns = [
+        pa.array([0] * count, pa.int32()), pa.array([f"key {n}" for n in range(count)]), same,
+        pa.array(times or [None] * count, pa.int64()), pa.array(reasons or [None] * count, pa.string()),
+        same, pa.array(["k"] * count), pa.array(range(count), pa.int64()), raw,
+    ]  # fmt: skip
+    batch = pa.RecordBatch.from_arrays(columns, NAMES)
+    values = [raw for part in packing.packer(settings())([batch]) for raw in part.column(1).to_pylist() if raw]
+    return packing.unpack(values)
+
+
+def test_packed_ids_of_any_form_are_canonical():
+    """Version-1 IDs alone, in either case, and IDs of every form have the identities that Python gives."""
+    for ids in (V1, [id.lower() for id in V1], [*V1[:2], V1[2].lower(), *OTHERS]):
+        assert packed(ids).ids == [identity(id) for id in ids]
+    raw = [bytes.fromhex(V1[0]), bytes.fromhex(OTHERS[0]), b"x"]
+    assert packed(raw, type=pa.binary()).ids == [identity(id) for id in raw]
+
+
+def test_packed_time_is_given_or_in_the_id_or_missing():
+    """The time of the ID counts if the time of the row is NULL; other IDs lack a time."""
+    rows = packed([V1[0], V1[1], "orders-0-42"], times=[5, None, None])
+    assert rows.times == [5, (START + 1) * 1_000_000, packing.NO_TIME]
+
+
+def test_packed_row_with_a_reason_is_malformed_and_has_its_json():
+    """The other rows keep their values; the malformed row is not among them."""
+    rows = packed([V1[0], None, "a-1"], reasons=[None, "no id", None])
+    assert (rows.ids, rows.body) == ([V1[0], "a-1"], [[0, 2], [b"raw", b"raw"]])
+    ((id, text, reason),) = rows.malformed
+    assert (id, reason) == (None, "no id")
+    assert json.loads(text) == {"id": None, "key": "k", "amount": 1, "raw": {"$bytes": "cmF3"}}
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_packed_row_with_text_that_is_not_utf8_is_malformed(nested):
+    """Also inside an array: the value is NULL in the JSON, and the other rows stay."""
+    text = pa.Array.from_buffers(
+        pa.string(), 3, [None, pa.array([0, 1, 2, 3], pa.int32()).buffers()[1], pa.py_buffer(b"a\xffb")]
+    )
+    raw = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), text) if nested else text
+    rows = packed(V1, raw=raw)
+    assert rows.ids == [V1[0], V1[2]]
+    assert rows.body[1] == ([["a"], ["b"]] if nested else ["a", "b"])
+    assert rows.nested == ([1] if nested else [])
+    assert [(id, json.loads(body)["raw"], reason) for id, body, reason in rows.malformed] == [
+        (V1[1], None, packing.NOT_UTF8)
+    ]
+
+
+def test_recent_entries_of_a_key_are_those_that_were_appended():
+    """In their order and with their times; marks in the wrong place are not taken for an ID."""
+    entries = [Entry("a", 1, None, b"x" * 16), Entry("b", 1, b"1", b"y" * 16), Entry("c", 2, b"2", [("i", None, "{}")])]
+    state = KeyState()
+    state.append(entries[:2])
+    state.append(entries[2:])
+    again = KeyState(*state.packed())
+    assert (again.entries(), again.oldest) == (entries, 1)
+    assert all(again.holds(mark(entry.id)) for entry in entries)
+    assert not again.holds((mark("a") + mark("b"))[1:5])
+    again.replace(entries[2:])
+    assert (again.entries(), again.oldest, again.holds(mark("a"))) == (entries[2:], 2, False)
