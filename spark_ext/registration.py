@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from spark_ext.columns import _crc, expiry, making, message_fields, reading, v0
 from spark_ext.columns._dialect import SqlText, sql_text
 from spark_ext.formats.iggy_source import IggyDataSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
 __all__ = ["FUNCTIONS", "register"]
 
-# Name in SQL: (the function, its parameters). A column function is written down as the text of SQL and inlined.
+_AT: Final = "BIGINT"
+"""The type of a moment: a timestamp becomes Unix seconds, and Spark refuses a date or a `timestamp_ntz`."""
+_WORDS: Final = {"first": "BIGINT", "second": "BIGINT", "third": "BIGINT"}
+# Spark keeps these for a function: neither the session's ANSI mode nor its time zone changes what the function returns.
+_CREATED_UNDER: Final = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+}
+
+# Name in SQL: (the function, its parameters). A column function is written as SQL text, which Spark inlines.
 FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
-    _crc.SQL_NAME: (_crc.definition, {"raw": "BINARY"}),  # the others call it
-    "msgid_position": (making.position_id, {"source": "STRING", "offset": "BIGINT", "at": "TIMESTAMP"}),
+    "msgid_position": (making.position_id, {"source": "STRING", "offset": "DOUBLE", "at": _AT}),
     "msgid_derive": (making.derive_id, {"parent": "STRING", "name": "STRING"}),
-    "msgid_derive_at": (making.derive_id, {"parent": "STRING", "name": "STRING", "at": "TIMESTAMP"}),
+    "msgid_derive_at": (making.derive_id, {"parent": "STRING", "name": "STRING", "at": _AT}),
     "msgid_parse": (reading.parse_id, {"id": "STRING"}),
     "msgid_try_parse": (reading.try_parse_id, {"id": "STRING"}),
     "msgid_is_valid": (reading.is_valid_id, {"id": "STRING"}),
@@ -30,25 +40,34 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "msgid_origin": (reading.id_origin, {"id": "STRING"}),
     "msgid_time_key": (reading.time_key, {"id": "STRING"}),
     "msgid_to_binary": (reading.id_to_binary, {"id": "STRING"}),
-    "msgid_from_binary": (reading.id_from_binary, {"id": "BINARY"}),
+    "msgid_from_binary": (reading.id_from_binary, {"id": "STRING"}),
     "msgid_to_uuid": (reading.id_to_uuid, {"id": "STRING"}),
     "msgid_from_uuid": (reading.id_from_uuid, {"uuid": "STRING"}),
     "msgid_parse_v0": (v0.parse_v0, {"id": "STRING"}),
     "msgid_try_parse_v0": (v0.try_parse_v0, {"id": "STRING"}),
     "msgid_translate_v0": (v0.translate_v0, {"id": "STRING"}),
     "msgid_try_translate_v0": (v0.try_translate_v0, {"id": "STRING"}),
-    "msgid_v0_time": (v0.v0_time, {"id": "STRING", "near": "TIMESTAMP", "timezone": "STRING"}),
+    "msgid_v0_time": (v0.v0_time, {"id": "STRING", "near": "TIMESTAMP_LTZ", "timezone": "STRING"}),
     "msgid_message_state": (message_fields.message_state, {"code": "BIGINT"}),
     "msgid_checksum_ok": (message_fields.checksum_ok, {"payload": "BINARY", "checksum": "BIGINT"}),
     "msgid_from_iggy_id": (message_fields.iggy_id_to_id, {"id": "BINARY"}),
-    "msgid_is_expired": (expiry.is_expired, {"timestamp": "TIMESTAMP", "expiry": "BIGINT", "now": "TIMESTAMP"}),
+    "msgid_is_expired": (
+        expiry.is_expired,
+        {"timestamp": "TIMESTAMP_LTZ", "expiry": "BIGINT", "now": "TIMESTAMP_LTZ"},
+    ),
     "msgid_to_iggy_id": (message_fields.id_to_iggy_id, {"id": "STRING"}),
+}
+# The functions that the others call.
+_SHARED: Final[dict[str, tuple[Callable[..., Any], dict[str, str]]]] = {
+    _crc.SQL_NAME: (_crc.definition, {"raw": "BINARY"}),
+    v0.KIND_NAME: (v0.kind_of, _WORDS),
+    v0.FIELDS_NAME: (v0.fields_struct, {"text": "STRING", **_WORDS}),
 }
 
 
 def definition(name: str) -> str:
-    """Write the statement that makes a function of that name."""
-    function, parameters = FUNCTIONS[name]
+    """Write the statement that creates a function."""
+    function, parameters = {**_SHARED, **FUNCTIONS}[name]
     with sql_text():
         body = str(function(*(SqlText(f"{name}.{parameter}") for parameter in parameters)))
     declared = ", ".join(f"{parameter} {type}" for parameter, type in parameters.items())
@@ -88,9 +107,37 @@ def register(spark: SparkSession) -> list[str]:
     |v0-broker-offset|
     +----------------+
     """
-    for name in FUNCTIONS:
-        spark.sql(definition(name))
-    spark.sql(assign_definition())
+    with _settings(spark, _CREATED_UNDER):
+        for name in (*_SHARED, *FUNCTIONS):
+            spark.sql(definition(name))
+        spark.sql(assign_definition())
     spark.udf.register("msgid_generate", making.generator_udf())
-    spark.dataSource.register(IggyDataSource)
+    _register_source(spark)
     return [*FUNCTIONS, "msgid_assign", "msgid_generate"]
+
+
+def _register_source(spark: SparkSession) -> None:
+    """Make ``format("iggy")`` known. Sessions of one application share it, and Spark refuses it the second time."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        spark.dataSource.register(IggyDataSource)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+
+
+@contextmanager
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Change a session's settings while the context lasts."""
+    before: dict[str, str | None] = {key: spark.conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)

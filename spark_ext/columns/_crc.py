@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from spark_ext.columns._dialect import F, is_writing_sql
+from spark_ext.columns._expressions import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,22 +60,17 @@ def _inverse() -> tuple[int, list[list[int]]]:
     return zero, [[entry ^ offset for entry in tables[0]], *tables[1:]]
 
 
-@cache
-def _table_text(place: int) -> str:
-    return f"array({', '.join(f'{entry}L' for entry in _inverse()[1][place])})"
-
-
 def octet(raw: Column) -> Column:
     """Give for a binary of exactly one byte a number of 0 to 255, an int: what `look_up` knows that byte by."""
     return F.crc32(raw).bitwiseAND(0xFF).cast("int")
 
 
 def look_up(octet: Column, entries: Sequence[str]) -> Column:
-    """Give what stands at a byte's value, of 256 entries in SQL."""
+    """Return the entry at a byte's value, of 256 texts."""
     table = [""] * 256
     for value, entry in enumerate(entries):
         table[zlib.crc32(bytes((value,))) & 0xFF] = entry
-    return F.get(F.expr(f"array({', '.join(table)})"), octet)
+    return F.get(text_table(table), octet)
 
 
 def word(raw: Column) -> Column:
@@ -88,7 +84,7 @@ def definition(raw: Column) -> Column:
     number = None
     for place in range(WORD_WIDTH):
         byte = F.shiftright(checksum, 8 * place).bitwiseAND(0xFF).cast("int")
-        entry = F.get(F.expr(_table_text(place)), byte)
+        entry = F.get(text_table(_inverse()[1][place], "bigint"), byte)
         number = entry if number is None else number.bitwiseXOR(entry)
     assert number is not None
     return number

@@ -14,12 +14,13 @@ from msgid.ids._bytes import NOT_HEX, UNKNOWN_VERSION, WRONG_LENGTH
 from spark_ext.columns._dialect import F, is_writing_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
 __all__ = [
     "CORRUPT",
+    "INTEGERS",
     "ColumnOrName",
     "byte_digits",
     "computed_below",
@@ -35,21 +36,26 @@ __all__ = [
     "misfit_reason",
     "no_id_reason",
     "null_text",
+    "of_types",
     "padded_digits",
     "quoted_name",
     "raise_invalid",
     "reason",
-    "seconds_digits",
     "struct_if",
+    "text_table",
     "v1_bytes",
 ]
 
 ColumnOrName = Column | str
 
 _V0_DIGITS = tuple(2 * length for length in layout.V0_LENGTHS)
+_ID_LENGTHS = sorted({layout.ID_LENGTH, *layout.V0_LENGTHS, *(1 + length for length in layout.V0_LENGTHS)})
 _CANONICAL_DIGITS = tuple(2 + digits for digits in _V0_DIGITS)
 CORRUPT = "_corrupt_record"
 """Where Spark keeps a line that does not fit its format."""
+
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
+"""The integer types, as `typeof` names them."""
 
 VERSION_1_DIGITS = f"{layout.VERSION_1:02X}"
 
@@ -65,12 +71,47 @@ def quoted_name(name: str) -> str:
 
 
 def hex_text(col: ColumnOrName) -> Column:
-    """Give an id column as text, whether it is text or binary; a number becomes text that is no id.
+    """Return an ID column as text, whether it is text or binary. A number becomes text that is not an ID.
 
-    The type is known when the query is planned: only the branch that is needed is left in the plan.
+    The type is known when the query is planned, so only the branch that is needed is left in the plan. A SQL function
+    has a STRING parameter, and Spark gives it the bytes of a binary value unchanged. Bytes and text of IDs differ in
+    length. A text may have as many characters as an ID has bytes, but no ID's text has a control character, and nearly
+    all IDs' bytes have one, or are not UTF-8: the regular expression reads these as U+FFFD.
     """
     id = column(col)
+    if is_writing_sql():
+        is_binary = F.octet_length(id).isin(*_ID_LENGTHS) & F.regexp_like(id, F.lit(r"[\x00-\x1F\x7F\uFFFD]"))
+        return F.when(is_binary, F.hex(id)).otherwise(id)
     return F.when(F.typeof(id) == "binary", F.hex(id)).otherwise(id.cast("string"))
+
+
+def of_types(
+    function: str, argument: str, col: Column, allowed: str, types: Sequence[str]
+) -> Callable[[Column], Column]:
+    """Return a function that adds a type check to a column: a wrong type is an error before the query runs.
+
+    The field name of `date_part` is evaluated when Spark resolves the query, and Spark quotes an unknown one in its
+    error. The optimizer removes the branch. A SQL function declares its types instead.
+
+    Parameters
+    ----------
+    function, argument : str
+        The names that the error shows.
+    col : Column
+        The column whose type is checked.
+    allowed : str
+        The types for the error, in words.
+    types : sequence of str
+        The allowed types, as `typeof` names them, without parameters.
+    """
+    if is_writing_sql():
+        return lambda result: result
+    type = F.typeof(col)
+    # The type's name without its parameters: decimal(20,0), varchar(10), string collate UTF8_LCASE.
+    fits = F.substring_index(F.substring_index(type, "(", 1), " ", 1).isin("void", *types)
+    message = F.concat(F.lit(f"{function}: `{argument}` must be {allowed}, got "), type)
+    check = F.date_part(F.when(fits, F.lit("SECOND")).otherwise(message), col.cast("timestamp_ltz"))
+    return lambda result: F.when(F.lit(False), check.cast("string")).otherwise(result)
 
 
 def null_text() -> Column:
@@ -131,30 +172,33 @@ def digits_to_bigint(digits: Column) -> Column:
     return F.conv(digits, 16, 10).cast("bigint")
 
 
-def computed_below(number: Column) -> Column:
-    """Have a number, which is not negative, computed once and before a condition that it stands under.
+def computed_below(value: Column, never: int | str = -1) -> Column:
+    """Return the same value, computed once, also where it is used several times below a condition.
 
-    Spark computes what repeats under a condition each time. But what `nullif` compares it computes in a projection
-    below the query's, and drops that again where nothing asks for the number.
+    Spark evaluates an expression that repeats below a condition each time. But it evaluates the argument of `nullif`
+    in a projection below the query's, and drops that projection where nothing uses the value. ``never`` is a literal
+    that the value never equals.
     """
-    return number if is_writing_sql() else F.nullif(number, F.lit(-1))
+    return F.nullif(value, F.lit(never))
+
+
+def text_table(entries: Iterable[object], type: str = "string") -> Column:
+    """Return an array of constants, written as one literal: Spark parses that much faster than a call of `array`.
+
+    The optimizer folds the array into a constant. No entry may contain a comma.
+    """
+    texts = F.split(F.lit(",".join(map(str, entries))), ",")
+    return texts if type == "string" else texts.cast(f"array<{type}>")
 
 
 def byte_digits(byte: Column, before: str = "", after: str = "") -> Column:
     """Write an int of 0 to 255 as two hex digits, with other text around them; NULL for anything above."""
-    pairs = ", ".join(f"'{before}{value:02X}{after}'" for value in range(256))
-    return F.get(F.expr(f"array({pairs})"), byte.cast("int"))
+    return F.get(text_table(f"{before}{value:02X}{after}" for value in range(256)), byte.cast("int"))
 
 
 def padded_digits(number: Column, digits: int) -> Column:
     """Write a bigint as so many hex digits, 15 at most: with a bit above them set, none is left out."""
     return F.substring(F.hex(number.bitwiseOR(1 << 4 * digits)), 2, digits)
-
-
-def seconds_digits(at: Column) -> Column:
-    """Write the seconds field of a moment: since 2021, rounded down, modulo 2**32."""
-    seconds = F.unix_seconds(at.cast("timestamp")) - layout.EPOCH_UNIX
-    return padded_digits(seconds.bitwiseAND(layout.UINT32_MASK), 8)
 
 
 def fill(template: str, **blanks: Column) -> Column:

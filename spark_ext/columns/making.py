@@ -9,22 +9,26 @@ from msgid import layout
 from msgid._validate import seconds_since_epoch
 from msgid.ids._bytes import NOT_AN_ID
 from msgid.ids.derived import assigned_node
-from spark_ext.columns._dialect import F
+from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
+    INTEGERS,
     VERSION_1_DIGITS,
     byte_digits,
     column,
+    computed_below,
     hex_text,
     is_canonical_v0,
     is_id,
     is_v1,
+    of_types,
     padded_digits,
     raise_invalid,
-    seconds_digits,
 )
 from spark_ext.columns._identity import is_uuid
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import Column, DataFrame
 
     from spark_ext.columns._expressions import ColumnOrName
@@ -66,19 +70,26 @@ def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) ->
     |013B0121EF30BE0000024CCDBE000004D2|
     +----------------------------------+
     """
-    place = column(offset).cast("bigint")
-    digest = F.upper(F.sha2(column(source).cast("string"), 256))
-    message = F.concat(
-        F.lit(f"offset must be 0 to {layout.OFFSET_MAX}, not "), F.coalesce(place.cast("string"), F.lit("NULL"))
-    )
-    pid, sequence = F.shiftright(place, 32), place.bitwiseAND(layout.UINT32_MASK)
-    id = F.concat(
-        _synthetic(digest, "position"),
-        padded_digits(pid, 4),
-        seconds_digits(column(at)),
-        padded_digits(sequence, 8),
-    )
-    return F.when(~place.between(0, layout.OFFSET_MAX), F.raise_error(message)).otherwise(id).alias("position_id")
+    given = column(offset)
+    # The parameter of the SQL function is a DOUBLE, which keeps the fraction of an offset that is not an integer.
+    place = given.try_cast("bigint") if is_writing_sql() else given.cast("bigint")
+    fits = place.between(0, layout.OFFSET_MAX) & (given == place)
+    shown = F.coalesce(F.when(given == place, place.cast("string")), given.cast("string"))
+    digest = computed_below(F.upper(F.sha2(column(source).cast("string"), 256)), never="")
+    message = F.concat(F.lit(f"offset must be 0 to {layout.OFFSET_MAX}, not "), shown)
+    # Pid and seconds are neighbours, so one number writes both.
+    start = F.shiftleft(F.shiftright(place, 32).bitwiseOR(1 << 16), 32)
+    pid_and_seconds = F.substring(F.hex(start.bitwiseOR(_seconds(column(at)))), 2, 12)
+    sequence = padded_digits(place.bitwiseAND(layout.UINT32_MASK), 8)
+    id = F.concat(_synthetic(digest, "position"), pid_and_seconds, sequence)
+    checked = F.when(fits, id).when(given.isNotNull(), F.raise_error(message))
+    for check in (
+        _text_or_integer("position_id", "source", column(source)),
+        of_types("position_id", "offset", given, "an integer", INTEGERS),
+        _moment("position_id", column(at)),
+    ):
+        checked = check(checked)
+    return checked.alias("position_id")
 
 
 def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None = None) -> Column:
@@ -119,16 +130,35 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None 
         .otherwise(text)
     )
     hashed = F.concat(F.unhex(bare), F.unhex(F.lit("00")), column(name).cast("string").cast("binary"))
-    digest = F.upper(F.sha2(hashed, 256))
+    digest = computed_below(F.upper(F.sha2(hashed, 256)), never="")
     seconds = layout.FIELDS["seconds"]
     if at is None:
         own = F.substring(F.upper(text), 2 * seconds.start + 1, 2 * seconds.width)
         when = F.when(is_v1(text), own).otherwise(F.lit("0" * 2 * seconds.width))
     else:
-        when = seconds_digits(column(at))
+        when = padded_digits(_seconds(column(at)), 8)
     # 44 bits to the node, 16 to the pid, 32 to the sequence: digits 1 to 11, 12 to 15, 16 to 23.
     id = F.concat(_synthetic(digest, "derived"), F.substring(digest, 12, 4), when, F.substring(digest, 16, 8))
-    return F.when(is_id(text) | of_uuid, id).when(text.isNotNull(), raise_invalid(text, NOT_AN_ID)).alias("derive_id")
+    derived = F.when(is_id(text) | of_uuid, id).when(text.isNotNull(), raise_invalid(text, NOT_AN_ID))
+    derived = _text_or_integer("derive_id", "name", column(name))(derived)
+    if at is not None:
+        derived = _moment("derive_id", column(at))(derived)
+    return derived.alias("derive_id")
+
+
+def _seconds(at: Column) -> Column:
+    """Return the seconds field of a moment: since 2021, rounded down, modulo 2**32. SQL functions get Unix seconds."""
+    unix = at if is_writing_sql() else F.unix_seconds(at.cast("timestamp_ltz"))
+    return (unix - layout.EPOCH_UNIX).bitwiseAND(layout.UINT32_MASK)
+
+
+def _moment(function: str, at: Column) -> Callable[[Column], Column]:
+    allowed = "a timestamp or Unix seconds (text, a date and timestamp_ntz depend on the session's time zone)"
+    return of_types(function, "at", at, allowed, ("timestamp", "float", "double", "decimal", *INTEGERS))
+
+
+def _text_or_integer(function: str, argument: str, col: Column) -> Callable[[Column], Column]:
+    return of_types(function, argument, col, "text or an integer", ("string", "char", "varchar", *INTEGERS))
 
 
 def _synthetic(digest: Column, origin: layout.Origin) -> Column:
@@ -244,6 +274,8 @@ def assign_ids(
     """
     if df.isStreaming:
         raise ValueError(f"assign_ids numbers the rows of a batch; {_IN_STREAMS}")
+    if name.lower() in map(str.lower, df.columns):
+        raise ValueError(f"`name` must be the name of a new column, got {name!r}: the DataFrame has that column")
     if order_by is not None:
         keys = order_by if isinstance(order_by, list) else [order_by]
         df = df.sortWithinPartitions(*keys)

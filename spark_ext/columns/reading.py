@@ -43,9 +43,9 @@ __all__ = [
 ]
 
 UUID_DIGITS = 36
-_MAC = [f"'{byte:02x}:'" for byte in range(256)]
-_MAC_END = [f"'{byte:02x}'" for byte in range(256)]
-_ORIGINS = [f"'{layout.origin_of(byte << 40)}'" for byte in range(256)]  # by the first byte of a node
+_MAC = [f"{byte:02x}:" for byte in range(256)]
+_MAC_END = [f"{byte:02x}" for byte in range(256)]
+_ORIGINS = [layout.origin_of(byte << 40) for byte in range(256)]  # by the first byte of a node
 
 
 def parse_id(col: ColumnOrName) -> Column:

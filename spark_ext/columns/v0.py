@@ -6,20 +6,24 @@ from typing import TYPE_CHECKING
 
 from msgid import layout
 from msgid.ids._bytes import NOT_V0
-from spark_ext.columns._dialect import F
+from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
+from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
     column,
-    digits_to_bigint,
+    computed_below,
     hex_text,
     is_canonical_v0,
     is_v0,
     is_v1,
     null_text,
+    of_types,
     raise_invalid,
     struct_if,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column
 
     from spark_ext.columns._expressions import ColumnOrName
@@ -29,6 +33,10 @@ __all__ = ["id_kind", "parse_v0", "translate_v0", "try_parse_v0", "try_translate
 _TAIL_DIGITS = 2 * layout.TAIL_LENGTH
 _IPV6_DIGITS = 2 * layout.IPV6_LENGTH
 _GROUPS = 8
+_DECIMAL = [str(byte) for byte in range(256)]
+_WITH_DOT = [f"{byte}." for byte in range(256)]
+KIND_NAME, FIELDS_NAME = "msgid_v0_kind", "msgid_v0_fields"
+"""The SQL functions that the others call, so that each field is written once."""
 
 
 def parse_v0(col: ColumnOrName) -> Column:
@@ -168,7 +176,7 @@ def id_kind(col: ColumnOrName) -> Column:
     +----------------+
     """
     text = hex_text(col)
-    v0 = F.when(is_v0(text), _fields(text)["kind"])
+    v0 = F.when(is_v0(text), _kind(_words(text)))
     return F.when(is_v1(text), F.lit(layout.KIND_V1)).otherwise(v0).alias("id_kind")
 
 
@@ -202,8 +210,10 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     |1632486041.315|
     +--------------+
     """
-    text, seen, zone = hex_text(col), column(near).cast("timestamp"), column(timezone)
-    fields = _fields(text)
+    text, seen, zone = hex_text(col), column(near).cast("timestamp_ltz"), column(timezone)
+    words = _words(text)
+    elapsed_field = layout.CLIENT_FIELDS["elapsed_ms"]
+    elapsed = _number(words, elapsed_field.start, elapsed_field.stop)
     # Wall clocks as timestamps without a zone, so that the session's has no say: micros since 1970 in UTC.
     start, utc = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz"), F.lit("UTC")
     near_utc = F.timestamp_add("MICROSECOND", F.unix_micros(seen), start)
@@ -211,13 +221,14 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
 
     def made(first_day: Column) -> Column:
         month_utc = F.convert_timezone(zone, utc, first_day.cast("timestamp_ntz"))
-        return F.timestamp_add("MILLISECOND", fields["elapsed_ms"], month_utc)
+        return F.timestamp_add("MILLISECOND", elapsed, month_utc)
 
     this_month, last_month = made(month), made(F.add_months(month, -1))
     found = F.when(this_month < near_utc, this_month).otherwise(last_month)
-    is_client = is_v0(text) & (fields["kind"].isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS))
+    is_client = is_v0(text) & (_kind(words).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS))
     moment = F.timestamp_micros(F.timestamp_diff("MICROSECOND", start, found))
-    return F.when(is_client, moment).alias("v0_time")
+    with_zone = of_types("v0_time", "near", column(near), "a timestamp", ("timestamp",))
+    return with_zone(F.when(is_client, moment)).alias("v0_time")
 
 
 def _translated(text: Column, otherwise: Column) -> Column:
@@ -227,33 +238,76 @@ def _translated(text: Column, otherwise: Column) -> Column:
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
-    return struct_if(text, is_v0(text), otherwise, _fields(text))
+    if is_writing_sql():
+        whole = F.when(is_v0(text), F.call_function(FIELDS_NAME, text, *_words(text)))
+        return whole if otherwise is None else whole.when(text.isNotNull(), otherwise)
+    return struct_if(text, is_v0(text), otherwise, _fields(text, *_words(text)))
 
 
-def _fields(text: Column) -> dict[str, Column]:
-    tail = F.right(text, F.lit(_TAIL_DIGITS))
-    # Without the version byte, what stands before the last 24 digits is the address.
-    bare = F.when(is_canonical_v0(text), F.substring(text, 3, _IPV6_DIGITS + _TAIL_DIGITS)).otherwise(text)
-    address = F.left(bare, F.length(bare) - _TAIL_DIGITS)
+def _words(text: Column) -> list[Column]:
+    """Return the last 12 bytes of an ID as three unsigned integers."""
+    raw = F.unhex(text)
+    places = range(-layout.TAIL_LENGTH, 0, WORD_WIDTH)
+    return [computed_below(word(F.substring(raw, place, WORD_WIDTH))) for place in places]
 
-    def number(start: int, stop: int) -> Column:
-        return digits_to_bigint(F.substring(tail, 2 * start + 1, 2 * (stop - start)))
 
-    port_field, offset_field = layout.BROKER_FIELDS.values()
-    client = {name: number(field.start, field.stop) for name, field in layout.CLIENT_FIELDS.items()}
-    port = number(port_field.start, port_field.stop)
-    # 16 digits are too many for a signed number. Of an offset of 2**48 or more, all that matters is that it is one.
-    split = offset_field.stop - layout.OFFSET_MAX.bit_length() // 8
-    high, offset = number(offset_field.start, split), number(split, offset_field.stop)
-    is_broker_shaped = port.between(1, layout.PORT_MAX) & (high == 0)
-    ends_in_zero = number(offset_field.stop - 1, offset_field.stop) == 0
-    is_ambiguous = is_broker_shaped & (offset >= layout.AMBIGUOUS_OFFSET_MIN) & ends_in_zero
-    is_broker = is_broker_shaped & ~is_ambiguous
+def fields_struct(text: Column, first: Column, second: Column, third: Column) -> Column:
+    """Return the fields of a version-0 ID as a struct: the body of the SQL function that others call."""
+    fields = _fields(text, first, second, third)
+    return F.named_struct(*(part for name, field in fields.items() for part in (F.lit(name), field)))
+
+
+def kind_of(first: Column, second: Column, third: Column) -> Column:
+    """Return the kind of a version-0 ID by its last 12 bytes: the body of the SQL function that others call."""
+    is_broker, is_ambiguous = _shape((first, second, third))
+    kind = F.when(is_ambiguous, F.lit(layout.KIND_AMBIGUOUS)).when(is_broker, F.lit(layout.KIND_BROKER_OFFSET))
+    return kind.otherwise(F.lit(layout.KIND_CLIENT_UNIQUE))
+
+
+def _kind(words: Sequence[Column]) -> Column:
+    return F.call_function(KIND_NAME, *words) if is_writing_sql() else kind_of(*words)
+
+
+def _shape(words: Sequence[Column]) -> tuple[Column, Column]:
+    """Return whether the last 12 bytes are a broker's port and offset, and whether they may be a client's as well."""
+    port, high, offset = _broker_numbers(words)
+    end = layout.TAIL_LENGTH
+    shaped = port.between(1, layout.PORT_MAX) & (high == 0)
+    is_ambiguous = shaped & (offset >= layout.AMBIGUOUS_OFFSET_MIN) & (_number(words, end - 1, end) == 0)
+    return shaped & ~is_ambiguous, is_ambiguous
+
+
+def _broker_numbers(words: Sequence[Column]) -> tuple[Column, Column, Column]:
+    """Return the port, the offset's two high bytes, and the rest of the offset.
+
+    Eight bytes are too many for a signed number. An offset of 2**48 or more only has to be recognised.
+    """
+    port, offset = layout.BROKER_FIELDS.values()
+    split = offset.stop - layout.OFFSET_MAX.bit_length() // 8
+    places = ((port.start, port.stop), (offset.start, split), (split, offset.stop))
+    return tuple(_number(words, start, stop) for start, stop in places)  # type: ignore[return-value]
+
+
+def _number(words: Sequence[Column], start: int, stop: int) -> Column:
+    """Read the bytes from start to stop, of those that the words hold, as an unsigned integer of 6 bytes at most."""
+    first, last = start // WORD_WIDTH, (stop - 1) // WORD_WIDTH
+    before, after = start % WORD_WIDTH, WORD_WIDTH * (last + 1) - stop
+    value = words[first].bitwiseAND((1 << 8 * (WORD_WIDTH - before)) - 1) if before else words[first]
+    for next in words[first + 1 : last + 1]:
+        value = F.shiftleft(value, 8 * WORD_WIDTH).bitwiseOR(next)
+    return F.shiftright(value, 8 * after) if after else value
+
+
+def _fields(text: Column, *words: Column) -> dict[str, Column]:
+    client = {name: _number(words, field.start, field.stop) for name, field in layout.CLIENT_FIELDS.items()}
+    port, _, offset = _broker_numbers(words)
+    is_broker, _ = _shape(words)
+    is_ipv6 = F.octet_length(text) >= _IPV6_DIGITS + _TAIL_DIGITS
     return {
-        "kind": F.when(is_ambiguous, F.lit(layout.KIND_AMBIGUOUS))
-        .when(is_broker, F.lit(layout.KIND_BROKER_OFFSET))
-        .otherwise(F.lit(layout.KIND_CLIENT_UNIQUE)),
-        "host": F.when(F.length(address) == _IPV6_DIGITS, _ipv6(address)).otherwise(_ipv4(address)),
+        "kind": kind_of(*words),
+        "host": F.when(is_ipv6, _ipv6(F.substring(text, -_IPV6_DIGITS - _TAIL_DIGITS, _IPV6_DIGITS))).otherwise(
+            _ipv4(F.unhex(text))
+        ),
         "port": F.when(is_broker, port.cast("int")),
         "offset": F.when(is_broker, offset),
         "pid": F.when(~is_broker, client["pid"].cast("int")),
@@ -263,8 +317,10 @@ def _fields(text: Column) -> dict[str, Column]:
     }
 
 
-def _ipv4(address: Column) -> Column:
-    return F.concat_ws(".", *(F.conv(F.substring(address, place, 2), 16, 10) for place in range(1, 9, 2)))
+def _ipv4(raw: Column) -> Column:
+    start, stop = -layout.IPV4_LENGTH - layout.TAIL_LENGTH, -layout.TAIL_LENGTH
+    octets = [octet(F.substring(raw, place, 1)) for place in range(start, stop)]
+    return F.concat(*(look_up(one, _WITH_DOT) for one in octets[:-1]), look_up(octets[-1], _DECIMAL))
 
 
 def _ipv6(address: Column) -> Column:
