@@ -136,8 +136,8 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
             spark.conf.set(key, value)
         yield
     finally:
-        for key, value in before.items():
-            if value is None:
+        for key, earlier in before.items():
+            if earlier is None:
                 spark.conf.unset(key)
             else:
-                spark.conf.set(key, value)
+                spark.conf.set(key, earlier)
