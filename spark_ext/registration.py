@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_ext.columns import _crc, expiry, making, message_fields, reading, v0
-from spark_ext.columns._dialect import SqlText, sql_text
+from spark_ext.columns._dialect import F, SqlText, sql_text
+from spark_ext.columns._expressions import sql_id_text
 from spark_ext.formats.iggy_source import IggyDataSource
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FUNCTIONS", "register"]
 
+_ID: Final = "ID"
+"""The type of a parameter that takes an ID, as text or binary."""
 _AT: Final = "BIGINT"
 """The type of a moment: a timestamp becomes Unix seconds, and Spark refuses a date or a `timestamp_ntz`."""
 _WORDS: Final = {"first": "BIGINT", "second": "BIGINT", "third": "BIGINT"}
@@ -29,25 +32,25 @@ _CREATED_UNDER: Final = {
 # Name in SQL: (the function, its parameters). A column function is written as SQL text, which Spark inlines.
 FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "msgid_position": (making.position_id, {"source": "STRING", "offset": "DOUBLE", "at": _AT}),
-    "msgid_derive": (making.derive_id, {"parent": "STRING", "name": "STRING"}),
-    "msgid_derive_at": (making.derive_id, {"parent": "STRING", "name": "STRING", "at": _AT}),
-    "msgid_parse": (reading.parse_id, {"id": "STRING"}),
-    "msgid_try_parse": (reading.try_parse_id, {"id": "STRING"}),
-    "msgid_is_valid": (reading.is_valid_id, {"id": "STRING"}),
-    "msgid_kind": (v0.id_kind, {"id": "STRING"}),
-    "msgid_time": (reading.id_time, {"id": "STRING"}),
-    "msgid_mac": (reading.id_mac, {"id": "STRING"}),
-    "msgid_origin": (reading.id_origin, {"id": "STRING"}),
-    "msgid_time_key": (reading.time_key, {"id": "STRING"}),
-    "msgid_to_binary": (reading.id_to_binary, {"id": "STRING"}),
-    "msgid_from_binary": (reading.id_from_binary, {"id": "STRING"}),
-    "msgid_to_uuid": (reading.id_to_uuid, {"id": "STRING"}),
+    "msgid_derive": (making.derive_id, {"parent": _ID, "name": "STRING"}),
+    "msgid_derive_at": (making.derive_id, {"parent": _ID, "name": "STRING", "at": _AT}),
+    "msgid_parse": (reading.parse_id, {"id": _ID}),
+    "msgid_try_parse": (reading.try_parse_id, {"id": _ID}),
+    "msgid_is_valid": (reading.is_valid_id, {"id": _ID}),
+    "msgid_kind": (v0.id_kind, {"id": _ID}),
+    "msgid_time": (reading.id_time, {"id": _ID}),
+    "msgid_mac": (reading.id_mac, {"id": _ID}),
+    "msgid_origin": (reading.id_origin, {"id": _ID}),
+    "msgid_time_key": (reading.time_key, {"id": _ID}),
+    "msgid_to_binary": (reading.id_to_binary, {"id": _ID}),
+    "msgid_from_binary": (reading.id_from_binary, {"id": _ID}),
+    "msgid_to_uuid": (reading.id_to_uuid, {"id": _ID}),
     "msgid_from_uuid": (reading.id_from_uuid, {"uuid": "STRING"}),
-    "msgid_parse_v0": (v0.parse_v0, {"id": "STRING"}),
-    "msgid_try_parse_v0": (v0.try_parse_v0, {"id": "STRING"}),
-    "msgid_translate_v0": (v0.translate_v0, {"id": "STRING"}),
-    "msgid_try_translate_v0": (v0.try_translate_v0, {"id": "STRING"}),
-    "msgid_v0_time": (v0.v0_time, {"id": "STRING", "near": "TIMESTAMP_LTZ", "timezone": "STRING"}),
+    "msgid_parse_v0": (v0.parse_v0, {"id": _ID}),
+    "msgid_try_parse_v0": (v0.try_parse_v0, {"id": _ID}),
+    "msgid_translate_v0": (v0.translate_v0, {"id": _ID}),
+    "msgid_try_translate_v0": (v0.try_translate_v0, {"id": _ID}),
+    "msgid_v0_time": (v0.v0_time, {"id": _ID, "near": "TIMESTAMP_LTZ", "timezone": "STRING"}),
     "msgid_message_state": (message_fields.message_state, {"code": "BIGINT"}),
     "msgid_checksum_ok": (message_fields.checksum_ok, {"payload": "BINARY", "checksum": "BIGINT"}),
     "msgid_from_iggy_id": (message_fields.iggy_id_to_id, {"id": "BINARY"}),
@@ -55,7 +58,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
         expiry.is_expired,
         {"timestamp": "TIMESTAMP_LTZ", "expiry": "BIGINT", "now": "TIMESTAMP_LTZ"},
     ),
-    "msgid_to_iggy_id": (message_fields.id_to_iggy_id, {"id": "STRING"}),
+    "msgid_to_iggy_id": (message_fields.id_to_iggy_id, {"id": _ID}),
 }
 # The functions that the others call.
 _SHARED: Final[dict[str, tuple[Callable[..., Any], dict[str, str]]]] = {
@@ -65,9 +68,25 @@ _SHARED: Final[dict[str, tuple[Callable[..., Any], dict[str, str]]]] = {
 }
 
 
-def definition(name: str) -> str:
-    """Write the statement that creates a function."""
+def definitions(name: str) -> list[str]:
+    """Write the statements that create a function.
+
+    A function of an ID is two: one takes the text, and the other turns its argument into text, once.
+    """
     function, parameters = {**_SHARED, **FUNCTIONS}[name]
+    if _ID not in parameters.values():
+        return [_create(name, function, parameters)]
+    of_text, kinds = f"{name}_of_text", list(parameters.values())
+    declared = {parameter: "STRING" if kind == _ID else kind for parameter, kind in parameters.items()}
+
+    def with_text(*arguments: Any) -> Any:
+        texts = [sql_id_text(one) if kind == _ID else one for one, kind in zip(arguments, kinds, strict=True)]
+        return F.call_function(of_text, *texts)
+
+    return [_create(of_text, function, declared), _create(name, with_text, declared)]
+
+
+def _create(name: str, function: Callable[..., Any], parameters: Mapping[str, str]) -> str:
     with sql_text():
         body = str(function(*(SqlText(f"{name}.{parameter}") for parameter in parameters)))
     declared = ", ".join(f"{parameter} {type}" for parameter, type in parameters.items())
@@ -109,7 +128,8 @@ def register(spark: SparkSession) -> list[str]:
     """
     with _settings(spark, _CREATED_UNDER):
         for name in (*_SHARED, *FUNCTIONS):
-            spark.sql(definition(name))
+            for statement in definitions(name):
+                spark.sql(statement)
         spark.sql(assign_definition())
     spark.udf.register("msgid_generate", making.generator_udf())
     _register_source(spark)

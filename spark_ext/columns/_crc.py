@@ -1,4 +1,4 @@
-"""Bytes to what they stand for, the fastest way that Spark's own functions have.
+"""Read bytes as integers and look up tables by a byte, with the fastest of Spark's own functions.
 
 The last byte of the CRC-32 of one byte tells which it was, by a table of 256 entries. CRC-32 of four bytes is an affine
 bijection over the bits: from the checksum, the four bytes come back as the exclusive or of four numbers, each looked up
@@ -29,7 +29,7 @@ SQL_NAME = "msgid_word"
 
 @cache
 def _inverse() -> tuple[int, list[list[int]]]:
-    """Give the CRC-32 of zero, and for each of a checksum's bytes the table of what its 256 values stand for.
+    """Return the CRC-32 of zero, and for each byte of a checksum the table of what its 256 values mean.
 
     >>> zero, tables = _inverse()
     >>> crc = zlib.crc32((123456789).to_bytes(4, "big"))
@@ -61,7 +61,7 @@ def _inverse() -> tuple[int, list[list[int]]]:
 
 
 def octet(raw: Column) -> Column:
-    """Give for a binary of exactly one byte a number of 0 to 255, an int: what `look_up` knows that byte by."""
+    """Return the index, 0 to 255, by which `look_up` finds the entry of a binary of exactly one byte."""
     return F.crc32(raw).bitwiseAND(0xFF).cast("int")
 
 
@@ -79,7 +79,7 @@ def word(raw: Column) -> Column:
 
 
 def definition(raw: Column) -> Column:
-    """Give the body of the SQL function."""
+    """Return the body of the SQL function."""
     checksum = F.crc32(raw)
     number = None
     for place in range(WORD_WIDTH):

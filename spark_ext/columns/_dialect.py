@@ -44,7 +44,7 @@ def sql_text() -> Iterator[None]:
 
 
 def is_writing_sql() -> bool:
-    """Say whether ``F`` writes SQL."""
+    """Return whether ``F`` writes SQL."""
     return _writing_sql.get()
 
 
@@ -181,7 +181,7 @@ def literal(value: object) -> str:
 
 
 def call(name: str, *arguments: object) -> SqlText:
-    """Write the call of a function; as for PySpark, a text that is no SQL is a value."""
+    """Write the call of a function. A text that is not `SqlText` is a value, as for PySpark."""
     return SqlText(f"{name}({', '.join(map(literal, arguments))})")
 
 

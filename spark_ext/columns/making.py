@@ -1,4 +1,4 @@
-"""Making ids on Spark, by what the rows have: a place, a parent, nothing."""
+"""Make IDs on Spark: from a position, from a parent, or new ones."""
 
 from __future__ import annotations
 
@@ -39,25 +39,32 @@ _IN_STREAMS = "in a streaming query use position_id, derive_id or generate_id"
 
 
 def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) -> Column:
-    """Give the message at a position of an ordered log its id, as `msgid.position_id` does: the same one always.
+    """Return the ID of a message at a position of an ordered log, as `msgid.position_id` does.
 
-    Whoever reads the message, whenever and however often, in batch or in a stream, in whatever partition: retries,
-    restarts and replays change nothing.
+    The ID depends only on source, offset and time, so rereading a row always gives the same ID. Retries, restarts and
+    replays change nothing, in a batch and in a stream.
 
     Parameters
     ----------
     source : Column or str
-        the name of one ordered log; of a single log, ``lit("kafka://orders/3")``.
+        Name of one ordered log, as text or integer; of a single log, ``lit("kafka://orders/3")``.
     offset : Column or str
-        the message's place in it, an integer of 0 to 2**48 - 1.
+        The message's place in the log: an integer of 0 to 2**48 - 1.
     at : Column or str
-        the message's own time, a timestamp or Unix seconds.
+        The message's own time, a timestamp or Unix seconds. Text, a date or a ``timestamp_ntz`` is refused, because its
+        meaning depends on the session's time zone: cast it with the zone that it was written in.
 
     Returns
     -------
     Column
-        text of 34 hex digits, of the origin ``position``; NULL where an argument is. Fails the query on an offset out
-        of range with the error condition ``USER_RAISED_EXCEPTION``.
+        Text of 34 hex digits with the origin ``position``; NULL if an argument is NULL. The query fails with the error
+        condition ``USER_RAISED_EXCEPTION`` if an offset is out of range.
+
+    Raises
+    ------
+    pyspark.errors.AnalysisException
+        If an argument has another type: ``INVALID_EXTRACT_FIELD`` with the argument's name and type, before the query
+        runs.
 
     Examples
     --------
@@ -93,14 +100,17 @@ def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) ->
 
 
 def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None = None) -> Column:
-    """Give what is made from a message its id, as `msgid.derive_id` does: the same one however often it is processed.
+    """Return the ID of an object that is made from a message, as `msgid.derive_id` does.
+
+    Processing the message again always gives the same ID.
 
     Parameters
     ----------
     parent : Column or str
         The message's ID of any version, as text or binary; or a UUID, as text with dashes.
     name : Column or str
-        which of the message's offspring: text, or an integer for its decimal digits; of one kind, ``lit("invoice")``.
+        Name of the object among those made from the message: text, or an integer for its decimal digits. If all rows
+        make the same kind of object, ``lit("invoice")``.
     at : Column or str, optional
         A timestamp or Unix seconds. Default: the parent's seconds; 0 for a version-0 parent or a UUID, which have
         none: the ID is then dated 2021-01-01.
@@ -108,8 +118,13 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None 
     Returns
     -------
     Column
-        text of 34 hex digits, of the origin ``derived``; NULL where an argument is. Fails the query on a parent that is
-        neither an ID nor a UUID, with the error condition ``USER_RAISED_EXCEPTION``.
+        Text of 34 hex digits with the origin ``derived``; NULL if an argument is NULL. The query fails with the error
+        condition ``USER_RAISED_EXCEPTION`` if a parent is neither an ID nor a UUID.
+
+    Raises
+    ------
+    pyspark.errors.AnalysisException
+        If ``name`` or ``at`` has another type, before the query runs.
 
     Examples
     --------
@@ -162,33 +177,33 @@ def _text_or_integer(function: str, argument: str, col: Column) -> Callable[[Col
 
 
 def _synthetic(digest: Column, origin: layout.Origin) -> Column:
-    """Write version and node: the first 44 bits of a digest, with the origin for the second digit of the node."""
+    """Write version and node: the first 44 bits of a digest, with the origin as the second digit of the node."""
     start = F.concat(F.lit(VERSION_1_DIGITS), F.substring(digest, 1, 1), F.lit(f"{layout.ORIGINS[origin]:X}"))
     return F.concat(start, F.substring(digest, 2, layout.SYNTHETIC_BITS // 4 - 1))
 
 
 def assign_id(run: str | None = None, at: datetime | float | None = None) -> Column:
-    """Give each row a new id: the run's lease as node, the partition as pid, the row in it as sequence.
+    """Return a new ID for each row: the run's lease as node, the partition as pid, the row's number as sequence.
 
-    The ids are unique within a run. A task that is retried gives a row the same id as long as the rows of its
-    partition come in the same order: that is so before any shuffle, and after a sort within partitions by a unique key
-    (`assign_ids` does that). After a shuffle without it, a stage that is run again renumbers its rows, and who reads of
-    both attempts can see one id twice (where Spark notices, it fails the job): give rows that have a place or a key
-    their id from that instead. Assign after a union: a DataFrame in union with itself repeats its numbers.
+    The IDs are unique within a run. A retried task gives a row the same ID if the rows of its partition come in the same
+    order. They do before any shuffle, and after a sort within partitions by a unique key (`assign_ids` sorts so). After
+    a shuffle without that sort, a stage that runs again numbers its rows anew. A reader of both attempts can then see
+    one ID twice, and Spark fails the job where it notices. For rows with a place or a key use `position_id` or
+    `derive_id`. Assign after a union: a DataFrame in union with itself repeats its numbers.
 
     Parameters
     ----------
     run : str, optional
-        the run's name: the same name, time and rows give the same ids again. Default: a random lease, new at each call
-        of this function.
+        Name of the run: the same name, time and rows give the same IDs again. Default: a random lease, new at each
+        call of this function.
     at : datetime or float, optional
-        the run's time, an aware datetime or Unix seconds. Default: now, when this function is called.
+        Time of the run, an aware datetime or Unix seconds. Default: the time of this call.
 
     Returns
     -------
     Column
-        text of 34 hex digits, of the origin ``assigned``. Fails a query with more than 65 536 partitions, or 2**32 rows
-        in one. For batch queries: Spark refuses it in streaming ones.
+        Text of 34 hex digits with the origin ``assigned``. The query fails with more than 65,536 partitions, or 2**32
+        rows in one. Spark refuses the column in a streaming query.
 
     Examples
     --------
@@ -206,18 +221,18 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
 
     limits = f"at most {layout.PID_MAX + 1} partitions of {layout.UINT32_SPAN} rows each; {_IN_STREAMS}"
     refuse = F.raise_error(F.lit(f"assign_id numbers {limits}"))
-    # Seconds and sequence are written as one number. Its leading zeros, which hex leaves out, are known by now, and
-    # stand with the digits of the pid; those are looked up byte by byte, with what is before and after them.
+    # Seconds and sequence are written as one number. `hex` omits its leading zeros; their number is known here, so
+    # they follow the digits of the pid. The pid is looked up byte by byte, with the digits before and after it.
     zeros = "0" * (8 - len(f"{seconds:X}")) if seconds else "0" * 7
     above = (seconds << 32) - (1 << 64 if seconds >> 31 else 0)  # a bigint has a sign, which hex does not mind
 
-    # Each use of the numbering counts for itself, one up a row that comes to it. A partition comes to one of the two
-    # texts below with all its rows, so all numberings in that agree.
+    # Each use of the numbering has a counter of its own, which grows with each row that reaches it. All rows of a
+    # partition reach the same one of the two texts below, so the counters in that text agree.
     def tail() -> Column:
         row = F.monotonically_increasing_id().bitwiseAND(layout.UINT32_MASK)
         return F.hex(row.bitwiseOR(above)) if seconds else padded_digits(row, 9)
 
-    # There is nothing to look up where partitions end, nor where rows do: their bit 32 is 256 here.
+    # A partition or row out of range has bit 32, which is 256 here: an index without an entry.
     def full() -> Column:
         return F.shiftright(F.monotonically_increasing_id(), 24).bitwiseAND(256).cast("int")
 
@@ -237,29 +252,29 @@ def assign_ids(
     run: str | None = None,
     at: datetime | float | None = None,
 ) -> DataFrame:
-    """Add a column of `assign_id` to a DataFrame; for ``df.transform(assign_ids, ...)``.
+    """Return a DataFrame with a column of `assign_id`; for ``df.transform(assign_ids, ...)``.
 
     Parameters
     ----------
     df : DataFrame
-        of a batch query.
+        Rows of a batch query.
     name : str
-        the new column's name.
+        Name of the new column.
     order_by : Column, str or a list of them, optional
-        a unique key of the rows: each partition is sorted by it first, so that a stage that is run again numbers its
-        rows alike.
+        Unique key of the rows. Each partition is sorted by it first, so that a stage that runs again gives a row the
+        same number.
     run, at
         as for `assign_id`.
 
     Returns
     -------
     DataFrame
-        with the column added.
+        The rows with the new column.
 
     Raises
     ------
     ValueError
-        the DataFrame is a stream.
+        If the DataFrame is a stream, or has a column of that name.
 
     Examples
     --------
@@ -283,15 +298,15 @@ def assign_ids(
 
 
 def generate_id() -> Column:
-    """Give each row a new id of the executor's own generator: its MAC address, its process, its clock.
+    """Return a new ID for each row, from a generator of the executor: its MAC address, its process, its clock.
 
-    An Arrow UDF: it needs a Python worker, and makes each batch of ids at once. The ids are unique, but new ones each
-    time a row is computed: write them down before they are used twice.
+    This is an Arrow UDF: it needs a Python worker and makes the IDs of a batch at once. The IDs are unique, and a row
+    that is computed again gets a new one. Write the rows before you use their IDs twice.
 
     Returns
     -------
     Column
-        text of 34 hex digits.
+        Text of 34 hex digits.
 
     Examples
     --------
@@ -304,7 +319,7 @@ def generate_id() -> Column:
 
 
 def generator_udf() -> Any:
-    """Make the Arrow UDF of `generate_id`; it takes any column, whose values play no part."""
+    """Return the Arrow UDF of `generate_id`. It takes any column and ignores the values."""
     import pyarrow
     from pyspark.sql.pandas.functions import arrow_udf
 
@@ -313,7 +328,7 @@ def generator_udf() -> Any:
 
         return msgid.generate_batch(len(rows)).to_arrow(hex=True).cast("string")
 
-    # Spark tells by them what the function takes; as text, as they stand in this file, it could not resolve them.
+    # Spark reads the annotations to see what the function takes. It cannot resolve them as text.
     generated.__annotations__ = {"rows": pyarrow.Array, "return": pyarrow.Array}
     udf: Any = arrow_udf(generated, "string")  # type: ignore[call-overload]
     return udf.asNondeterministic()

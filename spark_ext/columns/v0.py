@@ -1,4 +1,4 @@
-"""Version-0 ids: which kind, what they say, when a client made one, and the canonical form."""
+"""Read version-0 IDs: kind, fields, time and canonical form."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KIND_NAME, FIELDS_NAME = "msgid_v0_kind", "msgid_v0_fields"
 
 
 def parse_v0(col: ColumnOrName) -> Column:
-    """Take a version-0 id apart: a broker's offset, or a client's ip, pid, time and counter.
+    """Parse a version-0 ID: a broker's offset, or a client's IP address, pid, time and counter.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def parse_v0(col: ColumnOrName) -> Column:
 
 
 def try_parse_v0(col: ColumnOrName) -> Column:
-    """Take a version-0 id apart, as `parse_v0` does, or give NULL where it is none.
+    """Parse a version-0 ID, as `parse_v0` does; NULL for any other value.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def try_parse_v0(col: ColumnOrName) -> Column:
 
 
 def translate_v0(col: ColumnOrName) -> Column:
-    """Give the canonical text of version-0 ids, as `msgid.translate_v0` does: ``00`` in front.
+    """Return the canonical text of version-0 IDs, with ``00`` in front, as `msgid.translate_v0` does.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def translate_v0(col: ColumnOrName) -> Column:
 
 
 def try_translate_v0(col: ColumnOrName) -> Column:
-    """Give the canonical text of version-0 ids, as `translate_v0` does, or NULL where it is none.
+    """Return the canonical text of version-0 IDs, as `translate_v0` does; NULL for any other value.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def try_translate_v0(col: ColumnOrName) -> Column:
 
 
 def id_kind(col: ColumnOrName) -> Column:
-    """Say which kind of id a value is.
+    """Return the kind of an ID.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def id_kind(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        ``v1``, ``v0-broker-offset``, ``v0-client-unique`` or ``v0-ambiguous``; NULL where there is no id.
+        ``v1``, ``v0-broker-offset``, ``v0-client-unique`` or ``v0-ambiguous``; NULL for any value that is not an ID.
 
     Examples
     --------
@@ -195,8 +195,8 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     Returns
     -------
     Column
-        timestamp, with milliseconds; NULL where there is no client id, and where ``near`` or ``timezone`` is NULL. The
-        session's time zone plays no part.
+        Timestamp with milliseconds; NULL for any value that is not a client's ID, and if ``near`` or ``timezone`` is
+        NULL. The session's time zone does not matter.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     words = _words(text)
     elapsed_field = layout.CLIENT_FIELDS["elapsed_ms"]
     elapsed = _number(words, elapsed_field.start, elapsed_field.stop)
-    # Wall clocks as timestamps without a zone, so that the session's has no say: micros since 1970 in UTC.
+    # Wall clocks are timestamps without a zone, so that the session's zone does not matter: microseconds since 1970.
     start, utc = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz"), F.lit("UTC")
     near_utc = F.timestamp_add("MICROSECOND", F.unix_micros(seen), start)
     month = F.trunc(F.convert_timezone(utc, zone, near_utc), "MM")

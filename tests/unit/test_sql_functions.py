@@ -24,7 +24,8 @@ GOLDEN = Path(__file__).parents[1] / "vectors" / "functions.sql"
 def statements():
     """The statements of `spark_ext.register`; ``msgid_assign`` for a run of a fixed name and time."""
     names = (*registration._SHARED, *registration.FUNCTIONS)
-    return [*map(registration.definition, names), registration.assign_definition("golden", 1795219200)]
+    written = [statement for name in names for statement in registration.definitions(name)]
+    return [*written, registration.assign_definition("golden", 1795219200)]
 
 
 def test_sql_functions_equal_the_golden_file(request):

@@ -305,7 +305,7 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive(parent STRING, name STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_of_text(parent STRING, name STRING)
 RETURN (
  CASE
  WHEN (
@@ -313,145 +313,21 @@ RETURN (
    (
     CASE
     WHEN (
-     (
-      (
-       octet_length(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_derive.parent)
-         ELSE msgid_derive.parent
-         END
-        )
-       )
-       = 34
-      )
-      AND startswith(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_derive.parent)
-        ELSE msgid_derive.parent
-        END
-       ),
-       '01'
-      )
-     )
+     ((octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01'))
      OR (
-      (
-       octet_length(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_derive.parent)
-         ELSE msgid_derive.parent
-         END
-        )
-       )
-       IN (34, 58)
-      )
-      AND startswith(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_derive.parent)
-        ELSE msgid_derive.parent
-        END
-       ),
-       '00'
-      )
+      (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+      AND startswith(msgid_derive_of_text.parent, '00')
      )
     )
     THEN true
-    ELSE (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_derive.parent)
-       ELSE msgid_derive.parent
-       END
-      )
-     )
-     IN (32, 56)
-    )
+    ELSE (octet_length(msgid_derive_of_text.parent) IN (32, 56))
     END
    )
-   AND (
-    (
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_derive.parent)
-       ELSE msgid_derive.parent
-       END
-      )
-     )
-     IS NOT NULL
-    )
-    OR (
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_derive.parent)
-      ELSE msgid_derive.parent
-      END
-     )
-     IS NULL
-    )
-   )
+   AND ((unhex(msgid_derive_of_text.parent) IS NOT NULL) OR (msgid_derive_of_text.parent IS NULL))
   )
   OR (
-   (
-    octet_length(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_derive.parent)
-      ELSE msgid_derive.parent
-      END
-     )
-    )
-    = 36
-   )
-   AND regexp_like(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_derive.parent)
-     ELSE msgid_derive.parent
-     END
-    ),
-    '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-   )
+   (octet_length(msgid_derive_of_text.parent) = 36)
+   AND regexp_like(msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z')
   )
  )
  THEN concat(
@@ -467,107 +343,23 @@ RETURN (
           (
            CASE
            WHEN (
-            (
-             octet_length(
-              (
-               CASE
-               WHEN (
-                (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-                AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-               )
-               THEN hex(msgid_derive.parent)
-               ELSE msgid_derive.parent
-               END
-              )
-             )
-             IN (34, 58)
-            )
-            AND startswith(
-             (
-              CASE
-              WHEN (
-               (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-               AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-              )
-              THEN hex(msgid_derive.parent)
-              ELSE msgid_derive.parent
-              END
-             ),
-             '00'
-            )
+            (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+            AND startswith(msgid_derive_of_text.parent, '00')
            )
-           THEN substring(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive.parent)
-             ELSE msgid_derive.parent
-             END
-            ),
-            3,
-            56
-           )
+           THEN substring(msgid_derive_of_text.parent, 3, 56)
            WHEN (
-            (
-             octet_length(
-              (
-               CASE
-               WHEN (
-                (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-                AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-               )
-               THEN hex(msgid_derive.parent)
-               ELSE msgid_derive.parent
-               END
-              )
-             )
-             = 36
-            )
+            (octet_length(msgid_derive_of_text.parent) = 36)
             AND regexp_like(
-             (
-              CASE
-              WHEN (
-               (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-               AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-              )
-              THEN hex(msgid_derive.parent)
-              ELSE msgid_derive.parent
-              END
-             ),
-             '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+             msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
             )
            )
-           THEN replace(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive.parent)
-             ELSE msgid_derive.parent
-             END
-            ),
-            '-'
-           )
-           ELSE (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive.parent)
-            ELSE msgid_derive.parent
-            END
-           )
+           THEN replace(msgid_derive_of_text.parent, '-')
+           ELSE msgid_derive_of_text.parent
            END
           )
          ),
          unhex('00'),
-         CAST(CAST(msgid_derive.name AS string) AS binary)
+         CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
         ),
         256
        )
@@ -588,107 +380,23 @@ RETURN (
          (
           CASE
           WHEN (
-           (
-            octet_length(
-             (
-              CASE
-              WHEN (
-               (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-               AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-              )
-              THEN hex(msgid_derive.parent)
-              ELSE msgid_derive.parent
-              END
-             )
-            )
-            IN (34, 58)
-           )
-           AND startswith(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive.parent)
-             ELSE msgid_derive.parent
-             END
-            ),
-            '00'
-           )
+           (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+           AND startswith(msgid_derive_of_text.parent, '00')
           )
-          THEN substring(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive.parent)
-            ELSE msgid_derive.parent
-            END
-           ),
-           3,
-           56
-          )
+          THEN substring(msgid_derive_of_text.parent, 3, 56)
           WHEN (
-           (
-            octet_length(
-             (
-              CASE
-              WHEN (
-               (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-               AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-              )
-              THEN hex(msgid_derive.parent)
-              ELSE msgid_derive.parent
-              END
-             )
-            )
-            = 36
-           )
+           (octet_length(msgid_derive_of_text.parent) = 36)
            AND regexp_like(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive.parent)
-             ELSE msgid_derive.parent
-             END
-            ),
-            '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+            msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
            )
           )
-          THEN replace(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive.parent)
-            ELSE msgid_derive.parent
-            END
-           ),
-           '-'
-          )
-          ELSE (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive.parent)
-           ELSE msgid_derive.parent
-           END
-          )
+          THEN replace(msgid_derive_of_text.parent, '-')
+          ELSE msgid_derive_of_text.parent
           END
          )
         ),
         unhex('00'),
-        CAST(CAST(msgid_derive.name AS string) AS binary)
+        CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
        ),
        256
       )
@@ -708,107 +416,23 @@ RETURN (
         (
          CASE
          WHEN (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive.parent)
-             ELSE msgid_derive.parent
-             END
-            )
-           )
-           IN (34, 58)
-          )
-          AND startswith(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive.parent)
-            ELSE msgid_derive.parent
-            END
-           ),
-           '00'
-          )
+          (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+          AND startswith(msgid_derive_of_text.parent, '00')
          )
-         THEN substring(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive.parent)
-           ELSE msgid_derive.parent
-           END
-          ),
-          3,
-          56
-         )
+         THEN substring(msgid_derive_of_text.parent, 3, 56)
          WHEN (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive.parent)
-             ELSE msgid_derive.parent
-             END
-            )
-           )
-           = 36
-          )
+          (octet_length(msgid_derive_of_text.parent) = 36)
           AND regexp_like(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive.parent)
-            ELSE msgid_derive.parent
-            END
-           ),
-           '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+           msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
           )
          )
-         THEN replace(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive.parent)
-           ELSE msgid_derive.parent
-           END
-          ),
-          '-'
-         )
-         ELSE (
-          CASE
-          WHEN (
-           (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_derive.parent)
-          ELSE msgid_derive.parent
-          END
-         )
+         THEN replace(msgid_derive_of_text.parent, '-')
+         ELSE msgid_derive_of_text.parent
          END
         )
        ),
        unhex('00'),
-       CAST(CAST(msgid_derive.name AS string) AS binary)
+       CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
       ),
       256
      )
@@ -822,86 +446,12 @@ RETURN (
    CASE
    WHEN (
     (
-     (
-      (
-       octet_length(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_derive.parent)
-         ELSE msgid_derive.parent
-         END
-        )
-       )
-       = 34
-      )
-      AND startswith(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_derive.parent)
-        ELSE msgid_derive.parent
-        END
-       ),
-       '01'
-      )
-     )
-     AND (
-      octet_length(
-       unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_derive.parent)
-         ELSE msgid_derive.parent
-         END
-        )
-       )
-      )
-      = 17
-     )
+     ((octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01'))
+     AND (octet_length(unhex(msgid_derive_of_text.parent)) = 17)
     )
-    AND (
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_derive.parent)
-       ELSE msgid_derive.parent
-       END
-      )
-     )
-     IS NOT NULL
-    )
+    AND (unhex(msgid_derive_of_text.parent) IS NOT NULL)
    )
-   THEN substring(
-    upper(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_derive.parent)
-      ELSE msgid_derive.parent
-      END
-     )
-    ),
-    19,
-    8
-   )
+   THEN substring(upper(msgid_derive_of_text.parent), 19, 8)
    ELSE '00000000'
    END
   ),
@@ -914,107 +464,23 @@ RETURN (
         (
          CASE
          WHEN (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive.parent)
-             ELSE msgid_derive.parent
-             END
-            )
-           )
-           IN (34, 58)
-          )
-          AND startswith(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive.parent)
-            ELSE msgid_derive.parent
-            END
-           ),
-           '00'
-          )
+          (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+          AND startswith(msgid_derive_of_text.parent, '00')
          )
-         THEN substring(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive.parent)
-           ELSE msgid_derive.parent
-           END
-          ),
-          3,
-          56
-         )
+         THEN substring(msgid_derive_of_text.parent, 3, 56)
          WHEN (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive.parent)
-             ELSE msgid_derive.parent
-             END
-            )
-           )
-           = 36
-          )
+          (octet_length(msgid_derive_of_text.parent) = 36)
           AND regexp_like(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive.parent)
-            ELSE msgid_derive.parent
-            END
-           ),
-           '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+           msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
           )
          )
-         THEN replace(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive.parent)
-           ELSE msgid_derive.parent
-           END
-          ),
-          '-'
-         )
-         ELSE (
-          CASE
-          WHEN (
-           (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_derive.parent)
-          ELSE msgid_derive.parent
-          END
-         )
+         THEN replace(msgid_derive_of_text.parent, '-')
+         ELSE msgid_derive_of_text.parent
          END
         )
        ),
        unhex('00'),
-       CAST(CAST(msgid_derive.name AS string) AS binary)
+       CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
       ),
       256
      )
@@ -1025,91 +491,19 @@ RETURN (
    8
   )
  )
- WHEN (
-  (
-   CASE
-   WHEN (
-    (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-    AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-   )
-   THEN hex(msgid_derive.parent)
-   ELSE msgid_derive.parent
-   END
-  )
-  IS NOT NULL
- )
+ WHEN (msgid_derive_of_text.parent IS NOT NULL)
  THEN raise_error(
   concat(
    'invalid message id ',
    (
     CASE
-    WHEN (
-     length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_derive.parent)
-       ELSE msgid_derive.parent
-       END
-      )
-     )
-     <= 64
-    )
-    THEN concat(
-     '\'',
-     left(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_derive.parent)
-       ELSE msgid_derive.parent
-       END
-      ),
-      64
-     ),
-     '\''
-    )
+    WHEN (length(msgid_derive_of_text.parent) <= 64)
+    THEN concat('\'', left(msgid_derive_of_text.parent, 64), '\'')
     ELSE concat(
      '',
-     concat(
-      '\'',
-      left(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_derive.parent)
-        ELSE msgid_derive.parent
-        END
-       ),
-       64
-      ),
-      '\''
-     ),
+     concat('\'', left(msgid_derive_of_text.parent, 64), '\''),
      '... (',
-     CAST(
-      length(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_derive.parent)
-        ELSE msgid_derive.parent
-        END
-       )
-      )
-      AS string
-     ),
+     CAST(length(msgid_derive_of_text.parent) AS string),
      ' in all)'
     )
     END
@@ -1119,132 +513,290 @@ RETURN (
     (
      CASE
      WHEN (
-      (
+      (msgid_derive_of_text.parent IS NULL)
+      OR (
        (
         CASE
         WHEN (
-         (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
+         ((octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01'))
+         OR (
+          (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+          AND startswith(msgid_derive_of_text.parent, '00')
+         )
         )
-        THEN hex(msgid_derive.parent)
-        ELSE msgid_derive.parent
+        THEN true
+        ELSE (octet_length(msgid_derive_of_text.parent) IN (32, 56))
         END
        )
-       IS NULL
+       AND ((unhex(msgid_derive_of_text.parent) IS NOT NULL) OR (msgid_derive_of_text.parent IS NULL))
       )
+     )
+     THEN CAST(NULL AS string)
+     WHEN (
+      NOT (
+       (
+        ((false OR (length(msgid_derive_of_text.parent) = 32)) OR (length(msgid_derive_of_text.parent) = 56))
+        OR (length(msgid_derive_of_text.parent) = 34)
+       )
+       OR (length(msgid_derive_of_text.parent) = 58)
+      )
+     )
+     THEN concat(
+      '',
+      CAST(length(msgid_derive_of_text.parent) AS string),
+      ' characters; an id has 32, 34, 56 or 58 hex digits'
+     )
+     WHEN (unhex(msgid_derive_of_text.parent) IS NULL)
+     THEN 'not hex digits alone'
+     ELSE concat(
+      'unknown version ',
+      CAST(CAST(conv(left(msgid_derive_of_text.parent, 2), 16, 10) AS bigint) AS string),
+      ''
+     )
+     END
+    ),
+    'no message id'
+   ),
+   ''
+  )
+ )
+ END
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive(parent STRING, name STRING)
+RETURN msgid_derive_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_derive.parent)
+  ELSE msgid_derive.parent
+  END
+ ),
+ msgid_derive.name
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at_of_text(parent STRING, name STRING, at BIGINT)
+RETURN (
+ CASE
+ WHEN (
+  (
+   (
+    CASE
+    WHEN (
+     (
+      (octet_length(msgid_derive_at_of_text.parent) = 34) AND startswith(msgid_derive_at_of_text.parent, '01')
+     )
+     OR (
+      (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+      AND startswith(msgid_derive_at_of_text.parent, '00')
+     )
+    )
+    THEN true
+    ELSE (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
+    END
+   )
+   AND ((unhex(msgid_derive_at_of_text.parent) IS NOT NULL) OR (msgid_derive_at_of_text.parent IS NULL))
+  )
+  OR (
+   (octet_length(msgid_derive_at_of_text.parent) = 36)
+   AND regexp_like(
+    msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+   )
+  )
+ )
+ THEN concat(
+  concat(
+   concat(
+    '01',
+    substring(
+     nullif(
+      upper(
+       sha2(
+        concat(
+         unhex(
+          (
+           CASE
+           WHEN (
+            (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+            AND startswith(msgid_derive_at_of_text.parent, '00')
+           )
+           THEN substring(msgid_derive_at_of_text.parent, 3, 56)
+           WHEN (
+            (octet_length(msgid_derive_at_of_text.parent) = 36)
+            AND regexp_like(
+             msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+            )
+           )
+           THEN replace(msgid_derive_at_of_text.parent, '-')
+           ELSE msgid_derive_at_of_text.parent
+           END
+          )
+         ),
+         unhex('00'),
+         CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
+        ),
+        256
+       )
+      ),
+      ''
+     ),
+     1,
+     1
+    ),
+    'F'
+   ),
+   substring(
+    nullif(
+     upper(
+      sha2(
+       concat(
+        unhex(
+         (
+          CASE
+          WHEN (
+           (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+           AND startswith(msgid_derive_at_of_text.parent, '00')
+          )
+          THEN substring(msgid_derive_at_of_text.parent, 3, 56)
+          WHEN (
+           (octet_length(msgid_derive_at_of_text.parent) = 36)
+           AND regexp_like(
+            msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+           )
+          )
+          THEN replace(msgid_derive_at_of_text.parent, '-')
+          ELSE msgid_derive_at_of_text.parent
+          END
+         )
+        ),
+        unhex('00'),
+        CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
+       ),
+       256
+      )
+     ),
+     ''
+    ),
+    2,
+    10
+   )
+  ),
+  substring(
+   nullif(
+    upper(
+     sha2(
+      concat(
+       unhex(
+        (
+         CASE
+         WHEN (
+          (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+          AND startswith(msgid_derive_at_of_text.parent, '00')
+         )
+         THEN substring(msgid_derive_at_of_text.parent, 3, 56)
+         WHEN (
+          (octet_length(msgid_derive_at_of_text.parent) = 36)
+          AND regexp_like(
+           msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+          )
+         )
+         THEN replace(msgid_derive_at_of_text.parent, '-')
+         ELSE msgid_derive_at_of_text.parent
+         END
+        )
+       ),
+       unhex('00'),
+       CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
+      ),
+      256
+     )
+    ),
+    ''
+   ),
+   12,
+   4
+  ),
+  substring(hex((((msgid_derive_at_of_text.at - 1609459200) & 4294967295L) | 4294967296L)), 2, 8),
+  substring(
+   nullif(
+    upper(
+     sha2(
+      concat(
+       unhex(
+        (
+         CASE
+         WHEN (
+          (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+          AND startswith(msgid_derive_at_of_text.parent, '00')
+         )
+         THEN substring(msgid_derive_at_of_text.parent, 3, 56)
+         WHEN (
+          (octet_length(msgid_derive_at_of_text.parent) = 36)
+          AND regexp_like(
+           msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+          )
+         )
+         THEN replace(msgid_derive_at_of_text.parent, '-')
+         ELSE msgid_derive_at_of_text.parent
+         END
+        )
+       ),
+       unhex('00'),
+       CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
+      ),
+      256
+     )
+    ),
+    ''
+   ),
+   16,
+   8
+  )
+ )
+ WHEN (msgid_derive_at_of_text.parent IS NOT NULL)
+ THEN raise_error(
+  concat(
+   'invalid message id ',
+   (
+    CASE
+    WHEN (length(msgid_derive_at_of_text.parent) <= 64)
+    THEN concat('\'', left(msgid_derive_at_of_text.parent, 64), '\'')
+    ELSE concat(
+     '',
+     concat('\'', left(msgid_derive_at_of_text.parent, 64), '\''),
+     '... (',
+     CAST(length(msgid_derive_at_of_text.parent) AS string),
+     ' in all)'
+    )
+    END
+   ),
+   ': ',
+   coalesce(
+    (
+     CASE
+     WHEN (
+      (msgid_derive_at_of_text.parent IS NULL)
       OR (
        (
         CASE
         WHEN (
          (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive.parent)
-             ELSE msgid_derive.parent
-             END
-            )
-           )
-           = 34
-          )
-          AND startswith(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive.parent)
-            ELSE msgid_derive.parent
-            END
-           ),
-           '01'
-          )
+          (octet_length(msgid_derive_at_of_text.parent) = 34)
+          AND startswith(msgid_derive_at_of_text.parent, '01')
          )
          OR (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive.parent)
-             ELSE msgid_derive.parent
-             END
-            )
-           )
-           IN (34, 58)
-          )
-          AND startswith(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive.parent)
-            ELSE msgid_derive.parent
-            END
-           ),
-           '00'
-          )
+          (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+          AND startswith(msgid_derive_at_of_text.parent, '00')
          )
         )
         THEN true
-        ELSE (
-         octet_length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive.parent)
-           ELSE msgid_derive.parent
-           END
-          )
-         )
-         IN (32, 56)
-        )
+        ELSE (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
         END
        )
-       AND (
-        (
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive.parent)
-           ELSE msgid_derive.parent
-           END
-          )
-         )
-         IS NOT NULL
-        )
-        OR (
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_derive.parent)
-          ELSE msgid_derive.parent
-          END
-         )
-         IS NULL
-        )
-       )
+       AND ((unhex(msgid_derive_at_of_text.parent) IS NOT NULL) OR (msgid_derive_at_of_text.parent IS NULL))
       )
      )
      THEN CAST(NULL AS string)
@@ -1252,133 +804,24 @@ RETURN (
       NOT (
        (
         (
-         (
-          false
-          OR (
-           length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive.parent)
-             ELSE msgid_derive.parent
-             END
-            )
-           )
-           = 32
-          )
-         )
-         OR (
-          length(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive.parent)
-            ELSE msgid_derive.parent
-            END
-           )
-          )
-          = 56
-         )
+         (false OR (length(msgid_derive_at_of_text.parent) = 32))
+         OR (length(msgid_derive_at_of_text.parent) = 56)
         )
-        OR (
-         length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive.parent)
-           ELSE msgid_derive.parent
-           END
-          )
-         )
-         = 34
-        )
+        OR (length(msgid_derive_at_of_text.parent) = 34)
        )
-       OR (
-        length(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_derive.parent)
-          ELSE msgid_derive.parent
-          END
-         )
-        )
-        = 58
-       )
+       OR (length(msgid_derive_at_of_text.parent) = 58)
       )
      )
      THEN concat(
       '',
-      CAST(
-       length(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_derive.parent)
-         ELSE msgid_derive.parent
-         END
-        )
-       )
-       AS string
-      ),
+      CAST(length(msgid_derive_at_of_text.parent) AS string),
       ' characters; an id has 32, 34, 56 or 58 hex digits'
      )
-     WHEN (
-      unhex(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_derive.parent)
-        ELSE msgid_derive.parent
-        END
-       )
-      )
-      IS NULL
-     )
+     WHEN (unhex(msgid_derive_at_of_text.parent) IS NULL)
      THEN 'not hex digits alone'
      ELSE concat(
       'unknown version ',
-      CAST(
-       CAST(
-        conv(
-         left(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive.parent)
-           ELSE msgid_derive.parent
-           END
-          ),
-          2
-         ),
-         16,
-         10
-        )
-        AS bigint
-       )
-       AS string
-      ),
+      CAST(CAST(conv(left(msgid_derive_at_of_text.parent, 2), 16, 10) AS bigint) AS string),
       ''
      )
      END
@@ -1392,1073 +835,30 @@ RETURN (
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at(parent STRING, name STRING, at BIGINT)
-RETURN (
- CASE
- WHEN (
-  (
-   (
-    CASE
-    WHEN (
-     (
-      (
-       octet_length(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_derive_at.parent)
-         ELSE msgid_derive_at.parent
-         END
-        )
-       )
-       = 34
-      )
-      AND startswith(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_derive_at.parent)
-        ELSE msgid_derive_at.parent
-        END
-       ),
-       '01'
-      )
-     )
-     OR (
-      (
-       octet_length(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_derive_at.parent)
-         ELSE msgid_derive_at.parent
-         END
-        )
-       )
-       IN (34, 58)
-      )
-      AND startswith(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_derive_at.parent)
-        ELSE msgid_derive_at.parent
-        END
-       ),
-       '00'
-      )
-     )
-    )
-    THEN true
-    ELSE (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_derive_at.parent)
-       ELSE msgid_derive_at.parent
-       END
-      )
-     )
-     IN (32, 56)
-    )
-    END
-   )
-   AND (
-    (
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_derive_at.parent)
-       ELSE msgid_derive_at.parent
-       END
-      )
-     )
-     IS NOT NULL
-    )
-    OR (
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_derive_at.parent)
-      ELSE msgid_derive_at.parent
-      END
-     )
-     IS NULL
-    )
-   )
+RETURN msgid_derive_at_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
   )
-  OR (
-   (
-    octet_length(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_derive_at.parent)
-      ELSE msgid_derive_at.parent
-      END
-     )
-    )
-    = 36
-   )
-   AND regexp_like(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_derive_at.parent)
-     ELSE msgid_derive_at.parent
-     END
-    ),
-    '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-   )
-  )
- )
- THEN concat(
-  concat(
-   concat(
-    '01',
-    substring(
-     nullif(
-      upper(
-       sha2(
-        concat(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (
-             octet_length(
-              (
-               CASE
-               WHEN (
-                (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-                AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-               )
-               THEN hex(msgid_derive_at.parent)
-               ELSE msgid_derive_at.parent
-               END
-              )
-             )
-             IN (34, 58)
-            )
-            AND startswith(
-             (
-              CASE
-              WHEN (
-               (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-               AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-              )
-              THEN hex(msgid_derive_at.parent)
-              ELSE msgid_derive_at.parent
-              END
-             ),
-             '00'
-            )
-           )
-           THEN substring(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive_at.parent)
-             ELSE msgid_derive_at.parent
-             END
-            ),
-            3,
-            56
-           )
-           WHEN (
-            (
-             octet_length(
-              (
-               CASE
-               WHEN (
-                (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-                AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-               )
-               THEN hex(msgid_derive_at.parent)
-               ELSE msgid_derive_at.parent
-               END
-              )
-             )
-             = 36
-            )
-            AND regexp_like(
-             (
-              CASE
-              WHEN (
-               (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-               AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-              )
-              THEN hex(msgid_derive_at.parent)
-              ELSE msgid_derive_at.parent
-              END
-             ),
-             '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-            )
-           )
-           THEN replace(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive_at.parent)
-             ELSE msgid_derive_at.parent
-             END
-            ),
-            '-'
-           )
-           ELSE (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive_at.parent)
-            ELSE msgid_derive_at.parent
-            END
-           )
-           END
-          )
-         ),
-         unhex('00'),
-         CAST(CAST(msgid_derive_at.name AS string) AS binary)
-        ),
-        256
-       )
-      ),
-      ''
-     ),
-     1,
-     1
-    ),
-    'F'
-   ),
-   substring(
-    nullif(
-     upper(
-      sha2(
-       concat(
-        unhex(
-         (
-          CASE
-          WHEN (
-           (
-            octet_length(
-             (
-              CASE
-              WHEN (
-               (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-               AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-              )
-              THEN hex(msgid_derive_at.parent)
-              ELSE msgid_derive_at.parent
-              END
-             )
-            )
-            IN (34, 58)
-           )
-           AND startswith(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive_at.parent)
-             ELSE msgid_derive_at.parent
-             END
-            ),
-            '00'
-           )
-          )
-          THEN substring(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive_at.parent)
-            ELSE msgid_derive_at.parent
-            END
-           ),
-           3,
-           56
-          )
-          WHEN (
-           (
-            octet_length(
-             (
-              CASE
-              WHEN (
-               (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-               AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-              )
-              THEN hex(msgid_derive_at.parent)
-              ELSE msgid_derive_at.parent
-              END
-             )
-            )
-            = 36
-           )
-           AND regexp_like(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive_at.parent)
-             ELSE msgid_derive_at.parent
-             END
-            ),
-            '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-           )
-          )
-          THEN replace(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive_at.parent)
-            ELSE msgid_derive_at.parent
-            END
-           ),
-           '-'
-          )
-          ELSE (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive_at.parent)
-           ELSE msgid_derive_at.parent
-           END
-          )
-          END
-         )
-        ),
-        unhex('00'),
-        CAST(CAST(msgid_derive_at.name AS string) AS binary)
-       ),
-       256
-      )
-     ),
-     ''
-    ),
-    2,
-    10
-   )
-  ),
-  substring(
-   nullif(
-    upper(
-     sha2(
-      concat(
-       unhex(
-        (
-         CASE
-         WHEN (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive_at.parent)
-             ELSE msgid_derive_at.parent
-             END
-            )
-           )
-           IN (34, 58)
-          )
-          AND startswith(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive_at.parent)
-            ELSE msgid_derive_at.parent
-            END
-           ),
-           '00'
-          )
-         )
-         THEN substring(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive_at.parent)
-           ELSE msgid_derive_at.parent
-           END
-          ),
-          3,
-          56
-         )
-         WHEN (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive_at.parent)
-             ELSE msgid_derive_at.parent
-             END
-            )
-           )
-           = 36
-          )
-          AND regexp_like(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive_at.parent)
-            ELSE msgid_derive_at.parent
-            END
-           ),
-           '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-          )
-         )
-         THEN replace(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive_at.parent)
-           ELSE msgid_derive_at.parent
-           END
-          ),
-          '-'
-         )
-         ELSE (
-          CASE
-          WHEN (
-           (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_derive_at.parent)
-          ELSE msgid_derive_at.parent
-          END
-         )
-         END
-        )
-       ),
-       unhex('00'),
-       CAST(CAST(msgid_derive_at.name AS string) AS binary)
-      ),
-      256
-     )
-    ),
-    ''
-   ),
-   12,
-   4
-  ),
-  substring(hex((((msgid_derive_at.at - 1609459200) & 4294967295L) | 4294967296L)), 2, 8),
-  substring(
-   nullif(
-    upper(
-     sha2(
-      concat(
-       unhex(
-        (
-         CASE
-         WHEN (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive_at.parent)
-             ELSE msgid_derive_at.parent
-             END
-            )
-           )
-           IN (34, 58)
-          )
-          AND startswith(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive_at.parent)
-            ELSE msgid_derive_at.parent
-            END
-           ),
-           '00'
-          )
-         )
-         THEN substring(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive_at.parent)
-           ELSE msgid_derive_at.parent
-           END
-          ),
-          3,
-          56
-         )
-         WHEN (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive_at.parent)
-             ELSE msgid_derive_at.parent
-             END
-            )
-           )
-           = 36
-          )
-          AND regexp_like(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive_at.parent)
-            ELSE msgid_derive_at.parent
-            END
-           ),
-           '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-          )
-         )
-         THEN replace(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive_at.parent)
-           ELSE msgid_derive_at.parent
-           END
-          ),
-          '-'
-         )
-         ELSE (
-          CASE
-          WHEN (
-           (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_derive_at.parent)
-          ELSE msgid_derive_at.parent
-          END
-         )
-         END
-        )
-       ),
-       unhex('00'),
-       CAST(CAST(msgid_derive_at.name AS string) AS binary)
-      ),
-      256
-     )
-    ),
-    ''
-   ),
-   16,
-   8
-  )
- )
- WHEN (
-  (
-   CASE
-   WHEN (
-    (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-    AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-   )
-   THEN hex(msgid_derive_at.parent)
-   ELSE msgid_derive_at.parent
-   END
-  )
-  IS NOT NULL
- )
- THEN raise_error(
-  concat(
-   'invalid message id ',
-   (
-    CASE
-    WHEN (
-     length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_derive_at.parent)
-       ELSE msgid_derive_at.parent
-       END
-      )
-     )
-     <= 64
-    )
-    THEN concat(
-     '\'',
-     left(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_derive_at.parent)
-       ELSE msgid_derive_at.parent
-       END
-      ),
-      64
-     ),
-     '\''
-    )
-    ELSE concat(
-     '',
-     concat(
-      '\'',
-      left(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_derive_at.parent)
-        ELSE msgid_derive_at.parent
-        END
-       ),
-       64
-      ),
-      '\''
-     ),
-     '... (',
-     CAST(
-      length(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_derive_at.parent)
-        ELSE msgid_derive_at.parent
-        END
-       )
-      )
-      AS string
-     ),
-     ' in all)'
-    )
-    END
-   ),
-   ': ',
-   coalesce(
-    (
-     CASE
-     WHEN (
-      (
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_derive_at.parent)
-        ELSE msgid_derive_at.parent
-        END
-       )
-       IS NULL
-      )
-      OR (
-       (
-        CASE
-        WHEN (
-         (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive_at.parent)
-             ELSE msgid_derive_at.parent
-             END
-            )
-           )
-           = 34
-          )
-          AND startswith(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive_at.parent)
-            ELSE msgid_derive_at.parent
-            END
-           ),
-           '01'
-          )
-         )
-         OR (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive_at.parent)
-             ELSE msgid_derive_at.parent
-             END
-            )
-           )
-           IN (34, 58)
-          )
-          AND startswith(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive_at.parent)
-            ELSE msgid_derive_at.parent
-            END
-           ),
-           '00'
-          )
-         )
-        )
-        THEN true
-        ELSE (
-         octet_length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive_at.parent)
-           ELSE msgid_derive_at.parent
-           END
-          )
-         )
-         IN (32, 56)
-        )
-        END
-       )
-       AND (
-        (
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive_at.parent)
-           ELSE msgid_derive_at.parent
-           END
-          )
-         )
-         IS NOT NULL
-        )
-        OR (
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_derive_at.parent)
-          ELSE msgid_derive_at.parent
-          END
-         )
-         IS NULL
-        )
-       )
-      )
-     )
-     THEN CAST(NULL AS string)
-     WHEN (
-      NOT (
-       (
-        (
-         (
-          false
-          OR (
-           length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_derive_at.parent)
-             ELSE msgid_derive_at.parent
-             END
-            )
-           )
-           = 32
-          )
-         )
-         OR (
-          length(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_derive_at.parent)
-            ELSE msgid_derive_at.parent
-            END
-           )
-          )
-          = 56
-         )
-        )
-        OR (
-         length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive_at.parent)
-           ELSE msgid_derive_at.parent
-           END
-          )
-         )
-         = 34
-        )
-       )
-       OR (
-        length(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_derive_at.parent)
-          ELSE msgid_derive_at.parent
-          END
-         )
-        )
-        = 58
-       )
-      )
-     )
-     THEN concat(
-      '',
-      CAST(
-       length(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_derive_at.parent)
-         ELSE msgid_derive_at.parent
-         END
-        )
-       )
-       AS string
-      ),
-      ' characters; an id has 32, 34, 56 or 58 hex digits'
-     )
-     WHEN (
-      unhex(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_derive_at.parent)
-        ELSE msgid_derive_at.parent
-        END
-       )
-      )
-      IS NULL
-     )
-     THEN 'not hex digits alone'
-     ELSE concat(
-      'unknown version ',
-      CAST(
-       CAST(
-        conv(
-         left(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_derive_at.parent)
-           ELSE msgid_derive_at.parent
-           END
-          ),
-          2
-         ),
-         16,
-         10
-        )
-        AS bigint
-       )
-       AS string
-      ),
-      ''
-     )
-     END
-    ),
-    'no message id'
-   ),
-   ''
-  )
- )
- END
+  THEN hex(msgid_derive_at.parent)
+  ELSE msgid_derive_at.parent
+  END
+ ),
+ msgid_derive_at.name,
+ msgid_derive_at.at
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   (
-    (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_parse.id)
-       ELSE msgid_parse.id
-       END
-      )
-     )
-     = 34
-    )
-    AND startswith(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_parse.id)
-      ELSE msgid_parse.id
-      END
-     ),
-     '01'
-    )
-   )
-   AND (
-    octet_length(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_parse.id)
-       ELSE msgid_parse.id
-       END
-      )
-     )
-    )
-    = 17
-   )
+   ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+   AND (octet_length(unhex(msgid_parse_of_text.id)) = 17)
   )
-  AND (
-   unhex(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_parse.id)
-     ELSE msgid_parse.id
-     END
-    )
-   )
-   IS NOT NULL
-  )
+  AND (unhex(msgid_parse_of_text.id) IS NOT NULL)
  )
  THEN named_struct(
   'version',
@@ -2467,401 +867,56 @@ RETURN (
   concat(
    get(
     split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(
-     CAST(
-      (
-       crc32(
-        substring(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_parse.id)
-           ELSE msgid_parse.id
-           END
-          )
-         ),
-         2,
-         1
-        )
-       )
-       & 255
-      )
-      AS int
-     ),
-     -1
-    )
+    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 2, 1)) & 255) AS int), -1)
    ),
    get(
     split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(
-     CAST(
-      (
-       crc32(
-        substring(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_parse.id)
-           ELSE msgid_parse.id
-           END
-          )
-         ),
-         3,
-         1
-        )
-       )
-       & 255
-      )
-      AS int
-     ),
-     -1
-    )
+    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 3, 1)) & 255) AS int), -1)
    ),
    get(
     split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(
-     CAST(
-      (
-       crc32(
-        substring(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_parse.id)
-           ELSE msgid_parse.id
-           END
-          )
-         ),
-         4,
-         1
-        )
-       )
-       & 255
-      )
-      AS int
-     ),
-     -1
-    )
+    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 4, 1)) & 255) AS int), -1)
    ),
    get(
     split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(
-     CAST(
-      (
-       crc32(
-        substring(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_parse.id)
-           ELSE msgid_parse.id
-           END
-          )
-         ),
-         5,
-         1
-        )
-       )
-       & 255
-      )
-      AS int
-     ),
-     -1
-    )
+    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 5, 1)) & 255) AS int), -1)
    ),
    get(
     split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(
-     CAST(
-      (
-       crc32(
-        substring(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_parse.id)
-           ELSE msgid_parse.id
-           END
-          )
-         ),
-         6,
-         1
-        )
-       )
-       & 255
-      )
-      AS int
-     ),
-     -1
-    )
+    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 6, 1)) & 255) AS int), -1)
    ),
    get(
     split(/* 256 entries: ff to 23; CRC-32 C8F2E882 */),
-    nullif(
-     CAST(
-      (
-       crc32(
-        substring(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_parse.id)
-           ELSE msgid_parse.id
-           END
-          )
-         ),
-         7,
-         1
-        )
-       )
-       & 255
-      )
-      AS int
-     ),
-     -1
-    )
+    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 7, 1)) & 255) AS int), -1)
    )
   ),
   'pid',
-  CAST(
-   shiftright(
-    nullif(
-     msgid_word(
-      substring(
-       unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_parse.id)
-         ELSE msgid_parse.id
-         END
-        )
-       ),
-       8,
-       4
-      )
-     ),
-     -1
-    ),
-    16
-   )
-   AS int
-  ),
+  CAST(shiftright(nullif(msgid_word(substring(unhex(msgid_parse_of_text.id), 8, 4)), -1), 16) AS int),
   'seconds',
-  nullif(
-   msgid_word(
-    substring(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_parse.id)
-       ELSE msgid_parse.id
-       END
-      )
-     ),
-     10,
-     4
-    )
-   ),
-   -1
-  ),
+  nullif(msgid_word(substring(unhex(msgid_parse_of_text.id), 10, 4)), -1),
   'time',
-  timestamp_seconds(
-   (
-    nullif(
-     msgid_word(
-      substring(
-       unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_parse.id)
-         ELSE msgid_parse.id
-         END
-        )
-       ),
-       10,
-       4
-      )
-     ),
-     -1
-    )
-    + 1609459200
-   )
-  ),
+  timestamp_seconds((nullif(msgid_word(substring(unhex(msgid_parse_of_text.id), 10, 4)), -1) + 1609459200)),
   'sequence',
-  nullif(
-   msgid_word(
-    substring(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_parse.id)
-       ELSE msgid_parse.id
-       END
-      )
-     ),
-     14,
-     4
-    )
-   ),
-   -1
-  ),
+  nullif(msgid_word(substring(unhex(msgid_parse_of_text.id), 14, 4)), -1),
   'origin',
   get(
    split(/* 256 entries: derived to random; CRC-32 85F703DE */),
-   nullif(
-    CAST(
-     (
-      crc32(
-       substring(
-        unhex(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_parse.id)
-          ELSE msgid_parse.id
-          END
-         )
-        ),
-        2,
-        1
-       )
-      )
-      & 255
-     )
-     AS int
-    ),
-    -1
-   )
+   nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 2, 1)) & 255) AS int), -1)
   )
  )
- WHEN (
-  (
-   CASE
-   WHEN (
-    (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-    AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-   )
-   THEN hex(msgid_parse.id)
-   ELSE msgid_parse.id
-   END
-  )
-  IS NOT NULL
- )
+ WHEN (msgid_parse_of_text.id IS NOT NULL)
  THEN raise_error(
   concat(
    'invalid message id ',
    (
     CASE
-    WHEN (
-     length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_parse.id)
-       ELSE msgid_parse.id
-       END
-      )
-     )
-     <= 64
-    )
-    THEN concat(
-     '\'',
-     left(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_parse.id)
-       ELSE msgid_parse.id
-       END
-      ),
-      64
-     ),
-     '\''
-    )
+    WHEN (length(msgid_parse_of_text.id) <= 64)
+    THEN concat('\'', left(msgid_parse_of_text.id, 64), '\'')
     ELSE concat(
      '',
-     concat(
-      '\'',
-      left(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_parse.id)
-        ELSE msgid_parse.id
-        END
-       ),
-       64
-      ),
-      '\''
-     ),
+     concat('\'', left(msgid_parse_of_text.id, 64), '\''),
      '... (',
-     CAST(
-      length(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_parse.id)
-        ELSE msgid_parse.id
-        END
-       )
-      )
-      AS string
-     ),
+     CAST(length(msgid_parse_of_text.id) AS string),
      ' in all)'
     )
     END
@@ -2871,267 +926,38 @@ RETURN (
     (
      CASE
      WHEN (
-      (
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_parse.id)
-        ELSE msgid_parse.id
-        END
-       )
-       IS NULL
-      )
+      (msgid_parse_of_text.id IS NULL)
       OR (
        (
         CASE
         WHEN (
-         (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_parse.id)
-             ELSE msgid_parse.id
-             END
-            )
-           )
-           = 34
-          )
-          AND startswith(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_parse.id)
-            ELSE msgid_parse.id
-            END
-           ),
-           '01'
-          )
-         )
-         OR (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_parse.id)
-             ELSE msgid_parse.id
-             END
-            )
-           )
-           IN (34, 58)
-          )
-          AND startswith(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_parse.id)
-            ELSE msgid_parse.id
-            END
-           ),
-           '00'
-          )
-         )
+         ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+         OR ((octet_length(msgid_parse_of_text.id) IN (34, 58)) AND startswith(msgid_parse_of_text.id, '00'))
         )
         THEN true
-        ELSE (
-         octet_length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_parse.id)
-           ELSE msgid_parse.id
-           END
-          )
-         )
-         IN (32, 56)
-        )
+        ELSE (octet_length(msgid_parse_of_text.id) IN (32, 56))
         END
        )
-       AND (
-        (
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_parse.id)
-           ELSE msgid_parse.id
-           END
-          )
-         )
-         IS NOT NULL
-        )
-        OR (
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_parse.id)
-          ELSE msgid_parse.id
-          END
-         )
-         IS NULL
-        )
-       )
+       AND ((unhex(msgid_parse_of_text.id) IS NOT NULL) OR (msgid_parse_of_text.id IS NULL))
       )
      )
      THEN CAST(NULL AS string)
      WHEN (
       NOT (
        (
-        (
-         (
-          false
-          OR (
-           length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_parse.id)
-             ELSE msgid_parse.id
-             END
-            )
-           )
-           = 32
-          )
-         )
-         OR (
-          length(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_parse.id)
-            ELSE msgid_parse.id
-            END
-           )
-          )
-          = 56
-         )
-        )
-        OR (
-         length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_parse.id)
-           ELSE msgid_parse.id
-           END
-          )
-         )
-         = 34
-        )
+        ((false OR (length(msgid_parse_of_text.id) = 32)) OR (length(msgid_parse_of_text.id) = 56))
+        OR (length(msgid_parse_of_text.id) = 34)
        )
-       OR (
-        length(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_parse.id)
-          ELSE msgid_parse.id
-          END
-         )
-        )
-        = 58
-       )
+       OR (length(msgid_parse_of_text.id) = 58)
       )
      )
      THEN concat(
-      '',
-      CAST(
-       length(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_parse.id)
-         ELSE msgid_parse.id
-         END
-        )
-       )
-       AS string
-      ),
-      ' characters; an id has 32, 34, 56 or 58 hex digits'
+      '', CAST(length(msgid_parse_of_text.id) AS string), ' characters; an id has 32, 34, 56 or 58 hex digits'
      )
-     WHEN (
-      unhex(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_parse.id)
-        ELSE msgid_parse.id
-        END
-       )
-      )
-      IS NULL
-     )
+     WHEN (unhex(msgid_parse_of_text.id) IS NULL)
      THEN 'not hex digits alone'
      ELSE concat(
-      'unknown version ',
-      CAST(
-       CAST(
-        conv(
-         left(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_parse.id)
-           ELSE msgid_parse.id
-           END
-          ),
-          2
-         ),
-         16,
-         10
-        )
-        AS bigint
-       )
-       AS string
-      ),
-      ''
+      'unknown version ', CAST(CAST(conv(left(msgid_parse_of_text.id, 2), 16, 10) AS bigint) AS string), ''
      )
      END
     ),
@@ -3143,74 +969,29 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse(id STRING)
+RETURN msgid_parse_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_parse.id)
+  ELSE msgid_parse.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   (
-    (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_try_parse.id)
-       ELSE msgid_try_parse.id
-       END
-      )
-     )
-     = 34
-    )
-    AND startswith(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_try_parse.id)
-      ELSE msgid_try_parse.id
-      END
-     ),
-     '01'
-    )
-   )
-   AND (
-    octet_length(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_try_parse.id)
-       ELSE msgid_try_parse.id
-       END
-      )
-     )
-    )
-    = 17
-   )
+   ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
+   AND (octet_length(unhex(msgid_try_parse_of_text.id)) = 17)
   )
-  AND (
-   unhex(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_try_parse.id)
-     ELSE msgid_try_parse.id
-     END
-    )
-   )
-   IS NOT NULL
-  )
+  AND (unhex(msgid_try_parse_of_text.id) IS NOT NULL)
  )
  THEN named_struct(
   'version',
@@ -3219,690 +1000,144 @@ RETURN (
   concat(
    get(
     split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(
-     CAST(
-      (
-       crc32(
-        substring(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_try_parse.id)
-           ELSE msgid_try_parse.id
-           END
-          )
-         ),
-         2,
-         1
-        )
-       )
-       & 255
-      )
-      AS int
-     ),
-     -1
-    )
+    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 2, 1)) & 255) AS int), -1)
    ),
    get(
     split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(
-     CAST(
-      (
-       crc32(
-        substring(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_try_parse.id)
-           ELSE msgid_try_parse.id
-           END
-          )
-         ),
-         3,
-         1
-        )
-       )
-       & 255
-      )
-      AS int
-     ),
-     -1
-    )
+    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 3, 1)) & 255) AS int), -1)
    ),
    get(
     split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(
-     CAST(
-      (
-       crc32(
-        substring(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_try_parse.id)
-           ELSE msgid_try_parse.id
-           END
-          )
-         ),
-         4,
-         1
-        )
-       )
-       & 255
-      )
-      AS int
-     ),
-     -1
-    )
+    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 4, 1)) & 255) AS int), -1)
    ),
    get(
     split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(
-     CAST(
-      (
-       crc32(
-        substring(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_try_parse.id)
-           ELSE msgid_try_parse.id
-           END
-          )
-         ),
-         5,
-         1
-        )
-       )
-       & 255
-      )
-      AS int
-     ),
-     -1
-    )
+    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 5, 1)) & 255) AS int), -1)
    ),
    get(
     split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(
-     CAST(
-      (
-       crc32(
-        substring(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_try_parse.id)
-           ELSE msgid_try_parse.id
-           END
-          )
-         ),
-         6,
-         1
-        )
-       )
-       & 255
-      )
-      AS int
-     ),
-     -1
-    )
+    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 6, 1)) & 255) AS int), -1)
    ),
    get(
     split(/* 256 entries: ff to 23; CRC-32 C8F2E882 */),
-    nullif(
-     CAST(
-      (
-       crc32(
-        substring(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_try_parse.id)
-           ELSE msgid_try_parse.id
-           END
-          )
-         ),
-         7,
-         1
-        )
-       )
-       & 255
-      )
-      AS int
-     ),
-     -1
-    )
+    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 7, 1)) & 255) AS int), -1)
    )
   ),
   'pid',
-  CAST(
-   shiftright(
-    nullif(
-     msgid_word(
-      substring(
-       unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_try_parse.id)
-         ELSE msgid_try_parse.id
-         END
-        )
-       ),
-       8,
-       4
-      )
-     ),
-     -1
-    ),
-    16
-   )
-   AS int
-  ),
+  CAST(shiftright(nullif(msgid_word(substring(unhex(msgid_try_parse_of_text.id), 8, 4)), -1), 16) AS int),
   'seconds',
-  nullif(
-   msgid_word(
-    substring(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_try_parse.id)
-       ELSE msgid_try_parse.id
-       END
-      )
-     ),
-     10,
-     4
-    )
-   ),
-   -1
-  ),
+  nullif(msgid_word(substring(unhex(msgid_try_parse_of_text.id), 10, 4)), -1),
   'time',
   timestamp_seconds(
-   (
-    nullif(
-     msgid_word(
-      substring(
-       unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_try_parse.id)
-         ELSE msgid_try_parse.id
-         END
-        )
-       ),
-       10,
-       4
-      )
-     ),
-     -1
-    )
-    + 1609459200
-   )
+   (nullif(msgid_word(substring(unhex(msgid_try_parse_of_text.id), 10, 4)), -1) + 1609459200)
   ),
   'sequence',
-  nullif(
-   msgid_word(
-    substring(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_try_parse.id)
-       ELSE msgid_try_parse.id
-       END
-      )
-     ),
-     14,
-     4
-    )
-   ),
-   -1
-  ),
+  nullif(msgid_word(substring(unhex(msgid_try_parse_of_text.id), 14, 4)), -1),
   'origin',
   get(
    split(/* 256 entries: derived to random; CRC-32 85F703DE */),
-   nullif(
-    CAST(
-     (
-      crc32(
-       substring(
-        unhex(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_try_parse.id)
-          ELSE msgid_try_parse.id
-          END
-         )
-        ),
-        2,
-        1
-       )
-      )
-      & 255
-     )
-     AS int
-    ),
-    -1
-   )
+   nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 2, 1)) & 255) AS int), -1)
   )
  )
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_valid(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse(id STRING)
+RETURN msgid_try_parse_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_try_parse.id)
+  ELSE msgid_try_parse.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_valid_of_text(id STRING)
 RETURN (
  (
   CASE
   WHEN (
-   (
-    (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_is_valid.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_is_valid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_is_valid.id)
-       ELSE msgid_is_valid.id
-       END
-      )
-     )
-     = 34
-    )
-    AND startswith(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_is_valid.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_is_valid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_is_valid.id)
-      ELSE msgid_is_valid.id
-      END
-     ),
-     '01'
-    )
-   )
-   OR (
-    (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_is_valid.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_is_valid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_is_valid.id)
-       ELSE msgid_is_valid.id
-       END
-      )
-     )
-     IN (34, 58)
-    )
-    AND startswith(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_is_valid.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_is_valid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_is_valid.id)
-      ELSE msgid_is_valid.id
-      END
-     ),
-     '00'
-    )
-   )
+   ((octet_length(msgid_is_valid_of_text.id) = 34) AND startswith(msgid_is_valid_of_text.id, '01'))
+   OR ((octet_length(msgid_is_valid_of_text.id) IN (34, 58)) AND startswith(msgid_is_valid_of_text.id, '00'))
   )
   THEN true
-  ELSE (
-   octet_length(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_is_valid.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_is_valid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_is_valid.id)
-     ELSE msgid_is_valid.id
-     END
-    )
-   )
-   IN (32, 56)
-  )
+  ELSE (octet_length(msgid_is_valid_of_text.id) IN (32, 56))
   END
  )
- AND (
-  (
-   unhex(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_is_valid.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_is_valid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_is_valid.id)
-     ELSE msgid_is_valid.id
-     END
-    )
-   )
-   IS NOT NULL
+ AND ((unhex(msgid_is_valid_of_text.id) IS NOT NULL) OR (msgid_is_valid_of_text.id IS NULL))
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_valid(id STRING)
+RETURN msgid_is_valid_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_is_valid.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_is_valid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
   )
-  OR (
-   (
-    CASE
-    WHEN (
-     (octet_length(msgid_is_valid.id) IN (16, 17, 28, 29))
-     AND regexp_like(msgid_is_valid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-    )
-    THEN hex(msgid_is_valid.id)
-    ELSE msgid_is_valid.id
-    END
-   )
-   IS NULL
-  )
+  THEN hex(msgid_is_valid.id)
+  ELSE msgid_is_valid.id
+  END
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   (
-    (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_kind.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_kind.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_kind.id)
-       ELSE msgid_kind.id
-       END
-      )
-     )
-     = 34
-    )
-    AND startswith(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_kind.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_kind.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_kind.id)
-      ELSE msgid_kind.id
-      END
-     ),
-     '01'
-    )
-   )
-   AND (
-    octet_length(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_kind.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_kind.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_kind.id)
-       ELSE msgid_kind.id
-       END
-      )
-     )
-    )
-    = 17
-   )
+   ((octet_length(msgid_kind_of_text.id) = 34) AND startswith(msgid_kind_of_text.id, '01'))
+   AND (octet_length(unhex(msgid_kind_of_text.id)) = 17)
   )
-  AND (
-   unhex(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_kind.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_kind.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_kind.id)
-     ELSE msgid_kind.id
-     END
-    )
-   )
-   IS NOT NULL
-  )
+  AND (unhex(msgid_kind_of_text.id) IS NOT NULL)
  )
  THEN 'v1'
  ELSE (
   CASE
   WHEN (
    (
-    (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_kind.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_kind.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_kind.id)
-       ELSE msgid_kind.id
-       END
-      )
-     )
-     IN (32, 56)
-    )
-    OR (
-     (
-      octet_length(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_kind.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_kind.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_kind.id)
-        ELSE msgid_kind.id
-        END
-       )
-      )
-      IN (34, 58)
-     )
-     AND startswith(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_kind.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_kind.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_kind.id)
-       ELSE msgid_kind.id
-       END
-      ),
-      '00'
-     )
-    )
+    (octet_length(msgid_kind_of_text.id) IN (32, 56))
+    OR ((octet_length(msgid_kind_of_text.id) IN (34, 58)) AND startswith(msgid_kind_of_text.id, '00'))
    )
-   AND (
-    unhex(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_kind.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_kind.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_kind.id)
-      ELSE msgid_kind.id
-      END
-     )
-    )
-    IS NOT NULL
-   )
+   AND (unhex(msgid_kind_of_text.id) IS NOT NULL)
   )
   THEN msgid_v0_kind(
-   nullif(
-    msgid_word(
-     substring(
-      unhex(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_kind.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_kind.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_kind.id)
-        ELSE msgid_kind.id
-        END
-       )
-      ),
-      -12,
-      4
-     )
-    ),
-    -1
-   ),
-   nullif(
-    msgid_word(
-     substring(
-      unhex(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_kind.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_kind.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_kind.id)
-        ELSE msgid_kind.id
-        END
-       )
-      ),
-      -8,
-      4
-     )
-    ),
-    -1
-   ),
-   nullif(
-    msgid_word(
-     substring(
-      unhex(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_kind.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_kind.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_kind.id)
-        ELSE msgid_kind.id
-        END
-       )
-      ),
-      -4,
-      4
-     )
-    ),
-    -1
-   )
+   nullif(msgid_word(substring(unhex(msgid_kind_of_text.id), -12, 4)), -1),
+   nullif(msgid_word(substring(unhex(msgid_kind_of_text.id), -8, 4)), -1),
+   nullif(msgid_word(substring(unhex(msgid_kind_of_text.id), -4, 4)), -1)
   )
   END
  )
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_time(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind(id STRING)
+RETURN msgid_kind_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_kind.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_kind.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_kind.id)
+  ELSE msgid_kind.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_time_of_text(id STRING)
 RETURN timestamp_seconds(
  (
   msgid_word(
    substring(
     (
      CASE
-     WHEN (
-      (
-       octet_length(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_time.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_time.id)
-         ELSE msgid_time.id
-         END
-        )
-       )
-       = 34
-      )
-      AND startswith(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_time.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_time.id)
-        ELSE msgid_time.id
-        END
-       ),
-       '01'
-      )
-     )
-     THEN unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_time.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_time.id)
-       ELSE msgid_time.id
-       END
-      )
-     )
+     WHEN ((octet_length(msgid_time_of_text.id) = 34) AND startswith(msgid_time_of_text.id, '01'))
+     THEN unhex(msgid_time_of_text.id)
      END
     ),
     10,
@@ -3913,7 +1148,21 @@ RETURN timestamp_seconds(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_mac(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_time(id STRING)
+RETURN msgid_time_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_time.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_time.id)
+  ELSE msgid_time.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_mac_of_text(id STRING)
 RETURN concat(
  get(
   split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
@@ -3923,48 +1172,8 @@ RETURN concat(
      substring(
       (
        CASE
-       WHEN (
-        (
-         octet_length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_mac.id)
-           ELSE msgid_mac.id
-           END
-          )
-         )
-         = 34
-        )
-        AND startswith(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_mac.id)
-          ELSE msgid_mac.id
-          END
-         ),
-         '01'
-        )
-       )
-       THEN unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_mac.id)
-         ELSE msgid_mac.id
-         END
-        )
-       )
+       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
+       THEN unhex(msgid_mac_of_text.id)
        END
       ),
       2,
@@ -3984,48 +1193,8 @@ RETURN concat(
      substring(
       (
        CASE
-       WHEN (
-        (
-         octet_length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_mac.id)
-           ELSE msgid_mac.id
-           END
-          )
-         )
-         = 34
-        )
-        AND startswith(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_mac.id)
-          ELSE msgid_mac.id
-          END
-         ),
-         '01'
-        )
-       )
-       THEN unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_mac.id)
-         ELSE msgid_mac.id
-         END
-        )
-       )
+       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
+       THEN unhex(msgid_mac_of_text.id)
        END
       ),
       3,
@@ -4045,48 +1214,8 @@ RETURN concat(
      substring(
       (
        CASE
-       WHEN (
-        (
-         octet_length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_mac.id)
-           ELSE msgid_mac.id
-           END
-          )
-         )
-         = 34
-        )
-        AND startswith(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_mac.id)
-          ELSE msgid_mac.id
-          END
-         ),
-         '01'
-        )
-       )
-       THEN unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_mac.id)
-         ELSE msgid_mac.id
-         END
-        )
-       )
+       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
+       THEN unhex(msgid_mac_of_text.id)
        END
       ),
       4,
@@ -4106,48 +1235,8 @@ RETURN concat(
      substring(
       (
        CASE
-       WHEN (
-        (
-         octet_length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_mac.id)
-           ELSE msgid_mac.id
-           END
-          )
-         )
-         = 34
-        )
-        AND startswith(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_mac.id)
-          ELSE msgid_mac.id
-          END
-         ),
-         '01'
-        )
-       )
-       THEN unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_mac.id)
-         ELSE msgid_mac.id
-         END
-        )
-       )
+       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
+       THEN unhex(msgid_mac_of_text.id)
        END
       ),
       5,
@@ -4167,48 +1256,8 @@ RETURN concat(
      substring(
       (
        CASE
-       WHEN (
-        (
-         octet_length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_mac.id)
-           ELSE msgid_mac.id
-           END
-          )
-         )
-         = 34
-        )
-        AND startswith(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_mac.id)
-          ELSE msgid_mac.id
-          END
-         ),
-         '01'
-        )
-       )
-       THEN unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_mac.id)
-         ELSE msgid_mac.id
-         END
-        )
-       )
+       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
+       THEN unhex(msgid_mac_of_text.id)
        END
       ),
       6,
@@ -4228,48 +1277,8 @@ RETURN concat(
      substring(
       (
        CASE
-       WHEN (
-        (
-         octet_length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_mac.id)
-           ELSE msgid_mac.id
-           END
-          )
-         )
-         = 34
-        )
-        AND startswith(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_mac.id)
-          ELSE msgid_mac.id
-          END
-         ),
-         '01'
-        )
-       )
-       THEN unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_mac.id)
-         ELSE msgid_mac.id
-         END
-        )
-       )
+       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
+       THEN unhex(msgid_mac_of_text.id)
        END
       ),
       7,
@@ -4283,7 +1292,20 @@ RETURN concat(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_origin(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_mac(id STRING)
+RETURN msgid_mac_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_mac.id) IN (16, 17, 28, 29)) AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_mac.id)
+  ELSE msgid_mac.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_origin_of_text(id STRING)
 RETURN get(
  split(/* 256 entries: derived to random; CRC-32 85F703DE */),
  CAST(
@@ -4292,48 +1314,8 @@ RETURN get(
     substring(
      (
       CASE
-      WHEN (
-       (
-        octet_length(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_origin.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_origin.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_origin.id)
-          ELSE msgid_origin.id
-          END
-         )
-        )
-        = 34
-       )
-       AND startswith(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_origin.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_origin.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_origin.id)
-         ELSE msgid_origin.id
-         END
-        ),
-        '01'
-       )
-      )
-      THEN unhex(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_origin.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_origin.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_origin.id)
-        ELSE msgid_origin.id
-        END
-       )
-      )
+      WHEN ((octet_length(msgid_origin_of_text.id) = 34) AND startswith(msgid_origin_of_text.id, '01'))
+      THEN unhex(msgid_origin_of_text.id)
       END
      ),
      2,
@@ -4346,575 +1328,161 @@ RETURN get(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_time_key(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_origin(id STRING)
+RETURN msgid_origin_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_origin.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_origin.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_origin.id)
+  ELSE msgid_origin.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_time_key_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   (
-    (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_time_key.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_time_key.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_time_key.id)
-       ELSE msgid_time_key.id
-       END
-      )
-     )
-     = 34
-    )
-    AND startswith(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_time_key.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_time_key.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_time_key.id)
-      ELSE msgid_time_key.id
-      END
-     ),
-     '01'
-    )
-   )
-   AND (
-    octet_length(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_time_key.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_time_key.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_time_key.id)
-       ELSE msgid_time_key.id
-       END
-      )
-     )
-    )
-    = 17
-   )
+   ((octet_length(msgid_time_key_of_text.id) = 34) AND startswith(msgid_time_key_of_text.id, '01'))
+   AND (octet_length(unhex(msgid_time_key_of_text.id)) = 17)
   )
-  AND (
-   unhex(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_time_key.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_time_key.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_time_key.id)
-     ELSE msgid_time_key.id
-     END
-    )
-   )
-   IS NOT NULL
-  )
+  AND (unhex(msgid_time_key_of_text.id) IS NOT NULL)
  )
  THEN unhex(
   concat(
-   substring(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_time_key.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_time_key.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_time_key.id)
-     ELSE msgid_time_key.id
-     END
-    ),
-    19,
-    8
-   ),
-   substring(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_time_key.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_time_key.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_time_key.id)
-     ELSE msgid_time_key.id
-     END
-    ),
-    27,
-    8
-   ),
-   substring(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_time_key.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_time_key.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_time_key.id)
-     ELSE msgid_time_key.id
-     END
-    ),
-    3,
-    12
-   ),
-   substring(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_time_key.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_time_key.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_time_key.id)
-     ELSE msgid_time_key.id
-     END
-    ),
-    15,
-    4
-   )
+   substring(msgid_time_key_of_text.id, 19, 8),
+   substring(msgid_time_key_of_text.id, 27, 8),
+   substring(msgid_time_key_of_text.id, 3, 12),
+   substring(msgid_time_key_of_text.id, 15, 4)
   )
  )
+ END
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_time_key(id STRING)
+RETURN msgid_time_key_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_time_key.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_time_key.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_time_key.id)
+  ELSE msgid_time_key.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_binary_of_text(id STRING)
+RETURN (
+ CASE
+ WHEN (
+  (
+   CASE
+   WHEN (
+    ((octet_length(msgid_to_binary_of_text.id) = 34) AND startswith(msgid_to_binary_of_text.id, '01'))
+    OR (
+     (octet_length(msgid_to_binary_of_text.id) IN (34, 58)) AND startswith(msgid_to_binary_of_text.id, '00')
+    )
+   )
+   THEN true
+   ELSE (octet_length(msgid_to_binary_of_text.id) IN (32, 56))
+   END
+  )
+  AND ((unhex(msgid_to_binary_of_text.id) IS NOT NULL) OR (msgid_to_binary_of_text.id IS NULL))
+ )
+ THEN unhex(msgid_to_binary_of_text.id)
  END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_binary(id STRING)
+RETURN msgid_to_binary_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_to_binary.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_to_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_to_binary.id)
+  ELSE msgid_to_binary.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_binary_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
    CASE
    WHEN (
-    (
-     (
-      octet_length(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_to_binary.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_to_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_to_binary.id)
-        ELSE msgid_to_binary.id
-        END
-       )
-      )
-      = 34
-     )
-     AND startswith(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_to_binary.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_to_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_to_binary.id)
-       ELSE msgid_to_binary.id
-       END
-      ),
-      '01'
-     )
-    )
+    ((octet_length(msgid_from_binary_of_text.id) = 34) AND startswith(msgid_from_binary_of_text.id, '01'))
     OR (
-     (
-      octet_length(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_to_binary.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_to_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_to_binary.id)
-        ELSE msgid_to_binary.id
-        END
-       )
-      )
-      IN (34, 58)
-     )
-     AND startswith(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_to_binary.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_to_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_to_binary.id)
-       ELSE msgid_to_binary.id
-       END
-      ),
-      '00'
-     )
+     (octet_length(msgid_from_binary_of_text.id) IN (34, 58))
+     AND startswith(msgid_from_binary_of_text.id, '00')
     )
    )
    THEN true
-   ELSE (
-    octet_length(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_to_binary.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_to_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_to_binary.id)
-      ELSE msgid_to_binary.id
-      END
-     )
-    )
-    IN (32, 56)
-   )
+   ELSE (octet_length(msgid_from_binary_of_text.id) IN (32, 56))
    END
   )
-  AND (
-   (
-    unhex(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_to_binary.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_to_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_to_binary.id)
-      ELSE msgid_to_binary.id
-      END
-     )
-    )
-    IS NOT NULL
-   )
-   OR (
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_to_binary.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_to_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_to_binary.id)
-     ELSE msgid_to_binary.id
-     END
-    )
-    IS NULL
-   )
-  )
+  AND ((unhex(msgid_from_binary_of_text.id) IS NOT NULL) OR (msgid_from_binary_of_text.id IS NULL))
  )
- THEN unhex(
-  (
-   CASE
-   WHEN (
-    (octet_length(msgid_to_binary.id) IN (16, 17, 28, 29))
-    AND regexp_like(msgid_to_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-   )
-   THEN hex(msgid_to_binary.id)
-   ELSE msgid_to_binary.id
-   END
-  )
- )
+ THEN upper(msgid_from_binary_of_text.id)
  END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_binary(id STRING)
+RETURN msgid_from_binary_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_from_binary.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_from_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_from_binary.id)
+  ELSE msgid_from_binary.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_uuid_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   CASE
-   WHEN (
-    (
-     (
-      octet_length(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_from_binary.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_from_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_from_binary.id)
-        ELSE msgid_from_binary.id
-        END
-       )
-      )
-      = 34
-     )
-     AND startswith(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_from_binary.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_from_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_from_binary.id)
-       ELSE msgid_from_binary.id
-       END
-      ),
-      '01'
-     )
-    )
-    OR (
-     (
-      octet_length(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_from_binary.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_from_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_from_binary.id)
-        ELSE msgid_from_binary.id
-        END
-       )
-      )
-      IN (34, 58)
-     )
-     AND startswith(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_from_binary.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_from_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_from_binary.id)
-       ELSE msgid_from_binary.id
-       END
-      ),
-      '00'
-     )
-    )
-   )
-   THEN true
-   ELSE (
-    octet_length(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_from_binary.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_from_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_from_binary.id)
-      ELSE msgid_from_binary.id
-      END
-     )
-    )
-    IN (32, 56)
-   )
-   END
+   ((octet_length(msgid_to_uuid_of_text.id) = 34) AND startswith(msgid_to_uuid_of_text.id, '01'))
+   AND (octet_length(unhex(msgid_to_uuid_of_text.id)) = 17)
   )
-  AND (
-   (
-    unhex(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_from_binary.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_from_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_from_binary.id)
-      ELSE msgid_from_binary.id
-      END
-     )
-    )
-    IS NOT NULL
-   )
-   OR (
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_from_binary.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_from_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_from_binary.id)
-     ELSE msgid_from_binary.id
-     END
-    )
-    IS NULL
-   )
-  )
+  AND (unhex(msgid_to_uuid_of_text.id) IS NOT NULL)
  )
- THEN upper(
-  (
-   CASE
-   WHEN (
-    (octet_length(msgid_from_binary.id) IN (16, 17, 28, 29))
-    AND regexp_like(msgid_from_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-   )
-   THEN hex(msgid_from_binary.id)
-   ELSE msgid_from_binary.id
-   END
-  )
+ THEN concat_ws(
+  '-',
+  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 1, 8),
+  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 9, 4),
+  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 13, 4),
+  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 17, 4),
+  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 21, 12)
  )
  END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_uuid(id STRING)
-RETURN (
- CASE
- WHEN (
-  (
-   (
-    (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_to_uuid.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_to_uuid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_to_uuid.id)
-       ELSE msgid_to_uuid.id
-       END
-      )
-     )
-     = 34
-    )
-    AND startswith(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_to_uuid.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_to_uuid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_to_uuid.id)
-      ELSE msgid_to_uuid.id
-      END
-     ),
-     '01'
-    )
-   )
-   AND (
-    octet_length(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_to_uuid.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_to_uuid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_to_uuid.id)
-       ELSE msgid_to_uuid.id
-       END
-      )
-     )
-    )
-    = 17
-   )
+RETURN msgid_to_uuid_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_to_uuid.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_to_uuid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
   )
-  AND (
-   unhex(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_to_uuid.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_to_uuid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_to_uuid.id)
-     ELSE msgid_to_uuid.id
-     END
-    )
-   )
-   IS NOT NULL
-  )
+  THEN hex(msgid_to_uuid.id)
+  ELSE msgid_to_uuid.id
+  END
  )
- THEN concat_ws(
-  '-',
-  substring(
-   lower(
-    substring(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_to_uuid.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_to_uuid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_to_uuid.id)
-      ELSE msgid_to_uuid.id
-      END
-     ),
-     3,
-     32
-    )
-   ),
-   1,
-   8
-  ),
-  substring(
-   lower(
-    substring(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_to_uuid.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_to_uuid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_to_uuid.id)
-      ELSE msgid_to_uuid.id
-      END
-     ),
-     3,
-     32
-    )
-   ),
-   9,
-   4
-  ),
-  substring(
-   lower(
-    substring(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_to_uuid.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_to_uuid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_to_uuid.id)
-      ELSE msgid_to_uuid.id
-      END
-     ),
-     3,
-     32
-    )
-   ),
-   13,
-   4
-  ),
-  substring(
-   lower(
-    substring(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_to_uuid.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_to_uuid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_to_uuid.id)
-      ELSE msgid_to_uuid.id
-      END
-     ),
-     3,
-     32
-    )
-   ),
-   17,
-   4
-  ),
-  substring(
-   lower(
-    substring(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_to_uuid.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_to_uuid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_to_uuid.id)
-      ELSE msgid_to_uuid.id
-      END
-     ),
-     3,
-     32
-    )
-   ),
-   21,
-   12
-  )
- )
- END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_uuid(uuid STRING)
@@ -4925,383 +1493,193 @@ RETURN (
    (
     (
      (
-      (
-       (
-        length(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_from_uuid.uuid) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_from_uuid.uuid, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_from_uuid.uuid)
-          ELSE msgid_from_uuid.uuid
-          END
-         )
-        )
-        = 36
-       )
-       AND (
-        regexp_replace(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_from_uuid.uuid) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_from_uuid.uuid, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_from_uuid.uuid)
-          ELSE msgid_from_uuid.uuid
-          END
-         ),
-         '[^-]',
-         ''
-        )
-        = '----'
-       )
-      )
-      AND (
-       substring(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_from_uuid.uuid) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_from_uuid.uuid, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_from_uuid.uuid)
-         ELSE msgid_from_uuid.uuid
-         END
-        ),
-        9,
-        1
-       )
-       = '-'
-      )
+      ((length(msgid_from_uuid.uuid) = 36) AND (regexp_replace(msgid_from_uuid.uuid, '[^-]', '') = '----'))
+      AND (substring(msgid_from_uuid.uuid, 9, 1) = '-')
      )
-     AND (
-      substring(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_from_uuid.uuid) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_from_uuid.uuid, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_from_uuid.uuid)
-        ELSE msgid_from_uuid.uuid
-        END
-       ),
-       14,
-       1
-      )
-      = '-'
-     )
+     AND (substring(msgid_from_uuid.uuid, 14, 1) = '-')
     )
-    AND (
-     substring(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_from_uuid.uuid) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_from_uuid.uuid, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_from_uuid.uuid)
-       ELSE msgid_from_uuid.uuid
-       END
-      ),
-      19,
-      1
-     )
-     = '-'
-    )
+    AND (substring(msgid_from_uuid.uuid, 19, 1) = '-')
    )
-   AND (
-    substring(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_from_uuid.uuid) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_from_uuid.uuid, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_from_uuid.uuid)
-      ELSE msgid_from_uuid.uuid
-      END
-     ),
-     24,
-     1
-    )
-    = '-'
-   )
+   AND (substring(msgid_from_uuid.uuid, 24, 1) = '-')
   )
-  AND (
-   unhex(
-    upper(
-     regexp_replace(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_from_uuid.uuid) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_from_uuid.uuid, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_from_uuid.uuid)
-       ELSE msgid_from_uuid.uuid
-       END
-      ),
-      '-',
-      ''
-     )
-    )
-   )
-   IS NOT NULL
-  )
+  AND (unhex(upper(regexp_replace(msgid_from_uuid.uuid, '-', ''))) IS NOT NULL)
  )
- THEN concat(
-  '01',
-  upper(
-   regexp_replace(
+ THEN concat('01', upper(regexp_replace(msgid_from_uuid.uuid, '-', '')))
+ END
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_v0_of_text(id STRING)
+RETURN (
+ CASE
+ WHEN (
+  (
+   (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
+   OR ((octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00'))
+  )
+  AND (unhex(msgid_parse_v0_of_text.id) IS NOT NULL)
+ )
+ THEN msgid_v0_fields(
+  msgid_parse_v0_of_text.id,
+  nullif(msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -12, 4)), -1),
+  nullif(msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -8, 4)), -1),
+  nullif(msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -4, 4)), -1)
+ )
+ WHEN (msgid_parse_v0_of_text.id IS NOT NULL)
+ THEN raise_error(
+  concat(
+   'invalid message id ',
+   (
+    CASE
+    WHEN (length(msgid_parse_v0_of_text.id) <= 64)
+    THEN concat('\'', left(msgid_parse_v0_of_text.id, 64), '\'')
+    ELSE concat(
+     '',
+     concat('\'', left(msgid_parse_v0_of_text.id, 64), '\''),
+     '... (',
+     CAST(length(msgid_parse_v0_of_text.id) AS string),
+     ' in all)'
+    )
+    END
+   ),
+   ': ',
+   coalesce(
     (
      CASE
      WHEN (
-      (octet_length(msgid_from_uuid.uuid) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_from_uuid.uuid, '[\\x00-\\x1F\\x7F\\uFFFD]')
+      (msgid_parse_v0_of_text.id IS NULL)
+      OR (
+       (
+        CASE
+        WHEN (
+         ((octet_length(msgid_parse_v0_of_text.id) = 34) AND startswith(msgid_parse_v0_of_text.id, '01'))
+         OR (
+          (octet_length(msgid_parse_v0_of_text.id) IN (34, 58))
+          AND startswith(msgid_parse_v0_of_text.id, '00')
+         )
+        )
+        THEN true
+        ELSE (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
+        END
+       )
+       AND ((unhex(msgid_parse_v0_of_text.id) IS NOT NULL) OR (msgid_parse_v0_of_text.id IS NULL))
+      )
      )
-     THEN hex(msgid_from_uuid.uuid)
-     ELSE msgid_from_uuid.uuid
+     THEN CAST(NULL AS string)
+     WHEN (
+      NOT (
+       (
+        ((false OR (length(msgid_parse_v0_of_text.id) = 32)) OR (length(msgid_parse_v0_of_text.id) = 56))
+        OR (length(msgid_parse_v0_of_text.id) = 34)
+       )
+       OR (length(msgid_parse_v0_of_text.id) = 58)
+      )
+     )
+     THEN concat(
+      '',
+      CAST(length(msgid_parse_v0_of_text.id) AS string),
+      ' characters; an id has 32, 34, 56 or 58 hex digits'
+     )
+     WHEN (unhex(msgid_parse_v0_of_text.id) IS NULL)
+     THEN 'not hex digits alone'
+     ELSE concat(
+      'unknown version ', CAST(CAST(conv(left(msgid_parse_v0_of_text.id, 2), 16, 10) AS bigint) AS string), ''
+     )
      END
     ),
-    '-',
-    ''
-   )
+    'not version 0, but version 1'
+   ),
+   ''
   )
  )
  END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_v0(id STRING)
+RETURN msgid_parse_v0_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_parse_v0.id)
+  ELSE msgid_parse_v0.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse_v0_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   (
-    octet_length(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_parse_v0.id)
-      ELSE msgid_parse_v0.id
-      END
-     )
-    )
-    IN (32, 56)
-   )
+   (octet_length(msgid_try_parse_v0_of_text.id) IN (32, 56))
    OR (
-    (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_parse_v0.id)
-       ELSE msgid_parse_v0.id
-       END
-      )
-     )
-     IN (34, 58)
-    )
-    AND startswith(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_parse_v0.id)
-      ELSE msgid_parse_v0.id
-      END
-     ),
-     '00'
-    )
+    (octet_length(msgid_try_parse_v0_of_text.id) IN (34, 58))
+    AND startswith(msgid_try_parse_v0_of_text.id, '00')
    )
   )
-  AND (
-   unhex(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_parse_v0.id)
-     ELSE msgid_parse_v0.id
-     END
-    )
-   )
-   IS NOT NULL
-  )
+  AND (unhex(msgid_try_parse_v0_of_text.id) IS NOT NULL)
  )
  THEN msgid_v0_fields(
-  (
-   CASE
-   WHEN (
-    (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-    AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-   )
-   THEN hex(msgid_parse_v0.id)
-   ELSE msgid_parse_v0.id
-   END
-  ),
-  nullif(
-   msgid_word(
-    substring(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_parse_v0.id)
-       ELSE msgid_parse_v0.id
-       END
-      )
-     ),
-     -12,
-     4
-    )
-   ),
-   -1
-  ),
-  nullif(
-   msgid_word(
-    substring(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_parse_v0.id)
-       ELSE msgid_parse_v0.id
-       END
-      )
-     ),
-     -8,
-     4
-    )
-   ),
-   -1
-  ),
-  nullif(
-   msgid_word(
-    substring(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_parse_v0.id)
-       ELSE msgid_parse_v0.id
-       END
-      )
-     ),
-     -4,
-     4
-    )
-   ),
-   -1
-  )
+  msgid_try_parse_v0_of_text.id,
+  nullif(msgid_word(substring(unhex(msgid_try_parse_v0_of_text.id), -12, 4)), -1),
+  nullif(msgid_word(substring(unhex(msgid_try_parse_v0_of_text.id), -8, 4)), -1),
+  nullif(msgid_word(substring(unhex(msgid_try_parse_v0_of_text.id), -4, 4)), -1)
  )
+ END
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse_v0(id STRING)
+RETURN msgid_try_parse_v0_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_try_parse_v0.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_try_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_try_parse_v0.id)
+  ELSE msgid_try_parse_v0.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_translate_v0_of_text(id STRING)
+RETURN (
+ CASE
  WHEN (
   (
-   CASE
-   WHEN (
-    (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-    AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   (octet_length(msgid_translate_v0_of_text.id) IN (32, 56))
+   OR (
+    (octet_length(msgid_translate_v0_of_text.id) IN (34, 58))
+    AND startswith(msgid_translate_v0_of_text.id, '00')
    )
-   THEN hex(msgid_parse_v0.id)
-   ELSE msgid_parse_v0.id
-   END
   )
-  IS NOT NULL
+  AND (unhex(msgid_translate_v0_of_text.id) IS NOT NULL)
  )
+ THEN (
+  CASE
+  WHEN (
+   (octet_length(msgid_translate_v0_of_text.id) IN (34, 58))
+   AND startswith(msgid_translate_v0_of_text.id, '00')
+  )
+  THEN upper(msgid_translate_v0_of_text.id)
+  ELSE concat('00', upper(msgid_translate_v0_of_text.id))
+  END
+ )
+ WHEN (msgid_translate_v0_of_text.id IS NOT NULL)
  THEN raise_error(
   concat(
    'invalid message id ',
    (
     CASE
-    WHEN (
-     length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_parse_v0.id)
-       ELSE msgid_parse_v0.id
-       END
-      )
-     )
-     <= 64
-    )
-    THEN concat(
-     '\'',
-     left(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_parse_v0.id)
-       ELSE msgid_parse_v0.id
-       END
-      ),
-      64
-     ),
-     '\''
-    )
+    WHEN (length(msgid_translate_v0_of_text.id) <= 64)
+    THEN concat('\'', left(msgid_translate_v0_of_text.id, 64), '\'')
     ELSE concat(
      '',
-     concat(
-      '\'',
-      left(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_parse_v0.id)
-        ELSE msgid_parse_v0.id
-        END
-       ),
-       64
-      ),
-      '\''
-     ),
+     concat('\'', left(msgid_translate_v0_of_text.id, 64), '\''),
      '... (',
-     CAST(
-      length(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_parse_v0.id)
-        ELSE msgid_parse_v0.id
-        END
-       )
-      )
-      AS string
-     ),
+     CAST(length(msgid_translate_v0_of_text.id) AS string),
      ' in all)'
     )
     END
@@ -5311,132 +1689,25 @@ RETURN (
     (
      CASE
      WHEN (
-      (
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_parse_v0.id)
-        ELSE msgid_parse_v0.id
-        END
-       )
-       IS NULL
-      )
+      (msgid_translate_v0_of_text.id IS NULL)
       OR (
        (
         CASE
         WHEN (
          (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_parse_v0.id)
-             ELSE msgid_parse_v0.id
-             END
-            )
-           )
-           = 34
-          )
-          AND startswith(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_parse_v0.id)
-            ELSE msgid_parse_v0.id
-            END
-           ),
-           '01'
-          )
+          (octet_length(msgid_translate_v0_of_text.id) = 34)
+          AND startswith(msgid_translate_v0_of_text.id, '01')
          )
          OR (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_parse_v0.id)
-             ELSE msgid_parse_v0.id
-             END
-            )
-           )
-           IN (34, 58)
-          )
-          AND startswith(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_parse_v0.id)
-            ELSE msgid_parse_v0.id
-            END
-           ),
-           '00'
-          )
+          (octet_length(msgid_translate_v0_of_text.id) IN (34, 58))
+          AND startswith(msgid_translate_v0_of_text.id, '00')
          )
         )
         THEN true
-        ELSE (
-         octet_length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_parse_v0.id)
-           ELSE msgid_parse_v0.id
-           END
-          )
-         )
-         IN (32, 56)
-        )
+        ELSE (octet_length(msgid_translate_v0_of_text.id) IN (32, 56))
         END
        )
-       AND (
-        (
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_parse_v0.id)
-           ELSE msgid_parse_v0.id
-           END
-          )
-         )
-         IS NOT NULL
-        )
-        OR (
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_parse_v0.id)
-          ELSE msgid_parse_v0.id
-          END
-         )
-         IS NULL
-        )
-       )
+       AND ((unhex(msgid_translate_v0_of_text.id) IS NOT NULL) OR (msgid_translate_v0_of_text.id IS NULL))
       )
      )
      THEN CAST(NULL AS string)
@@ -5444,133 +1715,24 @@ RETURN (
       NOT (
        (
         (
-         (
-          false
-          OR (
-           length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_parse_v0.id)
-             ELSE msgid_parse_v0.id
-             END
-            )
-           )
-           = 32
-          )
-         )
-         OR (
-          length(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_parse_v0.id)
-            ELSE msgid_parse_v0.id
-            END
-           )
-          )
-          = 56
-         )
+         (false OR (length(msgid_translate_v0_of_text.id) = 32))
+         OR (length(msgid_translate_v0_of_text.id) = 56)
         )
-        OR (
-         length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_parse_v0.id)
-           ELSE msgid_parse_v0.id
-           END
-          )
-         )
-         = 34
-        )
+        OR (length(msgid_translate_v0_of_text.id) = 34)
        )
-       OR (
-        length(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_parse_v0.id)
-          ELSE msgid_parse_v0.id
-          END
-         )
-        )
-        = 58
-       )
+       OR (length(msgid_translate_v0_of_text.id) = 58)
       )
      )
      THEN concat(
       '',
-      CAST(
-       length(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_parse_v0.id)
-         ELSE msgid_parse_v0.id
-         END
-        )
-       )
-       AS string
-      ),
+      CAST(length(msgid_translate_v0_of_text.id) AS string),
       ' characters; an id has 32, 34, 56 or 58 hex digits'
      )
-     WHEN (
-      unhex(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_parse_v0.id)
-        ELSE msgid_parse_v0.id
-        END
-       )
-      )
-      IS NULL
-     )
+     WHEN (unhex(msgid_translate_v0_of_text.id) IS NULL)
      THEN 'not hex digits alone'
      ELSE concat(
       'unknown version ',
-      CAST(
-       CAST(
-        conv(
-         left(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_parse_v0.id)
-           ELSE msgid_parse_v0.id
-           END
-          ),
-          2
-         ),
-         16,
-         10
-        )
-        AS bigint
-       )
-       AS string
-      ),
+      CAST(CAST(conv(left(msgid_translate_v0_of_text.id, 2), 16, 10) AS bigint) AS string),
       ''
      )
      END
@@ -5578,928 +1740,83 @@ RETURN (
     'not version 0, but version 1'
    ),
    ''
-  )
- )
- END
-);
-
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse_v0(id STRING)
-RETURN (
- CASE
- WHEN (
-  (
-   (
-    octet_length(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_try_parse_v0.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_try_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_try_parse_v0.id)
-      ELSE msgid_try_parse_v0.id
-      END
-     )
-    )
-    IN (32, 56)
-   )
-   OR (
-    (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_try_parse_v0.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_try_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_try_parse_v0.id)
-       ELSE msgid_try_parse_v0.id
-       END
-      )
-     )
-     IN (34, 58)
-    )
-    AND startswith(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_try_parse_v0.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_try_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_try_parse_v0.id)
-      ELSE msgid_try_parse_v0.id
-      END
-     ),
-     '00'
-    )
-   )
-  )
-  AND (
-   unhex(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_try_parse_v0.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_try_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_try_parse_v0.id)
-     ELSE msgid_try_parse_v0.id
-     END
-    )
-   )
-   IS NOT NULL
-  )
- )
- THEN msgid_v0_fields(
-  (
-   CASE
-   WHEN (
-    (octet_length(msgid_try_parse_v0.id) IN (16, 17, 28, 29))
-    AND regexp_like(msgid_try_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-   )
-   THEN hex(msgid_try_parse_v0.id)
-   ELSE msgid_try_parse_v0.id
-   END
-  ),
-  nullif(
-   msgid_word(
-    substring(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_try_parse_v0.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_try_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_try_parse_v0.id)
-       ELSE msgid_try_parse_v0.id
-       END
-      )
-     ),
-     -12,
-     4
-    )
-   ),
-   -1
-  ),
-  nullif(
-   msgid_word(
-    substring(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_try_parse_v0.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_try_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_try_parse_v0.id)
-       ELSE msgid_try_parse_v0.id
-       END
-      )
-     ),
-     -8,
-     4
-    )
-   ),
-   -1
-  ),
-  nullif(
-   msgid_word(
-    substring(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_try_parse_v0.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_try_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_try_parse_v0.id)
-       ELSE msgid_try_parse_v0.id
-       END
-      )
-     ),
-     -4,
-     4
-    )
-   ),
-   -1
   )
  )
  END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_translate_v0(id STRING)
-RETURN (
- CASE
- WHEN (
-  (
-   (
-    octet_length(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_translate_v0.id)
-      ELSE msgid_translate_v0.id
-      END
-     )
-    )
-    IN (32, 56)
-   )
-   OR (
-    (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_translate_v0.id)
-       ELSE msgid_translate_v0.id
-       END
-      )
-     )
-     IN (34, 58)
-    )
-    AND startswith(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_translate_v0.id)
-      ELSE msgid_translate_v0.id
-      END
-     ),
-     '00'
-    )
-   )
-  )
-  AND (
-   unhex(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_translate_v0.id)
-     ELSE msgid_translate_v0.id
-     END
-    )
-   )
-   IS NOT NULL
-  )
- )
- THEN (
+RETURN msgid_translate_v0_of_text(
+ (
   CASE
   WHEN (
-   (
-    octet_length(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_translate_v0.id)
-      ELSE msgid_translate_v0.id
-      END
-     )
-    )
-    IN (34, 58)
-   )
-   AND startswith(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_translate_v0.id)
-     ELSE msgid_translate_v0.id
-     END
-    ),
-    '00'
-   )
+   (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
   )
-  THEN upper(
-   (
-    CASE
-    WHEN (
-     (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-     AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-    )
-    THEN hex(msgid_translate_v0.id)
-    ELSE msgid_translate_v0.id
-    END
-   )
-  )
-  ELSE concat(
-   '00',
-   upper(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_translate_v0.id)
-     ELSE msgid_translate_v0.id
-     END
-    )
-   )
-  )
+  THEN hex(msgid_translate_v0.id)
+  ELSE msgid_translate_v0.id
   END
  )
- WHEN (
-  (
-   CASE
-   WHEN (
-    (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-    AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-   )
-   THEN hex(msgid_translate_v0.id)
-   ELSE msgid_translate_v0.id
-   END
-  )
-  IS NOT NULL
- )
- THEN raise_error(
-  concat(
-   'invalid message id ',
-   (
-    CASE
-    WHEN (
-     length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_translate_v0.id)
-       ELSE msgid_translate_v0.id
-       END
-      )
-     )
-     <= 64
-    )
-    THEN concat(
-     '\'',
-     left(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_translate_v0.id)
-       ELSE msgid_translate_v0.id
-       END
-      ),
-      64
-     ),
-     '\''
-    )
-    ELSE concat(
-     '',
-     concat(
-      '\'',
-      left(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_translate_v0.id)
-        ELSE msgid_translate_v0.id
-        END
-       ),
-       64
-      ),
-      '\''
-     ),
-     '... (',
-     CAST(
-      length(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_translate_v0.id)
-        ELSE msgid_translate_v0.id
-        END
-       )
-      )
-      AS string
-     ),
-     ' in all)'
-    )
-    END
-   ),
-   ': ',
-   coalesce(
-    (
-     CASE
-     WHEN (
-      (
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_translate_v0.id)
-        ELSE msgid_translate_v0.id
-        END
-       )
-       IS NULL
-      )
-      OR (
-       (
-        CASE
-        WHEN (
-         (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_translate_v0.id)
-             ELSE msgid_translate_v0.id
-             END
-            )
-           )
-           = 34
-          )
-          AND startswith(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_translate_v0.id)
-            ELSE msgid_translate_v0.id
-            END
-           ),
-           '01'
-          )
-         )
-         OR (
-          (
-           octet_length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_translate_v0.id)
-             ELSE msgid_translate_v0.id
-             END
-            )
-           )
-           IN (34, 58)
-          )
-          AND startswith(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_translate_v0.id)
-            ELSE msgid_translate_v0.id
-            END
-           ),
-           '00'
-          )
-         )
-        )
-        THEN true
-        ELSE (
-         octet_length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_translate_v0.id)
-           ELSE msgid_translate_v0.id
-           END
-          )
-         )
-         IN (32, 56)
-        )
-        END
-       )
-       AND (
-        (
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_translate_v0.id)
-           ELSE msgid_translate_v0.id
-           END
-          )
-         )
-         IS NOT NULL
-        )
-        OR (
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_translate_v0.id)
-          ELSE msgid_translate_v0.id
-          END
-         )
-         IS NULL
-        )
-       )
-      )
-     )
-     THEN CAST(NULL AS string)
-     WHEN (
-      NOT (
-       (
-        (
-         (
-          false
-          OR (
-           length(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_translate_v0.id)
-             ELSE msgid_translate_v0.id
-             END
-            )
-           )
-           = 32
-          )
-         )
-         OR (
-          length(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_translate_v0.id)
-            ELSE msgid_translate_v0.id
-            END
-           )
-          )
-          = 56
-         )
-        )
-        OR (
-         length(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_translate_v0.id)
-           ELSE msgid_translate_v0.id
-           END
-          )
-         )
-         = 34
-        )
-       )
-       OR (
-        length(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-           AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-          )
-          THEN hex(msgid_translate_v0.id)
-          ELSE msgid_translate_v0.id
-          END
-         )
-        )
-        = 58
-       )
-      )
-     )
-     THEN concat(
-      '',
-      CAST(
-       length(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_translate_v0.id)
-         ELSE msgid_translate_v0.id
-         END
-        )
-       )
-       AS string
-      ),
-      ' characters; an id has 32, 34, 56 or 58 hex digits'
-     )
-     WHEN (
-      unhex(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_translate_v0.id)
-        ELSE msgid_translate_v0.id
-        END
-       )
-      )
-      IS NULL
-     )
-     THEN 'not hex digits alone'
-     ELSE concat(
-      'unknown version ',
-      CAST(
-       CAST(
-        conv(
-         left(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-            AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-           )
-           THEN hex(msgid_translate_v0.id)
-           ELSE msgid_translate_v0.id
-           END
-          ),
-          2
-         ),
-         16,
-         10
-        )
-        AS bigint
-       )
-       AS string
-      ),
-      ''
-     )
-     END
-    ),
-    'not version 0, but version 1'
-   ),
-   ''
-  )
- )
- END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_translate_v0(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_translate_v0_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   (
-    octet_length(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_try_translate_v0.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_try_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_try_translate_v0.id)
-      ELSE msgid_try_translate_v0.id
-      END
-     )
-    )
-    IN (32, 56)
-   )
+   (octet_length(msgid_try_translate_v0_of_text.id) IN (32, 56))
    OR (
-    (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_try_translate_v0.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_try_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_try_translate_v0.id)
-       ELSE msgid_try_translate_v0.id
-       END
-      )
-     )
-     IN (34, 58)
-    )
-    AND startswith(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_try_translate_v0.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_try_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_try_translate_v0.id)
-      ELSE msgid_try_translate_v0.id
-      END
-     ),
-     '00'
-    )
+    (octet_length(msgid_try_translate_v0_of_text.id) IN (34, 58))
+    AND startswith(msgid_try_translate_v0_of_text.id, '00')
    )
   )
-  AND (
-   unhex(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_try_translate_v0.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_try_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_try_translate_v0.id)
-     ELSE msgid_try_translate_v0.id
-     END
-    )
-   )
-   IS NOT NULL
-  )
+  AND (unhex(msgid_try_translate_v0_of_text.id) IS NOT NULL)
  )
  THEN (
   CASE
   WHEN (
-   (
-    octet_length(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_try_translate_v0.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_try_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_try_translate_v0.id)
-      ELSE msgid_try_translate_v0.id
-      END
-     )
-    )
-    IN (34, 58)
-   )
-   AND startswith(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_try_translate_v0.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_try_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_try_translate_v0.id)
-     ELSE msgid_try_translate_v0.id
-     END
-    ),
-    '00'
-   )
+   (octet_length(msgid_try_translate_v0_of_text.id) IN (34, 58))
+   AND startswith(msgid_try_translate_v0_of_text.id, '00')
   )
-  THEN upper(
-   (
-    CASE
-    WHEN (
-     (octet_length(msgid_try_translate_v0.id) IN (16, 17, 28, 29))
-     AND regexp_like(msgid_try_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-    )
-    THEN hex(msgid_try_translate_v0.id)
-    ELSE msgid_try_translate_v0.id
-    END
-   )
-  )
-  ELSE concat(
-   '00',
-   upper(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_try_translate_v0.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_try_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_try_translate_v0.id)
-     ELSE msgid_try_translate_v0.id
-     END
-    )
-   )
-  )
+  THEN upper(msgid_try_translate_v0_of_text.id)
+  ELSE concat('00', upper(msgid_try_translate_v0_of_text.id))
   END
  )
- WHEN (
-  (
-   CASE
-   WHEN (
-    (octet_length(msgid_try_translate_v0.id) IN (16, 17, 28, 29))
-    AND regexp_like(msgid_try_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-   )
-   THEN hex(msgid_try_translate_v0.id)
-   ELSE msgid_try_translate_v0.id
-   END
-  )
-  IS NOT NULL
- )
+ WHEN (msgid_try_translate_v0_of_text.id IS NOT NULL)
  THEN CAST(NULL AS string)
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(id STRING, near TIMESTAMP_LTZ, timezone STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_translate_v0(id STRING)
+RETURN msgid_try_translate_v0_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_try_translate_v0.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_try_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_try_translate_v0.id)
+  ELSE msgid_try_translate_v0.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time_of_text(id STRING, near TIMESTAMP_LTZ, timezone STRING)
 RETURN (
  CASE
  WHEN (
   (
    (
-    (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_v0_time.id)
-       ELSE msgid_v0_time.id
-       END
-      )
-     )
-     IN (32, 56)
-    )
-    OR (
-     (
-      octet_length(
-       (
-        CASE
-        WHEN (
-         (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
-         AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-        )
-        THEN hex(msgid_v0_time.id)
-        ELSE msgid_v0_time.id
-        END
-       )
-      )
-      IN (34, 58)
-     )
-     AND startswith(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_v0_time.id)
-       ELSE msgid_v0_time.id
-       END
-      ),
-      '00'
-     )
-    )
+    (octet_length(msgid_v0_time_of_text.id) IN (32, 56))
+    OR ((octet_length(msgid_v0_time_of_text.id) IN (34, 58)) AND startswith(msgid_v0_time_of_text.id, '00'))
    )
-   AND (
-    unhex(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_v0_time.id)
-      ELSE msgid_v0_time.id
-      END
-     )
-    )
-    IS NOT NULL
-   )
+   AND (unhex(msgid_v0_time_of_text.id) IS NOT NULL)
   )
   AND (
    msgid_v0_kind(
-    nullif(
-     msgid_word(
-      substring(
-       unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_v0_time.id)
-         ELSE msgid_v0_time.id
-         END
-        )
-       ),
-       -12,
-       4
-      )
-     ),
-     -1
-    ),
-    nullif(
-     msgid_word(
-      substring(
-       unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_v0_time.id)
-         ELSE msgid_v0_time.id
-         END
-        )
-       ),
-       -8,
-       4
-      )
-     ),
-     -1
-    ),
-    nullif(
-     msgid_word(
-      substring(
-       unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
-          AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-         )
-         THEN hex(msgid_v0_time.id)
-         ELSE msgid_v0_time.id
-         END
-        )
-       ),
-       -4,
-       4
-      )
-     ),
-     -1
-    )
+    nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -12, 4)), -1),
+    nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -8, 4)), -1),
+    nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -4, 4)), -1)
    )
    IN ('v0-client-unique', 'v0-ambiguous')
   )
@@ -6516,67 +1833,23 @@ RETURN (
       shiftright(
        (
         shiftleft(
-         (
-          nullif(
-           msgid_word(
-            substring(
-             unhex(
-              (
-               CASE
-               WHEN (
-                (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
-                AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-               )
-               THEN hex(msgid_v0_time.id)
-               ELSE msgid_v0_time.id
-               END
-              )
-             ),
-             -8,
-             4
-            )
-           ),
-           -1
-          )
-          & 65535
-         ),
-         32
+         (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -8, 4)), -1) & 65535), 32
         )
-        | nullif(
-         msgid_word(
-          substring(
-           unhex(
-            (
-             CASE
-             WHEN (
-              (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
-              AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-             )
-             THEN hex(msgid_v0_time.id)
-             ELSE msgid_v0_time.id
-             END
-            )
-           ),
-           -4,
-           4
-          )
-         ),
-         -1
-        )
+        | nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -4, 4)), -1)
        ),
        16
       ),
       convert_timezone(
-       msgid_v0_time.timezone,
+       msgid_v0_time_of_text.timezone,
        'UTC',
        CAST(
         trunc(
          convert_timezone(
           'UTC',
-          msgid_v0_time.timezone,
+          msgid_v0_time_of_text.timezone,
           timestampadd(
            MICROSECOND,
-           unix_micros(CAST(msgid_v0_time.near AS timestamp_ltz)),
+           unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
            CAST('1970-01-01 00:00:00' AS timestamp_ntz)
           )
          ),
@@ -6588,7 +1861,7 @@ RETURN (
      )
      < timestampadd(
       MICROSECOND,
-      unix_micros(CAST(msgid_v0_time.near AS timestamp_ltz)),
+      unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
       CAST('1970-01-01 00:00:00' AS timestamp_ntz)
      )
     )
@@ -6597,67 +1870,23 @@ RETURN (
      shiftright(
       (
        shiftleft(
-        (
-         nullif(
-          msgid_word(
-           substring(
-            unhex(
-             (
-              CASE
-              WHEN (
-               (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
-               AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-              )
-              THEN hex(msgid_v0_time.id)
-              ELSE msgid_v0_time.id
-              END
-             )
-            ),
-            -8,
-            4
-           )
-          ),
-          -1
-         )
-         & 65535
-        ),
-        32
+        (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -8, 4)), -1) & 65535), 32
        )
-       | nullif(
-        msgid_word(
-         substring(
-          unhex(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_v0_time.id)
-            ELSE msgid_v0_time.id
-            END
-           )
-          ),
-          -4,
-          4
-         )
-        ),
-        -1
-       )
+       | nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -4, 4)), -1)
       ),
       16
      ),
      convert_timezone(
-      msgid_v0_time.timezone,
+      msgid_v0_time_of_text.timezone,
       'UTC',
       CAST(
        trunc(
         convert_timezone(
          'UTC',
-         msgid_v0_time.timezone,
+         msgid_v0_time_of_text.timezone,
          timestampadd(
           MICROSECOND,
-          unix_micros(CAST(msgid_v0_time.near AS timestamp_ltz)),
+          unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
           CAST('1970-01-01 00:00:00' AS timestamp_ntz)
          )
         ),
@@ -6672,68 +1901,24 @@ RETURN (
      shiftright(
       (
        shiftleft(
-        (
-         nullif(
-          msgid_word(
-           substring(
-            unhex(
-             (
-              CASE
-              WHEN (
-               (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
-               AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-              )
-              THEN hex(msgid_v0_time.id)
-              ELSE msgid_v0_time.id
-              END
-             )
-            ),
-            -8,
-            4
-           )
-          ),
-          -1
-         )
-         & 65535
-        ),
-        32
+        (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -8, 4)), -1) & 65535), 32
        )
-       | nullif(
-        msgid_word(
-         substring(
-          unhex(
-           (
-            CASE
-            WHEN (
-             (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
-             AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-            )
-            THEN hex(msgid_v0_time.id)
-            ELSE msgid_v0_time.id
-            END
-           )
-          ),
-          -4,
-          4
-         )
-        ),
-        -1
-       )
+       | nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -4, 4)), -1)
       ),
       16
      ),
      convert_timezone(
-      msgid_v0_time.timezone,
+      msgid_v0_time_of_text.timezone,
       'UTC',
       CAST(
        add_months(
         trunc(
          convert_timezone(
           'UTC',
-          msgid_v0_time.timezone,
+          msgid_v0_time_of_text.timezone,
           timestampadd(
            MICROSECOND,
-           unix_micros(CAST(msgid_v0_time.near AS timestamp_ltz)),
+           unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
            CAST('1970-01-01 00:00:00' AS timestamp_ntz)
           )
          ),
@@ -6750,6 +1935,22 @@ RETURN (
   )
  )
  END
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(id STRING, near TIMESTAMP_LTZ, timezone STRING)
+RETURN msgid_v0_time_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_v0_time.id)
+  ELSE msgid_v0_time.id
+  END
+ ),
+ msgid_v0_time.near,
+ msgid_v0_time.timezone
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_message_state(code BIGINT)
@@ -6825,165 +2026,52 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_iggy_id(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_iggy_id_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   (
-    (
-     octet_length(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_to_iggy_id.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_to_iggy_id.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_to_iggy_id.id)
-       ELSE msgid_to_iggy_id.id
-       END
-      )
-     )
-     = 34
-    )
-    AND startswith(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_to_iggy_id.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_to_iggy_id.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_to_iggy_id.id)
-      ELSE msgid_to_iggy_id.id
-      END
-     ),
-     '01'
-    )
-   )
-   AND (
-    octet_length(
-     unhex(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_to_iggy_id.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_to_iggy_id.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_to_iggy_id.id)
-       ELSE msgid_to_iggy_id.id
-       END
-      )
-     )
-    )
-    = 17
-   )
+   ((octet_length(msgid_to_iggy_id_of_text.id) = 34) AND startswith(msgid_to_iggy_id_of_text.id, '01'))
+   AND (octet_length(unhex(msgid_to_iggy_id_of_text.id)) = 17)
   )
-  AND (
-   unhex(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_to_iggy_id.id) IN (16, 17, 28, 29))
-      AND regexp_like(msgid_to_iggy_id.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-     )
-     THEN hex(msgid_to_iggy_id.id)
-     ELSE msgid_to_iggy_id.id
-     END
-    )
-   )
-   IS NOT NULL
-  )
+  AND (unhex(msgid_to_iggy_id_of_text.id) IS NOT NULL)
  )
- THEN unhex(
-  substring(
-   (
-    CASE
-    WHEN (
-     (octet_length(msgid_to_iggy_id.id) IN (16, 17, 28, 29))
-     AND regexp_like(msgid_to_iggy_id.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-    )
-    THEN hex(msgid_to_iggy_id.id)
-    ELSE msgid_to_iggy_id.id
-    END
-   ),
-   3,
-   32
-  )
- )
+ THEN unhex(substring(msgid_to_iggy_id_of_text.id, 3, 32))
  WHEN (
   (
-   (
-    octet_length(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_to_iggy_id.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_to_iggy_id.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_to_iggy_id.id)
-      ELSE msgid_to_iggy_id.id
-      END
-     )
-    )
-    = 36
-   )
+   (octet_length(msgid_to_iggy_id_of_text.id) = 36)
    AND (
     octet_length(
-     regexp_replace(
-      (
-       CASE
-       WHEN (
-        (octet_length(msgid_to_iggy_id.id) IN (16, 17, 28, 29))
-        AND regexp_like(msgid_to_iggy_id.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-       )
-       THEN hex(msgid_to_iggy_id.id)
-       ELSE msgid_to_iggy_id.id
-       END
-      ),
-      '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z',
-      '$1$2$3$4$5'
-     )
+     regexp_replace(msgid_to_iggy_id_of_text.id, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
     )
     = 32
    )
   )
   AND (
    unhex(
-    regexp_replace(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_to_iggy_id.id) IN (16, 17, 28, 29))
-       AND regexp_like(msgid_to_iggy_id.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-      )
-      THEN hex(msgid_to_iggy_id.id)
-      ELSE msgid_to_iggy_id.id
-      END
-     ),
-     '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z',
-     '$1$2$3$4$5'
-    )
+    regexp_replace(msgid_to_iggy_id_of_text.id, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
    )
    IS NOT NULL
   )
  )
  THEN unhex(
-  regexp_replace(
-   (
-    CASE
-    WHEN (
-     (octet_length(msgid_to_iggy_id.id) IN (16, 17, 28, 29))
-     AND regexp_like(msgid_to_iggy_id.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
-    )
-    THEN hex(msgid_to_iggy_id.id)
-    ELSE msgid_to_iggy_id.id
-    END
-   ),
-   '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z',
-   '$1$2$3$4$5'
-  )
+  regexp_replace(msgid_to_iggy_id_of_text.id, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
  )
  END
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_iggy_id(id STRING)
+RETURN msgid_to_iggy_id_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_to_iggy_id.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_to_iggy_id.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_to_iggy_id.id)
+  ELSE msgid_to_iggy_id.id
+  END
+ )
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_assign()
