@@ -185,10 +185,10 @@ def _synthetic(digest: Column, origin: layout.Origin) -> Column:
 def assign_id(run: str | None = None, at: datetime | float | None = None) -> Column:
     """Return a new ID for each row: the run's lease as node, the partition as pid, the row's number as sequence.
 
-    The IDs are unique within a run. A retried task gives a row the same ID if the rows of its partition come in the same
-    order. They do before any shuffle, and after a sort within partitions by a unique key (`assign_ids` sorts so). After
-    a shuffle without that sort, a stage that runs again numbers its rows anew. A reader of both attempts can then see
-    one ID twice, and Spark fails the job where it notices. For rows with a place or a key use `position_id` or
+    The IDs are unique within a run. A retried task gives a row the same ID if the rows of its partition come in the
+    same order. They do before any shuffle, and after a sort within partitions by a unique key (`assign_ids` sorts so).
+    After a shuffle without that sort, a stage that runs again numbers its rows anew. A reader of both attempts can then
+    see one ID twice, and Spark fails the job where it notices. For rows with a place or a key use `position_id` or
     `derive_id`. Assign after a union: a DataFrame in union with itself repeats its numbers.
 
     Parameters
@@ -227,7 +227,7 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
     above = (seconds << 32) - (1 << 64 if seconds >> 31 else 0)  # a bigint has a sign, which hex does not mind
 
     # Each use of the numbering has a counter of its own, which grows with each row that reaches it. All rows of a
-    # partition reach the same one of the two texts below, so the counters in that text agree.
+    # partition reach one of the two texts below, so the counters in that text agree.
     def tail() -> Column:
         row = F.monotonically_increasing_id().bitwiseAND(layout.UINT32_MASK)
         return F.hex(row.bitwiseOR(above)) if seconds else padded_digits(row, 9)
