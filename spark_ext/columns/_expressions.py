@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CORRUPT",
     "INTEGERS",
+    "MOMENTS",
     "ColumnOrName",
     "byte_digits",
     "computed_below",
@@ -57,6 +58,8 @@ CORRUPT = "_corrupt_record"
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 """The integer types, as `typeof` names them."""
+MOMENTS = ("timestamp", "float", "double", "decimal", *INTEGERS)
+"""The types of a moment that does not depend on the session's time zone."""
 
 VERSION_1_DIGITS = f"{layout.VERSION_1:02X}"
 
@@ -118,7 +121,7 @@ def of_types(
     type = F.typeof(col)
     # The type's name without its parameters: decimal(20,0), varchar(10), string collate UTF8_LCASE.
     fits = F.substring_index(F.substring_index(type, "(", 1), " ", 1).isin("void", *types)
-    message = F.concat(F.lit(f"{function}: `{argument}` must be {allowed}, got "), type)
+    message = F.concat(F.lit(f"{function}: {argument} must be {allowed}, got "), type)
     check = F.date_part(F.when(fits, F.lit("SECOND")).otherwise(message), col.cast("timestamp_ltz"))
     return lambda result: F.when(F.lit(False), check.cast("string")).otherwise(result)
 

@@ -12,6 +12,7 @@ from msgid.ids.derived import assigned_node
 from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
     INTEGERS,
+    MOMENTS,
     VERSION_1_DIGITS,
     byte_digits,
     column,
@@ -169,7 +170,7 @@ def _seconds(at: Column) -> Column:
 
 def _moment(function: str, at: Column) -> Callable[[Column], Column]:
     allowed = "a timestamp or Unix seconds (text, a date and timestamp_ntz depend on the session's time zone)"
-    return of_types(function, "at", at, allowed, ("timestamp", "float", "double", "decimal", *INTEGERS))
+    return of_types(function, "at", at, allowed, MOMENTS)
 
 
 def _text_or_integer(function: str, argument: str, col: Column) -> Callable[[Column], Column]:

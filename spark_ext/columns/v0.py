@@ -9,6 +9,7 @@ from msgid.ids._bytes import NOT_V0
 from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
 from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
+    MOMENTS,
     column,
     computed_below,
     hex_text,
@@ -227,7 +228,7 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     found = F.when(this_month < near_utc, this_month).otherwise(last_month)
     is_client = is_v0(text) & (_kind(words).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS))
     moment = F.timestamp_micros(F.timestamp_diff("MICROSECOND", start, found))
-    with_zone = of_types("v0_time", "near", column(near), "a timestamp", ("timestamp",))
+    with_zone = of_types("v0_time", "near", column(near), "a timestamp or Unix seconds", MOMENTS)
     return with_zone(F.when(is_client, moment)).alias("v0_time")
 
 

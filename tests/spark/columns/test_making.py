@@ -182,7 +182,7 @@ def test_ids_at_a_moment_without_a_zone_raise_before_the_query_runs(spark, ansi,
             ("position_id", spark_ext.position_id(F.lit("log"), F.lit(1), "at")),
             ("derive_id", spark_ext.derive_id(F.lit(PARENT), F.lit("invoice"), "at")),
         ):
-            with pytest.raises(AnalysisException, match=rf"{name}: `at` must be a timestamp .* got {type}"):
+            with pytest.raises(AnalysisException, match=rf"{name}: at must be a timestamp .* got {type}"):
                 _ = df.select(column).schema
     finally:
         spark.conf.unset("spark.sql.session.timeZone")
@@ -202,7 +202,7 @@ def test_position_id_under_timestamp_ntz_as_the_default_type_is_the_same(spark, 
 def test_position_id_of_an_offset_that_is_not_an_integer_raises_before_the_query_runs(spark, ansi, offset):
     """No fraction is cut off, no NaN becomes 0, and text is not read as a number."""
     df = spark.range(1).select(F.expr(offset).alias("offset"))
-    with pytest.raises(AnalysisException, match=r"DATATYPE_MISMATCH|position_id: `offset` must be an integer, got"):
+    with pytest.raises(AnalysisException, match=r"DATATYPE_MISMATCH|position_id: offset must be an integer, got"):
         _ = df.select(spark_ext.position_id(F.lit("log"), "offset", F.lit(0))).schema
 
 
