@@ -21,7 +21,6 @@ _ID: Final = "ID"
 """The type of a parameter that takes an ID, as text or binary."""
 _AT: Final = "BIGINT"
 """The type of a moment: a timestamp becomes Unix seconds, and Spark refuses a date or a `timestamp_ntz`."""
-_WORDS: Final = {"first": "BIGINT", "second": "BIGINT", "third": "BIGINT"}
 # Spark keeps these for a function: neither the session's ANSI mode nor its time zone changes what the function returns.
 _CREATED_UNDER: Final = {
     "spark.sql.ansi.enabled": "true",
@@ -63,8 +62,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
 # The functions that the others call.
 _SHARED: Final[dict[str, tuple[Callable[..., Any], dict[str, str]]]] = {
     _crc.SQL_NAME: (_crc.definition, {"raw": "BINARY"}),
-    v0.KIND_NAME: (v0.kind_of, _WORDS),
-    v0.FIELDS_NAME: (v0.fields_struct, {"text": "STRING", **_WORDS}),
+    v0.SQL_NAME: (v0.fields_struct, {"text": "STRING"}),
 }
 
 

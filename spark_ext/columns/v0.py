@@ -23,8 +23,6 @@ from spark_ext.columns._expressions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import Column
 
     from spark_ext.columns._expressions import ColumnOrName
@@ -36,8 +34,8 @@ _IPV6_DIGITS = 2 * layout.IPV6_LENGTH
 _GROUPS = 8
 _DECIMAL = [str(byte) for byte in range(256)]
 _WITH_DOT = [f"{byte}." for byte in range(256)]
-KIND_NAME, FIELDS_NAME = "msgid_v0_kind", "msgid_v0_fields"
-"""The SQL functions that the others call, so that each field is written once."""
+SQL_NAME = "msgid_v0_fields"
+"""The SQL function that others call, so that each field is written once."""
 
 
 def parse_v0(col: ColumnOrName) -> Column:
@@ -177,7 +175,7 @@ def id_kind(col: ColumnOrName) -> Column:
     +----------------+
     """
     text = hex_text(col)
-    v0 = F.when(is_v0(text), _kind(_words(text)))
+    v0 = F.when(is_v0(text), _kind(text))
     return F.when(is_v1(text), F.lit(layout.KIND_V1)).otherwise(v0).alias("id_kind")
 
 
@@ -212,9 +210,8 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     +--------------+
     """
     text, seen, zone = hex_text(col), column(near).cast("timestamp_ltz"), column(timezone)
-    words = _words(text)
-    elapsed_field = layout.CLIENT_FIELDS["elapsed_ms"]
-    elapsed = _number(words, elapsed_field.start, elapsed_field.stop)
+    field = layout.CLIENT_FIELDS["elapsed_ms"]
+    elapsed = _unsigned(text, field.start, field.stop)
     # Wall clocks are timestamps without a zone, so that the session's zone does not matter: microseconds since 1970.
     start, utc = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz"), F.lit("UTC")
     near_utc = F.timestamp_add("MICROSECOND", F.unix_micros(seen), start)
@@ -226,7 +223,7 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
 
     this_month, last_month = made(month), made(F.add_months(month, -1))
     found = F.when(this_month < near_utc, this_month).otherwise(last_month)
-    is_client = is_v0(text) & (_kind(words).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS))
+    is_client = is_v0(text) & (_kind(text).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS))
     moment = F.timestamp_micros(F.timestamp_diff("MICROSECOND", start, found))
     with_zone = of_types("v0_time", "near", column(near), "a timestamp or Unix seconds", MOMENTS)
     return with_zone(F.when(is_client, moment)).alias("v0_time")
@@ -240,77 +237,69 @@ def _translated(text: Column, otherwise: Column) -> Column:
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
     if is_writing_sql():
-        whole = F.when(is_v0(text), F.call_function(FIELDS_NAME, text, *_words(text)))
+        whole = F.when(is_v0(text), F.call_function(SQL_NAME, text))
         return whole if otherwise is None else whole.when(text.isNotNull(), otherwise)
-    return struct_if(text, is_v0(text), otherwise, _fields(text, *_words(text)))
+    return struct_if(text, is_v0(text), otherwise, _fields(text))
 
 
-def _words(text: Column) -> list[Column]:
-    """Return the last 12 bytes of an ID as three unsigned integers."""
-    raw = F.unhex(text)
-    places = range(-layout.TAIL_LENGTH, 0, WORD_WIDTH)
-    return [computed_below(word(F.substring(raw, place, WORD_WIDTH))) for place in places]
-
-
-def fields_struct(text: Column, first: Column, second: Column, third: Column) -> Column:
+def fields_struct(text: Column) -> Column:
     """Return the fields of a version-0 ID as a struct: the body of the SQL function that others call."""
-    fields = _fields(text, first, second, third)
-    return F.named_struct(*(part for name, field in fields.items() for part in (F.lit(name), field)))
+    return F.named_struct(*(part for name, field in _fields(text).items() for part in (F.lit(name), field)))
 
 
-def kind_of(first: Column, second: Column, third: Column) -> Column:
-    """Return the kind of a version-0 ID by its last 12 bytes: the body of the SQL function that others call."""
-    is_broker, is_ambiguous = _shape((first, second, third))
+def _kind(text: Column) -> Column:
+    is_broker, is_ambiguous = _shape(text)
     kind = F.when(is_ambiguous, F.lit(layout.KIND_AMBIGUOUS)).when(is_broker, F.lit(layout.KIND_BROKER_OFFSET))
     return kind.otherwise(F.lit(layout.KIND_CLIENT_UNIQUE))
 
 
-def _kind(words: Sequence[Column]) -> Column:
-    return F.call_function(KIND_NAME, *words) if is_writing_sql() else kind_of(*words)
+def _shape(text: Column) -> tuple[Column, Column]:
+    """Return whether an ID is a broker's and not ambiguous, and whether it is ambiguous: `msgid.layout.v0_kind`.
 
+    The limits of the rule are powers of 256, so zero digits decide, which is less code than the numbers.
+    """
+    port, offset = layout.BROKER_FIELDS.values()
 
-def _shape(words: Sequence[Column]) -> tuple[Column, Column]:
-    """Return whether the last 12 bytes are a broker's port and offset, and whether they may be a client's as well."""
-    port, high, offset = _broker_numbers(words)
-    end = layout.TAIL_LENGTH
-    shaped = port.between(1, layout.PORT_MAX) & (high == 0)
-    is_ambiguous = shaped & (offset >= layout.AMBIGUOUS_OFFSET_MIN) & (_number(words, end - 1, end) == 0)
+    def is_zero(start: int, stop: int) -> Column:
+        return _tail_digits(text, start, stop) == "0" * 2 * (stop - start)
+
+    port_low = port.stop - layout.PORT_MAX.bit_length() // 8
+    offset_low = offset.stop - layout.OFFSET_MAX.bit_length() // 8
+    large = offset.stop - layout.AMBIGUOUS_OFFSET_MIN.bit_length() // 8
+    shaped = is_zero(port.start, port_low) & ~is_zero(port_low, port.stop) & is_zero(offset.start, offset_low)
+    is_ambiguous = shaped & ~is_zero(offset_low, large) & is_zero(offset.stop - 1, offset.stop)
     return shaped & ~is_ambiguous, is_ambiguous
 
 
-def _broker_numbers(words: Sequence[Column]) -> tuple[Column, Column, Column]:
-    """Return the port, the offset's two high bytes, and the rest of the offset.
+def _tail_digits(text: Column, start: int, stop: int) -> Column:
+    """Return the digits of the bytes from start to stop of the last 12 bytes."""
+    return F.substring(text, 2 * start - _TAIL_DIGITS, 2 * (stop - start))
 
-    Eight bytes are too many for a signed number. An offset of 2**48 or more only has to be recognised.
-    """
+
+def _unsigned(text: Column, start: int, stop: int) -> Column:
+    """Read at most four of the last 12 bytes as an unsigned integer."""
+    first = min(start, layout.TAIL_LENGTH - WORD_WIDTH)
+    value = computed_below(word(F.substring(F.unhex(text), first - layout.TAIL_LENGTH, WORD_WIDTH)))
+    after = first + WORD_WIDTH - stop
+    value = F.shiftright(value, 8 * after) if after else value
+    return value.bitwiseAND((1 << 8 * (stop - start)) - 1) if start > first else value
+
+
+def _fields(text: Column) -> dict[str, Column]:
+    client = {name: _unsigned(text, field.start, field.stop) for name, field in layout.CLIENT_FIELDS.items()}
     port, offset = layout.BROKER_FIELDS.values()
-    split = offset.stop - layout.OFFSET_MAX.bit_length() // 8
-    places = ((port.start, port.stop), (offset.start, split), (split, offset.stop))
-    return tuple(_number(words, start, stop) for start, stop in places)  # type: ignore[return-value]
-
-
-def _number(words: Sequence[Column], start: int, stop: int) -> Column:
-    """Read the bytes from start to stop, of those that the words hold, as an unsigned integer of 6 bytes at most."""
-    first, last = start // WORD_WIDTH, (stop - 1) // WORD_WIDTH
-    before, after = start % WORD_WIDTH, WORD_WIDTH * (last + 1) - stop
-    value = words[first].bitwiseAND((1 << 8 * (WORD_WIDTH - before)) - 1) if before else words[first]
-    for next in words[first + 1 : last + 1]:
-        value = F.shiftleft(value, 8 * WORD_WIDTH).bitwiseOR(next)
-    return F.shiftright(value, 8 * after) if after else value
-
-
-def _fields(text: Column, *words: Column) -> dict[str, Column]:
-    client = {name: _number(words, field.start, field.stop) for name, field in layout.CLIENT_FIELDS.items()}
-    port, _, offset = _broker_numbers(words)
-    is_broker, _ = _shape(words)
+    # An offset has at most six bytes: the two that a signed number would not hold are zero.
+    middle = offset.stop - WORD_WIDTH
+    high = _unsigned(text, offset.stop - layout.OFFSET_MAX.bit_length() // 8, middle)
+    is_broker, _ = _shape(text)
     is_ipv6 = F.octet_length(text) >= _IPV6_DIGITS + _TAIL_DIGITS
     return {
-        "kind": kind_of(*words),
+        "kind": _kind(text),
         "host": F.when(is_ipv6, _ipv6(F.substring(text, -_IPV6_DIGITS - _TAIL_DIGITS, _IPV6_DIGITS))).otherwise(
-            _ipv4(F.unhex(text))
+            _ipv4(text)
         ),
-        "port": F.when(is_broker, port.cast("int")),
-        "offset": F.when(is_broker, offset),
+        "port": F.when(is_broker, _unsigned(text, port.start, port.stop).cast("int")),
+        "offset": F.when(is_broker, F.shiftleft(high, 8 * WORD_WIDTH).bitwiseOR(_unsigned(text, middle, offset.stop))),
         "pid": F.when(~is_broker, client["pid"].cast("int")),
         "loader_hash": F.when(~is_broker, client["loader_hash"]),
         "elapsed_ms": F.when(~is_broker, client["elapsed_ms"]),
@@ -318,9 +307,9 @@ def _fields(text: Column, *words: Column) -> dict[str, Column]:
     }
 
 
-def _ipv4(raw: Column) -> Column:
+def _ipv4(text: Column) -> Column:
     start, stop = -layout.IPV4_LENGTH - layout.TAIL_LENGTH, -layout.TAIL_LENGTH
-    octets = [octet(F.substring(raw, place, 1)) for place in range(start, stop)]
+    octets = [computed_below(octet(F.substring(F.unhex(text), place, 1))) for place in range(start, stop)]
     return F.concat(*(look_up(one, _WITH_DOT) for one in octets[:-1]), look_up(octets[-1], _DECIMAL))
 
 

@@ -25,56 +25,46 @@ RETURN (
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_kind(first BIGINT, second BIGINT, third BIGINT)
-RETURN (
- CASE
- WHEN (
-  (
-   ((msgid_v0_kind.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_kind.second, 16) = 0))
-   AND ((shiftleft((msgid_v0_kind.second & 65535), 32) | msgid_v0_kind.third) >= 1099511627776L)
-  )
-  AND ((msgid_v0_kind.third & 255) = 0)
- )
- THEN 'v0-ambiguous'
- WHEN (
-  ((msgid_v0_kind.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_kind.second, 16) = 0))
-  AND (
-   NOT (
-    (
-     ((msgid_v0_kind.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_kind.second, 16) = 0))
-     AND ((shiftleft((msgid_v0_kind.second & 65535), 32) | msgid_v0_kind.third) >= 1099511627776L)
-    )
-    AND ((msgid_v0_kind.third & 255) = 0)
-   )
-  )
- )
- THEN 'v0-broker-offset'
- ELSE 'v0-client-unique'
- END
-);
-
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_fields(text STRING, first BIGINT, second BIGINT, third BIGINT)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_fields(text STRING)
 RETURN named_struct(
  'kind',
  (
   CASE
   WHEN (
    (
-    ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
-    AND ((shiftleft((msgid_v0_fields.second & 65535), 32) | msgid_v0_fields.third) >= 1099511627776L)
+    (
+     (
+      (substring(msgid_v0_fields.text, -24, 4) = '0000')
+      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+     )
+     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+    )
+    AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
    )
-   AND ((msgid_v0_fields.third & 255) = 0)
+   AND (substring(msgid_v0_fields.text, -2, 2) = '00')
   )
   THEN 'v0-ambiguous'
   WHEN (
-   ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
+   (
+    (
+     (substring(msgid_v0_fields.text, -24, 4) = '0000')
+     AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+    )
+    AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+   )
    AND (
     NOT (
      (
-      ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
-      AND ((shiftleft((msgid_v0_fields.second & 65535), 32) | msgid_v0_fields.third) >= 1099511627776L)
+      (
+       (
+        (substring(msgid_v0_fields.text, -24, 4) = '0000')
+        AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+       )
+       AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+      )
+      AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
      )
-     AND ((msgid_v0_fields.third & 255) = 0)
+     AND (substring(msgid_v0_fields.text, -2, 2) = '00')
     )
    )
   )
@@ -126,19 +116,19 @@ RETURN named_struct(
   ELSE concat(
    get(
     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-    CAST((crc32(substring(unhex(msgid_v0_fields.text), -16, 1)) & 255) AS int)
+    nullif(CAST((crc32(substring(unhex(msgid_v0_fields.text), -16, 1)) & 255) AS int), -1)
    ),
    get(
     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-    CAST((crc32(substring(unhex(msgid_v0_fields.text), -15, 1)) & 255) AS int)
+    nullif(CAST((crc32(substring(unhex(msgid_v0_fields.text), -15, 1)) & 255) AS int), -1)
    ),
    get(
     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-    CAST((crc32(substring(unhex(msgid_v0_fields.text), -14, 1)) & 255) AS int)
+    nullif(CAST((crc32(substring(unhex(msgid_v0_fields.text), -14, 1)) & 255) AS int), -1)
    ),
    get(
     split(/* 256 entries: 255 to 35; CRC-32 08DC58B3 */),
-    CAST((crc32(substring(unhex(msgid_v0_fields.text), -13, 1)) & 255) AS int)
+    nullif(CAST((crc32(substring(unhex(msgid_v0_fields.text), -13, 1)) & 255) AS int), -1)
    )
   )
   END
@@ -147,36 +137,65 @@ RETURN named_struct(
  (
   CASE
   WHEN (
-   ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
+   (
+    (
+     (substring(msgid_v0_fields.text, -24, 4) = '0000')
+     AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+    )
+    AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+   )
    AND (
     NOT (
      (
-      ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
-      AND ((shiftleft((msgid_v0_fields.second & 65535), 32) | msgid_v0_fields.third) >= 1099511627776L)
+      (
+       (
+        (substring(msgid_v0_fields.text, -24, 4) = '0000')
+        AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+       )
+       AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+      )
+      AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
      )
-     AND ((msgid_v0_fields.third & 255) = 0)
+     AND (substring(msgid_v0_fields.text, -2, 2) = '00')
     )
    )
   )
-  THEN CAST(msgid_v0_fields.first AS int)
+  THEN CAST(nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -12, 4)), -1) AS int)
   END
  ),
  'offset',
  (
   CASE
   WHEN (
-   ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
+   (
+    (
+     (substring(msgid_v0_fields.text, -24, 4) = '0000')
+     AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+    )
+    AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+   )
    AND (
     NOT (
      (
-      ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
-      AND ((shiftleft((msgid_v0_fields.second & 65535), 32) | msgid_v0_fields.third) >= 1099511627776L)
+      (
+       (
+        (substring(msgid_v0_fields.text, -24, 4) = '0000')
+        AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+       )
+       AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+      )
+      AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
      )
-     AND ((msgid_v0_fields.third & 255) = 0)
+     AND (substring(msgid_v0_fields.text, -2, 2) = '00')
     )
    )
   )
-  THEN (shiftleft((msgid_v0_fields.second & 65535), 32) | msgid_v0_fields.third)
+  THEN (
+   shiftleft(
+    shiftright(nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -6, 4)), -1), 16), 32
+   )
+   | nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -4, 4)), -1)
+  )
   END
  ),
  'pid',
@@ -184,19 +203,31 @@ RETURN named_struct(
   CASE
   WHEN (
    NOT (
-    ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
+    (
+     (
+      (substring(msgid_v0_fields.text, -24, 4) = '0000')
+      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+     )
+     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+    )
     AND (
      NOT (
       (
-       ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
-       AND ((shiftleft((msgid_v0_fields.second & 65535), 32) | msgid_v0_fields.third) >= 1099511627776L)
+       (
+        (
+         (substring(msgid_v0_fields.text, -24, 4) = '0000')
+         AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+        )
+        AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+       )
+       AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
       )
-      AND ((msgid_v0_fields.third & 255) = 0)
+      AND (substring(msgid_v0_fields.text, -2, 2) = '00')
      )
     )
    )
   )
-  THEN CAST(shiftright(msgid_v0_fields.first, 16) AS int)
+  THEN CAST(shiftright(nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -12, 4)), -1), 16) AS int)
   END
  ),
  'loader_hash',
@@ -204,19 +235,31 @@ RETURN named_struct(
   CASE
   WHEN (
    NOT (
-    ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
+    (
+     (
+      (substring(msgid_v0_fields.text, -24, 4) = '0000')
+      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+     )
+     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+    )
     AND (
      NOT (
       (
-       ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
-       AND ((shiftleft((msgid_v0_fields.second & 65535), 32) | msgid_v0_fields.third) >= 1099511627776L)
+       (
+        (
+         (substring(msgid_v0_fields.text, -24, 4) = '0000')
+         AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+        )
+        AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+       )
+       AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
       )
-      AND ((msgid_v0_fields.third & 255) = 0)
+      AND (substring(msgid_v0_fields.text, -2, 2) = '00')
      )
     )
    )
   )
-  THEN shiftright((shiftleft((msgid_v0_fields.first & 65535), 32) | msgid_v0_fields.second), 16)
+  THEN nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -10, 4)), -1)
   END
  ),
  'elapsed_ms',
@@ -224,19 +267,31 @@ RETURN named_struct(
   CASE
   WHEN (
    NOT (
-    ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
+    (
+     (
+      (substring(msgid_v0_fields.text, -24, 4) = '0000')
+      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+     )
+     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+    )
     AND (
      NOT (
       (
-       ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
-       AND ((shiftleft((msgid_v0_fields.second & 65535), 32) | msgid_v0_fields.third) >= 1099511627776L)
+       (
+        (
+         (substring(msgid_v0_fields.text, -24, 4) = '0000')
+         AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+        )
+        AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+       )
+       AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
       )
-      AND ((msgid_v0_fields.third & 255) = 0)
+      AND (substring(msgid_v0_fields.text, -2, 2) = '00')
      )
     )
    )
   )
-  THEN shiftright((shiftleft((msgid_v0_fields.second & 65535), 32) | msgid_v0_fields.third), 16)
+  THEN nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -6, 4)), -1)
   END
  ),
  'counter',
@@ -244,19 +299,31 @@ RETURN named_struct(
   CASE
   WHEN (
    NOT (
-    ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
+    (
+     (
+      (substring(msgid_v0_fields.text, -24, 4) = '0000')
+      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+     )
+     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+    )
     AND (
      NOT (
       (
-       ((msgid_v0_fields.first BETWEEN 1 AND 65535) AND (shiftright(msgid_v0_fields.second, 16) = 0))
-       AND ((shiftleft((msgid_v0_fields.second & 65535), 32) | msgid_v0_fields.third) >= 1099511627776L)
+       (
+        (
+         (substring(msgid_v0_fields.text, -24, 4) = '0000')
+         AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+        )
+        AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+       )
+       AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
       )
-      AND ((msgid_v0_fields.third & 255) = 0)
+      AND (substring(msgid_v0_fields.text, -2, 2) = '00')
      )
     )
    )
   )
-  THEN CAST((msgid_v0_fields.third & 65535) AS int)
+  THEN CAST((nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -4, 4)), -1) & 65535) AS int)
   END
  )
 );
@@ -1105,10 +1172,49 @@ RETURN (
    )
    AND (unhex(msgid_kind_of_text.id) IS NOT NULL)
   )
-  THEN msgid_v0_kind(
-   nullif(msgid_word(substring(unhex(msgid_kind_of_text.id), -12, 4)), -1),
-   nullif(msgid_word(substring(unhex(msgid_kind_of_text.id), -8, 4)), -1),
-   nullif(msgid_word(substring(unhex(msgid_kind_of_text.id), -4, 4)), -1)
+  THEN (
+   CASE
+   WHEN (
+    (
+     (
+      (
+       (substring(msgid_kind_of_text.id, -24, 4) = '0000')
+       AND (NOT (substring(msgid_kind_of_text.id, -20, 4) = '0000'))
+      )
+      AND (substring(msgid_kind_of_text.id, -16, 4) = '0000')
+     )
+     AND (NOT (substring(msgid_kind_of_text.id, -12, 2) = '00'))
+    )
+    AND (substring(msgid_kind_of_text.id, -2, 2) = '00')
+   )
+   THEN 'v0-ambiguous'
+   WHEN (
+    (
+     (
+      (substring(msgid_kind_of_text.id, -24, 4) = '0000')
+      AND (NOT (substring(msgid_kind_of_text.id, -20, 4) = '0000'))
+     )
+     AND (substring(msgid_kind_of_text.id, -16, 4) = '0000')
+    )
+    AND (
+     NOT (
+      (
+       (
+        (
+         (substring(msgid_kind_of_text.id, -24, 4) = '0000')
+         AND (NOT (substring(msgid_kind_of_text.id, -20, 4) = '0000'))
+        )
+        AND (substring(msgid_kind_of_text.id, -16, 4) = '0000')
+       )
+       AND (NOT (substring(msgid_kind_of_text.id, -12, 2) = '00'))
+      )
+      AND (substring(msgid_kind_of_text.id, -2, 2) = '00')
+     )
+    )
+   )
+   THEN 'v0-broker-offset'
+   ELSE 'v0-client-unique'
+   END
   )
   END
  )
@@ -1518,12 +1624,7 @@ RETURN (
   )
   AND (unhex(msgid_parse_v0_of_text.id) IS NOT NULL)
  )
- THEN msgid_v0_fields(
-  msgid_parse_v0_of_text.id,
-  nullif(msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -12, 4)), -1),
-  nullif(msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -8, 4)), -1),
-  nullif(msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -4, 4)), -1)
- )
+ THEN msgid_v0_fields(msgid_parse_v0_of_text.id)
  WHEN (msgid_parse_v0_of_text.id IS NOT NULL)
  THEN raise_error(
   concat(
@@ -1621,12 +1722,7 @@ RETURN (
   )
   AND (unhex(msgid_try_parse_v0_of_text.id) IS NOT NULL)
  )
- THEN msgid_v0_fields(
-  msgid_try_parse_v0_of_text.id,
-  nullif(msgid_word(substring(unhex(msgid_try_parse_v0_of_text.id), -12, 4)), -1),
-  nullif(msgid_word(substring(unhex(msgid_try_parse_v0_of_text.id), -8, 4)), -1),
-  nullif(msgid_word(substring(unhex(msgid_try_parse_v0_of_text.id), -4, 4)), -1)
- )
+ THEN msgid_v0_fields(msgid_try_parse_v0_of_text.id)
  END
 );
 
@@ -1813,10 +1909,49 @@ RETURN (
    AND (unhex(msgid_v0_time_of_text.id) IS NOT NULL)
   )
   AND (
-   msgid_v0_kind(
-    nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -12, 4)), -1),
-    nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -8, 4)), -1),
-    nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -4, 4)), -1)
+   (
+    CASE
+    WHEN (
+     (
+      (
+       (
+        (substring(msgid_v0_time_of_text.id, -24, 4) = '0000')
+        AND (NOT (substring(msgid_v0_time_of_text.id, -20, 4) = '0000'))
+       )
+       AND (substring(msgid_v0_time_of_text.id, -16, 4) = '0000')
+      )
+      AND (NOT (substring(msgid_v0_time_of_text.id, -12, 2) = '00'))
+     )
+     AND (substring(msgid_v0_time_of_text.id, -2, 2) = '00')
+    )
+    THEN 'v0-ambiguous'
+    WHEN (
+     (
+      (
+       (substring(msgid_v0_time_of_text.id, -24, 4) = '0000')
+       AND (NOT (substring(msgid_v0_time_of_text.id, -20, 4) = '0000'))
+      )
+      AND (substring(msgid_v0_time_of_text.id, -16, 4) = '0000')
+     )
+     AND (
+      NOT (
+       (
+        (
+         (
+          (substring(msgid_v0_time_of_text.id, -24, 4) = '0000')
+          AND (NOT (substring(msgid_v0_time_of_text.id, -20, 4) = '0000'))
+         )
+         AND (substring(msgid_v0_time_of_text.id, -16, 4) = '0000')
+        )
+        AND (NOT (substring(msgid_v0_time_of_text.id, -12, 2) = '00'))
+       )
+       AND (substring(msgid_v0_time_of_text.id, -2, 2) = '00')
+      )
+     )
+    )
+    THEN 'v0-broker-offset'
+    ELSE 'v0-client-unique'
+    END
    )
    IN ('v0-client-unique', 'v0-ambiguous')
   )
@@ -1830,15 +1965,7 @@ RETURN (
     WHEN (
      timestampadd(
       MILLISECOND,
-      shiftright(
-       (
-        shiftleft(
-         (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -8, 4)), -1) & 65535), 32
-        )
-        | nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -4, 4)), -1)
-       ),
-       16
-      ),
+      nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1),
       convert_timezone(
        msgid_v0_time_of_text.timezone,
        'UTC',
@@ -1867,15 +1994,7 @@ RETURN (
     )
     THEN timestampadd(
      MILLISECOND,
-     shiftright(
-      (
-       shiftleft(
-        (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -8, 4)), -1) & 65535), 32
-       )
-       | nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -4, 4)), -1)
-      ),
-      16
-     ),
+     nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1),
      convert_timezone(
       msgid_v0_time_of_text.timezone,
       'UTC',
@@ -1898,15 +2017,7 @@ RETURN (
     )
     ELSE timestampadd(
      MILLISECOND,
-     shiftright(
-      (
-       shiftleft(
-        (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -8, 4)), -1) & 65535), 32
-       )
-       | nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -4, 4)), -1)
-      ),
-      16
-     ),
+     nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1),
      convert_timezone(
       msgid_v0_time_of_text.timezone,
       'UTC',
