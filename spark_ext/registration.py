@@ -2,53 +2,89 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from spark_ext.columns import _crc, expiry, making, message_fields, reading, v0
-from spark_ext.columns._dialect import SqlText, sql_text
+from spark_ext.columns._dialect import F, SqlText, sql_text
+from spark_ext.columns._expressions import sql_id_text
 from spark_ext.formats.iggy_source import IggyDataSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
 __all__ = ["FUNCTIONS", "register"]
 
-# Name in SQL: (the function, its parameters). A column function is written down as the text of SQL and inlined.
+_ID: Final = "ID"
+"""The type of a parameter that takes an ID, as text or binary."""
+_AT: Final = "BIGINT"
+"""The type of a moment: a timestamp becomes Unix seconds, and Spark refuses a date or a `timestamp_ntz`."""
+# Spark keeps these for a function: neither the session's ANSI mode nor its time zone changes what the function returns.
+_CREATED_UNDER: Final = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+}
+
+# Name in SQL: (the function, its parameters). A column function is written as SQL text, which Spark inlines.
 FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
-    _crc.SQL_NAME: (_crc.definition, {"raw": "BINARY"}),  # the others call it
-    "msgid_position": (making.position_id, {"source": "STRING", "offset": "BIGINT", "at": "TIMESTAMP"}),
-    "msgid_derive": (making.derive_id, {"parent": "STRING", "name": "STRING"}),
-    "msgid_derive_at": (making.derive_id, {"parent": "STRING", "name": "STRING", "at": "TIMESTAMP"}),
-    "msgid_parse": (reading.parse_id, {"id": "STRING"}),
-    "msgid_try_parse": (reading.try_parse_id, {"id": "STRING"}),
-    "msgid_is_valid": (reading.is_valid_id, {"id": "STRING"}),
-    "msgid_kind": (v0.id_kind, {"id": "STRING"}),
-    "msgid_time": (reading.id_time, {"id": "STRING"}),
-    "msgid_mac": (reading.id_mac, {"id": "STRING"}),
-    "msgid_origin": (reading.id_origin, {"id": "STRING"}),
-    "msgid_time_key": (reading.time_key, {"id": "STRING"}),
-    "msgid_to_binary": (reading.id_to_binary, {"id": "STRING"}),
-    "msgid_from_binary": (reading.id_from_binary, {"id": "BINARY"}),
-    "msgid_to_uuid": (reading.id_to_uuid, {"id": "STRING"}),
+    "msgid_position": (making.position_id, {"source": "STRING", "offset": "DOUBLE", "at": _AT}),
+    "msgid_derive": (making.derive_id, {"parent": _ID, "name": "STRING"}),
+    "msgid_derive_at": (making.derive_id, {"parent": _ID, "name": "STRING", "at": _AT}),
+    "msgid_parse": (reading.parse_id, {"id": _ID}),
+    "msgid_try_parse": (reading.try_parse_id, {"id": _ID}),
+    "msgid_is_valid": (reading.is_valid_id, {"id": _ID}),
+    "msgid_kind": (v0.id_kind, {"id": _ID}),
+    "msgid_time": (reading.id_time, {"id": _ID}),
+    "msgid_mac": (reading.id_mac, {"id": _ID}),
+    "msgid_origin": (reading.id_origin, {"id": _ID}),
+    "msgid_time_key": (reading.time_key, {"id": _ID}),
+    "msgid_to_binary": (reading.id_to_binary, {"id": _ID}),
+    "msgid_from_binary": (reading.id_from_binary, {"id": _ID}),
+    "msgid_to_uuid": (reading.id_to_uuid, {"id": _ID}),
     "msgid_from_uuid": (reading.id_from_uuid, {"uuid": "STRING"}),
-    "msgid_parse_v0": (v0.parse_v0, {"id": "STRING"}),
-    "msgid_try_parse_v0": (v0.try_parse_v0, {"id": "STRING"}),
-    "msgid_translate_v0": (v0.translate_v0, {"id": "STRING"}),
-    "msgid_try_translate_v0": (v0.try_translate_v0, {"id": "STRING"}),
-    "msgid_v0_time": (v0.v0_time, {"id": "STRING", "near": "TIMESTAMP", "timezone": "STRING"}),
+    "msgid_parse_v0": (v0.parse_v0, {"id": _ID}),
+    "msgid_try_parse_v0": (v0.try_parse_v0, {"id": _ID}),
+    "msgid_translate_v0": (v0.translate_v0, {"id": _ID}),
+    "msgid_try_translate_v0": (v0.try_translate_v0, {"id": _ID}),
+    "msgid_v0_time": (v0.v0_time, {"id": _ID, "near": "TIMESTAMP_LTZ", "timezone": "STRING"}),
     "msgid_message_state": (message_fields.message_state, {"code": "BIGINT"}),
     "msgid_checksum_ok": (message_fields.checksum_ok, {"payload": "BINARY", "checksum": "BIGINT"}),
     "msgid_from_iggy_id": (message_fields.iggy_id_to_id, {"id": "BINARY"}),
-    "msgid_is_expired": (expiry.is_expired, {"timestamp": "TIMESTAMP", "expiry": "BIGINT", "now": "TIMESTAMP"}),
-    "msgid_to_iggy_id": (message_fields.id_to_iggy_id, {"id": "STRING"}),
+    "msgid_is_expired": (
+        expiry.is_expired,
+        {"timestamp": "TIMESTAMP_LTZ", "expiry": "BIGINT", "now": "TIMESTAMP_LTZ"},
+    ),
+    "msgid_to_iggy_id": (message_fields.id_to_iggy_id, {"id": _ID}),
+}
+# The functions that the others call.
+_SHARED: Final[dict[str, tuple[Callable[..., Any], dict[str, str]]]] = {
+    _crc.SQL_NAME: (_crc.definition, {"raw": "BINARY"}),
+    v0.SQL_NAME: (v0.fields_struct, {"text": "STRING"}),
 }
 
 
-def definition(name: str) -> str:
-    """Write the statement that makes a function of that name."""
-    function, parameters = FUNCTIONS[name]
+def definitions(name: str) -> list[str]:
+    """Write the statements that create a function.
+
+    A function of an ID is two: one takes the text, and the other turns its argument into text, once.
+    """
+    function, parameters = {**_SHARED, **FUNCTIONS}[name]
+    if _ID not in parameters.values():
+        return [_create(name, function, parameters)]
+    of_text, kinds = f"{name}_of_text", list(parameters.values())
+    declared = {parameter: "STRING" if kind == _ID else kind for parameter, kind in parameters.items()}
+
+    def with_text(*arguments: Any) -> Any:
+        texts = [sql_id_text(one) if kind == _ID else one for one, kind in zip(arguments, kinds, strict=True)]
+        return F.call_function(of_text, *texts)
+
+    return [_create(of_text, function, declared), _create(name, with_text, declared)]
+
+
+def _create(name: str, function: Callable[..., Any], parameters: Mapping[str, str]) -> str:
     with sql_text():
         body = str(function(*(SqlText(f"{name}.{parameter}") for parameter in parameters)))
     declared = ", ".join(f"{parameter} {type}" for parameter, type in parameters.items())
@@ -88,9 +124,38 @@ def register(spark: SparkSession) -> list[str]:
     |v0-broker-offset|
     +----------------+
     """
-    for name in FUNCTIONS:
-        spark.sql(definition(name))
-    spark.sql(assign_definition())
+    with _settings(spark, _CREATED_UNDER):
+        for name in (*_SHARED, *FUNCTIONS):
+            for statement in definitions(name):
+                spark.sql(statement)
+        spark.sql(assign_definition())
     spark.udf.register("msgid_generate", making.generator_udf())
-    spark.dataSource.register(IggyDataSource)
+    _register_source(spark)
     return [*FUNCTIONS, "msgid_assign", "msgid_generate"]
+
+
+def _register_source(spark: SparkSession) -> None:
+    """Make ``format("iggy")`` known. Sessions of one application share it, and Spark refuses it the second time."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        spark.dataSource.register(IggyDataSource)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+
+
+@contextmanager
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Change a session's settings while the context lasts."""
+    before: dict[str, str | None] = {key: spark.conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, earlier)

@@ -1,4 +1,4 @@
-"""Bytes to what they stand for, the fastest way that Spark's own functions have.
+"""Read bytes as integers and look up tables by a byte, with the fastest of Spark's own functions.
 
 The last byte of the CRC-32 of one byte tells which it was, by a table of 256 entries. CRC-32 of four bytes is an affine
 bijection over the bits: from the checksum, the four bytes come back as the exclusive or of four numbers, each looked up
@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from spark_ext.columns._dialect import F, is_writing_sql
+from spark_ext.columns._expressions import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,7 @@ SQL_NAME = "msgid_word"
 
 @cache
 def _inverse() -> tuple[int, list[list[int]]]:
-    """Give the CRC-32 of zero, and for each of a checksum's bytes the table of what its 256 values stand for.
+    """Return the CRC-32 of zero, and for each byte of a checksum the table of what its 256 values mean.
 
     >>> zero, tables = _inverse()
     >>> crc = zlib.crc32((123456789).to_bytes(4, "big"))
@@ -59,22 +60,17 @@ def _inverse() -> tuple[int, list[list[int]]]:
     return zero, [[entry ^ offset for entry in tables[0]], *tables[1:]]
 
 
-@cache
-def _table_text(place: int) -> str:
-    return f"array({', '.join(f'{entry}L' for entry in _inverse()[1][place])})"
-
-
 def octet(raw: Column) -> Column:
-    """Give for a binary of exactly one byte a number of 0 to 255, an int: what `look_up` knows that byte by."""
+    """Return the index, 0 to 255, by which `look_up` finds the entry of a binary of exactly one byte."""
     return F.crc32(raw).bitwiseAND(0xFF).cast("int")
 
 
 def look_up(octet: Column, entries: Sequence[str]) -> Column:
-    """Give what stands at a byte's value, of 256 entries in SQL."""
+    """Return the entry at a byte's value, of 256 texts."""
     table = [""] * 256
     for value, entry in enumerate(entries):
         table[zlib.crc32(bytes((value,))) & 0xFF] = entry
-    return F.get(F.expr(f"array({', '.join(table)})"), octet)
+    return F.get(text_table(table), octet)
 
 
 def word(raw: Column) -> Column:
@@ -83,12 +79,12 @@ def word(raw: Column) -> Column:
 
 
 def definition(raw: Column) -> Column:
-    """Give the body of the SQL function."""
+    """Return the body of the SQL function."""
     checksum = F.crc32(raw)
     number = None
     for place in range(WORD_WIDTH):
         byte = F.shiftright(checksum, 8 * place).bitwiseAND(0xFF).cast("int")
-        entry = F.get(F.expr(_table_text(place)), byte)
+        entry = F.get(text_table(_inverse()[1][place], "bigint"), byte)
         number = entry if number is None else number.bitwiseXOR(entry)
     assert number is not None
     return number

@@ -44,7 +44,7 @@ def sql_text() -> Iterator[None]:
 
 
 def is_writing_sql() -> bool:
-    """Say whether ``F`` writes SQL."""
+    """Return whether ``F`` writes SQL."""
     return _writing_sql.get()
 
 
@@ -150,8 +150,14 @@ class SqlText:
     def startswith(self, other: object) -> SqlText:
         return call("startswith", self, other)
 
+    def getField(self, name: str) -> SqlText:
+        return SqlText(f"{self}.{name}")
+
     def cast(self, type: str) -> SqlText:
         return SqlText(f"CAST({self} AS {type})")
+
+    def try_cast(self, type: str) -> SqlText:
+        return SqlText(f"TRY_CAST({self} AS {type})")
 
     def alias(self, name: str) -> SqlText:
         """Stay as it is: a function's result is named by who calls it."""
@@ -175,7 +181,7 @@ def literal(value: object) -> str:
 
 
 def call(name: str, *arguments: object) -> SqlText:
-    """Write the call of a function; as for PySpark, a text that is no SQL is a value."""
+    """Write the call of a function. A text that is not `SqlText` is a value, as for PySpark."""
     return SqlText(f"{name}({', '.join(map(literal, arguments))})")
 
 
@@ -201,17 +207,18 @@ _SAME_IN_SQL: Final = frozenset(
         "regexp_replace",
         "replace",
         "right",
+        "nullif",
         "sha2",
+        "shiftleft",
         "shiftright",
+        "split",
         "spark_partition_id",
         "substring",
         "timestamp_micros",
         "timestamp_seconds",
         "trunc",
-        "typeof",
         "unhex",
         "unix_micros",
-        "unix_seconds",
         "upper",
     }
 )

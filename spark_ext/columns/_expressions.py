@@ -14,12 +14,14 @@ from msgid.ids._bytes import NOT_HEX, UNKNOWN_VERSION, WRONG_LENGTH
 from spark_ext.columns._dialect import F, is_writing_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
 __all__ = [
     "CORRUPT",
+    "INTEGERS",
+    "MOMENTS",
     "ColumnOrName",
     "byte_digits",
     "computed_below",
@@ -35,27 +37,35 @@ __all__ = [
     "misfit_reason",
     "no_id_reason",
     "null_text",
+    "of_types",
     "padded_digits",
     "quoted_name",
     "raise_invalid",
     "reason",
-    "seconds_digits",
+    "sql_id_text",
     "struct_if",
+    "text_table",
     "v1_bytes",
 ]
 
 ColumnOrName = Column | str
 
 _V0_DIGITS = tuple(2 * length for length in layout.V0_LENGTHS)
+_ID_LENGTHS = sorted({layout.ID_LENGTH, *layout.V0_LENGTHS, *(1 + length for length in layout.V0_LENGTHS)})
 _CANONICAL_DIGITS = tuple(2 + digits for digits in _V0_DIGITS)
 CORRUPT = "_corrupt_record"
 """Where Spark keeps a line that does not fit its format."""
+
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
+"""The integer types, as `typeof` names them."""
+MOMENTS = ("timestamp", "float", "double", "decimal", *INTEGERS)
+"""The types of a moment that does not depend on the session's time zone."""
 
 VERSION_1_DIGITS = f"{layout.VERSION_1:02X}"
 
 
 def column(col: ColumnOrName) -> Column:
-    """Give the column itself, or the one of that name."""
+    """Return the column itself, or the column of that name."""
     return F.col(col) if isinstance(col, str) else col
 
 
@@ -65,61 +75,103 @@ def quoted_name(name: str) -> str:
 
 
 def hex_text(col: ColumnOrName) -> Column:
-    """Give an id column as text, whether it is text or binary; a number becomes text that is no id.
+    """Return an ID column as text, whether it is text or binary. A number becomes text that is not an ID.
 
-    The type is known when the query is planned: only the branch that is needed is left in the plan.
+    The type is known when the query is planned, so only the branch that is needed is left in the plan. A SQL function
+    gets the text from a function around it, which calls `sql_id_text`.
     """
     id = column(col)
+    if is_writing_sql():
+        return id
     return F.when(F.typeof(id) == "binary", F.hex(id)).otherwise(id.cast("string"))
 
 
+def sql_id_text(id: Column) -> Column:
+    """Return the text of an ID that a SQL function got as a STRING, to which Spark gives the bytes of a binary value.
+
+    Bytes and text of IDs differ in length. A text may have as many characters as an ID has bytes, but no ID's text has
+    a control character, and nearly all IDs' bytes have one, or are not UTF-8: a regular expression reads such bytes as
+    U+FFFD.
+    """
+    is_binary = F.octet_length(id).isin(*_ID_LENGTHS) & F.regexp_like(id, F.lit(r"[\x00-\x1F\x7F\uFFFD]"))
+    return F.when(is_binary, F.hex(id)).otherwise(id)
+
+
+def of_types(
+    function: str, argument: str, col: Column, allowed: str, types: Sequence[str]
+) -> Callable[[Column], Column]:
+    """Return a function that adds a type check to a column: a wrong type is an error before the query runs.
+
+    The field name of `date_part` is evaluated when Spark resolves the query, and Spark quotes an unknown one in its
+    error. The optimizer removes the branch. A SQL function declares its types instead.
+
+    Parameters
+    ----------
+    function, argument : str
+        The names that the error shows.
+    col : Column
+        The column whose type is checked.
+    allowed : str
+        The types for the error, in words.
+    types : sequence of str
+        The allowed types, as `typeof` names them, without parameters.
+    """
+    if is_writing_sql():
+        return lambda result: result
+    type = F.typeof(col)
+    # The type's name without its parameters: decimal(20,0), varchar(10), string collate UTF8_LCASE.
+    fits = F.substring_index(F.substring_index(type, "(", 1), " ", 1).isin("void", *types)
+    message = F.concat(F.lit(f"{function}: {argument} must be {allowed}, got "), type)
+    check = F.date_part(F.when(fits, F.lit("SECOND")).otherwise(message), col.cast("timestamp_ltz"))
+    return lambda result: F.when(F.lit(False), check.cast("string")).otherwise(result)
+
+
 def null_text() -> Column:
-    """Give a text that is NULL."""
+    """Return a text that is NULL."""
     return F.lit(None).cast("string")
 
 
 def is_hex(text: Column) -> Column:
-    """Say whether text of an even length is hex digits alone; `unhex` knows nothing but those."""
+    """Return whether text of an even length consists of hex digits: `unhex` gives NULL for any other text."""
     return F.unhex(text).isNotNull()
 
 
 def has_v1_shape(text: Column) -> Column:
-    """Say whether text has the length and the version byte of a version-1 id.
+    """Return whether text has the length and the version byte of a version-1 ID.
 
-    Lengths are counted in bytes, which is at hand, where characters would have to be counted; what has others than
-    ASCII is no hex.
+    Spark knows the length in bytes, but has to count characters. Text that is not ASCII is not hex either.
     """
     return (F.octet_length(text) == layout.ID_DIGITS) & text.startswith(VERSION_1_DIGITS)
 
 
 def is_v1(text: Column) -> Column:
-    """Say whether text is a version-1 id."""
+    """Return whether text is a version-1 ID."""
     raw = F.unhex(text)
-    # What a condition names twice is computed once, and what comes under the condition uses it too.
+    # Spark evaluates a repeated part of a condition once, and uses it again below the condition.
     return has_v1_shape(text) & (F.octet_length(raw) == layout.ID_LENGTH) & raw.isNotNull()
 
 
 def v1_bytes(text: Column) -> Column:
-    """Give the 17 bytes of a version-1 id, and NULL for all else.
+    """Return the 17 bytes of a version-1 ID; NULL for any other text.
 
-    What is computed from them needs no condition of its own: Spark computes what repeats in it once, which under a
-    condition it does not.
+    Expressions of these bytes need no condition of their own. Spark evaluates a repeated part once only if it does not
+    stand below a condition.
     """
     return F.when(has_v1_shape(text), F.unhex(text))
 
 
 def is_canonical_v0(text: Column) -> Column:
-    """Say whether text has the length and the version byte of a version-0 id in its canonical form."""
+    """Return whether text has the length and the version byte of a version-0 ID in its canonical form."""
     return F.octet_length(text).isin(*_CANONICAL_DIGITS) & text.startswith(layout.CANONICAL_V0_PREFIX)
 
 
 def is_v0(text: Column) -> Column:
-    """Say whether text is a version-0 id, canonical or not."""
+    """Return whether text is a version-0 ID, canonical or not."""
     return (F.octet_length(text).isin(*_V0_DIGITS) | is_canonical_v0(text)) & is_hex(text)
 
 
 def is_id(text: Column) -> Column:
-    """Say whether text is an id of any version; NULL for NULL."""
+    """Return whether text is an ID of any version; NULL for NULL."""
     shape = F.when(has_v1_shape(text) | is_canonical_v0(text), F.lit(True)).otherwise(
         F.octet_length(text).isin(*_V0_DIGITS)
     )
@@ -131,30 +183,33 @@ def digits_to_bigint(digits: Column) -> Column:
     return F.conv(digits, 16, 10).cast("bigint")
 
 
-def computed_below(number: Column) -> Column:
-    """Have a number, which is not negative, computed once and before a condition that it stands under.
+def computed_below(value: Column, never: int | str = -1) -> Column:
+    """Return the same value, computed once, also where it is used several times below a condition.
 
-    Spark computes what repeats under a condition each time. But what `nullif` compares it computes in a projection
-    below the query's, and drops that again where nothing asks for the number.
+    Spark evaluates an expression that repeats below a condition each time. But it evaluates the argument of `nullif`
+    in a projection below the query's, and drops that projection where nothing uses the value. ``never`` is a literal
+    that the value never equals.
     """
-    return number if is_writing_sql() else F.nullif(number, F.lit(-1))
+    return F.nullif(value, F.lit(never))
+
+
+def text_table(entries: Iterable[object], type: str = "string") -> Column:
+    """Return an array of constants, written as one literal: Spark parses that much faster than a call of `array`.
+
+    The optimizer folds the array into a constant. No entry may contain a comma.
+    """
+    texts = F.split(F.lit(",".join(map(str, entries))), ",")
+    return texts if type == "string" else texts.cast(f"array<{type}>")
 
 
 def byte_digits(byte: Column, before: str = "", after: str = "") -> Column:
     """Write an int of 0 to 255 as two hex digits, with other text around them; NULL for anything above."""
-    pairs = ", ".join(f"'{before}{value:02X}{after}'" for value in range(256))
-    return F.get(F.expr(f"array({pairs})"), byte.cast("int"))
+    return F.get(text_table(f"{before}{value:02X}{after}" for value in range(256)), byte.cast("int"))
 
 
 def padded_digits(number: Column, digits: int) -> Column:
     """Write a bigint as so many hex digits, 15 at most: with a bit above them set, none is left out."""
     return F.substring(F.hex(number.bitwiseOR(1 << 4 * digits)), 2, digits)
-
-
-def seconds_digits(at: Column) -> Column:
-    """Write the seconds field of a moment: since 2021, rounded down, modulo 2**32."""
-    seconds = F.unix_seconds(at.cast("timestamp")) - layout.EPOCH_UNIX
-    return padded_digits(seconds.bitwiseAND(layout.UINT32_MASK), 8)
 
 
 def fill(template: str, **blanks: Column) -> Column:
@@ -164,7 +219,7 @@ def fill(template: str, **blanks: Column) -> Column:
 
 
 def quoted(text: Column) -> Column:
-    """Quote what was given, shortened, as `msgid._validate.quote` does."""
+    """Quote a text, shortened, as `msgid._validate.quote` does."""
     length = F.length(text)
     start = F.concat(F.lit("'"), F.left(text, F.lit(QUOTED_LENGTH)), F.lit("'"))
     return F.when(length <= QUOTED_LENGTH, start).otherwise(
@@ -173,7 +228,7 @@ def quoted(text: Column) -> Column:
 
 
 def reason(text: Column) -> Column:
-    """Say why text is no id of any version, in the words of `msgid.ids._bytes`; NULL where it is one, or is NULL."""
+    """Return why text is not an ID of any version, in the words of `msgid.ids._bytes`; NULL for an ID and for NULL."""
     length = F.length(text)
     known = F.lit(False)
     for digits in (*_V0_DIGITS, *_CANONICAL_DIGITS):
@@ -188,13 +243,13 @@ def reason(text: Column) -> Column:
 
 
 def misfit_reason(df: DataFrame) -> Column:
-    """Say why a row of a file is none, where Spark could not read its line; else NULL."""
+    """Return the reason for a line of a file that Spark could not read; NULL for any other row."""
     misfit = F.lit("the line does not fit the format")
     return F.when(F.col(CORRUPT).isNotNull(), misfit) if CORRUPT in df.columns else null_text()
 
 
 def no_id_reason(text: Column) -> Column:
-    """Say why a row has no good id, also where it has none; NULL where it has."""
+    """Return why a row lacks a valid ID; NULL if it has one."""
     return F.when(text.isNull(), F.lit("no id")).otherwise(reason(text))
 
 
@@ -208,9 +263,9 @@ def struct_if(text: Column, exists: Column, otherwise: Column | None, fields: Ma
     """Make a struct of ``fields`` where ``exists``, NULL where ``text`` is, and ``otherwise`` elsewhere.
 
     A CASE around a struct would compute all fields whenever one is asked for. Adding the fields to a struct that may
-    be NULL says the same, and the optimizer then drops what is not asked for.
+    be NULL means the same, and the optimizer then drops the fields that the query does not use.
     """
-    if is_writing_sql():  # which has no way to add a field
+    if is_writing_sql():  # SQL cannot add a field to a struct.
         pairs = [part for name, field in fields.items() for part in (F.lit(name), field)]
         whole = F.when(exists, F.named_struct(*pairs))
         return whole if otherwise is None else whole.when(text.isNotNull(), otherwise)

@@ -37,7 +37,7 @@ def arrow_column(function: Callable[..., Any], type: pyarrow.DataType, *cols: Co
 def each(
     function: Callable[[Any], Any], type: pyarrow.DataType, col: ColumnOrName, name: str, *, lenient: bool = False
 ) -> Column:
-    """Call a function on each value that is not NULL; ``lenient``: NULL for what it refuses."""
+    """Call a function on each value that is not NULL. ``lenient``: a value that it refuses becomes NULL."""
 
     def applied(values: Any) -> Any:
         import pyarrow
@@ -58,7 +58,7 @@ def each(
 
 
 def outcomes(function: Callable[[Any], Any], type: pyarrow.DataType, col: ColumnOrName) -> Column:
-    """Call a function on each value: a struct of ``value`` and, where there is none, the ``reason``."""
+    """Call a function on each value, for a struct of ``value`` and, if it is missing, the ``reason``."""
     import pyarrow as pa
 
     outcome = pa.struct([pa.field("value", type), pa.field("reason", pa.string())])

@@ -21,7 +21,7 @@ __all__ = ["is_expired"]
 def is_expired(
     timestamp: ColumnOrName, expiry: ColumnOrName | int | None, now: ColumnOrName | datetime, default: int = NEVER
 ) -> Column:
-    """Say whether messages have expired, as `msgid.retention.is_expired` does.
+    """Return whether messages have expired, as `msgid.retention.is_expired` does.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Making ids on Spark, by what the rows have: a place, a parent, nothing."""
+"""Make IDs on Spark: from a position, from a parent, or new ones."""
 
 from __future__ import annotations
 
@@ -9,22 +9,27 @@ from msgid import layout
 from msgid._validate import seconds_since_epoch
 from msgid.ids._bytes import NOT_AN_ID
 from msgid.ids.derived import assigned_node
-from spark_ext.columns._dialect import F
+from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
+    INTEGERS,
+    MOMENTS,
     VERSION_1_DIGITS,
     byte_digits,
     column,
+    computed_below,
     hex_text,
     is_canonical_v0,
     is_id,
     is_v1,
+    of_types,
     padded_digits,
     raise_invalid,
-    seconds_digits,
 )
 from spark_ext.columns._identity import is_uuid
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import Column, DataFrame
 
     from spark_ext.columns._expressions import ColumnOrName
@@ -35,25 +40,32 @@ _IN_STREAMS = "in a streaming query use position_id, derive_id or generate_id"
 
 
 def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) -> Column:
-    """Give the message at a position of an ordered log its id, as `msgid.position_id` does: the same one always.
+    """Return the ID of a message at a position of an ordered log, as `msgid.position_id` does.
 
-    Whoever reads the message, whenever and however often, in batch or in a stream, in whatever partition: retries,
-    restarts and replays change nothing.
+    The ID depends only on source, offset and time, so rereading a row always gives the same ID. Retries, restarts and
+    replays change nothing, in a batch and in a stream.
 
     Parameters
     ----------
     source : Column or str
-        the name of one ordered log; of a single log, ``lit("kafka://orders/3")``.
+        Name of one ordered log, as text or integer; of a single log, ``lit("kafka://orders/3")``.
     offset : Column or str
-        the message's place in it, an integer of 0 to 2**48 - 1.
+        The message's place in the log: an integer of 0 to 2**48 - 1.
     at : Column or str
-        the message's own time, a timestamp or Unix seconds.
+        The message's own time, a timestamp or Unix seconds. Text, a date or a ``timestamp_ntz`` is refused, because its
+        meaning depends on the session's time zone: cast it with the zone that it was written in.
 
     Returns
     -------
     Column
-        text of 34 hex digits, of the origin ``position``; NULL where an argument is. Fails the query on an offset out
-        of range with the error condition ``USER_RAISED_EXCEPTION``.
+        Text of 34 hex digits with the origin ``position``; NULL if an argument is NULL. The query fails with the error
+        condition ``USER_RAISED_EXCEPTION`` if an offset is out of range.
+
+    Raises
+    ------
+    pyspark.errors.AnalysisException
+        If an argument has another type: ``INVALID_EXTRACT_FIELD`` with the argument's name and type, before the query
+        runs.
 
     Examples
     --------
@@ -66,30 +78,40 @@ def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) ->
     |013B0121EF30BE0000024CCDBE000004D2|
     +----------------------------------+
     """
-    place = column(offset).cast("bigint")
-    digest = F.upper(F.sha2(column(source).cast("string"), 256))
-    message = F.concat(
-        F.lit(f"offset must be 0 to {layout.OFFSET_MAX}, not "), F.coalesce(place.cast("string"), F.lit("NULL"))
-    )
-    pid, sequence = F.shiftright(place, 32), place.bitwiseAND(layout.UINT32_MASK)
-    id = F.concat(
-        _synthetic(digest, "position"),
-        padded_digits(pid, 4),
-        seconds_digits(column(at)),
-        padded_digits(sequence, 8),
-    )
-    return F.when(~place.between(0, layout.OFFSET_MAX), F.raise_error(message)).otherwise(id).alias("position_id")
+    given = column(offset)
+    # The parameter of the SQL function is a DOUBLE, which keeps the fraction of an offset that is not an integer.
+    place = given.try_cast("bigint") if is_writing_sql() else given.cast("bigint")
+    fits = place.between(0, layout.OFFSET_MAX) & (given == place)
+    shown = F.coalesce(F.when(given == place, place.cast("string")), given.cast("string"))
+    digest = computed_below(F.upper(F.sha2(column(source).cast("string"), 256)), never="")
+    message = F.concat(F.lit(f"offset must be 0 to {layout.OFFSET_MAX}, not "), shown)
+    # Pid and seconds are neighbours, so one number writes both.
+    start = F.shiftleft(F.shiftright(place, 32).bitwiseOR(1 << 16), 32)
+    pid_and_seconds = F.substring(F.hex(start.bitwiseOR(_seconds(column(at)))), 2, 12)
+    sequence = padded_digits(place.bitwiseAND(layout.UINT32_MASK), 8)
+    id = F.concat(_synthetic(digest, "position"), pid_and_seconds, sequence)
+    checked = F.when(fits, id).when(given.isNotNull(), F.raise_error(message))
+    for check in (
+        _text_or_integer("position_id", "source", column(source)),
+        of_types("position_id", "offset", given, "an integer", INTEGERS),
+        _moment("position_id", column(at)),
+    ):
+        checked = check(checked)
+    return checked.alias("position_id")
 
 
 def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None = None) -> Column:
-    """Give what is made from a message its id, as `msgid.derive_id` does: the same one however often it is processed.
+    """Return the ID of an object that is made from a message, as `msgid.derive_id` does.
+
+    Processing the message again always gives the same ID.
 
     Parameters
     ----------
     parent : Column or str
         The message's ID of any version, as text or binary; or a UUID, as text with dashes.
     name : Column or str
-        which of the message's offspring: text, or an integer for its decimal digits; of one kind, ``lit("invoice")``.
+        Name of the object among those made from the message: text, or an integer for its decimal digits. If all rows
+        make the same kind of object, ``lit("invoice")``.
     at : Column or str, optional
         A timestamp or Unix seconds. Default: the parent's seconds; 0 for a version-0 parent or a UUID, which have
         none: the ID is then dated 2021-01-01.
@@ -97,8 +119,13 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None 
     Returns
     -------
     Column
-        text of 34 hex digits, of the origin ``derived``; NULL where an argument is. Fails the query on a parent that is
-        neither an ID nor a UUID, with the error condition ``USER_RAISED_EXCEPTION``.
+        Text of 34 hex digits with the origin ``derived``; NULL if an argument is NULL. The query fails with the error
+        condition ``USER_RAISED_EXCEPTION`` if a parent is neither an ID nor a UUID.
+
+    Raises
+    ------
+    pyspark.errors.AnalysisException
+        If ``name`` or ``at`` has another type, before the query runs.
 
     Examples
     --------
@@ -119,46 +146,65 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None 
         .otherwise(text)
     )
     hashed = F.concat(F.unhex(bare), F.unhex(F.lit("00")), column(name).cast("string").cast("binary"))
-    digest = F.upper(F.sha2(hashed, 256))
+    digest = computed_below(F.upper(F.sha2(hashed, 256)), never="")
     seconds = layout.FIELDS["seconds"]
     if at is None:
         own = F.substring(F.upper(text), 2 * seconds.start + 1, 2 * seconds.width)
         when = F.when(is_v1(text), own).otherwise(F.lit("0" * 2 * seconds.width))
     else:
-        when = seconds_digits(column(at))
+        when = padded_digits(_seconds(column(at)), 8)
     # 44 bits to the node, 16 to the pid, 32 to the sequence: digits 1 to 11, 12 to 15, 16 to 23.
     id = F.concat(_synthetic(digest, "derived"), F.substring(digest, 12, 4), when, F.substring(digest, 16, 8))
-    return F.when(is_id(text) | of_uuid, id).when(text.isNotNull(), raise_invalid(text, NOT_AN_ID)).alias("derive_id")
+    derived = F.when(is_id(text) | of_uuid, id).when(text.isNotNull(), raise_invalid(text, NOT_AN_ID))
+    derived = _text_or_integer("derive_id", "name", column(name))(derived)
+    if at is not None:
+        derived = _moment("derive_id", column(at))(derived)
+    return derived.alias("derive_id")
+
+
+def _seconds(at: Column) -> Column:
+    """Return the seconds field of a moment: since 2021, rounded down, modulo 2**32. SQL functions get Unix seconds."""
+    unix = at if is_writing_sql() else F.unix_seconds(at.cast("timestamp_ltz"))
+    return (unix - layout.EPOCH_UNIX).bitwiseAND(layout.UINT32_MASK)
+
+
+def _moment(function: str, at: Column) -> Callable[[Column], Column]:
+    allowed = "a timestamp or Unix seconds (text, a date and timestamp_ntz depend on the session's time zone)"
+    return of_types(function, "at", at, allowed, MOMENTS)
+
+
+def _text_or_integer(function: str, argument: str, col: Column) -> Callable[[Column], Column]:
+    return of_types(function, argument, col, "text or an integer", ("string", "char", "varchar", *INTEGERS))
 
 
 def _synthetic(digest: Column, origin: layout.Origin) -> Column:
-    """Write version and node: the first 44 bits of a digest, with the origin for the second digit of the node."""
+    """Write version and node: the first 44 bits of a digest, with the origin as the second digit of the node."""
     start = F.concat(F.lit(VERSION_1_DIGITS), F.substring(digest, 1, 1), F.lit(f"{layout.ORIGINS[origin]:X}"))
     return F.concat(start, F.substring(digest, 2, layout.SYNTHETIC_BITS // 4 - 1))
 
 
 def assign_id(run: str | None = None, at: datetime | float | None = None) -> Column:
-    """Give each row a new id: the run's lease as node, the partition as pid, the row in it as sequence.
+    """Return a new ID for each row: the run's lease as node, the partition as pid, the row's number as sequence.
 
-    The ids are unique within a run. A task that is retried gives a row the same id as long as the rows of its
-    partition come in the same order: that is so before any shuffle, and after a sort within partitions by a unique key
-    (`assign_ids` does that). After a shuffle without it, a stage that is run again renumbers its rows, and who reads of
-    both attempts can see one id twice (where Spark notices, it fails the job): give rows that have a place or a key
-    their id from that instead. Assign after a union: a DataFrame in union with itself repeats its numbers.
+    The IDs are unique within a run. A retried task gives a row the same ID if the rows of its partition come in the
+    same order. They do before any shuffle, and after a sort within partitions by a unique key (`assign_ids` sorts so).
+    After a shuffle without that sort, a stage that runs again numbers its rows anew. A reader of both attempts can then
+    see one ID twice, and Spark fails the job where it notices. For rows with a place or a key use `position_id` or
+    `derive_id`. Assign after a union: a DataFrame in union with itself repeats its numbers.
 
     Parameters
     ----------
     run : str, optional
-        the run's name: the same name, time and rows give the same ids again. Default: a random lease, new at each call
-        of this function.
+        Name of the run: the same name, time and rows give the same IDs again. Default: a random lease, new at each
+        call of this function.
     at : datetime or float, optional
-        the run's time, an aware datetime or Unix seconds. Default: now, when this function is called.
+        Time of the run, an aware datetime or Unix seconds. Default: the time of this call.
 
     Returns
     -------
     Column
-        text of 34 hex digits, of the origin ``assigned``. Fails a query with more than 65 536 partitions, or 2**32 rows
-        in one. For batch queries: Spark refuses it in streaming ones.
+        Text of 34 hex digits with the origin ``assigned``. The query fails with more than 65,536 partitions, or 2**32
+        rows in one. Spark refuses the column in a streaming query.
 
     Examples
     --------
@@ -176,18 +222,18 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
 
     limits = f"at most {layout.PID_MAX + 1} partitions of {layout.UINT32_SPAN} rows each; {_IN_STREAMS}"
     refuse = F.raise_error(F.lit(f"assign_id numbers {limits}"))
-    # Seconds and sequence are written as one number. Its leading zeros, which hex leaves out, are known by now, and
-    # stand with the digits of the pid; those are looked up byte by byte, with what is before and after them.
+    # Seconds and sequence are written as one number. `hex` omits its leading zeros; their number is known here, so
+    # they follow the digits of the pid. The pid is looked up byte by byte, with the digits before and after it.
     zeros = "0" * (8 - len(f"{seconds:X}")) if seconds else "0" * 7
     above = (seconds << 32) - (1 << 64 if seconds >> 31 else 0)  # a bigint has a sign, which hex does not mind
 
-    # Each use of the numbering counts for itself, one up a row that comes to it. A partition comes to one of the two
-    # texts below with all its rows, so all numberings in that agree.
+    # Each use of the numbering has a counter of its own, which grows with each row that reaches it. All rows of a
+    # partition reach one of the two texts below, so the counters in that text agree.
     def tail() -> Column:
         row = F.monotonically_increasing_id().bitwiseAND(layout.UINT32_MASK)
         return F.hex(row.bitwiseOR(above)) if seconds else padded_digits(row, 9)
 
-    # There is nothing to look up where partitions end, nor where rows do: their bit 32 is 256 here.
+    # A partition or row out of range has bit 32, which is 256 here: an index without an entry.
     def full() -> Column:
         return F.shiftright(F.monotonically_increasing_id(), 24).bitwiseAND(256).cast("int")
 
@@ -207,29 +253,29 @@ def assign_ids(
     run: str | None = None,
     at: datetime | float | None = None,
 ) -> DataFrame:
-    """Add a column of `assign_id` to a DataFrame; for ``df.transform(assign_ids, ...)``.
+    """Return a DataFrame with a column of `assign_id`; for ``df.transform(assign_ids, ...)``.
 
     Parameters
     ----------
     df : DataFrame
-        of a batch query.
+        Rows of a batch query.
     name : str
-        the new column's name.
+        Name of the new column.
     order_by : Column, str or a list of them, optional
-        a unique key of the rows: each partition is sorted by it first, so that a stage that is run again numbers its
-        rows alike.
+        Unique key of the rows. Each partition is sorted by it first, so that a stage that runs again gives a row the
+        same number.
     run, at
         as for `assign_id`.
 
     Returns
     -------
     DataFrame
-        with the column added.
+        The rows with the new column.
 
     Raises
     ------
     ValueError
-        the DataFrame is a stream.
+        If the DataFrame is a stream, or has a column of that name.
 
     Examples
     --------
@@ -244,6 +290,8 @@ def assign_ids(
     """
     if df.isStreaming:
         raise ValueError(f"assign_ids numbers the rows of a batch; {_IN_STREAMS}")
+    if name.lower() in map(str.lower, df.columns):
+        raise ValueError(f"`name` must be the name of a new column, got {name!r}: the DataFrame has that column")
     if order_by is not None:
         keys = order_by if isinstance(order_by, list) else [order_by]
         df = df.sortWithinPartitions(*keys)
@@ -251,15 +299,15 @@ def assign_ids(
 
 
 def generate_id() -> Column:
-    """Give each row a new id of the executor's own generator: its MAC address, its process, its clock.
+    """Return a new ID for each row, from a generator of the executor: its MAC address, its process, its clock.
 
-    An Arrow UDF: it needs a Python worker, and makes each batch of ids at once. The ids are unique, but new ones each
-    time a row is computed: write them down before they are used twice.
+    This is an Arrow UDF: it needs a Python worker and makes the IDs of a batch at once. The IDs are unique, and a row
+    that is computed again gets a new one. Write the rows before you use their IDs twice.
 
     Returns
     -------
     Column
-        text of 34 hex digits.
+        Text of 34 hex digits.
 
     Examples
     --------
@@ -272,7 +320,7 @@ def generate_id() -> Column:
 
 
 def generator_udf() -> Any:
-    """Make the Arrow UDF of `generate_id`; it takes any column, whose values play no part."""
+    """Return the Arrow UDF of `generate_id`. It takes any column and ignores the values."""
     import pyarrow
     from pyspark.sql.pandas.functions import arrow_udf
 
@@ -281,7 +329,7 @@ def generator_udf() -> Any:
 
         return msgid.generate_batch(len(rows)).to_arrow(hex=True).cast("string")
 
-    # Spark tells by them what the function takes; as text, as they stand in this file, it could not resolve them.
+    # Spark reads the annotations to see what the function takes. It cannot resolve them as text.
     generated.__annotations__ = {"rows": pyarrow.Array, "return": pyarrow.Array}
     udf: Any = arrow_udf(generated, "string")  # type: ignore[call-overload]
     return udf.asNondeterministic()

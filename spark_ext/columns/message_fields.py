@@ -1,4 +1,4 @@
-"""What envelopes say of a message, a column at a time: its state, its checksum, Iggy's ids, names of topics."""
+"""Columns for the fields around a message: its state, its checksum, Iggy's IDs, names of topics."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def message_state(code: ColumnOrName) -> Column:
 
 
 def checksum_ok(payload: ColumnOrName, checksum: ColumnOrName) -> Column:
-    """Say whether a checksum is the CRC-32 of a payload, as `msgid.iggy.checksum` makes it.
+    """Return whether a checksum is the CRC-32 of a payload, as `msgid.iggy.checksum` computes it.
 
     Parameters
     ----------
@@ -99,8 +99,8 @@ def iggy_id_to_id(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        a version-1 ID of 34 hex digits, or the UUID of version 4 or 7 that a server or a client made; NULL where there
-        are no 16 bytes.
+        Version-1 ID of 34 hex digits, or the UUID of version 4 or 7 that a server or a client made; NULL for any value
+        of another length.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def iggy_id_to_id(col: ColumnOrName) -> Column:
 
 
 def id_to_iggy_id(col: ColumnOrName) -> Column:
-    """Give the 16 bytes that `iggy_id_to_id` wrote as text.
+    """Return the 16 bytes that `iggy_id_to_id` wrote as text.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def id_to_iggy_id(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        binary(16); NULL where there is neither.
+        Binary(16); NULL for any other value.
 
     Examples
     --------
@@ -150,9 +150,9 @@ def id_to_iggy_id(col: ColumnOrName) -> Column:
 
 
 def normalize_name(col: ColumnOrName) -> Column:
-    """Give names of streams and topics their normal form, as `msgid.normalize_name` does.
+    """Return the normal form of names of streams and topics, as `msgid.normalize_name` does.
 
-    An Arrow UDF: it needs a Python worker.
+    This is an Arrow UDF: it needs a Python worker.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def normalize_name(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        text; NULL for NULL. Fails the query on what is no name; `try_normalize_name` gives NULL.
+        Text; NULL for NULL. The query fails on an invalid name; `try_normalize_name` gives NULL.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def normalize_name(col: ColumnOrName) -> Column:
 
 
 def try_normalize_name(col: ColumnOrName) -> Column:
-    """Give names their normal form, as `normalize_name` does, or NULL where there is none.
+    """Return the normal form of names, as `normalize_name` does; NULL for an invalid name.
 
     Parameters
     ----------

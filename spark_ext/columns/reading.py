@@ -1,4 +1,4 @@
-"""Reading version-1 ids: all fields at once or one of them, and their other forms."""
+"""Read version-1 IDs: all fields or one of them, and their other forms."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ __all__ = [
 ]
 
 UUID_DIGITS = 36
-_MAC = [f"'{byte:02x}:'" for byte in range(256)]
-_MAC_END = [f"'{byte:02x}'" for byte in range(256)]
-_ORIGINS = [f"'{layout.origin_of(byte << 40)}'" for byte in range(256)]  # by the first byte of a node
+_MAC = [f"{byte:02x}:" for byte in range(256)]
+_MAC_END = [f"{byte:02x}" for byte in range(256)]
+_ORIGINS = [layout.origin_of(byte << 40) for byte in range(256)]  # by the first byte of a node
 
 
 def parse_id(col: ColumnOrName) -> Column:
-    """Take a version-1 id apart.
+    """Parse a version-1 ID.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def parse_id(col: ColumnOrName) -> Column:
 
 
 def try_parse_id(col: ColumnOrName) -> Column:
-    """Take a version-1 id apart, as `parse_id` does, or give NULL where it is none.
+    """Parse a version-1 ID, as `parse_id` does; NULL for any other value.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def try_parse_id(col: ColumnOrName) -> Column:
 
 
 def is_valid_id(col: ColumnOrName) -> Column:
-    """Say whether a value is an id of any version, as `msgid.is_valid` does.
+    """Return whether a value is an ID of any version, as `msgid.is_valid` does.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def is_valid_id(col: ColumnOrName) -> Column:
 
 
 def id_time(col: ColumnOrName) -> Column:
-    """Give the time of a version-1 id.
+    """Return the time of a version-1 ID.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def id_time(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        timestamp, 2021-01-01 to 2157-02-07; NULL where there is no version-1 id.
+        Timestamp, 2021-01-01 to 2157-02-07; NULL for any value that is not a version-1 ID.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def id_time(col: ColumnOrName) -> Column:
 
 
 def id_mac(col: ColumnOrName) -> Column:
-    """Give the node of a version-1 id, written as a MAC address.
+    """Return the node of a version-1 ID, written as a MAC address.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def id_mac(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        text, ``aa:bb:cc:dd:ee:ff``; NULL where there is no version-1 id.
+        Text, ``aa:bb:cc:dd:ee:ff``; NULL for any value that is not a version-1 ID.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def id_mac(col: ColumnOrName) -> Column:
 
 
 def id_origin(col: ColumnOrName) -> Column:
-    """Say where a version-1 id declares to be from: ``mac``, ``random``, ``assigned``, ``position`` or ``derived``.
+    """Return the origin that a version-1 ID declares: ``mac``, ``random``, ``assigned``, ``position`` or ``derived``.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def id_origin(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        text; NULL where there is no version-1 id.
+        Text; NULL for any value that is not a version-1 ID.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def id_origin(col: ColumnOrName) -> Column:
 
 
 def time_key(col: ColumnOrName) -> Column:
-    """Give 16 bytes that sort version-1 ids by (seconds, sequence, node, pid), as `msgid.MessageId.time_key` does.
+    """Return 16 bytes that sort version-1 IDs by (seconds, sequence, node, pid), as `msgid.MessageId.time_key` does.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def time_key(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        binary; NULL where there is no version-1 id.
+        Binary; NULL for any value that is not a version-1 ID.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def time_key(col: ColumnOrName) -> Column:
 
 
 def id_to_binary(col: ColumnOrName) -> Column:
-    """Give an id's bytes: 17 of version 1; of version 0 as many as its text has.
+    """Return an ID's bytes: 17 for version 1, and for version 0 the bytes of its text.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def id_to_binary(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        binary; NULL where there is no id.
+        Binary; NULL for any value that is not an ID.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def id_to_binary(col: ColumnOrName) -> Column:
 
 
 def id_from_binary(col: ColumnOrName) -> Column:
-    """Give the text of an id from its bytes.
+    """Return the text of an ID from its bytes.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def id_from_binary(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        text of upper-case hex digits; NULL where there is no id.
+        Text of upper-case hex digits; NULL for any value that is not an ID.
 
     Examples
     --------
@@ -305,7 +305,7 @@ def id_to_uuid(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        text of 36 characters in lower case; NULL where there is no version-1 id.
+        Text of 36 characters in lower case; NULL for any value that is not a version-1 ID.
 
     Examples
     --------
@@ -325,7 +325,7 @@ def id_to_uuid(col: ColumnOrName) -> Column:
 
 
 def id_from_uuid(col: ColumnOrName) -> Column:
-    """Make a version-1 id of the UUID that `id_to_uuid` gave.
+    """Return the version-1 ID of a UUID that `id_to_uuid` made.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ def id_from_uuid(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        text of 34 upper-case hex digits; NULL where there is no such UUID.
+        Text of 34 upper-case hex digits; NULL for any value that is not a UUID with dashes.
 
     Examples
     --------
@@ -361,7 +361,7 @@ def _digits(text: Column, name: str) -> Column:
 
 
 def _fields(raw: Column, *, number: Callable[[Column], Column] = lambda number: number) -> dict[str, Column]:
-    """Give the fields of an id by its bytes; ``number`` is done to each number."""
+    """Return the fields of an ID by its bytes; the function ``number`` is applied to each number."""
 
     def unsigned(name: str) -> Column:
         field = layout.FIELDS[name]

@@ -1,4 +1,4 @@
-"""Version-0 ids: which kind, what they say, when a client made one, and the canonical form."""
+"""Read version-0 IDs: kind, fields, time and canonical form."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING
 
 from msgid import layout
 from msgid.ids._bytes import NOT_V0
-from spark_ext.columns._dialect import F
+from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
+from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
+    MOMENTS,
     column,
-    digits_to_bigint,
+    computed_below,
     hex_text,
     is_canonical_v0,
     is_v0,
     is_v1,
     null_text,
+    of_types,
     raise_invalid,
     struct_if,
 )
@@ -29,10 +32,14 @@ __all__ = ["id_kind", "parse_v0", "translate_v0", "try_parse_v0", "try_translate
 _TAIL_DIGITS = 2 * layout.TAIL_LENGTH
 _IPV6_DIGITS = 2 * layout.IPV6_LENGTH
 _GROUPS = 8
+_DECIMAL = [str(byte) for byte in range(256)]
+_WITH_DOT = [f"{byte}." for byte in range(256)]
+SQL_NAME = "msgid_v0_fields"
+"""The SQL function that others call, so that each field is written once."""
 
 
 def parse_v0(col: ColumnOrName) -> Column:
-    """Take a version-0 id apart: a broker's offset, or a client's ip, pid, time and counter.
+    """Parse a version-0 ID: a broker's offset, or a client's IP address, pid, time and counter.
 
     Parameters
     ----------
@@ -63,7 +70,7 @@ def parse_v0(col: ColumnOrName) -> Column:
 
 
 def try_parse_v0(col: ColumnOrName) -> Column:
-    """Take a version-0 id apart, as `parse_v0` does, or give NULL where it is none.
+    """Parse a version-0 ID, as `parse_v0` does; NULL for any other value.
 
     Parameters
     ----------
@@ -90,7 +97,7 @@ def try_parse_v0(col: ColumnOrName) -> Column:
 
 
 def translate_v0(col: ColumnOrName) -> Column:
-    """Give the canonical text of version-0 ids, as `msgid.translate_v0` does: ``00`` in front.
+    """Return the canonical text of version-0 IDs, with ``00`` in front, as `msgid.translate_v0` does.
 
     Parameters
     ----------
@@ -118,7 +125,7 @@ def translate_v0(col: ColumnOrName) -> Column:
 
 
 def try_translate_v0(col: ColumnOrName) -> Column:
-    """Give the canonical text of version-0 ids, as `translate_v0` does, or NULL where it is none.
+    """Return the canonical text of version-0 IDs, as `translate_v0` does; NULL for any other value.
 
     Parameters
     ----------
@@ -144,7 +151,7 @@ def try_translate_v0(col: ColumnOrName) -> Column:
 
 
 def id_kind(col: ColumnOrName) -> Column:
-    """Say which kind of id a value is.
+    """Return the kind of an ID.
 
     Parameters
     ----------
@@ -154,7 +161,7 @@ def id_kind(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        ``v1``, ``v0-broker-offset``, ``v0-client-unique`` or ``v0-ambiguous``; NULL where there is no id.
+        ``v1``, ``v0-broker-offset``, ``v0-client-unique`` or ``v0-ambiguous``; NULL for any value that is not an ID.
 
     Examples
     --------
@@ -168,7 +175,7 @@ def id_kind(col: ColumnOrName) -> Column:
     +----------------+
     """
     text = hex_text(col)
-    v0 = F.when(is_v0(text), _fields(text)["kind"])
+    v0 = F.when(is_v0(text), _kind(text))
     return F.when(is_v1(text), F.lit(layout.KIND_V1)).otherwise(v0).alias("id_kind")
 
 
@@ -187,8 +194,8 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     Returns
     -------
     Column
-        timestamp, with milliseconds; NULL where there is no client id, and where ``near`` or ``timezone`` is NULL. The
-        session's time zone plays no part.
+        Timestamp with milliseconds; NULL for any value that is not a client's ID, and if ``near`` or ``timezone`` is
+        NULL. The session's time zone does not matter.
 
     Examples
     --------
@@ -202,22 +209,24 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     |1632486041.315|
     +--------------+
     """
-    text, seen, zone = hex_text(col), column(near).cast("timestamp"), column(timezone)
-    fields = _fields(text)
-    # Wall clocks as timestamps without a zone, so that the session's has no say: micros since 1970 in UTC.
+    text, seen, zone = hex_text(col), column(near).cast("timestamp_ltz"), column(timezone)
+    field = layout.CLIENT_FIELDS["elapsed_ms"]
+    elapsed = _unsigned(text, field.start, field.stop)
+    # Wall clocks are timestamps without a zone, so that the session's zone does not matter: microseconds since 1970.
     start, utc = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz"), F.lit("UTC")
     near_utc = F.timestamp_add("MICROSECOND", F.unix_micros(seen), start)
     month = F.trunc(F.convert_timezone(utc, zone, near_utc), "MM")
 
     def made(first_day: Column) -> Column:
         month_utc = F.convert_timezone(zone, utc, first_day.cast("timestamp_ntz"))
-        return F.timestamp_add("MILLISECOND", fields["elapsed_ms"], month_utc)
+        return F.timestamp_add("MILLISECOND", elapsed, month_utc)
 
     this_month, last_month = made(month), made(F.add_months(month, -1))
     found = F.when(this_month < near_utc, this_month).otherwise(last_month)
-    is_client = is_v0(text) & (fields["kind"].isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS))
+    is_client = is_v0(text) & (_kind(text).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS))
     moment = F.timestamp_micros(F.timestamp_diff("MICROSECOND", start, found))
-    return F.when(is_client, moment).alias("v0_time")
+    with_zone = of_types("v0_time", "near", column(near), "a timestamp or Unix seconds", MOMENTS)
+    return with_zone(F.when(is_client, moment)).alias("v0_time")
 
 
 def _translated(text: Column, otherwise: Column) -> Column:
@@ -227,35 +236,70 @@ def _translated(text: Column, otherwise: Column) -> Column:
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
+    if is_writing_sql():
+        whole = F.when(is_v0(text), F.call_function(SQL_NAME, text))
+        return whole if otherwise is None else whole.when(text.isNotNull(), otherwise)
     return struct_if(text, is_v0(text), otherwise, _fields(text))
 
 
+def fields_struct(text: Column) -> Column:
+    """Return the fields of a version-0 ID as a struct: the body of the SQL function that others call."""
+    return F.named_struct(*(part for name, field in _fields(text).items() for part in (F.lit(name), field)))
+
+
+def _kind(text: Column) -> Column:
+    is_broker, is_ambiguous = _shape(text)
+    kind = F.when(is_ambiguous, F.lit(layout.KIND_AMBIGUOUS)).when(is_broker, F.lit(layout.KIND_BROKER_OFFSET))
+    return kind.otherwise(F.lit(layout.KIND_CLIENT_UNIQUE))
+
+
+def _shape(text: Column) -> tuple[Column, Column]:
+    """Return whether an ID is a broker's and not ambiguous, and whether it is ambiguous: `msgid.layout.v0_kind`.
+
+    The limits of the rule are powers of 256, so zero digits decide, which is less code than the numbers.
+    """
+    port, offset = layout.BROKER_FIELDS.values()
+
+    def is_zero(start: int, stop: int) -> Column:
+        return _tail_digits(text, start, stop) == "0" * 2 * (stop - start)
+
+    port_low = port.stop - layout.PORT_MAX.bit_length() // 8
+    offset_low = offset.stop - layout.OFFSET_MAX.bit_length() // 8
+    large = offset.stop - layout.AMBIGUOUS_OFFSET_MIN.bit_length() // 8
+    shaped = is_zero(port.start, port_low) & ~is_zero(port_low, port.stop) & is_zero(offset.start, offset_low)
+    is_ambiguous = shaped & ~is_zero(offset_low, large) & is_zero(offset.stop - 1, offset.stop)
+    return shaped & ~is_ambiguous, is_ambiguous
+
+
+def _tail_digits(text: Column, start: int, stop: int) -> Column:
+    """Return the digits of the bytes from start to stop of the last 12 bytes."""
+    return F.substring(text, 2 * start - _TAIL_DIGITS, 2 * (stop - start))
+
+
+def _unsigned(text: Column, start: int, stop: int) -> Column:
+    """Read at most four of the last 12 bytes as an unsigned integer."""
+    first = min(start, layout.TAIL_LENGTH - WORD_WIDTH)
+    value = computed_below(word(F.substring(F.unhex(text), first - layout.TAIL_LENGTH, WORD_WIDTH)))
+    after = first + WORD_WIDTH - stop
+    value = F.shiftright(value, 8 * after) if after else value
+    return value.bitwiseAND((1 << 8 * (stop - start)) - 1) if start > first else value
+
+
 def _fields(text: Column) -> dict[str, Column]:
-    tail = F.right(text, F.lit(_TAIL_DIGITS))
-    # Without the version byte, what stands before the last 24 digits is the address.
-    bare = F.when(is_canonical_v0(text), F.substring(text, 3, _IPV6_DIGITS + _TAIL_DIGITS)).otherwise(text)
-    address = F.left(bare, F.length(bare) - _TAIL_DIGITS)
-
-    def number(start: int, stop: int) -> Column:
-        return digits_to_bigint(F.substring(tail, 2 * start + 1, 2 * (stop - start)))
-
-    port_field, offset_field = layout.BROKER_FIELDS.values()
-    client = {name: number(field.start, field.stop) for name, field in layout.CLIENT_FIELDS.items()}
-    port = number(port_field.start, port_field.stop)
-    # 16 digits are too many for a signed number. Of an offset of 2**48 or more, all that matters is that it is one.
-    split = offset_field.stop - layout.OFFSET_MAX.bit_length() // 8
-    high, offset = number(offset_field.start, split), number(split, offset_field.stop)
-    is_broker_shaped = port.between(1, layout.PORT_MAX) & (high == 0)
-    ends_in_zero = number(offset_field.stop - 1, offset_field.stop) == 0
-    is_ambiguous = is_broker_shaped & (offset >= layout.AMBIGUOUS_OFFSET_MIN) & ends_in_zero
-    is_broker = is_broker_shaped & ~is_ambiguous
+    client = {name: _unsigned(text, field.start, field.stop) for name, field in layout.CLIENT_FIELDS.items()}
+    port, offset = layout.BROKER_FIELDS.values()
+    # An offset has at most six bytes: the two that a signed number would not hold are zero.
+    middle = offset.stop - WORD_WIDTH
+    high = _unsigned(text, offset.stop - layout.OFFSET_MAX.bit_length() // 8, middle)
+    is_broker, _ = _shape(text)
+    is_ipv6 = F.octet_length(text) >= _IPV6_DIGITS + _TAIL_DIGITS
     return {
-        "kind": F.when(is_ambiguous, F.lit(layout.KIND_AMBIGUOUS))
-        .when(is_broker, F.lit(layout.KIND_BROKER_OFFSET))
-        .otherwise(F.lit(layout.KIND_CLIENT_UNIQUE)),
-        "host": F.when(F.length(address) == _IPV6_DIGITS, _ipv6(address)).otherwise(_ipv4(address)),
-        "port": F.when(is_broker, port.cast("int")),
-        "offset": F.when(is_broker, offset),
+        "kind": _kind(text),
+        "host": F.when(is_ipv6, _ipv6(F.substring(text, -_IPV6_DIGITS - _TAIL_DIGITS, _IPV6_DIGITS))).otherwise(
+            _ipv4(text)
+        ),
+        "port": F.when(is_broker, _unsigned(text, port.start, port.stop).cast("int")),
+        "offset": F.when(is_broker, F.shiftleft(high, 8 * WORD_WIDTH).bitwiseOR(_unsigned(text, middle, offset.stop))),
         "pid": F.when(~is_broker, client["pid"].cast("int")),
         "loader_hash": F.when(~is_broker, client["loader_hash"]),
         "elapsed_ms": F.when(~is_broker, client["elapsed_ms"]),
@@ -263,8 +307,10 @@ def _fields(text: Column) -> dict[str, Column]:
     }
 
 
-def _ipv4(address: Column) -> Column:
-    return F.concat_ws(".", *(F.conv(F.substring(address, place, 2), 16, 10) for place in range(1, 9, 2)))
+def _ipv4(text: Column) -> Column:
+    start, stop = -layout.IPV4_LENGTH - layout.TAIL_LENGTH, -layout.TAIL_LENGTH
+    octets = [computed_below(octet(F.substring(F.unhex(text), place, 1))) for place in range(start, stop)]
+    return F.concat(*(look_up(one, _WITH_DOT) for one in octets[:-1]), look_up(octets[-1], _DECIMAL))
 
 
 def _ipv6(address: Column) -> Column:

@@ -1,4 +1,4 @@
-"""SQL laid out for reading: one part per line, the long tables as a checksum, the text of an ID by a short name."""
+"""SQL laid out for reading: one part per line, the long tables as a checksum."""
 
 import re
 import zlib
@@ -6,12 +6,10 @@ import zlib
 WIDTH = 110
 NOTES = """\
 -- What `spark_ext.register` runs, written by: pytest tests/unit/test_sql_functions.py --update-golden
--- Shortened: a table of 256 entries is its ends and the CRC-32 of its entries, and
--- <text x> is (CASE WHEN (typeof(x) = 'binary') THEN hex(x) ELSE CAST(x AS string) END).
+-- Shortened: a table of 256 entries is its ends and the CRC-32 of its entries.
 """
-_ID_TEXT = re.compile(r"\(CASE WHEN \(typeof\(([\w.]+)\) = 'binary'\) THEN hex\(\1\) ELSE CAST\(\1 AS string\) END\)")
 _TEXT = re.compile(r"'(?:[^'\\]|\\.)*'")
-_TABLE = re.compile(r"array\(([^()]{600,})\)")
+_TABLE = re.compile(r"split\('([^']{500,})', ','\)")
 _BREAK = re.compile(r", | (?=(?:WHEN|THEN|ELSE|END|AND|OR(?! REPLACE)|RETURN)\b)")
 
 
@@ -21,14 +19,14 @@ def laid_out(sql):
 
 
 def shortened(sql):
-    """Return a statement on one line with the two long parts of `NOTES` shortened."""
-    return _ID_TEXT.sub(r"<text \1>", _TABLE.sub(_checksum, sql))
+    """Return a statement on one line with its tables shortened."""
+    return _TABLE.sub(_checksum, sql)
 
 
 def _checksum(match):
-    entries = match[1].split(", ")
+    entries = match[1].split(",")
     checksum = zlib.crc32(match[1].encode())
-    return f"array(/* {len(entries)} entries: {entries[0]} to {entries[-1]}; CRC-32 {checksum:08X} */)"
+    return f"split(/* {len(entries)} entries: {entries[0]} to {entries[-1]}; CRC-32 {checksum:08X} */)"
 
 
 def _lines(sql, indent):

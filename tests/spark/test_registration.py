@@ -5,7 +5,7 @@ from helpers import vector_files as vectors
 from helpers.strategies import ids
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
 
 import msgid
@@ -142,3 +142,78 @@ def test_sql_of_expiry_at_the_boundary_follows_the_rule(registered):
         "msgid_is_expired(NULL, 10, timestamp_seconds(10)) AS nothing"
     ).first()
     assert row == (True, False, False, None)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_sql_ids_at_a_moment_without_a_zone_raise(registered, ansi, zone):
+    """A date or a timestamp without a zone is refused before the query runs, text when it is read."""
+    registered.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        for at in ("date'2024-03-23'", "timestamp_ntz'2024-03-23 14:50:38'"):
+            with pytest.raises(AnalysisException, match="cannot cast"):
+                _ = registered.sql(f"SELECT msgid_position('log', 1, {at})").schema
+        with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"):
+            registered.sql("SELECT msgid_position('log', 1, '2024-03-23 14:50:38')").collect()
+        row = registered.sql(
+            "SELECT msgid_position('log', 1, timestamp_seconds(1648047038)) AS at, "
+            "msgid_position('log', 1, 1648047038) AS unix, "
+            f"msgid_derive('{V1}', timestamp_seconds(0)) AS name"
+        ).first()
+        assert row.at == row.unix == str(msgid.position_id("log", 1, 1_648_047_038))
+        assert row.name == str(msgid.derive_id(V1, "1970-01-01 00:00:00"))
+    finally:
+        registered.conf.unset("spark.sql.session.timeZone")
+
+
+@pytest.mark.parametrize(
+    ("offset", "shown"), [("1.2D", r"1\.2"), ("1.7", r"1\.7"), ("double('NaN')", "NaN"), ("-1", "-1")]
+)
+def test_sql_position_of_an_offset_that_is_not_an_integer_raises(registered, ansi, offset, shown):
+    """No fraction is cut off, and NaN does not become 0."""
+    with pytest.raises(PySparkException, match=f"offset must be 0 to 281474976710655, not {shown}"):
+        registered.sql(f"SELECT msgid_position('log', {offset}, 0)").collect()
+
+
+def test_sql_functions_of_binary_ids_agree_with_those_of_text(registered, ansi):
+    """Binary IDs of every version give what their text gives."""
+    listed = [row.id for row in vectors.REAL_IDS] + [V1, "00" + BROKER]
+    df = registered.createDataFrame([(id,) for id in listed], "id string").selectExpr("id", "unhex(id) AS raw")
+    for name in [*QUIET, "msgid_derive"]:
+        more = ", 'invoice'" if name == "msgid_derive" else ""
+        if name == "msgid_from_uuid":
+            continue
+        for row in df.selectExpr(f"{name}(id{more}) AS of_text", f"{name}(raw{more}) AS of_bytes", "id").collect():
+            assert row.of_bytes == row.of_text, (name, row.id)
+
+
+def test_sql_functions_of_text_as_long_as_bytes_take_it_as_text(registered):
+    """Text of 16, 17, 28 and 29 characters is not read as the bytes of an ID."""
+    for text in ("orders-0-42-abcd", "orders-0-42-abcde", "Bestellung-0-42 für den Kund", "z" * 28, "z" * 29):
+        df = registered.createDataFrame([(text,)], "id string")
+        assert df.selectExpr("msgid_kind(id)").first()[0] is None
+        with pytest.raises(PySparkException, match=f"invalid message id '{text[:10]}"):
+            df.selectExpr("msgid_parse(id)").collect()
+
+
+def test_register_in_another_session_of_the_application_works(registered, connect):
+    """Each session has functions of its own; ``format("iggy")`` is shared."""
+    if connect:
+        pytest.skip("newSession() is not there through Connect")
+    other = registered.newSession()
+    assert spark_ext.register(other) == spark_ext.register(registered)
+    assert other.sql(f"SELECT msgid_kind('{V1}')").first()[0] == "v1"
+
+
+def test_register_leaves_the_settings_of_the_session(registered):
+    """The functions are created under settings of their own, and the session keeps what it had."""
+    registered.conf.set("spark.sql.ansi.enabled", "false")
+    registered.conf.unset("spark.sql.timestampType")
+    before = registered.conf.get("spark.sql.timestampType", None)
+    try:
+        spark_ext.register(registered)
+        assert registered.conf.get("spark.sql.ansi.enabled") == "false"
+        assert registered.conf.get("spark.sql.timestampType", None) == before
+        with pytest.raises(PySparkException, match="cannot cast"):
+            _ = registered.sql("SELECT msgid_position('log', 1, date'2024-03-23')").schema
+    finally:
+        registered.conf.unset("spark.sql.ansi.enabled")

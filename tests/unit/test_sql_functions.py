@@ -23,7 +23,9 @@ GOLDEN = Path(__file__).parents[1] / "vectors" / "functions.sql"
 
 def statements():
     """The statements of `spark_ext.register`; ``msgid_assign`` for a run of a fixed name and time."""
-    return [*map(registration.definition, registration.FUNCTIONS), registration.assign_definition("golden", 1795219200)]
+    names = (*registration._SHARED, *registration.FUNCTIONS)
+    written = [statement for name in names for statement in registration.definitions(name)]
+    return [*written, registration.assign_definition("golden", 1795219200)]
 
 
 def test_sql_functions_equal_the_golden_file(request):

@@ -1,58 +1,378 @@
 -- What `spark_ext.register` runs, written by: pytest tests/unit/test_sql_functions.py --update-golden
--- Shortened: a table of 256 entries is its ends and the CRC-32 of its entries, and
--- <text x> is (CASE WHEN (typeof(x) = 'binary') THEN hex(x) ELSE CAST(x AS string) END).
+-- Shortened: a table of 256 entries is its ends and the CRC-32 of its entries.
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_word(raw BINARY)
 RETURN (
  (
   (
    get(
-    array(/* 256 entries: 2634733933L to 1148892002L; CRC-32 FB7C9683 */),
+    CAST(split(/* 256 entries: 2634733933 to 1148892002; CRC-32 5778C88B */) AS array<bigint>),
     CAST((shiftright(crc32(msgid_word.raw), 0) & 255) AS int)
    )
    ^ get(
-    array(/* 256 entries: 0L to 1240303978L; CRC-32 2B226413 */),
+    CAST(split(/* 256 entries: 0 to 1240303978; CRC-32 809FBDF0 */) AS array<bigint>),
     CAST((shiftright(crc32(msgid_word.raw), 8) & 255) AS int)
    )
   )
   ^ get(
-   array(/* 256 entries: 0L to 297520441L; CRC-32 4E0876D8 */),
+   CAST(split(/* 256 entries: 0 to 297520441; CRC-32 70778421 */) AS array<bigint>),
    CAST((shiftright(crc32(msgid_word.raw), 16) & 255) AS int)
   )
  )
  ^ get(
-  array(/* 256 entries: 0L to 3822258382L; CRC-32 1A172115 */),
+  CAST(split(/* 256 entries: 0 to 3822258382; CRC-32 CD52EF8E */) AS array<bigint>),
   CAST((shiftright(crc32(msgid_word.raw), 24) & 255) AS int)
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_position(source STRING, offset BIGINT, at TIMESTAMP)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_fields(text STRING)
+RETURN named_struct(
+ 'kind',
+ (
+  CASE
+  WHEN (
+   (
+    (
+     (
+      (substring(msgid_v0_fields.text, -24, 4) = '0000')
+      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+     )
+     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+    )
+    AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
+   )
+   AND (substring(msgid_v0_fields.text, -2, 2) = '00')
+  )
+  THEN 'v0-ambiguous'
+  WHEN (
+   (
+    (
+     (substring(msgid_v0_fields.text, -24, 4) = '0000')
+     AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+    )
+    AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+   )
+   AND (
+    NOT (
+     (
+      (
+       (
+        (substring(msgid_v0_fields.text, -24, 4) = '0000')
+        AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+       )
+       AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+      )
+      AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
+     )
+     AND (substring(msgid_v0_fields.text, -2, 2) = '00')
+    )
+   )
+  )
+  THEN 'v0-broker-offset'
+  ELSE 'v0-client-unique'
+  END
+ ),
+ 'host',
+ (
+  CASE
+  WHEN (octet_length(msgid_v0_fields.text) >= 56)
+  THEN regexp_replace(
+   regexp_replace(
+    regexp_replace(
+     regexp_replace(
+      regexp_replace(
+       regexp_replace(
+        regexp_replace(
+         regexp_replace(
+          regexp_replace(
+           concat(regexp_replace(lower(substring(msgid_v0_fields.text, -56, 32)), '(.{4})', ':$1'), ':'),
+           ':0{1,3}(?=[0-9a-f])',
+           ':'
+          ),
+          '^(?!.*::)(.*?):(?:0:){8}(.*)$',
+          '$1::$2'
+         ),
+         '^(?!.*::)(.*?):(?:0:){7}(.*)$',
+         '$1::$2'
+        ),
+        '^(?!.*::)(.*?):(?:0:){6}(.*)$',
+        '$1::$2'
+       ),
+       '^(?!.*::)(.*?):(?:0:){5}(.*)$',
+       '$1::$2'
+      ),
+      '^(?!.*::)(.*?):(?:0:){4}(.*)$',
+      '$1::$2'
+     ),
+     '^(?!.*::)(.*?):(?:0:){3}(.*)$',
+     '$1::$2'
+    ),
+    '^(?!.*::)(.*?):(?:0:){2}(.*)$',
+    '$1::$2'
+   ),
+   '^:(?!:)|(?<!:):$',
+   ''
+  )
+  ELSE concat(
+   get(
+    split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
+    nullif(CAST((crc32(substring(unhex(msgid_v0_fields.text), -16, 1)) & 255) AS int), -1)
+   ),
+   get(
+    split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
+    nullif(CAST((crc32(substring(unhex(msgid_v0_fields.text), -15, 1)) & 255) AS int), -1)
+   ),
+   get(
+    split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
+    nullif(CAST((crc32(substring(unhex(msgid_v0_fields.text), -14, 1)) & 255) AS int), -1)
+   ),
+   get(
+    split(/* 256 entries: 255 to 35; CRC-32 08DC58B3 */),
+    nullif(CAST((crc32(substring(unhex(msgid_v0_fields.text), -13, 1)) & 255) AS int), -1)
+   )
+  )
+  END
+ ),
+ 'port',
+ (
+  CASE
+  WHEN (
+   (
+    (
+     (substring(msgid_v0_fields.text, -24, 4) = '0000')
+     AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+    )
+    AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+   )
+   AND (
+    NOT (
+     (
+      (
+       (
+        (substring(msgid_v0_fields.text, -24, 4) = '0000')
+        AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+       )
+       AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+      )
+      AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
+     )
+     AND (substring(msgid_v0_fields.text, -2, 2) = '00')
+    )
+   )
+  )
+  THEN CAST(nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -12, 4)), -1) AS int)
+  END
+ ),
+ 'offset',
+ (
+  CASE
+  WHEN (
+   (
+    (
+     (substring(msgid_v0_fields.text, -24, 4) = '0000')
+     AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+    )
+    AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+   )
+   AND (
+    NOT (
+     (
+      (
+       (
+        (substring(msgid_v0_fields.text, -24, 4) = '0000')
+        AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+       )
+       AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+      )
+      AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
+     )
+     AND (substring(msgid_v0_fields.text, -2, 2) = '00')
+    )
+   )
+  )
+  THEN (
+   shiftleft(
+    shiftright(nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -6, 4)), -1), 16), 32
+   )
+   | nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -4, 4)), -1)
+  )
+  END
+ ),
+ 'pid',
+ (
+  CASE
+  WHEN (
+   NOT (
+    (
+     (
+      (substring(msgid_v0_fields.text, -24, 4) = '0000')
+      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+     )
+     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+    )
+    AND (
+     NOT (
+      (
+       (
+        (
+         (substring(msgid_v0_fields.text, -24, 4) = '0000')
+         AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+        )
+        AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+       )
+       AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
+      )
+      AND (substring(msgid_v0_fields.text, -2, 2) = '00')
+     )
+    )
+   )
+  )
+  THEN CAST(shiftright(nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -12, 4)), -1), 16) AS int)
+  END
+ ),
+ 'loader_hash',
+ (
+  CASE
+  WHEN (
+   NOT (
+    (
+     (
+      (substring(msgid_v0_fields.text, -24, 4) = '0000')
+      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+     )
+     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+    )
+    AND (
+     NOT (
+      (
+       (
+        (
+         (substring(msgid_v0_fields.text, -24, 4) = '0000')
+         AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+        )
+        AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+       )
+       AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
+      )
+      AND (substring(msgid_v0_fields.text, -2, 2) = '00')
+     )
+    )
+   )
+  )
+  THEN nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -10, 4)), -1)
+  END
+ ),
+ 'elapsed_ms',
+ (
+  CASE
+  WHEN (
+   NOT (
+    (
+     (
+      (substring(msgid_v0_fields.text, -24, 4) = '0000')
+      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+     )
+     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+    )
+    AND (
+     NOT (
+      (
+       (
+        (
+         (substring(msgid_v0_fields.text, -24, 4) = '0000')
+         AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+        )
+        AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+       )
+       AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
+      )
+      AND (substring(msgid_v0_fields.text, -2, 2) = '00')
+     )
+    )
+   )
+  )
+  THEN nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -6, 4)), -1)
+  END
+ ),
+ 'counter',
+ (
+  CASE
+  WHEN (
+   NOT (
+    (
+     (
+      (substring(msgid_v0_fields.text, -24, 4) = '0000')
+      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+     )
+     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+    )
+    AND (
+     NOT (
+      (
+       (
+        (
+         (substring(msgid_v0_fields.text, -24, 4) = '0000')
+         AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
+        )
+        AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
+       )
+       AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
+      )
+      AND (substring(msgid_v0_fields.text, -2, 2) = '00')
+     )
+    )
+   )
+  )
+  THEN CAST((nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -4, 4)), -1) & 65535) AS int)
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_position(source STRING, offset DOUBLE, at BIGINT)
 RETURN (
  CASE
- WHEN (NOT (CAST(msgid_position.offset AS bigint) BETWEEN 0 AND 281474976710655L))
+ WHEN (
+  (TRY_CAST(msgid_position.offset AS bigint) BETWEEN 0 AND 281474976710655L)
+  AND (msgid_position.offset = TRY_CAST(msgid_position.offset AS bigint))
+ )
+ THEN concat(
+  concat(
+   concat('01', substring(nullif(upper(sha2(CAST(msgid_position.source AS string), 256)), ''), 1, 1), 'B'),
+   substring(nullif(upper(sha2(CAST(msgid_position.source AS string), 256)), ''), 2, 10)
+  ),
+  substring(
+   hex(
+    (
+     shiftleft(
+      (shiftright(TRY_CAST(msgid_position.offset AS bigint), 32) | 65536), 32
+     )
+     | ((msgid_position.at - 1609459200) & 4294967295L)
+    )
+   ),
+   2,
+   12
+  ),
+  substring(hex(((TRY_CAST(msgid_position.offset AS bigint) & 4294967295L) | 4294967296L)), 2, 8)
+ )
+ WHEN (msgid_position.offset IS NOT NULL)
  THEN raise_error(
   concat(
    'offset must be 0 to 281474976710655, not ',
-   coalesce(CAST(CAST(msgid_position.offset AS bigint) AS string), 'NULL')
+   coalesce(
+    (
+     CASE
+     WHEN (msgid_position.offset = TRY_CAST(msgid_position.offset AS bigint))
+     THEN CAST(TRY_CAST(msgid_position.offset AS bigint) AS string)
+     END
+    ),
+    CAST(msgid_position.offset AS string)
+   )
   )
- )
- ELSE concat(
-  concat(
-   concat('01', substring(upper(sha2(CAST(msgid_position.source AS string), 256)), 1, 1), 'B'),
-   substring(upper(sha2(CAST(msgid_position.source AS string), 256)), 2, 10)
-  ),
-  substring(hex((shiftright(CAST(msgid_position.offset AS bigint), 32) | 65536)), 2, 4),
-  substring(
-   hex((((unix_seconds(CAST(msgid_position.at AS timestamp)) - 1609459200) & 4294967295L) | 4294967296L)),
-   2,
-   8
-  ),
-  substring(hex(((CAST(msgid_position.offset AS bigint) & 4294967295L) | 4294967296L)), 2, 8)
  )
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive(parent STRING, name STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_of_text(parent STRING, name STRING)
 RETURN (
  CASE
  WHEN (
@@ -60,20 +380,21 @@ RETURN (
    (
     CASE
     WHEN (
-     ((octet_length(<text msgid_derive.parent>) = 34) AND startswith(<text msgid_derive.parent>, '01'))
+     ((octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01'))
      OR (
-      (octet_length(<text msgid_derive.parent>) IN (34, 58)) AND startswith(<text msgid_derive.parent>, '00')
+      (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+      AND startswith(msgid_derive_of_text.parent, '00')
      )
     )
     THEN true
-    ELSE (octet_length(<text msgid_derive.parent>) IN (32, 56))
+    ELSE (octet_length(msgid_derive_of_text.parent) IN (32, 56))
     END
    )
-   AND ((unhex(<text msgid_derive.parent>) IS NOT NULL) OR (<text msgid_derive.parent> IS NULL))
+   AND ((unhex(msgid_derive_of_text.parent) IS NOT NULL) OR (msgid_derive_of_text.parent IS NULL))
   )
   OR (
-   (octet_length(<text msgid_derive.parent>) = 36)
-   AND regexp_like(<text msgid_derive.parent>, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z')
+   (octet_length(msgid_derive_of_text.parent) = 36)
+   AND regexp_like(msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z')
   )
  )
  THEN concat(
@@ -81,33 +402,36 @@ RETURN (
    concat(
     '01',
     substring(
-     upper(
-      sha2(
-       concat(
-        unhex(
-         (
-          CASE
-          WHEN (
-           (octet_length(<text msgid_derive.parent>) IN (34, 58))
-           AND startswith(<text msgid_derive.parent>, '00')
-          )
-          THEN substring(<text msgid_derive.parent>, 3, 56)
-          WHEN (
-           (octet_length(<text msgid_derive.parent>) = 36)
-           AND regexp_like(
-            <text msgid_derive.parent>, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+     nullif(
+      upper(
+       sha2(
+        concat(
+         unhex(
+          (
+           CASE
+           WHEN (
+            (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+            AND startswith(msgid_derive_of_text.parent, '00')
            )
+           THEN substring(msgid_derive_of_text.parent, 3, 56)
+           WHEN (
+            (octet_length(msgid_derive_of_text.parent) = 36)
+            AND regexp_like(
+             msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+            )
+           )
+           THEN replace(msgid_derive_of_text.parent, '-')
+           ELSE msgid_derive_of_text.parent
+           END
           )
-          THEN replace(<text msgid_derive.parent>, '-')
-          ELSE <text msgid_derive.parent>
-          END
-         )
+         ),
+         unhex('00'),
+         CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
         ),
-        unhex('00'),
-        CAST(CAST(msgid_derive.name AS string) AS binary)
-       ),
-       256
-      )
+        256
+       )
+      ),
+      ''
      ),
      1,
      1
@@ -115,6 +439,43 @@ RETURN (
     'F'
    ),
    substring(
+    nullif(
+     upper(
+      sha2(
+       concat(
+        unhex(
+         (
+          CASE
+          WHEN (
+           (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+           AND startswith(msgid_derive_of_text.parent, '00')
+          )
+          THEN substring(msgid_derive_of_text.parent, 3, 56)
+          WHEN (
+           (octet_length(msgid_derive_of_text.parent) = 36)
+           AND regexp_like(
+            msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+           )
+          )
+          THEN replace(msgid_derive_of_text.parent, '-')
+          ELSE msgid_derive_of_text.parent
+          END
+         )
+        ),
+        unhex('00'),
+        CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
+       ),
+       256
+      )
+     ),
+     ''
+    ),
+    2,
+    10
+   )
+  ),
+  substring(
+   nullif(
     upper(
      sha2(
       concat(
@@ -122,59 +483,28 @@ RETURN (
         (
          CASE
          WHEN (
-          (octet_length(<text msgid_derive.parent>) IN (34, 58))
-          AND startswith(<text msgid_derive.parent>, '00')
+          (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+          AND startswith(msgid_derive_of_text.parent, '00')
          )
-         THEN substring(<text msgid_derive.parent>, 3, 56)
+         THEN substring(msgid_derive_of_text.parent, 3, 56)
          WHEN (
-          (octet_length(<text msgid_derive.parent>) = 36)
+          (octet_length(msgid_derive_of_text.parent) = 36)
           AND regexp_like(
-           <text msgid_derive.parent>, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+           msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
           )
          )
-         THEN replace(<text msgid_derive.parent>, '-')
-         ELSE <text msgid_derive.parent>
+         THEN replace(msgid_derive_of_text.parent, '-')
+         ELSE msgid_derive_of_text.parent
          END
         )
        ),
        unhex('00'),
-       CAST(CAST(msgid_derive.name AS string) AS binary)
+       CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
       ),
       256
      )
     ),
-    2,
-    10
-   )
-  ),
-  substring(
-   upper(
-    sha2(
-     concat(
-      unhex(
-       (
-        CASE
-        WHEN (
-         (octet_length(<text msgid_derive.parent>) IN (34, 58))
-         AND startswith(<text msgid_derive.parent>, '00')
-        )
-        THEN substring(<text msgid_derive.parent>, 3, 56)
-        WHEN (
-         (octet_length(<text msgid_derive.parent>) = 36)
-         AND regexp_like(
-          <text msgid_derive.parent>, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-         )
-        )
-        THEN replace(<text msgid_derive.parent>, '-')
-        ELSE <text msgid_derive.parent>
-        END
-       )
-      ),
-      unhex('00'),
-      CAST(CAST(msgid_derive.name AS string) AS binary)
-     ),
-     256
-    )
+    ''
    ),
    12,
    4
@@ -183,61 +513,64 @@ RETURN (
    CASE
    WHEN (
     (
-     ((octet_length(<text msgid_derive.parent>) = 34) AND startswith(<text msgid_derive.parent>, '01'))
-     AND (octet_length(unhex(<text msgid_derive.parent>)) = 17)
+     ((octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01'))
+     AND (octet_length(unhex(msgid_derive_of_text.parent)) = 17)
     )
-    AND (unhex(<text msgid_derive.parent>) IS NOT NULL)
+    AND (unhex(msgid_derive_of_text.parent) IS NOT NULL)
    )
-   THEN substring(upper(<text msgid_derive.parent>), 19, 8)
+   THEN substring(upper(msgid_derive_of_text.parent), 19, 8)
    ELSE '00000000'
    END
   ),
   substring(
-   upper(
-    sha2(
-     concat(
-      unhex(
-       (
-        CASE
-        WHEN (
-         (octet_length(<text msgid_derive.parent>) IN (34, 58))
-         AND startswith(<text msgid_derive.parent>, '00')
-        )
-        THEN substring(<text msgid_derive.parent>, 3, 56)
-        WHEN (
-         (octet_length(<text msgid_derive.parent>) = 36)
-         AND regexp_like(
-          <text msgid_derive.parent>, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+   nullif(
+    upper(
+     sha2(
+      concat(
+       unhex(
+        (
+         CASE
+         WHEN (
+          (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+          AND startswith(msgid_derive_of_text.parent, '00')
          )
+         THEN substring(msgid_derive_of_text.parent, 3, 56)
+         WHEN (
+          (octet_length(msgid_derive_of_text.parent) = 36)
+          AND regexp_like(
+           msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+          )
+         )
+         THEN replace(msgid_derive_of_text.parent, '-')
+         ELSE msgid_derive_of_text.parent
+         END
         )
-        THEN replace(<text msgid_derive.parent>, '-')
-        ELSE <text msgid_derive.parent>
-        END
-       )
+       ),
+       unhex('00'),
+       CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
       ),
-      unhex('00'),
-      CAST(CAST(msgid_derive.name AS string) AS binary)
-     ),
-     256
-    )
+      256
+     )
+    ),
+    ''
    ),
    16,
    8
   )
  )
- WHEN (<text msgid_derive.parent> IS NOT NULL)
+ WHEN (msgid_derive_of_text.parent IS NOT NULL)
  THEN raise_error(
   concat(
    'invalid message id ',
    (
     CASE
-    WHEN (length(<text msgid_derive.parent>) <= 64)
-    THEN concat('\'', left(<text msgid_derive.parent>, 64), '\'')
+    WHEN (length(msgid_derive_of_text.parent) <= 64)
+    THEN concat('\'', left(msgid_derive_of_text.parent, 64), '\'')
     ELSE concat(
      '',
-     concat('\'', left(<text msgid_derive.parent>, 64), '\''),
+     concat('\'', left(msgid_derive_of_text.parent, 64), '\''),
      '... (',
-     CAST(length(<text msgid_derive.parent>) AS string),
+     CAST(length(msgid_derive_of_text.parent) AS string),
      ' in all)'
     )
     END
@@ -247,44 +580,44 @@ RETURN (
     (
      CASE
      WHEN (
-      (<text msgid_derive.parent> IS NULL)
+      (msgid_derive_of_text.parent IS NULL)
       OR (
        (
         CASE
         WHEN (
-         ((octet_length(<text msgid_derive.parent>) = 34) AND startswith(<text msgid_derive.parent>, '01'))
+         ((octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01'))
          OR (
-          (octet_length(<text msgid_derive.parent>) IN (34, 58))
-          AND startswith(<text msgid_derive.parent>, '00')
+          (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+          AND startswith(msgid_derive_of_text.parent, '00')
          )
         )
         THEN true
-        ELSE (octet_length(<text msgid_derive.parent>) IN (32, 56))
+        ELSE (octet_length(msgid_derive_of_text.parent) IN (32, 56))
         END
        )
-       AND ((unhex(<text msgid_derive.parent>) IS NOT NULL) OR (<text msgid_derive.parent> IS NULL))
+       AND ((unhex(msgid_derive_of_text.parent) IS NOT NULL) OR (msgid_derive_of_text.parent IS NULL))
       )
      )
      THEN CAST(NULL AS string)
      WHEN (
       NOT (
        (
-        ((false OR (length(<text msgid_derive.parent>) = 32)) OR (length(<text msgid_derive.parent>) = 56))
-        OR (length(<text msgid_derive.parent>) = 34)
+        ((false OR (length(msgid_derive_of_text.parent) = 32)) OR (length(msgid_derive_of_text.parent) = 56))
+        OR (length(msgid_derive_of_text.parent) = 34)
        )
-       OR (length(<text msgid_derive.parent>) = 58)
+       OR (length(msgid_derive_of_text.parent) = 58)
       )
      )
      THEN concat(
       '',
-      CAST(length(<text msgid_derive.parent>) AS string),
+      CAST(length(msgid_derive_of_text.parent) AS string),
       ' characters; an id has 32, 34, 56 or 58 hex digits'
      )
-     WHEN (unhex(<text msgid_derive.parent>) IS NULL)
+     WHEN (unhex(msgid_derive_of_text.parent) IS NULL)
      THEN 'not hex digits alone'
      ELSE concat(
       'unknown version ',
-      CAST(CAST(conv(left(<text msgid_derive.parent>, 2), 16, 10) AS bigint) AS string),
+      CAST(CAST(conv(left(msgid_derive_of_text.parent, 2), 16, 10) AS bigint) AS string),
       ''
      )
      END
@@ -297,7 +630,22 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at(parent STRING, name STRING, at TIMESTAMP)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive(parent STRING, name STRING)
+RETURN msgid_derive_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_derive.parent)
+  ELSE msgid_derive.parent
+  END
+ ),
+ msgid_derive.name
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at_of_text(parent STRING, name STRING, at BIGINT)
 RETURN (
  CASE
  WHEN (
@@ -305,22 +653,24 @@ RETURN (
    (
     CASE
     WHEN (
-     ((octet_length(<text msgid_derive_at.parent>) = 34) AND startswith(<text msgid_derive_at.parent>, '01'))
+     (
+      (octet_length(msgid_derive_at_of_text.parent) = 34) AND startswith(msgid_derive_at_of_text.parent, '01')
+     )
      OR (
-      (octet_length(<text msgid_derive_at.parent>) IN (34, 58))
-      AND startswith(<text msgid_derive_at.parent>, '00')
+      (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+      AND startswith(msgid_derive_at_of_text.parent, '00')
      )
     )
     THEN true
-    ELSE (octet_length(<text msgid_derive_at.parent>) IN (32, 56))
+    ELSE (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
     END
    )
-   AND ((unhex(<text msgid_derive_at.parent>) IS NOT NULL) OR (<text msgid_derive_at.parent> IS NULL))
+   AND ((unhex(msgid_derive_at_of_text.parent) IS NOT NULL) OR (msgid_derive_at_of_text.parent IS NULL))
   )
   OR (
-   (octet_length(<text msgid_derive_at.parent>) = 36)
+   (octet_length(msgid_derive_at_of_text.parent) = 36)
    AND regexp_like(
-    <text msgid_derive_at.parent>, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+    msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
    )
   )
  )
@@ -329,33 +679,36 @@ RETURN (
    concat(
     '01',
     substring(
-     upper(
-      sha2(
-       concat(
-        unhex(
-         (
-          CASE
-          WHEN (
-           (octet_length(<text msgid_derive_at.parent>) IN (34, 58))
-           AND startswith(<text msgid_derive_at.parent>, '00')
-          )
-          THEN substring(<text msgid_derive_at.parent>, 3, 56)
-          WHEN (
-           (octet_length(<text msgid_derive_at.parent>) = 36)
-           AND regexp_like(
-            <text msgid_derive_at.parent>, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+     nullif(
+      upper(
+       sha2(
+        concat(
+         unhex(
+          (
+           CASE
+           WHEN (
+            (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+            AND startswith(msgid_derive_at_of_text.parent, '00')
            )
+           THEN substring(msgid_derive_at_of_text.parent, 3, 56)
+           WHEN (
+            (octet_length(msgid_derive_at_of_text.parent) = 36)
+            AND regexp_like(
+             msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+            )
+           )
+           THEN replace(msgid_derive_at_of_text.parent, '-')
+           ELSE msgid_derive_at_of_text.parent
+           END
           )
-          THEN replace(<text msgid_derive_at.parent>, '-')
-          ELSE <text msgid_derive_at.parent>
-          END
-         )
+         ),
+         unhex('00'),
+         CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
         ),
-        unhex('00'),
-        CAST(CAST(msgid_derive_at.name AS string) AS binary)
-       ),
-       256
-      )
+        256
+       )
+      ),
+      ''
      ),
      1,
      1
@@ -363,6 +716,43 @@ RETURN (
     'F'
    ),
    substring(
+    nullif(
+     upper(
+      sha2(
+       concat(
+        unhex(
+         (
+          CASE
+          WHEN (
+           (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+           AND startswith(msgid_derive_at_of_text.parent, '00')
+          )
+          THEN substring(msgid_derive_at_of_text.parent, 3, 56)
+          WHEN (
+           (octet_length(msgid_derive_at_of_text.parent) = 36)
+           AND regexp_like(
+            msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+           )
+          )
+          THEN replace(msgid_derive_at_of_text.parent, '-')
+          ELSE msgid_derive_at_of_text.parent
+          END
+         )
+        ),
+        unhex('00'),
+        CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
+       ),
+       256
+      )
+     ),
+     ''
+    ),
+    2,
+    10
+   )
+  ),
+  substring(
+   nullif(
     upper(
      sha2(
       concat(
@@ -370,114 +760,82 @@ RETURN (
         (
          CASE
          WHEN (
-          (octet_length(<text msgid_derive_at.parent>) IN (34, 58))
-          AND startswith(<text msgid_derive_at.parent>, '00')
+          (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+          AND startswith(msgid_derive_at_of_text.parent, '00')
          )
-         THEN substring(<text msgid_derive_at.parent>, 3, 56)
+         THEN substring(msgid_derive_at_of_text.parent, 3, 56)
          WHEN (
-          (octet_length(<text msgid_derive_at.parent>) = 36)
+          (octet_length(msgid_derive_at_of_text.parent) = 36)
           AND regexp_like(
-           <text msgid_derive_at.parent>, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+           msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
           )
          )
-         THEN replace(<text msgid_derive_at.parent>, '-')
-         ELSE <text msgid_derive_at.parent>
+         THEN replace(msgid_derive_at_of_text.parent, '-')
+         ELSE msgid_derive_at_of_text.parent
          END
         )
        ),
        unhex('00'),
-       CAST(CAST(msgid_derive_at.name AS string) AS binary)
+       CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
       ),
       256
      )
     ),
-    2,
-    10
-   )
-  ),
-  substring(
-   upper(
-    sha2(
-     concat(
-      unhex(
-       (
-        CASE
-        WHEN (
-         (octet_length(<text msgid_derive_at.parent>) IN (34, 58))
-         AND startswith(<text msgid_derive_at.parent>, '00')
-        )
-        THEN substring(<text msgid_derive_at.parent>, 3, 56)
-        WHEN (
-         (octet_length(<text msgid_derive_at.parent>) = 36)
-         AND regexp_like(
-          <text msgid_derive_at.parent>, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-         )
-        )
-        THEN replace(<text msgid_derive_at.parent>, '-')
-        ELSE <text msgid_derive_at.parent>
-        END
-       )
-      ),
-      unhex('00'),
-      CAST(CAST(msgid_derive_at.name AS string) AS binary)
-     ),
-     256
-    )
+    ''
    ),
    12,
    4
   ),
+  substring(hex((((msgid_derive_at_of_text.at - 1609459200) & 4294967295L) | 4294967296L)), 2, 8),
   substring(
-   hex((((unix_seconds(CAST(msgid_derive_at.at AS timestamp)) - 1609459200) & 4294967295L) | 4294967296L)),
-   2,
-   8
-  ),
-  substring(
-   upper(
-    sha2(
-     concat(
-      unhex(
-       (
-        CASE
-        WHEN (
-         (octet_length(<text msgid_derive_at.parent>) IN (34, 58))
-         AND startswith(<text msgid_derive_at.parent>, '00')
-        )
-        THEN substring(<text msgid_derive_at.parent>, 3, 56)
-        WHEN (
-         (octet_length(<text msgid_derive_at.parent>) = 36)
-         AND regexp_like(
-          <text msgid_derive_at.parent>, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+   nullif(
+    upper(
+     sha2(
+      concat(
+       unhex(
+        (
+         CASE
+         WHEN (
+          (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+          AND startswith(msgid_derive_at_of_text.parent, '00')
          )
+         THEN substring(msgid_derive_at_of_text.parent, 3, 56)
+         WHEN (
+          (octet_length(msgid_derive_at_of_text.parent) = 36)
+          AND regexp_like(
+           msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+          )
+         )
+         THEN replace(msgid_derive_at_of_text.parent, '-')
+         ELSE msgid_derive_at_of_text.parent
+         END
         )
-        THEN replace(<text msgid_derive_at.parent>, '-')
-        ELSE <text msgid_derive_at.parent>
-        END
-       )
+       ),
+       unhex('00'),
+       CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
       ),
-      unhex('00'),
-      CAST(CAST(msgid_derive_at.name AS string) AS binary)
-     ),
-     256
-    )
+      256
+     )
+    ),
+    ''
    ),
    16,
    8
   )
  )
- WHEN (<text msgid_derive_at.parent> IS NOT NULL)
+ WHEN (msgid_derive_at_of_text.parent IS NOT NULL)
  THEN raise_error(
   concat(
    'invalid message id ',
    (
     CASE
-    WHEN (length(<text msgid_derive_at.parent>) <= 64)
-    THEN concat('\'', left(<text msgid_derive_at.parent>, 64), '\'')
+    WHEN (length(msgid_derive_at_of_text.parent) <= 64)
+    THEN concat('\'', left(msgid_derive_at_of_text.parent, 64), '\'')
     ELSE concat(
      '',
-     concat('\'', left(<text msgid_derive_at.parent>, 64), '\''),
+     concat('\'', left(msgid_derive_at_of_text.parent, 64), '\''),
      '... (',
-     CAST(length(<text msgid_derive_at.parent>) AS string),
+     CAST(length(msgid_derive_at_of_text.parent) AS string),
      ' in all)'
     )
     END
@@ -487,25 +845,25 @@ RETURN (
     (
      CASE
      WHEN (
-      (<text msgid_derive_at.parent> IS NULL)
+      (msgid_derive_at_of_text.parent IS NULL)
       OR (
        (
         CASE
         WHEN (
          (
-          (octet_length(<text msgid_derive_at.parent>) = 34)
-          AND startswith(<text msgid_derive_at.parent>, '01')
+          (octet_length(msgid_derive_at_of_text.parent) = 34)
+          AND startswith(msgid_derive_at_of_text.parent, '01')
          )
          OR (
-          (octet_length(<text msgid_derive_at.parent>) IN (34, 58))
-          AND startswith(<text msgid_derive_at.parent>, '00')
+          (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+          AND startswith(msgid_derive_at_of_text.parent, '00')
          )
         )
         THEN true
-        ELSE (octet_length(<text msgid_derive_at.parent>) IN (32, 56))
+        ELSE (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
         END
        )
-       AND ((unhex(<text msgid_derive_at.parent>) IS NOT NULL) OR (<text msgid_derive_at.parent> IS NULL))
+       AND ((unhex(msgid_derive_at_of_text.parent) IS NOT NULL) OR (msgid_derive_at_of_text.parent IS NULL))
       )
      )
      THEN CAST(NULL AS string)
@@ -513,24 +871,24 @@ RETURN (
       NOT (
        (
         (
-         (false OR (length(<text msgid_derive_at.parent>) = 32))
-         OR (length(<text msgid_derive_at.parent>) = 56)
+         (false OR (length(msgid_derive_at_of_text.parent) = 32))
+         OR (length(msgid_derive_at_of_text.parent) = 56)
         )
-        OR (length(<text msgid_derive_at.parent>) = 34)
+        OR (length(msgid_derive_at_of_text.parent) = 34)
        )
-       OR (length(<text msgid_derive_at.parent>) = 58)
+       OR (length(msgid_derive_at_of_text.parent) = 58)
       )
      )
      THEN concat(
       '',
-      CAST(length(<text msgid_derive_at.parent>) AS string),
+      CAST(length(msgid_derive_at_of_text.parent) AS string),
       ' characters; an id has 32, 34, 56 or 58 hex digits'
      )
-     WHEN (unhex(<text msgid_derive_at.parent>) IS NULL)
+     WHEN (unhex(msgid_derive_at_of_text.parent) IS NULL)
      THEN 'not hex digits alone'
      ELSE concat(
       'unknown version ',
-      CAST(CAST(conv(left(<text msgid_derive_at.parent>, 2), 16, 10) AS bigint) AS string),
+      CAST(CAST(conv(left(msgid_derive_at_of_text.parent, 2), 16, 10) AS bigint) AS string),
       ''
      )
      END
@@ -543,15 +901,31 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at(parent STRING, name STRING, at BIGINT)
+RETURN msgid_derive_at_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_derive_at.parent)
+  ELSE msgid_derive_at.parent
+  END
+ ),
+ msgid_derive_at.name,
+ msgid_derive_at.at
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   ((octet_length(<text msgid_parse.id>) = 34) AND startswith(<text msgid_parse.id>, '01'))
-   AND (octet_length(unhex(<text msgid_parse.id>)) = 17)
+   ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+   AND (octet_length(unhex(msgid_parse_of_text.id)) = 17)
   )
-  AND (unhex(<text msgid_parse.id>) IS NOT NULL)
+  AND (unhex(msgid_parse_of_text.id) IS NOT NULL)
  )
  THEN named_struct(
   'version',
@@ -559,57 +933,57 @@ RETURN (
   'mac',
   concat(
    get(
-    array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
-    CAST((crc32(substring(unhex(<text msgid_parse.id>), 2, 1)) & 255) AS int)
+    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 2, 1)) & 255) AS int), -1)
    ),
    get(
-    array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
-    CAST((crc32(substring(unhex(<text msgid_parse.id>), 3, 1)) & 255) AS int)
+    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 3, 1)) & 255) AS int), -1)
    ),
    get(
-    array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
-    CAST((crc32(substring(unhex(<text msgid_parse.id>), 4, 1)) & 255) AS int)
+    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 4, 1)) & 255) AS int), -1)
    ),
    get(
-    array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
-    CAST((crc32(substring(unhex(<text msgid_parse.id>), 5, 1)) & 255) AS int)
+    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 5, 1)) & 255) AS int), -1)
    ),
    get(
-    array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
-    CAST((crc32(substring(unhex(<text msgid_parse.id>), 6, 1)) & 255) AS int)
+    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 6, 1)) & 255) AS int), -1)
    ),
    get(
-    array(/* 256 entries: 'ff' to '23'; CRC-32 7389A742 */),
-    CAST((crc32(substring(unhex(<text msgid_parse.id>), 7, 1)) & 255) AS int)
+    split(/* 256 entries: ff to 23; CRC-32 C8F2E882 */),
+    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 7, 1)) & 255) AS int), -1)
    )
   ),
   'pid',
-  CAST(shiftright(msgid_word(substring(unhex(<text msgid_parse.id>), 8, 4)), 16) AS int),
+  CAST(shiftright(nullif(msgid_word(substring(unhex(msgid_parse_of_text.id), 8, 4)), -1), 16) AS int),
   'seconds',
-  msgid_word(substring(unhex(<text msgid_parse.id>), 10, 4)),
+  nullif(msgid_word(substring(unhex(msgid_parse_of_text.id), 10, 4)), -1),
   'time',
-  timestamp_seconds((msgid_word(substring(unhex(<text msgid_parse.id>), 10, 4)) + 1609459200)),
+  timestamp_seconds((nullif(msgid_word(substring(unhex(msgid_parse_of_text.id), 10, 4)), -1) + 1609459200)),
   'sequence',
-  msgid_word(substring(unhex(<text msgid_parse.id>), 14, 4)),
+  nullif(msgid_word(substring(unhex(msgid_parse_of_text.id), 14, 4)), -1),
   'origin',
   get(
-   array(/* 256 entries: 'derived' to 'random'; CRC-32 B83BB4D5 */),
-   CAST((crc32(substring(unhex(<text msgid_parse.id>), 2, 1)) & 255) AS int)
+   split(/* 256 entries: derived to random; CRC-32 85F703DE */),
+   nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 2, 1)) & 255) AS int), -1)
   )
  )
- WHEN (<text msgid_parse.id> IS NOT NULL)
+ WHEN (msgid_parse_of_text.id IS NOT NULL)
  THEN raise_error(
   concat(
    'invalid message id ',
    (
     CASE
-    WHEN (length(<text msgid_parse.id>) <= 64)
-    THEN concat('\'', left(<text msgid_parse.id>, 64), '\'')
+    WHEN (length(msgid_parse_of_text.id) <= 64)
+    THEN concat('\'', left(msgid_parse_of_text.id, 64), '\'')
     ELSE concat(
      '',
-     concat('\'', left(<text msgid_parse.id>, 64), '\''),
+     concat('\'', left(msgid_parse_of_text.id, 64), '\''),
      '... (',
-     CAST(length(<text msgid_parse.id>) AS string),
+     CAST(length(msgid_parse_of_text.id) AS string),
      ' in all)'
     )
     END
@@ -619,38 +993,38 @@ RETURN (
     (
      CASE
      WHEN (
-      (<text msgid_parse.id> IS NULL)
+      (msgid_parse_of_text.id IS NULL)
       OR (
        (
         CASE
         WHEN (
-         ((octet_length(<text msgid_parse.id>) = 34) AND startswith(<text msgid_parse.id>, '01'))
-         OR ((octet_length(<text msgid_parse.id>) IN (34, 58)) AND startswith(<text msgid_parse.id>, '00'))
+         ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+         OR ((octet_length(msgid_parse_of_text.id) IN (34, 58)) AND startswith(msgid_parse_of_text.id, '00'))
         )
         THEN true
-        ELSE (octet_length(<text msgid_parse.id>) IN (32, 56))
+        ELSE (octet_length(msgid_parse_of_text.id) IN (32, 56))
         END
        )
-       AND ((unhex(<text msgid_parse.id>) IS NOT NULL) OR (<text msgid_parse.id> IS NULL))
+       AND ((unhex(msgid_parse_of_text.id) IS NOT NULL) OR (msgid_parse_of_text.id IS NULL))
       )
      )
      THEN CAST(NULL AS string)
      WHEN (
       NOT (
        (
-        ((false OR (length(<text msgid_parse.id>) = 32)) OR (length(<text msgid_parse.id>) = 56))
-        OR (length(<text msgid_parse.id>) = 34)
+        ((false OR (length(msgid_parse_of_text.id) = 32)) OR (length(msgid_parse_of_text.id) = 56))
+        OR (length(msgid_parse_of_text.id) = 34)
        )
-       OR (length(<text msgid_parse.id>) = 58)
+       OR (length(msgid_parse_of_text.id) = 58)
       )
      )
      THEN concat(
-      '', CAST(length(<text msgid_parse.id>) AS string), ' characters; an id has 32, 34, 56 or 58 hex digits'
+      '', CAST(length(msgid_parse_of_text.id) AS string), ' characters; an id has 32, 34, 56 or 58 hex digits'
      )
-     WHEN (unhex(<text msgid_parse.id>) IS NULL)
+     WHEN (unhex(msgid_parse_of_text.id) IS NULL)
      THEN 'not hex digits alone'
      ELSE concat(
-      'unknown version ', CAST(CAST(conv(left(<text msgid_parse.id>, 2), 16, 10) AS bigint) AS string), ''
+      'unknown version ', CAST(CAST(conv(left(msgid_parse_of_text.id, 2), 16, 10) AS bigint) AS string), ''
      )
      END
     ),
@@ -662,15 +1036,29 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse(id STRING)
+RETURN msgid_parse_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_parse.id)
+  ELSE msgid_parse.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   ((octet_length(<text msgid_try_parse.id>) = 34) AND startswith(<text msgid_try_parse.id>, '01'))
-   AND (octet_length(unhex(<text msgid_try_parse.id>)) = 17)
+   ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
+   AND (octet_length(unhex(msgid_try_parse_of_text.id)) = 17)
   )
-  AND (unhex(<text msgid_try_parse.id>) IS NOT NULL)
+  AND (unhex(msgid_try_parse_of_text.id) IS NOT NULL)
  )
  THEN named_struct(
   'version',
@@ -678,112 +1066,149 @@ RETURN (
   'mac',
   concat(
    get(
-    array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
-    CAST((crc32(substring(unhex(<text msgid_try_parse.id>), 2, 1)) & 255) AS int)
+    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 2, 1)) & 255) AS int), -1)
    ),
    get(
-    array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
-    CAST((crc32(substring(unhex(<text msgid_try_parse.id>), 3, 1)) & 255) AS int)
+    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 3, 1)) & 255) AS int), -1)
    ),
    get(
-    array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
-    CAST((crc32(substring(unhex(<text msgid_try_parse.id>), 4, 1)) & 255) AS int)
+    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 4, 1)) & 255) AS int), -1)
    ),
    get(
-    array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
-    CAST((crc32(substring(unhex(<text msgid_try_parse.id>), 5, 1)) & 255) AS int)
+    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 5, 1)) & 255) AS int), -1)
    ),
    get(
-    array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
-    CAST((crc32(substring(unhex(<text msgid_try_parse.id>), 6, 1)) & 255) AS int)
+    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 6, 1)) & 255) AS int), -1)
    ),
    get(
-    array(/* 256 entries: 'ff' to '23'; CRC-32 7389A742 */),
-    CAST((crc32(substring(unhex(<text msgid_try_parse.id>), 7, 1)) & 255) AS int)
+    split(/* 256 entries: ff to 23; CRC-32 C8F2E882 */),
+    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 7, 1)) & 255) AS int), -1)
    )
   ),
   'pid',
-  CAST(shiftright(msgid_word(substring(unhex(<text msgid_try_parse.id>), 8, 4)), 16) AS int),
+  CAST(shiftright(nullif(msgid_word(substring(unhex(msgid_try_parse_of_text.id), 8, 4)), -1), 16) AS int),
   'seconds',
-  msgid_word(substring(unhex(<text msgid_try_parse.id>), 10, 4)),
+  nullif(msgid_word(substring(unhex(msgid_try_parse_of_text.id), 10, 4)), -1),
   'time',
-  timestamp_seconds((msgid_word(substring(unhex(<text msgid_try_parse.id>), 10, 4)) + 1609459200)),
+  timestamp_seconds(
+   (nullif(msgid_word(substring(unhex(msgid_try_parse_of_text.id), 10, 4)), -1) + 1609459200)
+  ),
   'sequence',
-  msgid_word(substring(unhex(<text msgid_try_parse.id>), 14, 4)),
+  nullif(msgid_word(substring(unhex(msgid_try_parse_of_text.id), 14, 4)), -1),
   'origin',
   get(
-   array(/* 256 entries: 'derived' to 'random'; CRC-32 B83BB4D5 */),
-   CAST((crc32(substring(unhex(<text msgid_try_parse.id>), 2, 1)) & 255) AS int)
+   split(/* 256 entries: derived to random; CRC-32 85F703DE */),
+   nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 2, 1)) & 255) AS int), -1)
   )
  )
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_valid(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse(id STRING)
+RETURN msgid_try_parse_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_try_parse.id)
+  ELSE msgid_try_parse.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_valid_of_text(id STRING)
 RETURN (
  (
   CASE
   WHEN (
-   ((octet_length(<text msgid_is_valid.id>) = 34) AND startswith(<text msgid_is_valid.id>, '01'))
-   OR ((octet_length(<text msgid_is_valid.id>) IN (34, 58)) AND startswith(<text msgid_is_valid.id>, '00'))
+   ((octet_length(msgid_is_valid_of_text.id) = 34) AND startswith(msgid_is_valid_of_text.id, '01'))
+   OR ((octet_length(msgid_is_valid_of_text.id) IN (34, 58)) AND startswith(msgid_is_valid_of_text.id, '00'))
   )
   THEN true
-  ELSE (octet_length(<text msgid_is_valid.id>) IN (32, 56))
+  ELSE (octet_length(msgid_is_valid_of_text.id) IN (32, 56))
   END
  )
- AND ((unhex(<text msgid_is_valid.id>) IS NOT NULL) OR (<text msgid_is_valid.id> IS NULL))
+ AND ((unhex(msgid_is_valid_of_text.id) IS NOT NULL) OR (msgid_is_valid_of_text.id IS NULL))
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_valid(id STRING)
+RETURN msgid_is_valid_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_is_valid.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_is_valid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_is_valid.id)
+  ELSE msgid_is_valid.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   ((octet_length(<text msgid_kind.id>) = 34) AND startswith(<text msgid_kind.id>, '01'))
-   AND (octet_length(unhex(<text msgid_kind.id>)) = 17)
+   ((octet_length(msgid_kind_of_text.id) = 34) AND startswith(msgid_kind_of_text.id, '01'))
+   AND (octet_length(unhex(msgid_kind_of_text.id)) = 17)
   )
-  AND (unhex(<text msgid_kind.id>) IS NOT NULL)
+  AND (unhex(msgid_kind_of_text.id) IS NOT NULL)
  )
  THEN 'v1'
  ELSE (
   CASE
   WHEN (
    (
-    (octet_length(<text msgid_kind.id>) IN (32, 56))
-    OR ((octet_length(<text msgid_kind.id>) IN (34, 58)) AND startswith(<text msgid_kind.id>, '00'))
+    (octet_length(msgid_kind_of_text.id) IN (32, 56))
+    OR ((octet_length(msgid_kind_of_text.id) IN (34, 58)) AND startswith(msgid_kind_of_text.id, '00'))
    )
-   AND (unhex(<text msgid_kind.id>) IS NOT NULL)
+   AND (unhex(msgid_kind_of_text.id) IS NOT NULL)
   )
   THEN (
    CASE
    WHEN (
     (
      (
-      (CAST(conv(substring(right(<text msgid_kind.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1 AND 65535)
-      AND (CAST(conv(substring(right(<text msgid_kind.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
+      (
+       (substring(msgid_kind_of_text.id, -24, 4) = '0000')
+       AND (NOT (substring(msgid_kind_of_text.id, -20, 4) = '0000'))
+      )
+      AND (substring(msgid_kind_of_text.id, -16, 4) = '0000')
      )
-     AND (CAST(conv(substring(right(<text msgid_kind.id>, 24), 13, 12), 16, 10) AS bigint) >= 1099511627776L)
+     AND (NOT (substring(msgid_kind_of_text.id, -12, 2) = '00'))
     )
-    AND (CAST(conv(substring(right(<text msgid_kind.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
+    AND (substring(msgid_kind_of_text.id, -2, 2) = '00')
    )
    THEN 'v0-ambiguous'
    WHEN (
     (
-     (CAST(conv(substring(right(<text msgid_kind.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1 AND 65535)
-     AND (CAST(conv(substring(right(<text msgid_kind.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
+     (
+      (substring(msgid_kind_of_text.id, -24, 4) = '0000')
+      AND (NOT (substring(msgid_kind_of_text.id, -20, 4) = '0000'))
+     )
+     AND (substring(msgid_kind_of_text.id, -16, 4) = '0000')
     )
     AND (
      NOT (
       (
        (
-        (CAST(conv(substring(right(<text msgid_kind.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1 AND 65535)
-        AND (CAST(conv(substring(right(<text msgid_kind.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
+        (
+         (substring(msgid_kind_of_text.id, -24, 4) = '0000')
+         AND (NOT (substring(msgid_kind_of_text.id, -20, 4) = '0000'))
+        )
+        AND (substring(msgid_kind_of_text.id, -16, 4) = '0000')
        )
-       AND (
-        CAST(conv(substring(right(<text msgid_kind.id>, 24), 13, 12), 16, 10) AS bigint) >= 1099511627776L
-       )
+       AND (NOT (substring(msgid_kind_of_text.id, -12, 2) = '00'))
       )
-      AND (CAST(conv(substring(right(<text msgid_kind.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
+      AND (substring(msgid_kind_of_text.id, -2, 2) = '00')
      )
     )
    )
@@ -796,15 +1221,29 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_time(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind(id STRING)
+RETURN msgid_kind_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_kind.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_kind.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_kind.id)
+  ELSE msgid_kind.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_time_of_text(id STRING)
 RETURN timestamp_seconds(
  (
   msgid_word(
    substring(
     (
      CASE
-     WHEN ((octet_length(<text msgid_time.id>) = 34) AND startswith(<text msgid_time.id>, '01'))
-     THEN unhex(<text msgid_time.id>)
+     WHEN ((octet_length(msgid_time_of_text.id) = 34) AND startswith(msgid_time_of_text.id, '01'))
+     THEN unhex(msgid_time_of_text.id)
      END
     ),
     10,
@@ -815,18 +1254,32 @@ RETURN timestamp_seconds(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_mac(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_time(id STRING)
+RETURN msgid_time_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_time.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_time.id)
+  ELSE msgid_time.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_mac_of_text(id STRING)
 RETURN concat(
  get(
-  array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
+  split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
   CAST(
    (
     crc32(
      substring(
       (
        CASE
-       WHEN ((octet_length(<text msgid_mac.id>) = 34) AND startswith(<text msgid_mac.id>, '01'))
-       THEN unhex(<text msgid_mac.id>)
+       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
+       THEN unhex(msgid_mac_of_text.id)
        END
       ),
       2,
@@ -839,15 +1292,15 @@ RETURN concat(
   )
  ),
  get(
-  array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
+  split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
   CAST(
    (
     crc32(
      substring(
       (
        CASE
-       WHEN ((octet_length(<text msgid_mac.id>) = 34) AND startswith(<text msgid_mac.id>, '01'))
-       THEN unhex(<text msgid_mac.id>)
+       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
+       THEN unhex(msgid_mac_of_text.id)
        END
       ),
       3,
@@ -860,15 +1313,15 @@ RETURN concat(
   )
  ),
  get(
-  array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
+  split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
   CAST(
    (
     crc32(
      substring(
       (
        CASE
-       WHEN ((octet_length(<text msgid_mac.id>) = 34) AND startswith(<text msgid_mac.id>, '01'))
-       THEN unhex(<text msgid_mac.id>)
+       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
+       THEN unhex(msgid_mac_of_text.id)
        END
       ),
       4,
@@ -881,15 +1334,15 @@ RETURN concat(
   )
  ),
  get(
-  array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
+  split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
   CAST(
    (
     crc32(
      substring(
       (
        CASE
-       WHEN ((octet_length(<text msgid_mac.id>) = 34) AND startswith(<text msgid_mac.id>, '01'))
-       THEN unhex(<text msgid_mac.id>)
+       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
+       THEN unhex(msgid_mac_of_text.id)
        END
       ),
       5,
@@ -902,15 +1355,15 @@ RETURN concat(
   )
  ),
  get(
-  array(/* 256 entries: 'ff:' to '23:'; CRC-32 424CBD7C */),
+  split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
   CAST(
    (
     crc32(
      substring(
       (
        CASE
-       WHEN ((octet_length(<text msgid_mac.id>) = 34) AND startswith(<text msgid_mac.id>, '01'))
-       THEN unhex(<text msgid_mac.id>)
+       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
+       THEN unhex(msgid_mac_of_text.id)
        END
       ),
       6,
@@ -923,15 +1376,15 @@ RETURN concat(
   )
  ),
  get(
-  array(/* 256 entries: 'ff' to '23'; CRC-32 7389A742 */),
+  split(/* 256 entries: ff to 23; CRC-32 C8F2E882 */),
   CAST(
    (
     crc32(
      substring(
       (
        CASE
-       WHEN ((octet_length(<text msgid_mac.id>) = 34) AND startswith(<text msgid_mac.id>, '01'))
-       THEN unhex(<text msgid_mac.id>)
+       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
+       THEN unhex(msgid_mac_of_text.id)
        END
       ),
       7,
@@ -945,17 +1398,30 @@ RETURN concat(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_origin(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_mac(id STRING)
+RETURN msgid_mac_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_mac.id) IN (16, 17, 28, 29)) AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_mac.id)
+  ELSE msgid_mac.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_origin_of_text(id STRING)
 RETURN get(
- array(/* 256 entries: 'derived' to 'random'; CRC-32 B83BB4D5 */),
+ split(/* 256 entries: derived to random; CRC-32 85F703DE */),
  CAST(
   (
    crc32(
     substring(
      (
       CASE
-      WHEN ((octet_length(<text msgid_origin.id>) = 34) AND startswith(<text msgid_origin.id>, '01'))
-      THEN unhex(<text msgid_origin.id>)
+      WHEN ((octet_length(msgid_origin_of_text.id) = 34) AND startswith(msgid_origin_of_text.id, '01'))
+      THEN unhex(msgid_origin_of_text.id)
       END
      ),
      2,
@@ -968,88 +1434,161 @@ RETURN get(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_time_key(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_origin(id STRING)
+RETURN msgid_origin_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_origin.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_origin.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_origin.id)
+  ELSE msgid_origin.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_time_key_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   ((octet_length(<text msgid_time_key.id>) = 34) AND startswith(<text msgid_time_key.id>, '01'))
-   AND (octet_length(unhex(<text msgid_time_key.id>)) = 17)
+   ((octet_length(msgid_time_key_of_text.id) = 34) AND startswith(msgid_time_key_of_text.id, '01'))
+   AND (octet_length(unhex(msgid_time_key_of_text.id)) = 17)
   )
-  AND (unhex(<text msgid_time_key.id>) IS NOT NULL)
+  AND (unhex(msgid_time_key_of_text.id) IS NOT NULL)
  )
  THEN unhex(
   concat(
-   substring(<text msgid_time_key.id>, 19, 8),
-   substring(<text msgid_time_key.id>, 27, 8),
-   substring(<text msgid_time_key.id>, 3, 12),
-   substring(<text msgid_time_key.id>, 15, 4)
+   substring(msgid_time_key_of_text.id, 19, 8),
+   substring(msgid_time_key_of_text.id, 27, 8),
+   substring(msgid_time_key_of_text.id, 3, 12),
+   substring(msgid_time_key_of_text.id, 15, 4)
   )
  )
+ END
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_time_key(id STRING)
+RETURN msgid_time_key_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_time_key.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_time_key.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_time_key.id)
+  ELSE msgid_time_key.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_binary_of_text(id STRING)
+RETURN (
+ CASE
+ WHEN (
+  (
+   CASE
+   WHEN (
+    ((octet_length(msgid_to_binary_of_text.id) = 34) AND startswith(msgid_to_binary_of_text.id, '01'))
+    OR (
+     (octet_length(msgid_to_binary_of_text.id) IN (34, 58)) AND startswith(msgid_to_binary_of_text.id, '00')
+    )
+   )
+   THEN true
+   ELSE (octet_length(msgid_to_binary_of_text.id) IN (32, 56))
+   END
+  )
+  AND ((unhex(msgid_to_binary_of_text.id) IS NOT NULL) OR (msgid_to_binary_of_text.id IS NULL))
+ )
+ THEN unhex(msgid_to_binary_of_text.id)
  END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_binary(id STRING)
-RETURN (
- CASE
- WHEN (
-  (
-   CASE
-   WHEN (
-    ((octet_length(<text msgid_to_binary.id>) = 34) AND startswith(<text msgid_to_binary.id>, '01'))
-    OR ((octet_length(<text msgid_to_binary.id>) IN (34, 58)) AND startswith(<text msgid_to_binary.id>, '00'))
-   )
-   THEN true
-   ELSE (octet_length(<text msgid_to_binary.id>) IN (32, 56))
-   END
+RETURN msgid_to_binary_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_to_binary.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_to_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
   )
-  AND ((unhex(<text msgid_to_binary.id>) IS NOT NULL) OR (<text msgid_to_binary.id> IS NULL))
+  THEN hex(msgid_to_binary.id)
+  ELSE msgid_to_binary.id
+  END
  )
- THEN unhex(<text msgid_to_binary.id>)
- END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_binary(id BINARY)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_binary_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
    CASE
    WHEN (
-    ((octet_length(<text msgid_from_binary.id>) = 34) AND startswith(<text msgid_from_binary.id>, '01'))
+    ((octet_length(msgid_from_binary_of_text.id) = 34) AND startswith(msgid_from_binary_of_text.id, '01'))
     OR (
-     (octet_length(<text msgid_from_binary.id>) IN (34, 58)) AND startswith(<text msgid_from_binary.id>, '00')
+     (octet_length(msgid_from_binary_of_text.id) IN (34, 58))
+     AND startswith(msgid_from_binary_of_text.id, '00')
     )
    )
    THEN true
-   ELSE (octet_length(<text msgid_from_binary.id>) IN (32, 56))
+   ELSE (octet_length(msgid_from_binary_of_text.id) IN (32, 56))
    END
   )
-  AND ((unhex(<text msgid_from_binary.id>) IS NOT NULL) OR (<text msgid_from_binary.id> IS NULL))
+  AND ((unhex(msgid_from_binary_of_text.id) IS NOT NULL) OR (msgid_from_binary_of_text.id IS NULL))
  )
- THEN upper(<text msgid_from_binary.id>)
+ THEN upper(msgid_from_binary_of_text.id)
+ END
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_binary(id STRING)
+RETURN msgid_from_binary_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_from_binary.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_from_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_from_binary.id)
+  ELSE msgid_from_binary.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_uuid_of_text(id STRING)
+RETURN (
+ CASE
+ WHEN (
+  (
+   ((octet_length(msgid_to_uuid_of_text.id) = 34) AND startswith(msgid_to_uuid_of_text.id, '01'))
+   AND (octet_length(unhex(msgid_to_uuid_of_text.id)) = 17)
+  )
+  AND (unhex(msgid_to_uuid_of_text.id) IS NOT NULL)
+ )
+ THEN concat_ws(
+  '-',
+  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 1, 8),
+  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 9, 4),
+  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 13, 4),
+  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 17, 4),
+  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 21, 12)
+ )
  END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_uuid(id STRING)
-RETURN (
- CASE
- WHEN (
-  (
-   ((octet_length(<text msgid_to_uuid.id>) = 34) AND startswith(<text msgid_to_uuid.id>, '01'))
-   AND (octet_length(unhex(<text msgid_to_uuid.id>)) = 17)
+RETURN msgid_to_uuid_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_to_uuid.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_to_uuid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
   )
-  AND (unhex(<text msgid_to_uuid.id>) IS NOT NULL)
+  THEN hex(msgid_to_uuid.id)
+  ELSE msgid_to_uuid.id
+  END
  )
- THEN concat_ws(
-  '-',
-  substring(lower(substring(<text msgid_to_uuid.id>, 3, 32)), 1, 8),
-  substring(lower(substring(<text msgid_to_uuid.id>, 3, 32)), 9, 4),
-  substring(lower(substring(<text msgid_to_uuid.id>, 3, 32)), 13, 4),
-  substring(lower(substring(<text msgid_to_uuid.id>, 3, 32)), 17, 4),
-  substring(lower(substring(<text msgid_to_uuid.id>, 3, 32)), 21, 12)
- )
- END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_uuid(uuid STRING)
@@ -1060,528 +1599,45 @@ RETURN (
    (
     (
      (
-      (
-       (length(<text msgid_from_uuid.uuid>) = 36)
-       AND (regexp_replace(<text msgid_from_uuid.uuid>, '[^-]', '') = '----')
-      )
-      AND (substring(<text msgid_from_uuid.uuid>, 9, 1) = '-')
+      ((length(msgid_from_uuid.uuid) = 36) AND (regexp_replace(msgid_from_uuid.uuid, '[^-]', '') = '----'))
+      AND (substring(msgid_from_uuid.uuid, 9, 1) = '-')
      )
-     AND (substring(<text msgid_from_uuid.uuid>, 14, 1) = '-')
+     AND (substring(msgid_from_uuid.uuid, 14, 1) = '-')
     )
-    AND (substring(<text msgid_from_uuid.uuid>, 19, 1) = '-')
+    AND (substring(msgid_from_uuid.uuid, 19, 1) = '-')
    )
-   AND (substring(<text msgid_from_uuid.uuid>, 24, 1) = '-')
+   AND (substring(msgid_from_uuid.uuid, 24, 1) = '-')
   )
-  AND (unhex(upper(regexp_replace(<text msgid_from_uuid.uuid>, '-', ''))) IS NOT NULL)
+  AND (unhex(upper(regexp_replace(msgid_from_uuid.uuid, '-', ''))) IS NOT NULL)
  )
- THEN concat('01', upper(regexp_replace(<text msgid_from_uuid.uuid>, '-', '')))
+ THEN concat('01', upper(regexp_replace(msgid_from_uuid.uuid, '-', '')))
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_v0(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_v0_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   (octet_length(<text msgid_parse_v0.id>) IN (32, 56))
-   OR ((octet_length(<text msgid_parse_v0.id>) IN (34, 58)) AND startswith(<text msgid_parse_v0.id>, '00'))
+   (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
+   OR ((octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00'))
   )
-  AND (unhex(<text msgid_parse_v0.id>) IS NOT NULL)
+  AND (unhex(msgid_parse_v0_of_text.id) IS NOT NULL)
  )
- THEN named_struct(
-  'kind',
-  (
-   CASE
-   WHEN (
-    (
-     (
-      (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1 AND 65535)
-      AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-     )
-     AND (
-      CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint) >= 1099511627776L
-     )
-    )
-    AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-   )
-   THEN 'v0-ambiguous'
-   WHEN (
-    (
-     (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1 AND 65535)
-     AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-    )
-    AND (
-     NOT (
-      (
-       (
-        (
-         CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-         AND 65535
-        )
-        AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-       )
-       AND (
-        CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint) >= 1099511627776L
-       )
-      )
-      AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-     )
-    )
-   )
-   THEN 'v0-broker-offset'
-   ELSE 'v0-client-unique'
-   END
-  ),
-  'host',
-  (
-   CASE
-   WHEN (
-    length(
-     left(
-      (
-       CASE
-       WHEN (
-        (octet_length(<text msgid_parse_v0.id>) IN (34, 58)) AND startswith(<text msgid_parse_v0.id>, '00')
-       )
-       THEN substring(<text msgid_parse_v0.id>, 3, 56)
-       ELSE <text msgid_parse_v0.id>
-       END
-      ),
-      (
-       length(
-        (
-         CASE
-         WHEN (
-          (octet_length(<text msgid_parse_v0.id>) IN (34, 58)) AND startswith(<text msgid_parse_v0.id>, '00')
-         )
-         THEN substring(<text msgid_parse_v0.id>, 3, 56)
-         ELSE <text msgid_parse_v0.id>
-         END
-        )
-       )
-       - 24
-      )
-     )
-    )
-    = 32
-   )
-   THEN regexp_replace(
-    regexp_replace(
-     regexp_replace(
-      regexp_replace(
-       regexp_replace(
-        regexp_replace(
-         regexp_replace(
-          regexp_replace(
-           regexp_replace(
-            concat(
-             regexp_replace(
-              lower(
-               left(
-                (
-                 CASE
-                 WHEN (
-                  (octet_length(<text msgid_parse_v0.id>) IN (34, 58))
-                  AND startswith(<text msgid_parse_v0.id>, '00')
-                 )
-                 THEN substring(<text msgid_parse_v0.id>, 3, 56)
-                 ELSE <text msgid_parse_v0.id>
-                 END
-                ),
-                (
-                 length(
-                  (
-                   CASE
-                   WHEN (
-                    (octet_length(<text msgid_parse_v0.id>) IN (34, 58))
-                    AND startswith(<text msgid_parse_v0.id>, '00')
-                   )
-                   THEN substring(<text msgid_parse_v0.id>, 3, 56)
-                   ELSE <text msgid_parse_v0.id>
-                   END
-                  )
-                 )
-                 - 24
-                )
-               )
-              ),
-              '(.{4})',
-              ':$1'
-             ),
-             ':'
-            ),
-            ':0{1,3}(?=[0-9a-f])',
-            ':'
-           ),
-           '^(?!.*::)(.*?):(?:0:){8}(.*)$',
-           '$1::$2'
-          ),
-          '^(?!.*::)(.*?):(?:0:){7}(.*)$',
-          '$1::$2'
-         ),
-         '^(?!.*::)(.*?):(?:0:){6}(.*)$',
-         '$1::$2'
-        ),
-        '^(?!.*::)(.*?):(?:0:){5}(.*)$',
-        '$1::$2'
-       ),
-       '^(?!.*::)(.*?):(?:0:){4}(.*)$',
-       '$1::$2'
-      ),
-      '^(?!.*::)(.*?):(?:0:){3}(.*)$',
-      '$1::$2'
-     ),
-     '^(?!.*::)(.*?):(?:0:){2}(.*)$',
-     '$1::$2'
-    ),
-    '^:(?!:)|(?<!:):$',
-    ''
-   )
-   ELSE concat_ws(
-    '.',
-    conv(
-     substring(
-      left(
-       (
-        CASE
-        WHEN (
-         (octet_length(<text msgid_parse_v0.id>) IN (34, 58)) AND startswith(<text msgid_parse_v0.id>, '00')
-        )
-        THEN substring(<text msgid_parse_v0.id>, 3, 56)
-        ELSE <text msgid_parse_v0.id>
-        END
-       ),
-       (
-        length(
-         (
-          CASE
-          WHEN (
-           (octet_length(<text msgid_parse_v0.id>) IN (34, 58)) AND startswith(<text msgid_parse_v0.id>, '00')
-          )
-          THEN substring(<text msgid_parse_v0.id>, 3, 56)
-          ELSE <text msgid_parse_v0.id>
-          END
-         )
-        )
-        - 24
-       )
-      ),
-      1,
-      2
-     ),
-     16,
-     10
-    ),
-    conv(
-     substring(
-      left(
-       (
-        CASE
-        WHEN (
-         (octet_length(<text msgid_parse_v0.id>) IN (34, 58)) AND startswith(<text msgid_parse_v0.id>, '00')
-        )
-        THEN substring(<text msgid_parse_v0.id>, 3, 56)
-        ELSE <text msgid_parse_v0.id>
-        END
-       ),
-       (
-        length(
-         (
-          CASE
-          WHEN (
-           (octet_length(<text msgid_parse_v0.id>) IN (34, 58)) AND startswith(<text msgid_parse_v0.id>, '00')
-          )
-          THEN substring(<text msgid_parse_v0.id>, 3, 56)
-          ELSE <text msgid_parse_v0.id>
-          END
-         )
-        )
-        - 24
-       )
-      ),
-      3,
-      2
-     ),
-     16,
-     10
-    ),
-    conv(
-     substring(
-      left(
-       (
-        CASE
-        WHEN (
-         (octet_length(<text msgid_parse_v0.id>) IN (34, 58)) AND startswith(<text msgid_parse_v0.id>, '00')
-        )
-        THEN substring(<text msgid_parse_v0.id>, 3, 56)
-        ELSE <text msgid_parse_v0.id>
-        END
-       ),
-       (
-        length(
-         (
-          CASE
-          WHEN (
-           (octet_length(<text msgid_parse_v0.id>) IN (34, 58)) AND startswith(<text msgid_parse_v0.id>, '00')
-          )
-          THEN substring(<text msgid_parse_v0.id>, 3, 56)
-          ELSE <text msgid_parse_v0.id>
-          END
-         )
-        )
-        - 24
-       )
-      ),
-      5,
-      2
-     ),
-     16,
-     10
-    ),
-    conv(
-     substring(
-      left(
-       (
-        CASE
-        WHEN (
-         (octet_length(<text msgid_parse_v0.id>) IN (34, 58)) AND startswith(<text msgid_parse_v0.id>, '00')
-        )
-        THEN substring(<text msgid_parse_v0.id>, 3, 56)
-        ELSE <text msgid_parse_v0.id>
-        END
-       ),
-       (
-        length(
-         (
-          CASE
-          WHEN (
-           (octet_length(<text msgid_parse_v0.id>) IN (34, 58)) AND startswith(<text msgid_parse_v0.id>, '00')
-          )
-          THEN substring(<text msgid_parse_v0.id>, 3, 56)
-          ELSE <text msgid_parse_v0.id>
-          END
-         )
-        )
-        - 24
-       )
-      ),
-      7,
-      2
-     ),
-     16,
-     10
-    )
-   )
-   END
-  ),
-  'port',
-  (
-   CASE
-   WHEN (
-    (
-     (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1 AND 65535)
-     AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-    )
-    AND (
-     NOT (
-      (
-       (
-        (
-         CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-         AND 65535
-        )
-        AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-       )
-       AND (
-        CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint) >= 1099511627776L
-       )
-      )
-      AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-     )
-    )
-   )
-   THEN CAST(CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) AS int)
-   END
-  ),
-  'offset',
-  (
-   CASE
-   WHEN (
-    (
-     (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1 AND 65535)
-     AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-    )
-    AND (
-     NOT (
-      (
-       (
-        (
-         CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-         AND 65535
-        )
-        AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-       )
-       AND (
-        CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint) >= 1099511627776L
-       )
-      )
-      AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-     )
-    )
-   )
-   THEN CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint)
-   END
-  ),
-  'pid',
-  (
-   CASE
-   WHEN (
-    NOT (
-     (
-      (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1 AND 65535)
-      AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-     )
-     AND (
-      NOT (
-       (
-        (
-         (
-          CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-          AND 65535
-         )
-         AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-        )
-        AND (
-         CAST(
-          conv(substring(right(<text msgid_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint
-         )
-         >= 1099511627776L
-        )
-       )
-       AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-      )
-     )
-    )
-   )
-   THEN CAST(CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 4), 16, 10) AS bigint) AS int)
-   END
-  ),
-  'loader_hash',
-  (
-   CASE
-   WHEN (
-    NOT (
-     (
-      (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1 AND 65535)
-      AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-     )
-     AND (
-      NOT (
-       (
-        (
-         (
-          CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-          AND 65535
-         )
-         AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-        )
-        AND (
-         CAST(
-          conv(substring(right(<text msgid_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint
-         )
-         >= 1099511627776L
-        )
-       )
-       AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-      )
-     )
-    )
-   )
-   THEN CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 5, 8), 16, 10) AS bigint)
-   END
-  ),
-  'elapsed_ms',
-  (
-   CASE
-   WHEN (
-    NOT (
-     (
-      (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1 AND 65535)
-      AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-     )
-     AND (
-      NOT (
-       (
-        (
-         (
-          CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-          AND 65535
-         )
-         AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-        )
-        AND (
-         CAST(
-          conv(substring(right(<text msgid_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint
-         )
-         >= 1099511627776L
-        )
-       )
-       AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-      )
-     )
-    )
-   )
-   THEN CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 13, 8), 16, 10) AS bigint)
-   END
-  ),
-  'counter',
-  (
-   CASE
-   WHEN (
-    NOT (
-     (
-      (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1 AND 65535)
-      AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-     )
-     AND (
-      NOT (
-       (
-        (
-         (
-          CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-          AND 65535
-         )
-         AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-        )
-        AND (
-         CAST(
-          conv(substring(right(<text msgid_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint
-         )
-         >= 1099511627776L
-        )
-       )
-       AND (CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-      )
-     )
-    )
-   )
-   THEN CAST(CAST(conv(substring(right(<text msgid_parse_v0.id>, 24), 21, 4), 16, 10) AS bigint) AS int)
-   END
-  )
- )
- WHEN (<text msgid_parse_v0.id> IS NOT NULL)
+ THEN msgid_v0_fields(msgid_parse_v0_of_text.id)
+ WHEN (msgid_parse_v0_of_text.id IS NOT NULL)
  THEN raise_error(
   concat(
    'invalid message id ',
    (
     CASE
-    WHEN (length(<text msgid_parse_v0.id>) <= 64)
-    THEN concat('\'', left(<text msgid_parse_v0.id>, 64), '\'')
+    WHEN (length(msgid_parse_v0_of_text.id) <= 64)
+    THEN concat('\'', left(msgid_parse_v0_of_text.id, 64), '\'')
     ELSE concat(
      '',
-     concat('\'', left(<text msgid_parse_v0.id>, 64), '\''),
+     concat('\'', left(msgid_parse_v0_of_text.id, 64), '\''),
      '... (',
-     CAST(length(<text msgid_parse_v0.id>) AS string),
+     CAST(length(msgid_parse_v0_of_text.id) AS string),
      ' in all)'
     )
     END
@@ -1591,42 +1647,43 @@ RETURN (
     (
      CASE
      WHEN (
-      (<text msgid_parse_v0.id> IS NULL)
+      (msgid_parse_v0_of_text.id IS NULL)
       OR (
        (
         CASE
         WHEN (
-         ((octet_length(<text msgid_parse_v0.id>) = 34) AND startswith(<text msgid_parse_v0.id>, '01'))
+         ((octet_length(msgid_parse_v0_of_text.id) = 34) AND startswith(msgid_parse_v0_of_text.id, '01'))
          OR (
-          (octet_length(<text msgid_parse_v0.id>) IN (34, 58)) AND startswith(<text msgid_parse_v0.id>, '00')
+          (octet_length(msgid_parse_v0_of_text.id) IN (34, 58))
+          AND startswith(msgid_parse_v0_of_text.id, '00')
          )
         )
         THEN true
-        ELSE (octet_length(<text msgid_parse_v0.id>) IN (32, 56))
+        ELSE (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
         END
        )
-       AND ((unhex(<text msgid_parse_v0.id>) IS NOT NULL) OR (<text msgid_parse_v0.id> IS NULL))
+       AND ((unhex(msgid_parse_v0_of_text.id) IS NOT NULL) OR (msgid_parse_v0_of_text.id IS NULL))
       )
      )
      THEN CAST(NULL AS string)
      WHEN (
       NOT (
        (
-        ((false OR (length(<text msgid_parse_v0.id>) = 32)) OR (length(<text msgid_parse_v0.id>) = 56))
-        OR (length(<text msgid_parse_v0.id>) = 34)
+        ((false OR (length(msgid_parse_v0_of_text.id) = 32)) OR (length(msgid_parse_v0_of_text.id) = 56))
+        OR (length(msgid_parse_v0_of_text.id) = 34)
        )
-       OR (length(<text msgid_parse_v0.id>) = 58)
+       OR (length(msgid_parse_v0_of_text.id) = 58)
       )
      )
      THEN concat(
       '',
-      CAST(length(<text msgid_parse_v0.id>) AS string),
+      CAST(length(msgid_parse_v0_of_text.id) AS string),
       ' characters; an id has 32, 34, 56 or 58 hex digits'
      )
-     WHEN (unhex(<text msgid_parse_v0.id>) IS NULL)
+     WHEN (unhex(msgid_parse_v0_of_text.id) IS NULL)
      THEN 'not hex digits alone'
      ELSE concat(
-      'unknown version ', CAST(CAST(conv(left(<text msgid_parse_v0.id>, 2), 16, 10) AS bigint) AS string), ''
+      'unknown version ', CAST(CAST(conv(left(msgid_parse_v0_of_text.id, 2), 16, 10) AS bigint) AS string), ''
      )
      END
     ),
@@ -1638,584 +1695,87 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse_v0(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_v0(id STRING)
+RETURN msgid_parse_v0_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_parse_v0.id)
+  ELSE msgid_parse_v0.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse_v0_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   (octet_length(<text msgid_try_parse_v0.id>) IN (32, 56))
+   (octet_length(msgid_try_parse_v0_of_text.id) IN (32, 56))
    OR (
-    (octet_length(<text msgid_try_parse_v0.id>) IN (34, 58))
-    AND startswith(<text msgid_try_parse_v0.id>, '00')
+    (octet_length(msgid_try_parse_v0_of_text.id) IN (34, 58))
+    AND startswith(msgid_try_parse_v0_of_text.id, '00')
    )
   )
-  AND (unhex(<text msgid_try_parse_v0.id>) IS NOT NULL)
+  AND (unhex(msgid_try_parse_v0_of_text.id) IS NOT NULL)
  )
- THEN named_struct(
-  'kind',
-  (
-   CASE
-   WHEN (
-    (
-     (
-      (
-       CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-       AND 65535
-      )
-      AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-     )
-     AND (
-      CAST(
-       conv(substring(right(<text msgid_try_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint
-      )
-      >= 1099511627776L
-     )
-    )
-    AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-   )
-   THEN 'v0-ambiguous'
-   WHEN (
-    (
-     (
-      CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-      AND 65535
-     )
-     AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-    )
-    AND (
-     NOT (
-      (
-       (
-        (
-         CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-         AND 65535
-        )
-        AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-       )
-       AND (
-        CAST(
-         conv(substring(right(<text msgid_try_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint
-        )
-        >= 1099511627776L
-       )
-      )
-      AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-     )
-    )
-   )
-   THEN 'v0-broker-offset'
-   ELSE 'v0-client-unique'
-   END
-  ),
-  'host',
-  (
-   CASE
-   WHEN (
-    length(
-     left(
-      (
-       CASE
-       WHEN (
-        (octet_length(<text msgid_try_parse_v0.id>) IN (34, 58))
-        AND startswith(<text msgid_try_parse_v0.id>, '00')
-       )
-       THEN substring(<text msgid_try_parse_v0.id>, 3, 56)
-       ELSE <text msgid_try_parse_v0.id>
-       END
-      ),
-      (
-       length(
-        (
-         CASE
-         WHEN (
-          (octet_length(<text msgid_try_parse_v0.id>) IN (34, 58))
-          AND startswith(<text msgid_try_parse_v0.id>, '00')
-         )
-         THEN substring(<text msgid_try_parse_v0.id>, 3, 56)
-         ELSE <text msgid_try_parse_v0.id>
-         END
-        )
-       )
-       - 24
-      )
-     )
-    )
-    = 32
-   )
-   THEN regexp_replace(
-    regexp_replace(
-     regexp_replace(
-      regexp_replace(
-       regexp_replace(
-        regexp_replace(
-         regexp_replace(
-          regexp_replace(
-           regexp_replace(
-            concat(
-             regexp_replace(
-              lower(
-               left(
-                (
-                 CASE
-                 WHEN (
-                  (octet_length(<text msgid_try_parse_v0.id>) IN (34, 58))
-                  AND startswith(<text msgid_try_parse_v0.id>, '00')
-                 )
-                 THEN substring(<text msgid_try_parse_v0.id>, 3, 56)
-                 ELSE <text msgid_try_parse_v0.id>
-                 END
-                ),
-                (
-                 length(
-                  (
-                   CASE
-                   WHEN (
-                    (octet_length(<text msgid_try_parse_v0.id>) IN (34, 58))
-                    AND startswith(<text msgid_try_parse_v0.id>, '00')
-                   )
-                   THEN substring(<text msgid_try_parse_v0.id>, 3, 56)
-                   ELSE <text msgid_try_parse_v0.id>
-                   END
-                  )
-                 )
-                 - 24
-                )
-               )
-              ),
-              '(.{4})',
-              ':$1'
-             ),
-             ':'
-            ),
-            ':0{1,3}(?=[0-9a-f])',
-            ':'
-           ),
-           '^(?!.*::)(.*?):(?:0:){8}(.*)$',
-           '$1::$2'
-          ),
-          '^(?!.*::)(.*?):(?:0:){7}(.*)$',
-          '$1::$2'
-         ),
-         '^(?!.*::)(.*?):(?:0:){6}(.*)$',
-         '$1::$2'
-        ),
-        '^(?!.*::)(.*?):(?:0:){5}(.*)$',
-        '$1::$2'
-       ),
-       '^(?!.*::)(.*?):(?:0:){4}(.*)$',
-       '$1::$2'
-      ),
-      '^(?!.*::)(.*?):(?:0:){3}(.*)$',
-      '$1::$2'
-     ),
-     '^(?!.*::)(.*?):(?:0:){2}(.*)$',
-     '$1::$2'
-    ),
-    '^:(?!:)|(?<!:):$',
-    ''
-   )
-   ELSE concat_ws(
-    '.',
-    conv(
-     substring(
-      left(
-       (
-        CASE
-        WHEN (
-         (octet_length(<text msgid_try_parse_v0.id>) IN (34, 58))
-         AND startswith(<text msgid_try_parse_v0.id>, '00')
-        )
-        THEN substring(<text msgid_try_parse_v0.id>, 3, 56)
-        ELSE <text msgid_try_parse_v0.id>
-        END
-       ),
-       (
-        length(
-         (
-          CASE
-          WHEN (
-           (octet_length(<text msgid_try_parse_v0.id>) IN (34, 58))
-           AND startswith(<text msgid_try_parse_v0.id>, '00')
-          )
-          THEN substring(<text msgid_try_parse_v0.id>, 3, 56)
-          ELSE <text msgid_try_parse_v0.id>
-          END
-         )
-        )
-        - 24
-       )
-      ),
-      1,
-      2
-     ),
-     16,
-     10
-    ),
-    conv(
-     substring(
-      left(
-       (
-        CASE
-        WHEN (
-         (octet_length(<text msgid_try_parse_v0.id>) IN (34, 58))
-         AND startswith(<text msgid_try_parse_v0.id>, '00')
-        )
-        THEN substring(<text msgid_try_parse_v0.id>, 3, 56)
-        ELSE <text msgid_try_parse_v0.id>
-        END
-       ),
-       (
-        length(
-         (
-          CASE
-          WHEN (
-           (octet_length(<text msgid_try_parse_v0.id>) IN (34, 58))
-           AND startswith(<text msgid_try_parse_v0.id>, '00')
-          )
-          THEN substring(<text msgid_try_parse_v0.id>, 3, 56)
-          ELSE <text msgid_try_parse_v0.id>
-          END
-         )
-        )
-        - 24
-       )
-      ),
-      3,
-      2
-     ),
-     16,
-     10
-    ),
-    conv(
-     substring(
-      left(
-       (
-        CASE
-        WHEN (
-         (octet_length(<text msgid_try_parse_v0.id>) IN (34, 58))
-         AND startswith(<text msgid_try_parse_v0.id>, '00')
-        )
-        THEN substring(<text msgid_try_parse_v0.id>, 3, 56)
-        ELSE <text msgid_try_parse_v0.id>
-        END
-       ),
-       (
-        length(
-         (
-          CASE
-          WHEN (
-           (octet_length(<text msgid_try_parse_v0.id>) IN (34, 58))
-           AND startswith(<text msgid_try_parse_v0.id>, '00')
-          )
-          THEN substring(<text msgid_try_parse_v0.id>, 3, 56)
-          ELSE <text msgid_try_parse_v0.id>
-          END
-         )
-        )
-        - 24
-       )
-      ),
-      5,
-      2
-     ),
-     16,
-     10
-    ),
-    conv(
-     substring(
-      left(
-       (
-        CASE
-        WHEN (
-         (octet_length(<text msgid_try_parse_v0.id>) IN (34, 58))
-         AND startswith(<text msgid_try_parse_v0.id>, '00')
-        )
-        THEN substring(<text msgid_try_parse_v0.id>, 3, 56)
-        ELSE <text msgid_try_parse_v0.id>
-        END
-       ),
-       (
-        length(
-         (
-          CASE
-          WHEN (
-           (octet_length(<text msgid_try_parse_v0.id>) IN (34, 58))
-           AND startswith(<text msgid_try_parse_v0.id>, '00')
-          )
-          THEN substring(<text msgid_try_parse_v0.id>, 3, 56)
-          ELSE <text msgid_try_parse_v0.id>
-          END
-         )
-        )
-        - 24
-       )
-      ),
-      7,
-      2
-     ),
-     16,
-     10
-    )
-   )
-   END
-  ),
-  'port',
-  (
-   CASE
-   WHEN (
-    (
-     (
-      CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-      AND 65535
-     )
-     AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-    )
-    AND (
-     NOT (
-      (
-       (
-        (
-         CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-         AND 65535
-        )
-        AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-       )
-       AND (
-        CAST(
-         conv(substring(right(<text msgid_try_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint
-        )
-        >= 1099511627776L
-       )
-      )
-      AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-     )
-    )
-   )
-   THEN CAST(CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) AS int)
-   END
-  ),
-  'offset',
-  (
-   CASE
-   WHEN (
-    (
-     (
-      CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-      AND 65535
-     )
-     AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-    )
-    AND (
-     NOT (
-      (
-       (
-        (
-         CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-         AND 65535
-        )
-        AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-       )
-       AND (
-        CAST(
-         conv(substring(right(<text msgid_try_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint
-        )
-        >= 1099511627776L
-       )
-      )
-      AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-     )
-    )
-   )
-   THEN CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint)
-   END
-  ),
-  'pid',
-  (
-   CASE
-   WHEN (
-    NOT (
-     (
-      (
-       CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-       AND 65535
-      )
-      AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-     )
-     AND (
-      NOT (
-       (
-        (
-         (
-          CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-          AND 65535
-         )
-         AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-        )
-        AND (
-         CAST(
-          conv(substring(right(<text msgid_try_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint
-         )
-         >= 1099511627776L
-        )
-       )
-       AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-      )
-     )
-    )
-   )
-   THEN CAST(CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 4), 16, 10) AS bigint) AS int)
-   END
-  ),
-  'loader_hash',
-  (
-   CASE
-   WHEN (
-    NOT (
-     (
-      (
-       CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-       AND 65535
-      )
-      AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-     )
-     AND (
-      NOT (
-       (
-        (
-         (
-          CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-          AND 65535
-         )
-         AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-        )
-        AND (
-         CAST(
-          conv(substring(right(<text msgid_try_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint
-         )
-         >= 1099511627776L
-        )
-       )
-       AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-      )
-     )
-    )
-   )
-   THEN CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 5, 8), 16, 10) AS bigint)
-   END
-  ),
-  'elapsed_ms',
-  (
-   CASE
-   WHEN (
-    NOT (
-     (
-      (
-       CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-       AND 65535
-      )
-      AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-     )
-     AND (
-      NOT (
-       (
-        (
-         (
-          CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-          AND 65535
-         )
-         AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-        )
-        AND (
-         CAST(
-          conv(substring(right(<text msgid_try_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint
-         )
-         >= 1099511627776L
-        )
-       )
-       AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-      )
-     )
-    )
-   )
-   THEN CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 13, 8), 16, 10) AS bigint)
-   END
-  ),
-  'counter',
-  (
-   CASE
-   WHEN (
-    NOT (
-     (
-      (
-       CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-       AND 65535
-      )
-      AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-     )
-     AND (
-      NOT (
-       (
-        (
-         (
-          CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-          AND 65535
-         )
-         AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-        )
-        AND (
-         CAST(
-          conv(substring(right(<text msgid_try_parse_v0.id>, 24), 13, 12), 16, 10) AS bigint
-         )
-         >= 1099511627776L
-        )
-       )
-       AND (CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-      )
-     )
-    )
-   )
-   THEN CAST(CAST(conv(substring(right(<text msgid_try_parse_v0.id>, 24), 21, 4), 16, 10) AS bigint) AS int)
-   END
-  )
- )
+ THEN msgid_v0_fields(msgid_try_parse_v0_of_text.id)
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_translate_v0(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse_v0(id STRING)
+RETURN msgid_try_parse_v0_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_try_parse_v0.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_try_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_try_parse_v0.id)
+  ELSE msgid_try_parse_v0.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_translate_v0_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   (octet_length(<text msgid_translate_v0.id>) IN (32, 56))
+   (octet_length(msgid_translate_v0_of_text.id) IN (32, 56))
    OR (
-    (octet_length(<text msgid_translate_v0.id>) IN (34, 58))
-    AND startswith(<text msgid_translate_v0.id>, '00')
+    (octet_length(msgid_translate_v0_of_text.id) IN (34, 58))
+    AND startswith(msgid_translate_v0_of_text.id, '00')
    )
   )
-  AND (unhex(<text msgid_translate_v0.id>) IS NOT NULL)
+  AND (unhex(msgid_translate_v0_of_text.id) IS NOT NULL)
  )
  THEN (
   CASE
   WHEN (
-   (octet_length(<text msgid_translate_v0.id>) IN (34, 58)) AND startswith(<text msgid_translate_v0.id>, '00')
+   (octet_length(msgid_translate_v0_of_text.id) IN (34, 58))
+   AND startswith(msgid_translate_v0_of_text.id, '00')
   )
-  THEN upper(<text msgid_translate_v0.id>)
-  ELSE concat('00', upper(<text msgid_translate_v0.id>))
+  THEN upper(msgid_translate_v0_of_text.id)
+  ELSE concat('00', upper(msgid_translate_v0_of_text.id))
   END
  )
- WHEN (<text msgid_translate_v0.id> IS NOT NULL)
+ WHEN (msgid_translate_v0_of_text.id IS NOT NULL)
  THEN raise_error(
   concat(
    'invalid message id ',
    (
     CASE
-    WHEN (length(<text msgid_translate_v0.id>) <= 64)
-    THEN concat('\'', left(<text msgid_translate_v0.id>, 64), '\'')
+    WHEN (length(msgid_translate_v0_of_text.id) <= 64)
+    THEN concat('\'', left(msgid_translate_v0_of_text.id, 64), '\'')
     ELSE concat(
      '',
-     concat('\'', left(<text msgid_translate_v0.id>, 64), '\''),
+     concat('\'', left(msgid_translate_v0_of_text.id, 64), '\''),
      '... (',
-     CAST(length(<text msgid_translate_v0.id>) AS string),
+     CAST(length(msgid_translate_v0_of_text.id) AS string),
      ' in all)'
     )
     END
@@ -2225,24 +1785,25 @@ RETURN (
     (
      CASE
      WHEN (
-      (<text msgid_translate_v0.id> IS NULL)
+      (msgid_translate_v0_of_text.id IS NULL)
       OR (
        (
         CASE
         WHEN (
          (
-          (octet_length(<text msgid_translate_v0.id>) = 34) AND startswith(<text msgid_translate_v0.id>, '01')
+          (octet_length(msgid_translate_v0_of_text.id) = 34)
+          AND startswith(msgid_translate_v0_of_text.id, '01')
          )
          OR (
-          (octet_length(<text msgid_translate_v0.id>) IN (34, 58))
-          AND startswith(<text msgid_translate_v0.id>, '00')
+          (octet_length(msgid_translate_v0_of_text.id) IN (34, 58))
+          AND startswith(msgid_translate_v0_of_text.id, '00')
          )
         )
         THEN true
-        ELSE (octet_length(<text msgid_translate_v0.id>) IN (32, 56))
+        ELSE (octet_length(msgid_translate_v0_of_text.id) IN (32, 56))
         END
        )
-       AND ((unhex(<text msgid_translate_v0.id>) IS NOT NULL) OR (<text msgid_translate_v0.id> IS NULL))
+       AND ((unhex(msgid_translate_v0_of_text.id) IS NOT NULL) OR (msgid_translate_v0_of_text.id IS NULL))
       )
      )
      THEN CAST(NULL AS string)
@@ -2250,23 +1811,24 @@ RETURN (
       NOT (
        (
         (
-         (false OR (length(<text msgid_translate_v0.id>) = 32)) OR (length(<text msgid_translate_v0.id>) = 56)
+         (false OR (length(msgid_translate_v0_of_text.id) = 32))
+         OR (length(msgid_translate_v0_of_text.id) = 56)
         )
-        OR (length(<text msgid_translate_v0.id>) = 34)
+        OR (length(msgid_translate_v0_of_text.id) = 34)
        )
-       OR (length(<text msgid_translate_v0.id>) = 58)
+       OR (length(msgid_translate_v0_of_text.id) = 58)
       )
      )
      THEN concat(
       '',
-      CAST(length(<text msgid_translate_v0.id>) AS string),
+      CAST(length(msgid_translate_v0_of_text.id) AS string),
       ' characters; an id has 32, 34, 56 or 58 hex digits'
      )
-     WHEN (unhex(<text msgid_translate_v0.id>) IS NULL)
+     WHEN (unhex(msgid_translate_v0_of_text.id) IS NULL)
      THEN 'not hex digits alone'
      ELSE concat(
       'unknown version ',
-      CAST(CAST(conv(left(<text msgid_translate_v0.id>, 2), 16, 10) AS bigint) AS string),
+      CAST(CAST(conv(left(msgid_translate_v0_of_text.id, 2), 16, 10) AS bigint) AS string),
       ''
      )
      END
@@ -2279,44 +1841,72 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_translate_v0(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_translate_v0(id STRING)
+RETURN msgid_translate_v0_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_translate_v0.id)
+  ELSE msgid_translate_v0.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_translate_v0_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   (octet_length(<text msgid_try_translate_v0.id>) IN (32, 56))
+   (octet_length(msgid_try_translate_v0_of_text.id) IN (32, 56))
    OR (
-    (octet_length(<text msgid_try_translate_v0.id>) IN (34, 58))
-    AND startswith(<text msgid_try_translate_v0.id>, '00')
+    (octet_length(msgid_try_translate_v0_of_text.id) IN (34, 58))
+    AND startswith(msgid_try_translate_v0_of_text.id, '00')
    )
   )
-  AND (unhex(<text msgid_try_translate_v0.id>) IS NOT NULL)
+  AND (unhex(msgid_try_translate_v0_of_text.id) IS NOT NULL)
  )
  THEN (
   CASE
   WHEN (
-   (octet_length(<text msgid_try_translate_v0.id>) IN (34, 58))
-   AND startswith(<text msgid_try_translate_v0.id>, '00')
+   (octet_length(msgid_try_translate_v0_of_text.id) IN (34, 58))
+   AND startswith(msgid_try_translate_v0_of_text.id, '00')
   )
-  THEN upper(<text msgid_try_translate_v0.id>)
-  ELSE concat('00', upper(<text msgid_try_translate_v0.id>))
+  THEN upper(msgid_try_translate_v0_of_text.id)
+  ELSE concat('00', upper(msgid_try_translate_v0_of_text.id))
   END
  )
- WHEN (<text msgid_try_translate_v0.id> IS NOT NULL)
+ WHEN (msgid_try_translate_v0_of_text.id IS NOT NULL)
  THEN CAST(NULL AS string)
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(id STRING, near TIMESTAMP, timezone STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_translate_v0(id STRING)
+RETURN msgid_try_translate_v0_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_try_translate_v0.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_try_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_try_translate_v0.id)
+  ELSE msgid_try_translate_v0.id
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time_of_text(id STRING, near TIMESTAMP_LTZ, timezone STRING)
 RETURN (
  CASE
  WHEN (
   (
    (
-    (octet_length(<text msgid_v0_time.id>) IN (32, 56))
-    OR ((octet_length(<text msgid_v0_time.id>) IN (34, 58)) AND startswith(<text msgid_v0_time.id>, '00'))
+    (octet_length(msgid_v0_time_of_text.id) IN (32, 56))
+    OR ((octet_length(msgid_v0_time_of_text.id) IN (34, 58)) AND startswith(msgid_v0_time_of_text.id, '00'))
    )
-   AND (unhex(<text msgid_v0_time.id>) IS NOT NULL)
+   AND (unhex(msgid_v0_time_of_text.id) IS NOT NULL)
   )
   AND (
    (
@@ -2324,36 +1914,38 @@ RETURN (
     WHEN (
      (
       (
-       (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1 AND 65535)
-       AND (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
+       (
+        (substring(msgid_v0_time_of_text.id, -24, 4) = '0000')
+        AND (NOT (substring(msgid_v0_time_of_text.id, -20, 4) = '0000'))
+       )
+       AND (substring(msgid_v0_time_of_text.id, -16, 4) = '0000')
       )
-      AND (
-       CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 13, 12), 16, 10) AS bigint) >= 1099511627776L
-      )
+      AND (NOT (substring(msgid_v0_time_of_text.id, -12, 2) = '00'))
      )
-     AND (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
+     AND (substring(msgid_v0_time_of_text.id, -2, 2) = '00')
     )
     THEN 'v0-ambiguous'
     WHEN (
      (
-      (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1 AND 65535)
-      AND (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
+      (
+       (substring(msgid_v0_time_of_text.id, -24, 4) = '0000')
+       AND (NOT (substring(msgid_v0_time_of_text.id, -20, 4) = '0000'))
+      )
+      AND (substring(msgid_v0_time_of_text.id, -16, 4) = '0000')
      )
      AND (
       NOT (
        (
         (
          (
-          CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-          AND 65535
+          (substring(msgid_v0_time_of_text.id, -24, 4) = '0000')
+          AND (NOT (substring(msgid_v0_time_of_text.id, -20, 4) = '0000'))
          )
-         AND (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
+         AND (substring(msgid_v0_time_of_text.id, -16, 4) = '0000')
         )
-        AND (
-         CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 13, 12), 16, 10) AS bigint) >= 1099511627776L
-        )
+        AND (NOT (substring(msgid_v0_time_of_text.id, -12, 2) = '00'))
        )
-       AND (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
+       AND (substring(msgid_v0_time_of_text.id, -2, 2) = '00')
       )
      )
     )
@@ -2373,53 +1965,18 @@ RETURN (
     WHEN (
      timestampadd(
       MILLISECOND,
-      (
-       CASE
-       WHEN (
-        NOT (
-         (
-          (
-           CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-           AND 65535
-          )
-          AND (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-         )
-         AND (
-          NOT (
-           (
-            (
-             (
-              CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-              AND 65535
-             )
-             AND (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-            )
-            AND (
-             CAST(
-              conv(substring(right(<text msgid_v0_time.id>, 24), 13, 12), 16, 10) AS bigint
-             )
-             >= 1099511627776L
-            )
-           )
-           AND (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-          )
-         )
-        )
-       )
-       THEN CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 13, 8), 16, 10) AS bigint)
-       END
-      ),
+      nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1),
       convert_timezone(
-       msgid_v0_time.timezone,
+       msgid_v0_time_of_text.timezone,
        'UTC',
        CAST(
         trunc(
          convert_timezone(
           'UTC',
-          msgid_v0_time.timezone,
+          msgid_v0_time_of_text.timezone,
           timestampadd(
            MICROSECOND,
-           unix_micros(CAST(msgid_v0_time.near AS timestamp)),
+           unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
            CAST('1970-01-01 00:00:00' AS timestamp_ntz)
           )
          ),
@@ -2431,59 +1988,24 @@ RETURN (
      )
      < timestampadd(
       MICROSECOND,
-      unix_micros(CAST(msgid_v0_time.near AS timestamp)),
+      unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
       CAST('1970-01-01 00:00:00' AS timestamp_ntz)
      )
     )
     THEN timestampadd(
      MILLISECOND,
-     (
-      CASE
-      WHEN (
-       NOT (
-        (
-         (
-          CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-          AND 65535
-         )
-         AND (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-        )
-        AND (
-         NOT (
-          (
-           (
-            (
-             CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-             AND 65535
-            )
-            AND (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-           )
-           AND (
-            CAST(
-             conv(substring(right(<text msgid_v0_time.id>, 24), 13, 12), 16, 10) AS bigint
-            )
-            >= 1099511627776L
-           )
-          )
-          AND (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-         )
-        )
-       )
-      )
-      THEN CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 13, 8), 16, 10) AS bigint)
-      END
-     ),
+     nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1),
      convert_timezone(
-      msgid_v0_time.timezone,
+      msgid_v0_time_of_text.timezone,
       'UTC',
       CAST(
        trunc(
         convert_timezone(
          'UTC',
-         msgid_v0_time.timezone,
+         msgid_v0_time_of_text.timezone,
          timestampadd(
           MICROSECOND,
-          unix_micros(CAST(msgid_v0_time.near AS timestamp)),
+          unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
           CAST('1970-01-01 00:00:00' AS timestamp_ntz)
          )
         ),
@@ -2495,54 +2017,19 @@ RETURN (
     )
     ELSE timestampadd(
      MILLISECOND,
-     (
-      CASE
-      WHEN (
-       NOT (
-        (
-         (
-          CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-          AND 65535
-         )
-         AND (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-        )
-        AND (
-         NOT (
-          (
-           (
-            (
-             CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 1, 8), 16, 10) AS bigint) BETWEEN 1
-             AND 65535
-            )
-            AND (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 9, 4), 16, 10) AS bigint) = 0)
-           )
-           AND (
-            CAST(
-             conv(substring(right(<text msgid_v0_time.id>, 24), 13, 12), 16, 10) AS bigint
-            )
-            >= 1099511627776L
-           )
-          )
-          AND (CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 23, 2), 16, 10) AS bigint) = 0)
-         )
-        )
-       )
-      )
-      THEN CAST(conv(substring(right(<text msgid_v0_time.id>, 24), 13, 8), 16, 10) AS bigint)
-      END
-     ),
+     nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1),
      convert_timezone(
-      msgid_v0_time.timezone,
+      msgid_v0_time_of_text.timezone,
       'UTC',
       CAST(
        add_months(
         trunc(
          convert_timezone(
           'UTC',
-          msgid_v0_time.timezone,
+          msgid_v0_time_of_text.timezone,
           timestampadd(
            MICROSECOND,
-           unix_micros(CAST(msgid_v0_time.near AS timestamp)),
+           unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
            CAST('1970-01-01 00:00:00' AS timestamp_ntz)
           )
          ),
@@ -2559,6 +2046,22 @@ RETURN (
   )
  )
  END
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(id STRING, near TIMESTAMP_LTZ, timezone STRING)
+RETURN msgid_v0_time_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_v0_time.id)
+  ELSE msgid_v0_time.id
+  END
+ ),
+ msgid_v0_time.near,
+ msgid_v0_time.timezone
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_message_state(code BIGINT)
@@ -2613,7 +2116,9 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_expired(timestamp TIMESTAMP, expiry BIGINT, now TIMESTAMP)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_expired(
+ timestamp TIMESTAMP_LTZ, expiry BIGINT, now TIMESTAMP_LTZ
+)
 RETURN (
  CASE
  WHEN (unix_micros(msgid_is_expired.timestamp) IS NOT NULL)
@@ -2632,45 +2137,59 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_iggy_id(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_iggy_id_of_text(id STRING)
 RETURN (
  CASE
  WHEN (
   (
-   ((octet_length(<text msgid_to_iggy_id.id>) = 34) AND startswith(<text msgid_to_iggy_id.id>, '01'))
-   AND (octet_length(unhex(<text msgid_to_iggy_id.id>)) = 17)
+   ((octet_length(msgid_to_iggy_id_of_text.id) = 34) AND startswith(msgid_to_iggy_id_of_text.id, '01'))
+   AND (octet_length(unhex(msgid_to_iggy_id_of_text.id)) = 17)
   )
-  AND (unhex(<text msgid_to_iggy_id.id>) IS NOT NULL)
+  AND (unhex(msgid_to_iggy_id_of_text.id) IS NOT NULL)
  )
- THEN unhex(substring(<text msgid_to_iggy_id.id>, 3, 32))
+ THEN unhex(substring(msgid_to_iggy_id_of_text.id, 3, 32))
  WHEN (
   (
-   (octet_length(<text msgid_to_iggy_id.id>) = 36)
+   (octet_length(msgid_to_iggy_id_of_text.id) = 36)
    AND (
     octet_length(
-     regexp_replace(<text msgid_to_iggy_id.id>, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
+     regexp_replace(msgid_to_iggy_id_of_text.id, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
     )
     = 32
    )
   )
   AND (
    unhex(
-    regexp_replace(<text msgid_to_iggy_id.id>, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
+    regexp_replace(msgid_to_iggy_id_of_text.id, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
    )
    IS NOT NULL
   )
  )
  THEN unhex(
-  regexp_replace(<text msgid_to_iggy_id.id>, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
+  regexp_replace(msgid_to_iggy_id_of_text.id, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
  )
  END
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_iggy_id(id STRING)
+RETURN msgid_to_iggy_id_of_text(
+ (
+  CASE
+  WHEN (
+   (octet_length(msgid_to_iggy_id.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_to_iggy_id.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+  )
+  THEN hex(msgid_to_iggy_id.id)
+  ELSE msgid_to_iggy_id.id
+  END
+ )
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_assign()
 RETURN coalesce(
  concat(
   get(
-   array(/* 256 entries: '01D7D56DE4137900000' to '01D7D56DE4137900FF0'; CRC-32 49D00C85 */),
+   split(/* 256 entries: 01D7D56DE4137900000 to 01D7D56DE4137900FF0; CRC-32 AA3EF872 */),
    CAST((spark_partition_id() | CAST((shiftright(monotonically_increasing_id(), 24) & 256) AS int)) AS int)
   ),
   hex(((monotonically_increasing_id() & 4294967295L) | 797833124904960000L))
@@ -2680,11 +2199,11 @@ RETURN coalesce(
   WHEN (shiftright(spark_partition_id(), 8) > 0)
   THEN concat(
    get(
-    array(/* 256 entries: '01D7D56DE4137900' to '01D7D56DE41379FF'; CRC-32 F023CAA0 */),
+    split(/* 256 entries: 01D7D56DE4137900 to 01D7D56DE41379FF; CRC-32 0AD2BEAF */),
     CAST(shiftright(spark_partition_id(), 8) AS int)
    ),
    get(
-    array(/* 256 entries: '000' to 'FF0'; CRC-32 E64339AF */),
+    split(/* 256 entries: 000 to FF0; CRC-32 CF5FD6F3 */),
     CAST(
      (
       (spark_partition_id() & 255) | CAST((shiftright(monotonically_increasing_id(), 24) & 256) AS int)

@@ -7,7 +7,7 @@ from helpers import vector_files as vectors
 from helpers.strategies import ids, names, offsets
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
 
 import msgid
@@ -169,3 +169,57 @@ def test_assign_id_in_a_stream_raises_and_names_what_to_use(spark):
     writer = stream.select(spark_ext.assign_id()).writeStream.format("noop")
     with pytest.raises(PySparkException, match="position_id, derive_id or generate_id"):
         writer.start()
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+@pytest.mark.parametrize("type", ["timestamp_ntz", "date", "string"])
+def test_ids_at_a_moment_without_a_zone_raise_before_the_query_runs(spark, ansi, zone, type):
+    """A moment whose meaning depends on the session's time zone is refused when the column is resolved."""
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        df = spark.range(1).select(F.lit("2021-11-21").cast(type).alias("at"))
+        for name, column in (
+            ("position_id", spark_ext.position_id(F.lit("log"), F.lit(1), "at")),
+            ("derive_id", spark_ext.derive_id(F.lit(PARENT), F.lit("invoice"), "at")),
+        ):
+            with pytest.raises(AnalysisException, match=rf"{name}: at must be a timestamp .* got {type}"):
+                _ = df.select(column).schema
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
+
+
+def test_position_id_under_timestamp_ntz_as_the_default_type_is_the_same(spark, session_zone):
+    """What ``timestamp`` means in the session's SQL changes no ID."""
+    spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    try:
+        made = spark_ext.position_id(F.lit("log"), F.lit(1), F.timestamp_seconds(F.lit(1_648_047_038)))
+        assert spark.range(1).select(made).first()[0] == str(msgid.position_id("log", 1, 1_648_047_038))
+    finally:
+        spark.conf.unset("spark.sql.timestampType")
+
+
+@pytest.mark.parametrize("offset", ["1.2D", "double('NaN')", "7.0BD", "'7'", "X'07'", "true"])
+def test_position_id_of_an_offset_that_is_not_an_integer_raises_before_the_query_runs(spark, ansi, offset):
+    """No fraction is cut off, no NaN becomes 0, and text is not read as a number."""
+    df = spark.range(1).select(F.expr(offset).alias("offset"))
+    with pytest.raises(AnalysisException, match=r"DATATYPE_MISMATCH|position_id: offset must be an integer, got"):
+        _ = df.select(spark_ext.position_id(F.lit("log"), "offset", F.lit(0))).schema
+
+
+@pytest.mark.parametrize("value", ["current_timestamp()", "current_date()", "1.5D", "1.5BD", "X'07'"])
+def test_sources_and_names_that_are_neither_text_nor_integers_raise(spark, ansi, value):
+    """The text of a timestamp depends on the session's time zone, so no ID is made of it."""
+    df = spark.range(1).select(F.expr(value).alias("value"))
+    for column in (
+        spark_ext.position_id("value", F.lit(1), F.lit(0)),
+        spark_ext.derive_id(F.lit(PARENT), "value"),
+    ):
+        with pytest.raises(AnalysisException, match=r"must be text or an integer, got|DATATYPE_MISMATCH"):
+            _ = df.select(column).schema
+
+
+def test_assign_ids_to_a_name_that_is_taken_raises(spark):
+    """No column of the user's is overwritten, whatever the case of its name."""
+    df = spark.createDataFrame([("a",)], ["Id"])
+    with pytest.raises(ValueError, match="`name` must be the name of a new column, got 'id'"):
+        spark_ext.assign_ids(df)
