@@ -11,7 +11,7 @@ error     missing_offsets  kafka:kafka/a/0      3  6 to 8
 `spark_ext.audit` makes the same report of a DataFrame of any size. The checks are in `CHECKS`.
 """
 
-from msgid.audit._files import audit_file
+from msgid.audit._inputs import audit_file
 from msgid.audit._tables import audit_ids, audit_table
 from msgid.audit.definitions import CHECKS, Check, Severity
 from msgid.audit.report import Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, Report

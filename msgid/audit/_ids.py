@@ -252,10 +252,16 @@ def _wrapped(ids: Ids, near: tuple[NDArray[np.int64], NDArray[np.bool_]] | None)
     rows = np.flatnonzero(~ids.is_v1)
     rows = rows[elapsed[ids.other[rows]] >= 0]
     limit = np.full(len(rows), LONGEST_MONTH_MS * 1_000, np.int64)
-    if near is not None:
-        moments = near[0][rows]
+    if near is not None and len(rows):
+        # One ID has one time: that of the row that landed first.
+        highest = np.iinfo(np.int64).max
+        earliest = np.full(len(ids.others), highest)
+        np.minimum.at(earliest, ids.other[rows], np.where(near[1], near[0], highest)[rows])
+        moments = earliest[ids.other[rows]]
+        known = moments < highest
+        moments = np.where(known, moments, 0)
         month = moments.astype("datetime64[us]").astype("datetime64[M]").astype("datetime64[us]").astype(np.int64)
-        limit = np.where(near[1][rows], moments - month, limit)
+        limit = np.where(known, moments - month, limit)
     return rows[elapsed[ids.other[rows]] * 1_000 >= limit]
 
 
