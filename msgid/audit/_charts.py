@@ -131,7 +131,8 @@ def rates(facts: list[RateFact]) -> str:
             f'<li class="rate"><span class="name">{name} <small>at most {max(values):,.0f} per minute</small></span>'
             f'<svg role="img" aria-label="{name}: at most {max(values):,.0f} IDs per minute" width="100%" height="56" '
             f'viewBox="0 0 {places} 41" preserveAspectRatio="none">'
-            f'<polygon class="area" points="0,40 {points} {places},40"/><path class="base" d="M0 40H{places}"/></svg></li>'
+            f'<polygon class="area" points="0,40 {points} {places},40"/>'
+            f'<path class="base" d="M0 40H{places}"/></svg></li>'
         )
     begin = UNIX_EPOCH + timedelta(seconds=first)
     end = UNIX_EPOCH + timedelta(seconds=last + width)

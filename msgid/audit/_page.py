@@ -37,10 +37,11 @@ align-items:center;margin:.35rem 0}
 .msgid-audit .ends{display:flex;justify-content:space-between;gap:1rem;color:var(--soft);font-size:.8rem;margin:.1rem 0}
 .msgid-audit .ends span:last-child{text-align:right}
 .msgid-audit .rates{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(20rem,100%),1fr));gap:.5rem 1.5rem}
-.msgid-audit b.error{color:var(--error)}.msgid-audit b.warning{color:var(--warning)}.msgid-audit b.info{color:var(--info)}
+.msgid-audit b.error{color:var(--error)}.msgid-audit b.warning{color:var(--warning)}
+.msgid-audit b.info{color:var(--info)}
 .msgid-audit rect.error{fill:var(--error)}.msgid-audit rect.warning{fill:var(--warning)}
 .msgid-audit rect.info{fill:var(--info)}.msgid-audit rect.ground{fill:var(--ground)}
-.msgid-audit rect.held{fill:var(--held)}.msgid-audit rect.gap{fill:var(--gap);stroke:var(--paper);stroke-width:1}
+.msgid-audit rect.held{fill:var(--held)}.msgid-audit rect.gap{fill:var(--gap);stroke:var(--gap);stroke-width:1}
 .msgid-audit .area{fill:var(--area);opacity:.75}
 .msgid-audit .base{stroke:var(--soft);vector-effect:non-scaling-stroke}
 .msgid-audit .wide{overflow-x:auto}.msgid-audit table{border-collapse:collapse;width:100%;font-size:.87rem}

@@ -159,6 +159,23 @@ class Report:
         held = [finding for finding in self.findings if finding.severity in worst]
         return sorted(held, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.count))
 
+    def failure(self, fail_on: Severity = "error") -> str | None:
+        """Return one line with the number of such findings and the three largest; None if there are none.
+
+        Args:
+            fail_on: ``error``, ``warning`` or ``info``.
+
+        >>> import msgid.audit
+        >>> msgid.audit.audit_ids([None, None]).failure("warning")
+        '1 finding of severity warning or above: 2 missing_ids in table'
+        """
+        held = self.failures(fail_on)
+        if not held:
+            return None
+        which = "error" if fail_on == "error" else f"{fail_on} or above"
+        largest = ", ".join(f"{finding.count:,} {finding.check} in {finding.scope}" for finding in held[:3])
+        return f"{len(held):,} finding{'' if len(held) == 1 else 's'} of severity {which}: {largest}"
+
     def __str__(self) -> str:
         return f"{self.summary}\n" + "\n".join(_laid_out(self.findings)) if self.findings else self.summary
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 __all__ = [
-    "BLOCK_WORDS",
     "WORD_BITS",
     "bit_of",
     "bits_in",
@@ -27,8 +26,7 @@ __all__ = [
 _SHIFT: Final = 5
 WORD_BITS: Final = 1 << _SHIFT
 _BLOCK_SHIFT: Final = 11
-BLOCK_WORDS: Final = 1 << _BLOCK_SHIFT
-"""The words of one block: 65,536 numbers."""
+"""A block has 2,048 words: 65,536 numbers."""
 
 
 def word_of(number: Column) -> Column:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
@@ -23,9 +23,11 @@ from spark_ext.auditing._run_facts import (
     nodes_of,
     position_words,
 )
-from spark_ext.auditing.summaries import merged_ids, merged_logs
+from spark_ext.auditing.summaries import log_summary, merged_ids, merged_logs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import Column, DataFrame
 
     from msgid.audit._columns import Columns
@@ -136,8 +138,6 @@ def _with_ranges(found: DataFrame, largest: DataFrame) -> DataFrame:
 
 def _with_offsets(found: DataFrame, placed: DataFrame, df: DataFrame | None, columns: Columns) -> DataFrame:
     """Set the examples of duplicates, which are words: the first offset of the word that several rows have."""
-    from spark_ext.auditing.summaries import log_summary
-
     is_duplicate = F.col("check") == "duplicate_messages"
     if found.where(is_duplicate).isEmpty():
         return found
@@ -167,7 +167,7 @@ def _of_generators(generators: Generators) -> _Found:
             F.col(count).alias("count"),
             x.alias("x"),
             y.alias("y"),
-        )  # fmt: skip
+        )
         for check, part, count, x, y in rows
     )
     nodes = nodes_of(generators.runs)
@@ -180,7 +180,7 @@ def _of_generators(generators: Generators) -> _Found:
             count.cast("bigint").alias("count"),
             F.col("node").alias("x"),
             none.alias("y"),
-        )  # fmt: skip
+        )
         for check, part, count in node_rows
     )
     ranges = None
@@ -192,7 +192,7 @@ def _of_generators(generators: Generators) -> _Found:
     return _Found(found.unionByName(of_nodes), ranges)
 
 
-def _union(parts: Any) -> DataFrame:
+def _union(parts: Iterable[DataFrame]) -> DataFrame:
     first, *others = parts
     for part in others:
         first = first.unionByName(part)

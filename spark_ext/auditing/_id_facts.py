@@ -87,23 +87,10 @@ def id_facts(
     words = _kinds(words, is_binary=is_binary)
     is_client = F.col("kind") == layout.KIND_CLIENT_UNIQUE
     wrapped = F.when(is_client, F.when(_is_wrapped(), F.col("n")))
-    sums = {
-        "n": F.col("n"),
-        **{name: F.col(name) for name in ("duplicates", "conflicts", "future")},
-        "wrapped": wrapped,
-    }
-    has = F.col("part") < NULL
-    repeated = {"duplicates", "conflicts"}
-    rows = (
-        words.groupBy("kind", "origin")
-        .agg(
-            *(
-                F.sum(F.when(has & (F.col("part") != EMPTY), c) if k in repeated else c).alias(k)
-                for k, c in sums.items()
-            )
-        )
-        .collect()
-    )
+    sums = {"n": F.col("n"), "future": F.col("future"), "wrapped": wrapped}
+    for name in ("duplicates", "conflicts"):
+        sums[name] = F.when(F.col("part") < EMPTY, F.col(name))
+    rows = words.groupBy("kind", "origin").agg(*(F.sum(value).alias(name) for name, value in sums.items())).collect()
     kinds = sorted(
         ((row["kind"], row["origin"], row["n"]) for row in rows), key=lambda kind: (-kind[2], kind[0], kind[1] or "")
     )
@@ -142,7 +129,7 @@ def _repeated(words: DataFrame, df: DataFrame, columns: Columns) -> str | None:
     assert columns.id is not None
     start = _text(F.col("key"), F.col("part"), F.lit(0))
     held = words.where((F.col("n") > bits_in(F.col("mask"))) & (F.col("part") < EMPTY))
-    old = held.where(F.col("part") == OTHER).agg(F.min(start).alias("text")).collect()[0]["text"]
+    old: str | None = held.where(F.col("part") == OTHER).agg(F.min(start).alias("text")).collect()[0]["text"]
     first = held.where(F.col("part") < OTHER).orderBy(start).limit(1).collect()
     if not first:
         return old
@@ -156,7 +143,8 @@ def _repeated(words: DataFrame, df: DataFrame, columns: Columns) -> str | None:
 
 def orphans(words: DataFrame, df: DataFrame, columns: Columns) -> list[Counted]:
     """Return the derived IDs whose parent is not in the table."""
-    assert columns.id is not None and columns.parent is not None
+    assert columns.id is not None
+    assert columns.parent is not None
     key, part, bit = id_key(columns.parent)
     id = F.col(quoted_name(columns.id))
     rows = df.where((id_origin(id) == "derived") & F.col(quoted_name(columns.parent)).isNotNull())

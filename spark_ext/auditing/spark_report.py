@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid.audit.report import Report
-
 if TYPE_CHECKING:
     from os import PathLike
 
     from pyspark.sql import DataFrame, SparkSession
 
     from msgid.audit.definitions import Severity
-    from msgid.audit.report import Finding
+    from msgid.audit.report import Finding, Report
 
 __all__ = ["AuditReport"]
 
@@ -110,6 +108,10 @@ class AuditReport:
     def failures(self, fail_on: Severity = "error") -> list[Finding]:
         """Return the findings that are at least as severe, largest count first."""
         return self.local.failures(fail_on)
+
+    def failure(self, fail_on: Severity = "error") -> str | None:
+        """Return one line with the number of such findings and the three largest; None if there are none."""
+        return self.local.failure(fail_on)
 
     def to_json(self) -> str:
         """Return the report as JSON."""
