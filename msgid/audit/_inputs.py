@@ -76,7 +76,7 @@ def read_table(path: str | PathLike[str]) -> pa.Table:
             options = pacsv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
             )
-            return pacsv.read_csv(file, pacsv.ReadOptions(), pacsv.ParseOptions(delimiter), options)
+            return pacsv.read_csv(file, parse_options=pacsv.ParseOptions(delimiter=delimiter), convert_options=options)
         with pa.input_stream(file) as stream:
             lines = stream.read().splitlines()
         return pa.table({"value": [line.decode("utf-8", "backslashreplace") for line in lines]})

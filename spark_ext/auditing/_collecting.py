@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import Window
@@ -22,6 +21,7 @@ from spark_ext.auditing._run_facts import (
     mac_text,
     nodes_of,
     position_words,
+    with_fields,
 )
 from spark_ext.auditing.summaries import log_summary, merged_ids, merged_logs
 
@@ -66,54 +66,47 @@ def facts_of(
         df: The rows, in which examples are looked for; None if they are gone.
         merge: Whether the summaries are several that must be merged.
     """
-    with ExitStack() as kept:
-
-        def persist(rows: DataFrame) -> DataFrame:
-            kept.callback(rows.unpersist)
-            return rows.persist()
-
-        kinds: list[tuple[str, str | None, int]] = []
-        counted: list[Counted] = []
-        parts: list[_Found] = []
-        generators = None
-        placed = None
-        if summaries.ids is not None:
-            ids = persist(merged_ids(summaries.ids, merge=merge))
-            kinds, counted = id_facts(ids, df, columns, is_binary=summaries.is_binary)
-            if columns.parent is not None and df is not None:
-                counted += orphans(ids, df, columns)
-            origins = {origin for kind, origin, _ in kinds if kind == "v1"}
-            if origins & {"mac", "random", "assigned"}:
-                generators = generators_of(counter_words(ids), clock_jump)
-                generators = generators._replace(runs=persist(generators.runs))
-                parts.append(_of_generators(generators))
-            if columns.offset is None and "position" in origins:
-                placed = position_words(ids)
-        if summaries.logs is not None:
-            placed = persist(merged_logs(summaries.logs, merge=merge))
-        rows = sum(n for _, _, n in kinds)
-        logs = None
-        unplaced = 0
-        if placed is not None:
-            logs = logs_of(placed)
-            logs = logs._replace(logs=persist(logs.logs))
-            parts.append(_of_logs(logs, placed, df, columns))
-            if columns.offset is not None:
-                total = placed.agg(
-                    F.sum("n").alias("n"), F.sum(F.when(F.col("source").isNull(), F.col("n"))).alias("no")
-                )
-                (held,) = total.collect()
-                rows, unplaced = held["n"] or 0, held["no"] or 0
-        found, totals = _listed(parts, counted)
-        gaps, gap_total = _gaps(parts, max_gaps)
-        facts = Facts(
-            rows, kinds[:MAX_ROWS], found, totals, gaps, gap_total, [], 0, [], 0, [], 0, [], unplaced, columns.given
-        )
-        if logs is not None:
-            facts = facts._replace(logs=_logs(logs), log_total=logs.logs.count())
-        if generators is not None:
-            facts = _with_generators(facts, generators)
-        return facts
+    # A checkpoint ends the plan: with the plans of the rows in each, planning would take longer than the work.
+    kinds: list[tuple[str, str | None, int]] = []
+    counted: list[Counted] = []
+    parts: list[_Found] = []
+    generators = None
+    placed = None
+    if summaries.ids is not None:
+        ids = with_fields(merged_ids(summaries.ids, merge=merge)).localCheckpoint()
+        kinds, counted = id_facts(ids, df, columns, is_binary=summaries.is_binary)
+        if columns.parent is not None and df is not None:
+            counted += orphans(ids, df, columns)
+        origins = {origin for kind, origin, _ in kinds if kind == "v1"}
+        if origins & {"mac", "random", "assigned"}:
+            generators = generators_of(counter_words(ids), clock_jump)
+            generators = generators._replace(runs=generators.runs.localCheckpoint())
+            parts.append(_of_generators(generators))
+        if columns.offset is None and "position" in origins:
+            placed = position_words(ids)
+    if summaries.logs is not None:
+        placed = merged_logs(summaries.logs, merge=merge).localCheckpoint()
+    rows = sum(n for _, _, n in kinds)
+    logs = None
+    unplaced = 0
+    if placed is not None:
+        logs = logs_of(placed)
+        logs = logs._replace(logs=logs.logs.localCheckpoint())
+        parts.append(_of_logs(logs, placed, df, columns))
+        if columns.offset is not None:
+            total = placed.agg(F.sum("n").alias("n"), F.sum(F.when(F.col("source").isNull(), F.col("n"))).alias("no"))
+            (held,) = total.collect()
+            rows, unplaced = held["n"] or 0, held["no"] or 0
+    found, totals = _listed(parts, counted)
+    gaps, gap_total = _gaps(parts, max_gaps)
+    facts = Facts(
+        rows, kinds[:MAX_ROWS], found, totals, gaps, gap_total, [], 0, [], 0, [], 0, [], unplaced, columns.given
+    )
+    if logs is not None:
+        facts = facts._replace(logs=_logs(logs), log_total=logs.logs.count())
+    if generators is not None:
+        facts = _with_generators(facts, generators)
+    return facts
 
 
 def _of_logs(logs: Logs, placed: DataFrame, df: DataFrame | None, columns: Columns) -> _Found:
@@ -121,7 +114,7 @@ def _of_logs(logs: Logs, placed: DataFrame, df: DataFrame | None, columns: Colum
     ranges = None
     if not logs.logs.where("missing > 0").isEmpty():
         holed = logs.logs.where("missing > 0").select("source")
-        ranges = holes(logs.words.join(holed, "source", "left_semi"), ["source"])
+        ranges = holes(logs.words.join(holed, "source", "left_semi"), ["source"]).localCheckpoint()
         found = _with_ranges(found, largest_holes(ranges, "missing_offsets", F.col("source")))
         ranges = ranges.select(F.lit("offset").alias("kind"), F.col("source").alias("scope"), "first", "last")
     if not logs.exact:
@@ -186,7 +179,7 @@ def _of_generators(generators: Generators) -> _Found:
     ranges = None
     if not by_generator.where("missing > 0").isEmpty():
         scope = ["node", "pid", "part", "piece_run"]
-        ranges = holes(generators.words, scope).withColumn("scope", generator_name())
+        ranges = holes(generators.words, scope).withColumn("scope", generator_name()).localCheckpoint()
         found = _with_ranges(found, largest_holes(ranges, "missing_sequences", F.col("scope")))
         ranges = ranges.select(F.lit("sequence").alias("kind"), "scope", "first", "last")
     return _Found(found.unionByName(of_nodes), ranges)

@@ -11,7 +11,6 @@ from msgid.audit.definitions import LONGEST_MONTH_MS, MALFORMED, TABLE, UUID
 from msgid.audit.facts import Counted
 from spark_ext.auditing._bits import bits_in, is_set
 from spark_ext.auditing.summaries import EMPTY, NULL, OTHER, id_key
-from spark_ext.columns._crc import look_up, octet
 from spark_ext.columns._expressions import is_canonical_v0, is_hex, quoted_name
 from spark_ext.columns._identity import identity, is_uuid
 from spark_ext.columns.reading import id_origin
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["id_facts", "orphans"]
 
 _MALFORMED: Final = "malformed"
-_ORIGINS: Final = [f"'{layout.origin_of(byte << 40)}'" for byte in range(256)]
+_ORIGINS: Final = [layout.origin_of(bits << 40) for bits in range(16)]
+"""The origins by the low four bits of a node's first byte."""
 
 
 def _kinds(words: DataFrame, *, is_binary: bool) -> DataFrame:
@@ -45,7 +45,7 @@ def _kinds(words: DataFrame, *, is_binary: bool) -> DataFrame:
         .otherwise(F.lit(_MALFORMED))
     )
     origin = (
-        F.when(part < OTHER, look_up(octet(F.substring("key", 2, 1)), _ORIGINS))
+        F.when(part < OTHER, F.get(F.array(*map(F.lit, _ORIGINS)), F.shiftright("node", 40).bitwiseAND(15).cast("int")))
         .when(part == EMPTY, F.lit(empty))
         .when((part == OTHER) & ~is_v0 & ~is_uuid(text), reason)
     )

@@ -21,7 +21,16 @@ from spark_ext.columns._crc import word
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["Generators", "counter_words", "generator_name", "generators_of", "mac_text", "nodes_of", "position_words"]
+__all__ = [
+    "with_fields",
+    "Generators",
+    "counter_words",
+    "generator_name",
+    "generators_of",
+    "mac_text",
+    "nodes_of",
+    "position_words",
+]
 
 _PART = ["node", "pid", "part"]
 _RUN = [*_PART, "piece_run"]
@@ -43,20 +52,23 @@ class Generators(NamedTuple):
     clocks: DataFrame
 
 
-def _fields(ids: DataFrame) -> DataFrame:
-    """Return the fields of version-1 words: node, pid, seconds since 1970 and the word of the sequence."""
-    raw = F.col("key")
+def with_fields(ids: DataFrame) -> DataFrame:
+    """Add the fields of version-1 words: node, pid, seconds since 1970 and the word of the sequence; else NULL."""
+    raw = F.when(F.col("part") < OTHER, F.col("key"))
     high, low = word(F.substring(raw, 2, 4)), word(F.substring(raw, 6, 4))
     sequence = word(F.substring(raw, 13, 4)).bitwiseAND(0xFFFFFF)
     node = F.call_function("shiftleft", high, F.lit(16)).bitwiseOR(F.shiftright(low, 16))
-    return ids.where(F.col("part") < OTHER).select(
-        node.alias("node"),
-        low.bitwiseAND(layout.PID_MAX).alias("pid"),
-        (word(F.substring(raw, 10, 4)) + layout.EPOCH_UNIX).alias("seconds"),
-        (sequence * OTHER + F.col("part")).alias("word"),
-        "mask",
-        "n",
-    )
+    fields = {
+        "node": node,
+        "pid": low.bitwiseAND(layout.PID_MAX),
+        "seconds": word(F.substring(raw, 10, 4)) + layout.EPOCH_UNIX,
+        "word": sequence * OTHER + F.col("part"),
+    }
+    return ids.withColumns(fields)
+
+
+def _version_1(ids: DataFrame) -> DataFrame:
+    return ids.where(F.col("part") < OTHER).select("node", "pid", "seconds", "word", "mask", "n")
 
 
 def _origin_is(*origins: str) -> Column:
@@ -66,12 +78,12 @@ def _origin_is(*origins: str) -> Column:
 
 def counter_words(ids: DataFrame) -> DataFrame:
     """Return the words of the IDs that carry a counter."""
-    return _fields(ids).where(_origin_is(*COUNTED))
+    return _version_1(ids).where(_origin_is(*COUNTED))
 
 
 def position_words(ids: DataFrame) -> DataFrame:
     """Return the words of the logs that IDs of the origin ``position`` name, as a summary of logs."""
-    words = _fields(ids).where(_origin_is("position"))
+    words = _version_1(ids).where(_origin_is("position"))
     # The offset is the pid and the sequence: 48 bits.
     place = F.call_function("shiftleft", F.col("pid"), F.lit(32 - 5)).bitwiseOR(F.col("word"))
     return words.groupBy(mac_text(F.col("node")).alias("source"), place.alias("word")).agg(
@@ -93,15 +105,14 @@ def generator_name() -> Column:
     return F.concat(mac_text(F.col("node")), F.lit("/"), F.col("pid").cast("string"))
 
 
-def generators_of(words: DataFrame, clock_jump: int, *, plain: bool | None = None) -> Generators:
+def generators_of(words: DataFrame, clock_jump: int) -> Generators:
     """Return the generators of the words that `counter_words` returned.
 
     Args:
         words: The words.
         clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
-        plain: Whether no sequence goes back in any part of a generator. Default: one action finds out.
     """
-    words = _with_parts(words)
+    words = _with_parts(words).localCheckpoint()
     seconds = words.groupBy(*_PART, "seconds").agg(
         F.min(lowest(F.col("word"), F.col("mask"))).alias("low"),
         F.max(highest(F.col("word"), F.col("mask"))).alias("high"),
@@ -111,17 +122,13 @@ def generators_of(words: DataFrame, clock_jump: int, *, plain: bool | None = Non
     back = F.coalesce(F.col("low") <= F.lag("high").over(by_time), F.lit(False))
     step = F.col("seconds") - F.lag("seconds").over(by_time)
     marked = seconds.withColumns({"back": back, "step": step})
-    if plain is None:
-        plain = marked.where("back").isEmpty()
-    simple = marked if plain else marked.withColumn("torn", F.max("back").over(Window.partitionBy(*_PART)))
-    if not plain:
-        torn = simple.where("torn")
-        simple = simple.where(~F.col("torn"))
+    marked = marked.withColumn("torn", F.max("back").over(Window.partitionBy(*_PART))).localCheckpoint()
+    torn, simple = marked.where("torn"), marked.where(~F.col("torn"))
     jumps = simple.where(F.col("step") > clock_jump).select("node", "pid", F.col("low").alias("sequence"), "step")
     runs = simple.groupBy(*_PART).agg(*_run_columns("ids", "low", "high"))
     runs = runs.withColumn("piece_run", F.lit(0).cast("bigint"))
     kept = words.withColumn("piece_run", F.lit(0).cast("bigint"))
-    if not plain:
+    if not torn.isEmpty():
         torn_runs, torn_words, torn_jumps = _torn(torn, words, clock_jump)
         runs, jumps = runs.unionByName(torn_runs), jumps.unionByName(torn_jumps)
         kept = kept.join(torn.select(*_PART).distinct(), _PART, "left_anti").select(*_RUN, "word", "mask")
@@ -137,7 +144,7 @@ def generators_of(words: DataFrame, clock_jump: int, *, plain: bool | None = Non
         F.min(F.when(F.col("step") < 0, at)).alias("backward"),
         F.min(F.when(F.col("step") > 0, at)).alias("jump"),
     )
-    return Generators(seconds, runs, kept, clocks)
+    return Generators(marked, runs, kept, clocks)
 
 
 def _run_columns(ids: str, low: str, high: str) -> list[Column]:
@@ -176,7 +183,7 @@ def _torn(seconds: DataFrame, words: DataFrame, clock_jump: int) -> tuple[DataFr
     numbered = _split(pieces)
     of_second = seconds.join(numbered, [*_PART, "piece"]).select(*_PART, "seconds", "piece_run")
     points = points.join(of_second, [*_PART, "seconds"])
-    points = points.withColumn("block", F.shiftright("sequence", 16))
+    points = points.withColumn("block", F.shiftright("sequence", 16)).localCheckpoint()
     order = Window.partitionBy(*_RUN, "block").orderBy("sequence")
     ends = points.groupBy(*_RUN, "block").agg(F.max_by("seconds", "sequence").alias("last"))
     ends = ends.withColumn("before", F.lag("last").over(Window.partitionBy(*_RUN).orderBy("block")))
