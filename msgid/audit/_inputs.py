@@ -91,7 +91,7 @@ def _read_folder(folder: Path) -> pa.Table:
     def read(path: Path) -> pa.Table:
         files = sorted(str(file) for file in path.rglob("*.parquet") if _shown(file.relative_to(path)))
         if not files:
-            raise ValueError(f"cannot read {quote(str(path))}: it has no Parquet files")
+            raise ValueError(f"cannot read {quote(str(path))}: there are not any Parquet files in it")
         partitioning = ds.partitioning(flavor="hive")
         return ds.dataset(files, format="parquet", partitioning=partitioning, partition_base_dir=str(path)).to_table()
 

@@ -30,7 +30,7 @@ class Finding(NamedTuple):
         scope: A source, a generator ``mac/pid``, a node, or ``table``.
         count: Number of messages, IDs or sequence numbers.
         example: An ID, an offset or a range.
-        meaning: What the finding means and what usually causes it.
+        meaning: The meaning of the finding and its usual cause.
     """
 
     check: str
@@ -98,7 +98,7 @@ class KindRow(NamedTuple):
 
 
 class Report:
-    """What the IDs and positions of a table say about its messages.
+    """The lost, repeated and late messages of a table, by their IDs and positions.
 
     Attributes:
         rows: Number of rows in the table.
@@ -108,7 +108,7 @@ class Report:
         generators: The runs of generators, those with most missing numbers first; see `GeneratorRow`.
         nodes: The nodes of these generators; see `NodeRow`.
         kinds: Rows by kind and origin; see `KindRow`.
-        notes: What the table cannot show, and what the report does not list.
+        notes: The limits of the table and of the report.
 
     >>> import msgid.audit
     >>> report = msgid.audit.audit_ids(["0156F7E71C361B21BC024CCDBE00000007"] * 2)
@@ -160,7 +160,7 @@ class Report:
         return sorted(held, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.count))
 
     def failure(self, fail_on: Severity = "error") -> str | None:
-        """Return one line with the number of such findings and the three largest; None if there are none.
+        """Return one line with the number of such findings and the three largest; None without findings.
 
         Args:
             fail_on: ``error``, ``warning`` or ``info``.
@@ -310,7 +310,7 @@ def _notes(facts: Facts) -> list[str]:
     if not has["parent"]:
         notes.append("Without a parent column, orphan_ids is not checked.")
     if facts.unplaced:
-        notes.append(f"{facts.unplaced:,} rows have no source or no valid offset, and count in no log.")
+        notes.append(f"{facts.unplaced:,} rows lack a source or a valid offset, and do not count in any log.")
     listed = {
         "missing ranges": (facts.gap_total, len(facts.gaps)),
         "logs": (facts.log_total, len(facts.logs)),

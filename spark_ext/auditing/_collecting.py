@@ -47,7 +47,7 @@ class Summaries(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What a part of the facts found: one row per scope and check, and the missing ranges."""
+    """The findings of a part of the facts: one row per scope and check, and the missing ranges."""
 
     found: DataFrame
     ranges: DataFrame | None
@@ -123,7 +123,7 @@ def _of_logs(logs: Logs, placed: DataFrame, df: DataFrame | None, columns: Colum
 
 
 def _with_ranges(found: DataFrame, largest: DataFrame) -> DataFrame:
-    """Set the example of what is missing: the largest range."""
+    """Set the examples of missing numbers: the largest range of each scope."""
     joined = found.join(largest, ["check", "scope"], "left")
     x, y = F.coalesce("first", "x"), F.coalesce("last", "y")
     return joined.select("check", "scope", "count", x.alias("x"), y.alias("y"))

@@ -79,7 +79,7 @@ def id_facts(
     """Return the rows by kind and origin, and the findings about IDs of the whole table.
 
     Args:
-        words: What `spark_ext.auditing.summaries.merged_ids` returned.
+        words: The summary that `spark_ext.auditing.summaries.merged_ids` returned.
         df: The rows, in which examples of duplicates are looked for; None if they are gone.
         columns: The columns of the rows.
         is_binary: Whether the IDs are binary.

@@ -31,7 +31,7 @@ _SCHEMAS: Final = {
 
 
 class AuditReport:
-    """What the IDs and positions of a table say about its messages.
+    """The lost, repeated and late messages of a table, by their IDs and positions.
 
     The lists are DataFrames of bounded size: ``findings``, ``gaps``, ``logs``, ``generators``, ``nodes`` and ``kinds``.
     Their columns are those of `msgid.audit.Report`, which ``local`` holds.
@@ -98,7 +98,7 @@ class AuditReport:
 
     @property
     def notes(self) -> list[str]:
-        """What the table cannot show, and what the report does not list."""
+        """The limits of the table and of the report."""
         return self.local.notes
 
     def counts(self) -> dict[str, int]:
@@ -110,7 +110,7 @@ class AuditReport:
         return self.local.failures(fail_on)
 
     def failure(self, fail_on: Severity = "error") -> str | None:
-        """Return one line with the number of such findings and the three largest; None if there are none."""
+        """Return one line with the number of such findings and the three largest; None without findings."""
         return self.local.failure(fail_on)
 
     def to_json(self) -> str:

@@ -120,7 +120,7 @@ def merged_ids(summary: DataFrame, *, merge: bool) -> DataFrame:
     """Return one row per key and part, with ``duplicates`` and ``conflicts``, and their bits where they are known.
 
     Args:
-        summary: What `id_summary` returned, or several of them together.
+        summary: The summary that `id_summary` returned, or several of them together.
         merge: Whether there are several.
     """
     if "content" not in summary.columns:

@@ -46,8 +46,8 @@ def audit(
     and RocketMQ: their columns are known. Without ``offset``, IDs of the origin ``position`` give the positions.
 
     The rows are read once for the IDs and once for the positions, in the JVM, and reduced to blocks of 32 numbers. With
-    ``timestamp``, ``landed`` or ``content``, each message is compared by itself, which takes more time. What the driver
-    collects is bounded.
+    ``timestamp``, ``landed`` or ``content``, each message is compared by itself, which takes more time. The driver
+    collects a bounded number of rows.
 
     Parameters
     ----------

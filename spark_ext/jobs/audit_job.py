@@ -64,7 +64,7 @@ def read_input(spark: SparkSession, input: str, format: str | None = None) -> Da
 
 
 def _table(spark: SparkSession, path: str) -> DataFrame | None:
-    """Return a table of Parquet or Delta, or None if there is none at a path."""
+    """Return a table of Parquet or Delta, or None if the path is not one."""
     from pyspark.errors import PySparkException
 
     try:

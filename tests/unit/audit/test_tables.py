@@ -52,7 +52,7 @@ def test_malformed_values_are_counted_by_reason():
 
 
 def test_version_0_ids_are_ambiguous_or_of_the_month_before():
-    """An offset that a little-endian client could have written is ambiguous; a time after the landing is last month's."""
+    """Offsets that a little-endian client could have written are ambiguous; times after the landing, last month's."""
     ambiguous = "7F0000010000238F" + "00000100" + "00000000"
     client = str(msgid.ClientUniqueId("127.0.0.1", 1, 2, 20 * 86_400_000, 3))
     table = pa.table({"id": [ambiguous, client, client], "landed": [AT, AT + timedelta(days=19), AT]})
@@ -124,7 +124,7 @@ def test_offsets_of_all_kinds_are_read():
     for column in (["0", "2", None, "x", "-1", str(2**48)], [0, 2, None, -5, -1, 2**48]):
         report = audit.audit_table(pa.table({"offset": column}), id=None, offset="offset")
         assert found(report) == {("missing_offsets", "log"): (1, "1")}
-        assert report.notes[-1] == "4 rows have no source or no valid offset, and count in no log."
+        assert report.notes[-1] == "4 rows lack a source or a valid offset, and do not count in any log."
     with pytest.raises(ValueError, match="offset must be a column of integers, got double"):
         audit.audit_table(pa.table({"offset": [1.5]}), id=None, offset="offset")
 
