@@ -70,8 +70,8 @@ def audit_table(
     >>> print(report)
     2 errors, 0 warnings, 0 infos in 6 rows
     severity  check               scope  count  example
-    error     duplicate_messages  log        1  offset 7
     error     missing_offsets     log        3  3 to 5
+    error     duplicate_messages  log        1  offset 7
     >>> report.gaps
     [Gap(kind='offset', scope='log', first=3, last=5, count=3)]
     """

@@ -65,6 +65,23 @@ def _numbers(word: Column, mask: Column) -> Column:
     return F.transform(places, lambda place: word * WORD_BITS + place)
 
 
+def _ranges(word: Column, mask: Column) -> Column:
+    """Return the ranges that are missing between the numbers of a word."""
+
+    def above(place: Column) -> Column:
+        return F.call_function("shiftright", mask, place + 1)
+
+    def is_start(place: Column) -> Column:
+        return is_set(mask, place) & (above(place) > 0) & (above(place).bitwiseAND(1) == 0)
+
+    def range_at(place: Column) -> Column:
+        zeros = F.bit_count(above(place).bitwiseAND(-above(place)) - 1)
+        start = word * WORD_BITS + place + 1
+        return F.struct(start.alias("first"), (start + zeros - 1).alias("last"))
+
+    return F.transform(F.filter(F.sequence(F.lit(0), F.lit(WORD_BITS - 2)), is_start), range_at)
+
+
 def exploded(words: DataFrame, name: str) -> DataFrame:
     """Return one row per number, in a column of this name instead of ``word`` and ``mask``."""
     others = [column for column in words.columns if column not in ("word", "mask")]
@@ -90,17 +107,8 @@ def holes(words: DataFrame, scope: list[str]) -> DataFrame:
     )
     short = blocks.where(F.col("high") - F.col("low") + 1 > F.col("held")).select(*scope, "block")
     within = words.join(short, [*scope, "block"], "left_semi")
-    numbers = F.filter(
-        F.arrays_zip(
-            F.slice(_numbers(word, mask), 1, F.bit_count(mask) - 1).alias("low"),
-            F.slice(_numbers(word, mask), 2, F.bit_count(mask) - 1).alias("high"),
-        ),
-        lambda pair: pair.getField("high") - pair.getField("low") > 1,
-    )
-    torn = within.where((bits_in(mask) > 1) & (F.col("high") - F.col("low") + 1 > bits_in(mask)))
-    inside = torn.select(*scope, F.explode(numbers).alias("pair")).select(
-        *scope, (F.col("pair.low") + 1).alias("first"), (F.col("pair.high") - 1).alias("last")
-    )
+    torn = within.where(F.col("high") - F.col("low") + 1 > bits_in(mask))
+    inside = torn.select(*scope, F.explode(_ranges(word, mask)).alias("range")).select(*scope, "range.*")
     return reduce(
         DataFrame.unionByName, [_between(blocks, scope, "block"), _between(within, [*scope, "block"], "word"), inside]
     ).select(*scope, "first", "last")

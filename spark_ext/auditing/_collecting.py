@@ -21,6 +21,7 @@ from spark_ext.auditing._run_facts import (
     mac_text,
     nodes_of,
     position_words,
+    positions,
     with_fields,
 )
 from spark_ext.auditing.summaries import log_summary, merged_ids, merged_logs
@@ -92,7 +93,7 @@ def facts_of(
     if placed is not None:
         logs = logs_of(placed)
         logs = logs._replace(logs=logs.logs.localCheckpoint())
-        parts.append(_of_logs(logs, placed, df, columns))
+        parts.append(_of_logs(logs, df, columns))
         if columns.offset is not None:
             total = placed.agg(F.sum("n").alias("n"), F.sum(F.when(F.col("source").isNull(), F.col("n"))).alias("no"))
             (held,) = total.collect()
@@ -109,7 +110,7 @@ def facts_of(
     return facts
 
 
-def _of_logs(logs: Logs, placed: DataFrame, df: DataFrame | None, columns: Columns) -> _Found:
+def _of_logs(logs: Logs, df: DataFrame | None, columns: Columns) -> _Found:
     found = found_in_logs(logs.logs)
     ranges = None
     if not logs.logs.where("missing > 0").isEmpty():
@@ -118,7 +119,7 @@ def _of_logs(logs: Logs, placed: DataFrame, df: DataFrame | None, columns: Colum
         found = _with_ranges(found, largest_holes(ranges, "missing_offsets", F.col("source")))
         ranges = ranges.select(F.lit("offset").alias("kind"), F.col("source").alias("scope"), "first", "last")
     if not logs.exact:
-        found = _with_offsets(found, placed, df, columns)
+        found = _with_offsets(found, df, columns)
     return _Found(found, ranges)
 
 
@@ -129,16 +130,20 @@ def _with_ranges(found: DataFrame, largest: DataFrame) -> DataFrame:
     return joined.select("check", "scope", "count", x.alias("x"), y.alias("y"))
 
 
-def _with_offsets(found: DataFrame, placed: DataFrame, df: DataFrame | None, columns: Columns) -> DataFrame:
+def _with_offsets(found: DataFrame, df: DataFrame | None, columns: Columns) -> DataFrame:
     """Set the examples of duplicates, which are words: the first offset of the word that several rows have."""
     is_duplicate = F.col("check") == "duplicate_messages"
     if found.where(is_duplicate).isEmpty():
         return found
     unknown = found.withColumn("x", F.when(~is_duplicate, F.col("x")))
-    if df is None or columns.offset is None:
+    if df is None:
         return unknown
     words = found.where(is_duplicate).select(F.col("scope").alias("source"), F.col("x").alias("word"))
-    by_offset = log_summary(df, columns._replace(timestamp=None, landed=None, content=()), whole=True)
+    if columns.offset is not None:
+        by_offset = log_summary(df, columns._replace(timestamp=None, landed=None, content=()), whole=True)
+    else:
+        assert columns.id is not None
+        by_offset = positions(df, columns.id)
     held = by_offset.join(words, ["source", "word"], "left_semi").groupBy("source", "offset").count()
     first = held.where("count > 1").groupBy(F.col("source").alias("scope")).agg(F.min("offset").alias("first"))
     first = first.withColumns({"check": F.lit("duplicate_messages"), "last": F.lit(None).cast("bigint")})

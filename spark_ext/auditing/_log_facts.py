@@ -96,10 +96,10 @@ def _detailed(summary: DataFrame) -> tuple[DataFrame, DataFrame]:
     marked = messages.join(ends, ["source", "block"]).select(
         "*",
         F.coalesce(F.last("timestamp", ignorenulls=True).over(below), "timestamp_before").alias("before"),
-        F.least(F.min(messages["landed"]).over(above), "landed_after").alias("after"),
+        F.least(F.min(F.col("landed")).over(above), "landed_after").alias("after"),
     )
     offset, n, contents = F.col("offset"), F.col("n"), F.col("contents")
-    back, lag = F.col("before") - F.col("timestamp"), messages["landed"] - F.col("after")
+    back, lag = F.col("before") - F.col("timestamp"), F.col("landed") - F.col("after")
     blocks = marked.groupBy("source", "block").agg(
         F.sum("n").alias("n"),
         F.count(F.lit(1)).alias("held"),

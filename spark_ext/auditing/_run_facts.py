@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from msgid import layout
 from msgid.audit.definitions import COUNTED, MAX_PIECES, RUN_STEP
 from msgid.ids.node import SHARED_NODES
-from spark_ext.auditing._bits import bit_of, bits_in, exploded, highest, lowest, word_of
-from spark_ext.auditing.summaries import OTHER
+from spark_ext.auditing._bits import WORD_BITS, bit_of, bits_in, exploded, highest, lowest, word_of
+from spark_ext.auditing.summaries import OTHER, id_key
 from spark_ext.columns._crc import word
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ __all__ = [
     "mac_text",
     "nodes_of",
     "position_words",
+    "positions",
 ]
 
 _PART = ["node", "pid", "part"]
@@ -84,14 +85,26 @@ def counter_words(ids: DataFrame) -> DataFrame:
 def position_words(ids: DataFrame) -> DataFrame:
     """Return the words of the logs that IDs of the origin ``position`` name, as a summary of logs."""
     words = _version_1(ids).where(_origin_is("position"))
-    # The offset is the pid and the sequence: 48 bits.
-    place = F.call_function("shiftleft", F.col("pid"), F.lit(32 - 5)).bitwiseOR(F.col("word"))
-    return words.groupBy(mac_text(F.col("node")).alias("source"), place.alias("word")).agg(
+    return words.groupBy(mac_text(F.col("node")).alias("source"), _place().alias("word")).agg(
         F.sum("n").alias("n"),
         F.bit_or("mask").alias("mask"),
         (F.min("seconds") * 1_000_000).alias("first_time"),
         (F.max("seconds") * 1_000_000).alias("last_time"),
     )
+
+
+def positions(df: DataFrame, id: str) -> DataFrame:
+    """Return ``source``, ``word`` and ``offset`` of the rows whose ID in a column is a position."""
+    key, part, bit = id_key(id)
+    rows = with_fields(df.select(key.alias("key"), part.alias("part"), bit.cast("bigint").alias("bit")))
+    rows = rows.where((F.col("part") < OTHER) & _origin_is("position"))
+    rows = rows.select(mac_text(F.col("node")).alias("source"), _place().alias("word"), "bit")
+    return rows.select("source", "word", (F.col("word") * WORD_BITS + F.col("bit")).alias("offset"))
+
+
+def _place() -> Column:
+    """Return the word of the offset of a position, which is the pid and the sequence: 48 bits."""
+    return F.call_function("shiftleft", F.col("pid"), F.lit(32 - 5)).bitwiseOR(F.col("word"))
 
 
 def mac_text(node: Column) -> Column:

@@ -38,6 +38,7 @@ class AuditReport:
 
     Examples
     --------
+    >>> from spark_ext import audit
     >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000007",)] * 2, ["id"])
     >>> report = audit(df)
     >>> print(report)
