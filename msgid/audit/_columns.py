@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["LOG", "Columns", "checked_columns", "content_codes", "known_columns", "micros", "offsets", "sources"]
+__all__ = [
+    "check_installed",
+    "LOG",
+    "Columns",
+    "checked_columns",
+    "content_codes",
+    "known_columns",
+    "micros",
+    "offsets",
+    "sources",
+]
 
 LOG = "log"
 """The name of the one log of a table without a source column."""
@@ -59,6 +69,16 @@ class Columns(NamedTuple):
         """Whether offset, timestamp, landed, content and parent are given."""
         names = ("offset", "timestamp", "landed", "content", "parent")
         return {name: getattr(self, name) not in (None, ()) for name in names}
+
+
+def check_installed() -> None:
+    """Raise ImportError with the extra to install if NumPy or PyArrow is missing."""
+    try:
+        import numpy  # noqa: F401
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        message = "an audit in Python needs NumPy and PyArrow: pip install 'msgid[audit]'"
+        raise ImportError(message, name=error.name) from None
 
 
 def known_columns(names: Iterable[str]) -> Columns | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgid import layout
 from msgid._validate import aware, integer
-from msgid.audit._columns import checked_columns, content_codes, micros, offsets, sources
+from msgid.audit._columns import check_installed, checked_columns, content_codes, micros, offsets, sources
 from msgid.audit._ids import Ids, id_counts, kinds_of
 from msgid.audit._logs import LogRows, log_facts
 from msgid.audit._runs import GeneratorFacts, generator_facts
@@ -75,6 +75,7 @@ def audit_table(
     >>> report.gaps
     [Gap(kind='offset', scope='log', first=3, last=5, count=3)]
     """
+    check_installed()
     columns = checked_columns(table.column_names, id, source, offset, timestamp, landed, content, parent)
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
     clock_jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
@@ -95,6 +96,7 @@ def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
     >>> audit_ids(ids[:4] + ids[6:]).gaps
     [Gap(kind='sequence', scope='56:f7:e7:1c:36:1b/7', first=4, last=5, count=2)]
     """
+    check_installed()
     import pyarrow as pa
 
     column = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(list(ids))

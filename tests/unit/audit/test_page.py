@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 import pytest
 import simulated_cluster
 
+pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 audit = pytest.importorskip("msgid.audit")
 

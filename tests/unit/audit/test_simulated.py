@@ -3,6 +3,7 @@
 import pytest
 import simulated_cluster
 
+pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 audit = pytest.importorskip("msgid.audit")
 

@@ -10,6 +10,7 @@ import pytest
 import msgid
 from msgid import layout
 
+pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 audit = pytest.importorskip("msgid.audit")

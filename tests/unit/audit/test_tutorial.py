@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("numpy")
 pytest.importorskip("pyarrow")
 
 REPOSITORY = Path(__file__).parents[3]
