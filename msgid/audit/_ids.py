@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgid import layout
 from msgid.audit.definitions import LONGEST_MONTH_MS, MALFORMED, TABLE, UUID
 from msgid.audit.facts import Counted
+from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import NOT_HEX, UNKNOWN_VERSION, id_bytes, identity, is_uuid, kind_of, strip_version
 from msgid.ids.bulk import parse_batch
 
@@ -158,8 +159,6 @@ def _other(value: str | bytes) -> Other:
 
 
 def _reason(value: str | bytes) -> str:
-    from msgid.errors import InvalidMessageId
-
     try:
         id_bytes(value)
     except InvalidMessageId as error:
