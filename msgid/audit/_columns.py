@@ -77,7 +77,7 @@ def check_installed() -> None:
         import numpy  # noqa: F401
         import pyarrow  # noqa: F401
     except ImportError as error:
-        message = "an audit in Python needs NumPy and PyArrow: pip install 'msgid[audit]'"
+        message = "an audit in Python needs NumPy and PyArrow: pip install 'msgid[arrow]'"
         raise ImportError(message, name=error.name) from None
 
 
