@@ -1,11 +1,11 @@
-"""The command line: ``msgid generate``, ``inspect``, ``node``, ``expire`` and ``completion``."""
+"""The command line: ``msgid generate``, ``inspect``, ``node``, ``expire``, ``audit`` and ``completion``."""
 
 from __future__ import annotations
 
 import json
 import sys
 from datetime import datetime, timezone
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
 from rich.console import Console
@@ -19,12 +19,15 @@ from msgid.ids._native import version_line
 from msgid.iggy._wire import ALIASES, LAYOUTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from msgid.audit import Severity
     from msgid.ids.parsing import AnyId
     from msgid.iggy._wire import Layout
 
 _CHUNK = 65_536
+AUDIT_FAILED = 3
+"""The exit status of ``audit`` if ``--fail-on`` found something."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -169,6 +172,66 @@ def expire(folder: str, policy: str, layout: Layout, apply: bool) -> None:
     gone = [found.segment.size for found in report if found.expired]
     done = "removed" if apply else "would be removed; --apply removes them"
     click.echo(f"{len(gone):,} of {len(report):,} segments, {sum(gone):,} bytes: {done}")
+
+
+_AUDIT_OPTIONS = (
+    click.option("--id", help="The column of IDs.  [default: id; of a text file, its lines]"),
+    click.option("--source", multiple=True, help="The column that names the log; several are joined by '/'."),
+    click.option("--offset", help="The column of offsets in the log."),
+    click.option("--timestamp", help="The column of the messages' own times."),
+    click.option("--landed", help="The column of the times at which the rows were written."),
+    click.option("--content", multiple=True, help="A column by which rows of one ID or offset are compared."),
+    click.option("--parent", help="The column of the IDs from which derived IDs were made."),
+    click.option("--report", type=click.Path(dir_okay=False), help="Write the report to this file, as one HTML page."),
+    click.option("--json", "as_json", is_flag=True, help="Print the report as JSON."),
+    click.option("--fail-on", type=click.Choice(["error", "warning"]), help="Exit with status 3 on such findings."),
+)
+
+
+def audit_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of ``audit``, which are the same for `msgid` and `spark_ext`."""
+    for option in reversed(_AUDIT_OPTIONS):
+        command = option(command)
+    return command
+
+
+def finish_audit(found: Any, report: str | None, as_json: bool, fail_on: Severity | None) -> None:
+    """Print a report, write its page, and exit with status 3 if it has findings of a severity."""
+    click.echo(found.to_json() if as_json else found)
+    if report:
+        found.to_html(report)
+    failure = found.failure(fail_on) if fail_on else None
+    if failure:
+        click.echo(f"audit failed: {failure}", err=True)
+        sys.exit(AUDIT_FAILED)
+
+
+@msgid.command()
+@click.argument("file", type=click.Path(exists=True))
+@audit_options
+def audit(
+    file: str,
+    id: str | None,
+    source: tuple[str, ...],
+    content: tuple[str, ...],
+    report: str | None,
+    as_json: bool,
+    fail_on: Severity | None,
+    **columns: str | None,
+) -> None:
+    """Find the lost, duplicated and late messages of a FILE by their IDs and offsets.
+
+    FILE is text with one ID per line, CSV, TSV, JSON lines, Parquet or Arrow, or the output folder of a job. The
+    columns of such outputs, and of tables of Kafka and RocketMQ, are known.
+    """
+    from msgid.audit import audit_file
+
+    named = {**({"id": id} if id else {}), "source": source or None, "content": content or None, **columns}
+    try:
+        found = audit_file(file, **named)
+    except (ValueError, FileNotFoundError, ImportError) as error:
+        raise click.ClickException(str(error)) from None
+    finish_audit(found, report, as_json, fail_on)
 
 
 def _drawn(id: AnyId) -> Table:

@@ -14,6 +14,7 @@ say so.
 - Retention: `is_expired`, `segment_report`, `clean`. Messages that come twice: `deduplicate`, `rows_too_late`, and
   `process` for handlers whose reprocessing changes nothing; `write_once` for their sink, whose
   tables `read_table` reads, and `upsert_postgres` for rows keyed by ID.
+- Lost, duplicated and late messages of a table: `audit`; of a stream: `audit_batches`.
 - SQL, and ``format("iggy")``: `register`.
 
 ``parse_x`` raises on what is no id, ``try_parse_x`` gives NULL, and so do those that are named after what they give.
@@ -26,6 +27,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from spark_ext.auditing.spark_report import AuditReport
+    from spark_ext.auditing.stream_audit import audit_batches
+    from spark_ext.auditing.table_audit import audit
     from spark_ext.columns.expiry import is_expired
     from spark_ext.columns.making import assign_id, assign_ids, derive_id, generate_id, position_id
     from spark_ext.columns.message_fields import (
@@ -62,6 +66,7 @@ if TYPE_CHECKING:
     from spark_ext.tables.upsert import PostgresError, Upserted, upsert_postgres
 
 __all__ = [
+    "AuditReport",
     "CleanedSegment",
     "PostgresError",
     "TableBusy",
@@ -69,6 +74,8 @@ __all__ = [
     "Upserted",
     "assign_id",
     "assign_ids",
+    "audit",
+    "audit_batches",
     "check_schema",
     "checksum_ok",
     "clean",
@@ -117,6 +124,9 @@ __all__ = [
 ]
 
 _MODULES: Final = {
+    "auditing.spark_report": "AuditReport",
+    "auditing.stream_audit": "audit_batches",
+    "auditing.table_audit": "audit",
     "columns.making": "assign_id assign_ids derive_id generate_id position_id",
     "columns.reading": (
         "id_from_binary id_from_uuid id_mac id_origin id_time id_to_binary "

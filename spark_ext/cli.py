@@ -1,4 +1,4 @@
-"""The command line: ``python -m spark_ext ids``, ``messages``, ``expire``, ``process``."""
+"""The command line: ``python -m spark_ext ids``, ``messages``, ``expire``, ``process``, ``audit``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import msgid
+from msgid.cli import audit_options, finish_audit
 from msgid.iggy._wire import ALIASES, LAYOUTS
 from spark_ext._session import NoJava, session
 
@@ -21,6 +22,7 @@ _LEFT_OUT = 3
 """The exit status if files were left out."""
 _SHOWN_FILES = 10
 
+    from msgid.audit import Severity
 
 _table_format = click.option(
     "--table-format",
@@ -311,6 +313,37 @@ def _report_unreadable(files: Sequence[BadFile], output: str) -> None:
         click.echo(f"cannot read {file.path}: {file.reason}", err=True)
     click.echo(f"Files left out: {len(files):,}, listed in {output}/{UNREADABLE}", err=True)
     sys.exit(_LEFT_OUT)
+
+
+@spark_ext.command()
+@click.argument("input")
+@audit_options
+@click.option(
+    "-f",
+    "--format",
+    type=click.Choice(["csv", "tsv", "json", "parquet", "text", "delta"]),
+    help="The input's format.  [default: found by the input]",
+)
+def audit(
+    input: str,
+    source: tuple[str, ...],
+    content: tuple[str, ...],
+    format: str | None,
+    report: str | None,
+    as_json: bool,
+    fail_on: Severity | None,
+    **columns: str | None,
+) -> None:
+    """Find the lost, duplicated and late messages of a table by their IDs and offsets.
+
+    INPUT is a file or folder of text, CSV, TSV, JSON, Parquet or Delta, or the output folder of 'ids', 'messages' or
+    'process'. The columns of such outputs, and of tables of Kafka and RocketMQ, are known.
+    """
+    from spark_ext.jobs import audit_job as job
+
+    with _one_line_errors(input):
+        found = job.run(session(), input, format=format, source=source or None, content=content or None, **columns)
+    finish_audit(found, report, as_json, fail_on)
 
 
 def _check_stream_options(stream: bool, overwrite: bool, interval: float | None) -> None:

@@ -22,7 +22,17 @@ from msgid.layout import NODE_MAX, SYNTHETIC_BITS, format_mac, origin_of, synthe
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["Interface", "NodeChoice", "PassedOver", "choose_interface", "find_node", "read_mac", "read_node"]
+__all__ = [
+    "SHARED_NODES",
+    "Interface",
+    "NodeChoice",
+    "PassedOver",
+    "choose_interface",
+    "find_node",
+    "read_mac",
+    "read_node",
+    "shared_by",
+]
 
 T = TypeVar("T")
 
@@ -32,7 +42,7 @@ RANDOM: Final = "random"
 _NODE_LENGTH: Final = 6
 _LOCALLY_ADMINISTERED: Final = 0x02_00_00_00_00_00
 
-_SHARED: Final = (
+SHARED_NODES: Final = (
     # (first address, last address, whose)
     (0xAC_DE_48_00_11_22, 0xAC_DE_48_00_11_22, "the internal interface of every Mac with a T1 or T2 chip"),
     (0x0A_00_27_00_00_00, 0x0A_00_27_00_00_FF, "VirtualBox's host-only adapter"),
@@ -153,10 +163,17 @@ def _objection(mac: str) -> str | None:
         return "all zero"
     if origin_of(node) != "mac":
         return "a multicast address"
-    for first, last, whose in _SHARED:
-        if first <= node <= last:
-            return f"shared by many machines: {whose}"
-    return None
+    whose = shared_by(node)
+    return None if whose is None else f"shared by many machines: {whose}"
+
+
+def shared_by(node: int) -> str | None:
+    """Return whose address a node is if many machines are known to share it; else None.
+
+    >>> shared_by(0xACDE48001122)
+    'the internal interface of every Mac with a T1 or T2 chip'
+    """
+    return next((whose for first, last, whose in SHARED_NODES if first <= node <= last), None)
 
 
 def _rank(interface: Interface) -> tuple[bool, bool, bool, str]:

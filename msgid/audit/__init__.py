@@ -1,0 +1,33 @@
+"""Audits: the lost, duplicated, conflicting and late messages of a table, by their IDs and positions.
+
+>>> import pyarrow as pa
+>>> table = pa.table({"topic": ["a"] * 3, "partition": [0] * 3, "offset": [4, 5, 9]})
+>>> print(audit_table(table))
+1 error, 0 warnings, 0 infos in 3 rows
+severity  check            scope            count  example
+error     missing_offsets  kafka:kafka/a/0      3  6 to 8
+
+`audit_table` audits an Arrow table, `audit_file` a file and `audit_ids` IDs alone; all need PyArrow and NumPy.
+`spark_ext.audit` makes the same report of a DataFrame of any size. The checks are in `CHECKS`.
+"""
+
+from msgid.audit._inputs import audit_file
+from msgid.audit._tables import audit_ids, audit_table
+from msgid.audit.definitions import CHECKS, Check, Severity
+from msgid.audit.report import Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, Report
+
+__all__ = [
+    "CHECKS",
+    "Check",
+    "Finding",
+    "Gap",
+    "GeneratorRow",
+    "KindRow",
+    "LogRow",
+    "NodeRow",
+    "Report",
+    "Severity",
+    "audit_file",
+    "audit_ids",
+    "audit_table",
+]

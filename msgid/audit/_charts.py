@@ -1,0 +1,140 @@
+"""The charts of an audit's page: inline SVG that scales with the page, with a text for each mark."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from msgid._validate import UNIX_EPOCH
+from msgid.layout import format_mac
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from msgid.audit.facts import RateFact
+    from msgid.audit.report import Finding, Gap, LogRow
+
+__all__ = ["bars", "moment", "rates", "shortened", "timelines"]
+
+MAX_BARS: Final = 30
+MAX_LOGS: Final = 30
+MAX_MARKS: Final = 100
+"""Number of gaps that one timeline draws; the smallest that touch are drawn as one."""
+_LONGEST: Final = 100
+_NARROWEST: Final = 0.4
+"""Width in percent of the narrowest gap, so that a single lost message is visible."""
+
+
+def shortened(text: object) -> str:
+    """Return a text for a page: at most 100 characters, escaped."""
+    shown = "" if text is None else str(text)
+    return escape(shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…")
+
+
+def moment(at: datetime | None) -> str:
+    """Return a moment in UTC to the second; an empty text for None."""
+    return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def bars(findings: list[Finding]) -> str:
+    """Return one bar per finding, whose length is the number of digits of its count."""
+    shown = findings[:MAX_BARS]
+    if not shown:
+        return "<p>The audit found nothing.</p>"
+    longest = max(_digits(finding.count) for finding in shown)
+    items = []
+    for finding in shown:
+        width = 100 * _digits(finding.count) / longest
+        label = f"{finding.severity}: {finding.check} of {finding.scope}, {finding.count:,}"
+        items.append(
+            f'<li class="bar"><span class="name"><b class="{finding.severity}">{finding.severity}</b> '
+            f"{finding.check} <small>{shortened(finding.scope)}</small></span>"
+            f'<svg role="img" aria-label="{shortened(label)}" width="100%" height="16">'
+            f'<rect class="ground" width="100%" height="16" rx="3"/>'
+            f'<rect class="{finding.severity}" width="{width:.1f}%" height="16" rx="3"/></svg>'
+            f'<span class="number">{finding.count:,}</span></li>'
+        )
+    more = len(findings) - len(shown)
+    tail = f"<p>{more:,} more findings are in the table.</p>" if more else ""
+    return f'<ul class="bars">{"".join(items)}</ul>{tail}'
+
+
+def _digits(count: int) -> float:
+    from math import log10
+
+    return 1 + log10(max(count, 1))
+
+
+def timelines(logs: list[LogRow], gaps: Iterable[Gap]) -> str:
+    """Return one timeline per log, from its first offset to its last, with the gaps marked."""
+    shown = logs[:MAX_LOGS]
+    if not shown:
+        return ""
+    names = {log.source for log in shown}
+    by_log: dict[str, list[Gap]] = defaultdict(list)
+    for gap in gaps:
+        if gap.kind == "offset" and gap.scope in names:
+            by_log[gap.scope].append(gap)
+    items = [_timeline(log, by_log[log.source]) for log in shown]
+    more = len(logs) - len(shown)
+    tail = f"<p>{more:,} more logs are in the table.</p>" if more else ""
+    return f'<ul class="logs">{"".join(items)}</ul>{tail}'
+
+
+def _timeline(log: LogRow, gaps: list[Gap]) -> str:
+    span = log.last_offset - log.first_offset + 1
+    marks: list[list[float]] = []
+    for gap in sorted(gaps, key=lambda gap: gap.first):
+        start = 100 * (gap.first - log.first_offset) / span
+        end = start + max(100 * gap.count / span, _NARROWEST)
+        if marks and start <= marks[-1][1]:
+            marks[-1][1] = max(end, marks[-1][1])
+        else:
+            marks.append([start, end])
+    marks = sorted(marks, key=lambda mark: mark[0] - mark[1])[:MAX_MARKS]
+    drawn = "".join(
+        f'<rect class="gap" x="{min(start, 100 - _NARROWEST):.2f}%" width="{end - start:.2f}%" height="20"/>'
+        for start, end in sorted(marks)
+    )
+    lost = f"{log.missing:,} missing" if log.missing else "nothing missing"
+    label = f"{log.source}: offsets {log.first_offset} to {log.last_offset}, {lost}"
+    faults = [f"{n:,} {name}" for name, n in (("duplicates", log.duplicates), ("conflicts", log.conflicts)) if n]
+    faults += [f"{log.late:,} late"] if log.late else []
+    return (
+        f'<li class="log"><span class="name">{shortened(log.source)} <small>{"; ".join([lost, *faults])}</small></span>'
+        f'<svg role="img" aria-label="{shortened(label)}" width="100%" height="20">'
+        f'<rect class="held" width="100%" height="20" rx="3"/>{drawn}</svg>'
+        f'<span class="ends"><span>{log.first_offset:,}<br>{moment(log.first_time)}</span>'
+        f"<span>{log.last_offset:,}<br>{moment(log.last_time)}</span></span></li>"
+    )
+
+
+def rates(facts: list[RateFact]) -> str:
+    """Return one chart per generator: its IDs per minute over the time of all."""
+    if not facts:
+        return ""
+    width = facts[0].width
+    first, last = min(rate.start for rate in facts), max(rate.start for rate in facts)
+    places = (last - first) // width + 1
+    per_minute = {(rate.node, rate.pid, rate.start): rate.ids * 60 / width for rate in facts}
+    top = max(per_minute.values())
+    items = []
+    for node, pid in dict.fromkeys((rate.node, rate.pid) for rate in facts):
+        values = [per_minute.get((node, pid, first + width * place), 0.0) for place in range(places)]
+        points = " ".join(f"{place},{40 - 38 * value / top:.1f} {place + 1},{40 - 38 * value / top:.1f}"
+                          for place, value in enumerate(values))  # fmt: skip
+        name = f"{format_mac(node)}/{pid}"
+        items.append(
+            f'<li class="rate"><span class="name">{name} <small>at most {max(values):,.0f} per minute</small></span>'
+            f'<svg role="img" aria-label="{name}: at most {max(values):,.0f} IDs per minute" width="100%" height="56" '
+            f'viewBox="0 0 {places} 41" preserveAspectRatio="none">'
+            f'<polygon class="area" points="0,40 {points} {places},40"/>'
+            f'<path class="base" d="M0 40H{places}"/></svg></li>'
+        )
+    begin = UNIX_EPOCH + timedelta(seconds=first)
+    end = UNIX_EPOCH + timedelta(seconds=last + width)
+    ends = f'<p class="ends"><span>{moment(begin)}</span><span>{moment(end)}</span></p>'
+    return f'<ul class="rates">{"".join(items)}</ul>{ends}'

@@ -1,0 +1,273 @@
+"""Columns of a table for an audit: which ones a known table has, and Arrow columns as NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgid import layout
+from msgid._validate import quote, unix_micros
+from msgid.errors import InvalidMessage
+from msgid.kafka import CLUSTER
+from msgid.messages import moment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+__all__ = [
+    "check_installed",
+    "LOG",
+    "Columns",
+    "checked_columns",
+    "content_codes",
+    "known_columns",
+    "micros",
+    "offsets",
+    "sources",
+]
+
+LOG = "log"
+"""The name of the one log of a table without a source column."""
+
+
+class Columns(NamedTuple):
+    """The columns of a table that an audit reads, by name; None if the table does not have one.
+
+    Attributes:
+        id: IDs.
+        source: Columns whose values, joined by ``/``, name the log; empty if the table is one log.
+        prefix: Text in front of the name of the log.
+        offset: Offsets in the log.
+        timestamp: The messages' own times.
+        landed: Times at which the rows were written.
+        content: Columns by which rows of one ID or offset are compared.
+        parent: IDs of the messages from which derived IDs were made.
+    """
+
+    id: str | None = "id"
+    source: tuple[str, ...] = ()
+    prefix: str = ""
+    offset: str | None = None
+    timestamp: str | None = None
+    landed: str | None = None
+    content: tuple[str, ...] = ()
+    parent: str | None = None
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The columns by the argument that names them."""
+        single = {"id": self.id, "offset": self.offset, "timestamp": self.timestamp, "landed": self.landed}
+        named = {key: name for key, name in {**single, "parent": self.parent}.items() if name is not None}
+        several = {"source": self.source, "content": self.content}
+        return named | {f"{key} {n}": name for key, names in several.items() for n, name in enumerate(names)}
+
+    @property
+    def given(self) -> dict[str, bool]:
+        """Whether offset, timestamp, landed, content and parent are given."""
+        names = ("offset", "timestamp", "landed", "content", "parent")
+        return {name: getattr(self, name) not in (None, ()) for name in names}
+
+
+def check_installed() -> None:
+    """Raise ImportError with the extra to install if NumPy or PyArrow is missing."""
+    try:
+        import numpy  # noqa: F401
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        message = "an audit in Python needs NumPy and PyArrow: pip install 'msgid[arrow]'"
+        raise ImportError(message, name=error.name) from None
+
+
+def known_columns(names: Iterable[str]) -> Columns | None:
+    """Return the columns of a table that this library or a connector has written; None for any other table.
+
+    Known are the outputs of the jobs ``ids``, ``messages`` and ``process``, and the rows of the connectors of Kafka
+    and RocketMQ.
+
+    >>> known_columns(["id", "source", "offset", "state", "timestamp", "payload"]).offset
+    'offset'
+    >>> known_columns(["a", "b"])
+    """
+    held = set(names)
+    id = next((name.removesuffix("_canonical") for name in sorted(held) if _is_parsed(name, held)), None)
+    id = id or ("id" if "id" in held else None)
+    if held >= {"id", "source", "offset", "state", "timestamp", "payload"}:
+        return Columns("id", ("source",), "", "offset", "timestamp", None, ("payload",))
+    if held >= {"topic", "partition", "offset"}:
+        content = ("value",) if "value" in held else ()
+        time = "timestamp" if "timestamp" in held else None
+        return Columns(id, ("topic", "partition"), f"kafka:{CLUSTER}/", "offset", time, None, content)
+    if held >= {"brokerName", "topic", "queueId", "queueOffset"}:
+        content, time = ("body",) if "body" in held else (), "storeTimestamp" if "storeTimestamp" in held else None
+        return Columns(id, ("brokerName", "topic", "queueId"), "rocketmq:", "queueOffset", time, None, content)
+    if held >= {"id", "number", "input_id", "body", "kind"}:
+        return Columns("id", content=("body",))
+    return Columns(id) if id is not None else None
+
+
+def _is_parsed(name: str, held: set[str]) -> bool:
+    base = name.removesuffix("_canonical")
+    return base != name and {base, f"{base}_kind"} <= held
+
+
+def checked_columns(
+    names: Sequence[str],
+    id: str | None,
+    source: str | Sequence[str] | None,
+    offset: str | None,
+    timestamp: str | None,
+    landed: str | None,
+    content: str | Sequence[str] | None,
+    parent: str | None,
+) -> Columns:
+    """Return the columns that a caller names, or those of a known table if only the ID column is named.
+
+    Raises:
+        ValueError: if the table does not have a column, or has nothing to audit.
+    """
+    known = known_columns(names)
+    if source is None and offset is None and timestamp is None and content is None and known is not None:
+        id = known.id if id == "id" or id is None else id
+        columns = known._replace(id=id, landed=landed, parent=parent)
+    else:
+        if id == "id" and id not in names and offset is not None:
+            id = None  # the default
+        columns = Columns(id, _several(source), "", offset, timestamp, landed, _several(content), parent)
+    for argument, name in columns.names.items():
+        if name not in names:
+            raise ValueError(
+                f"`{argument.split()[0]}` must be a column of the table, got {quote(name)}; it has {list(names)}"
+            )
+    if columns.id is None and columns.offset is None:
+        raise ValueError("cannot audit the table: it must have IDs, or offsets, got neither")
+    if columns.source and columns.offset is None:
+        raise ValueError("`offset` must be a column of the table if `source` is given, got None")
+    return columns
+
+
+def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    if names is None:
+        return ()
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+# --- Arrow columns as NumPy arrays --------------------------------------------------------------------------------
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _each(column: pa.ChunkedArray, read: Callable[[Any], int | None]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the integer of each value and whether it has one; a value that repeats is read once."""
+    import numpy as np
+
+    codes, values = _factorized(column)
+    numbers = np.zeros(len(values) + 1, np.int64)
+    known = np.zeros(len(values) + 1, bool)
+    for place, value in enumerate(values):
+        number = read(value)
+        if number is not None:
+            numbers[place], known[place] = number, True
+    return numbers[codes], known[codes]
+
+
+def _factorized(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
+    """Return for each row the place of its value in a list of the values; NULL is -1."""
+    import numpy as np
+    import pyarrow as pa
+
+    if pa.types.is_null(column.type):
+        return np.full(len(column), -1, np.int64), []
+    try:
+        coded = column.combine_chunks().dictionary_encode()
+        if isinstance(coded, pa.ChunkedArray):
+            coded = coded.combine_chunks()
+        codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes, coded.dictionary.to_pylist()
+    except (pa.ArrowNotImplementedError, AttributeError):
+        values = column.to_pylist()
+        shown = [None if value is None else repr(value) for value in values]
+        places = {text: place for place, text in enumerate(dict.fromkeys(text for text in shown if text is not None))}
+        codes = np.array([-1 if text is None else places[text] for text in shown], np.int64)
+        return codes, list(places)
+
+
+def offsets(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return offsets, and which rows have a valid one: an integer of 0 to 2**48 - 1, or its digits as text."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_integer(column.type):
+        known = pc.is_valid(column).to_numpy()
+        numbers = pc.fill_null(column, 0).to_numpy()
+        return numbers.astype(np.int64), known & (numbers >= 0) & (numbers <= layout.OFFSET_MAX)
+    if _is_text(column.type):
+        return _each(column, _offset_of)
+    raise ValueError(f"offset must be a column of integers, got {column.type}")
+
+
+def _offset_of(text: str) -> int | None:
+    fits = text.isascii() and text.isdigit() and len(text) <= 19  # noqa: PLR2004, the digits of an int64
+    return int(text) if fits and int(text) <= layout.OFFSET_MAX else None
+
+
+def micros(name: str, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return moments as microseconds since 1970, and which rows have one.
+
+    A moment is a timestamp, an integer of milliseconds since 1970, or text that names its offset from UTC.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_timestamp(column.type):
+        known = pc.is_valid(column).to_numpy()
+        plain = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
+        return pc.fill_null(plain, 0).to_numpy().astype(np.int64), known
+    if pa.types.is_integer(column.type) or _is_text(column.type):
+        return _each(column, lambda value: _moment(name, value))
+    raise ValueError(f"{name} must be a column of timestamps, of integers or of text, got {column.type}")
+
+
+def _moment(name: str, value: Any) -> int | None:
+    try:
+        return unix_micros(moment_of(name, value))
+    except InvalidMessage:
+        return None
+
+
+def sources(columns: list[pa.ChunkedArray], count: int, prefix: str) -> tuple[NDArray[np.int64], list[str]]:
+    """Return for each row the place of its log in a sorted list of the logs' names; -1 if a part is NULL."""
+    import numpy as np
+
+    if not columns:
+        return np.zeros(count, np.int64), [LOG]
+    texts: list[str | None] = []
+    for parts in zip(*(_texts(column) for column in columns), strict=True):
+        texts.append(None if None in parts else prefix + "/".join(part for part in parts if part is not None))
+    names = sorted({text for text in texts if text is not None})
+    places = {name: place for place, name in enumerate(names)}
+    return np.array([-1 if text is None else places[text] for text in texts], np.int64), names
+
+
+def _texts(column: pa.ChunkedArray) -> list[str | None]:
+    return [value if value is None or isinstance(value, str) else str(value) for value in column.to_pylist()]
+
+
+def content_codes(columns: list[pa.ChunkedArray]) -> NDArray[np.int64] | None:
+    """Return a number for each row: equal if and only if the values of all columns are equal; None for no column."""
+    import numpy as np
+
+    codes: NDArray[np.int64] | None = None
+    for column in columns:
+        more = _factorized(column)[0]
+        pair = more if codes is None else np.stack([codes, more], axis=1)
+        codes = np.unique(pair, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return codes

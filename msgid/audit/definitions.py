@@ -1,0 +1,210 @@
+"""The definitions of an audit, written once: the checks, their severities and meanings, and the limits.
+
+Python and Spark take them from here, so that both find the same faults in the same rows.
+
+- A **message** of a log is a pair of source and offset. Several rows may hold one message.
+- A **generator** is a pair of node and process id. Only IDs of the origins in `COUNTED` carry a sequence.
+- A **run** of a generator is the life of one process: its sequence only grows. `RUN_STEP` and `split_pieces` say where
+  a run ends.
+- IDs are compared by value: neither the case of the digits nor the version byte of a version-0 ID matters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from msgid.layout import Origin
+
+__all__ = [
+    "CHECKS",
+    "CLOCK_JUMP",
+    "COUNTED",
+    "LONGEST_MONTH_MS",
+    "MAX_GAPS",
+    "MAX_PIECES",
+    "MAX_ROWS",
+    "MAX_SCOPES",
+    "MALFORMED",
+    "RATE_BINS",
+    "RATE_GENERATORS",
+    "RUN_STEP",
+    "SEVERITIES",
+    "TABLE",
+    "UUID",
+    "Check",
+    "Severity",
+    "rate_width",
+    "split_pieces",
+]
+
+Severity = Literal["error", "warning", "info"]
+SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
+TABLE: Final = "table"
+"""The scope of a finding about the whole table."""
+
+COUNTED: Final[tuple[Origin, ...]] = ("mac", "random", "assigned")
+"""The origins whose IDs carry a counter: a number that is missing was given to an ID that is not in the table."""
+
+RUN_STEP: Final = 1 << 20
+"""A step of more sequence numbers than this between neighbours is a new run, not a loss."""
+MAX_PIECES: Final = 1_000
+"""A generator whose time goes back more often than this resets its sequence; each piece is a run."""
+CLOCK_JUMP: Final = 86_400
+"""Default of the seconds between neighbours of a run beyond which the clock has jumped forward."""
+LONGEST_MONTH_MS: Final = 31 * 86_400_000
+
+MAX_GAPS: Final = 10_000
+"""Default number of ranges that a report lists; the findings count all."""
+MAX_ROWS: Final = 10_000
+"""Number of logs, runs and nodes that a report lists."""
+MAX_SCOPES: Final = 1_000
+"""Number of findings of one check; one further finding counts the rest."""
+RATE_GENERATORS: Final = 8
+"""Number of generators whose rate is kept."""
+RATE_BINS: Final = 120
+"""Number of intervals of a rate, at most."""
+
+UUID: Final = "uuid"
+"""The kind of an ID that is the text of a UUID."""
+MALFORMED: Final = ("empty", "wrong length", "not hex digits alone", "unknown version")
+"""The reasons why a value is not an ID."""
+
+
+class Check(NamedTuple):
+    """A check: how severe its findings are, what one means, and what usually causes it."""
+
+    severity: Severity
+    meaning: str
+
+
+_LOST: Final = "A consumer that skipped a range, a failed write or a retention limit usually causes it."
+
+CHECKS: Final[dict[str, Check]] = {
+    "missing_offsets": Check(
+        "error",
+        f"Offsets between the first and the last of a log are not in the table. {_LOST} "
+        "Compacted topics and transaction markers leave such gaps too.",
+    ),
+    "conflicting_messages": Check(
+        "error",
+        "Rows of one offset have different content. A log that was deleted and created again usually causes it, or a "
+        "job that changes rows on a retry.",
+    ),
+    "duplicate_messages": Check(
+        "error",
+        "Rows repeat an offset. A retried write without an idempotent sink usually causes it, or a consumer that read "
+        "a range again.",
+    ),
+    "conflicting_ids": Check(
+        "error",
+        "Rows of one ID have different content. Two generators of one node and pid usually cause it, or row IDs that "
+        "were assigned again on a retry.",
+    ),
+    "duplicate_ids": Check(
+        "error",
+        "Rows repeat an ID. A producer that sent a message again usually causes it, or a table that was written twice.",
+    ),
+    "missing_sequences": Check(
+        "warning",
+        "A generator made IDs that are not in the table: an upper bound of lost messages. Lost messages cause it, and "
+        "so do IDs that were never sent, were filtered out or went to another table.",
+    ),
+    "late_messages": Check(
+        "warning",
+        "Messages landed after a higher offset of their log. Parallel consumers or a repaired loss usually cause it.",
+    ),
+    "time_backwards": Check(
+        "warning",
+        "The time of a message is before that of the offset before it. Producers with different clocks usually cause "
+        "it, or a clock that was set back.",
+    ),
+    "clock_backwards": Check(
+        "warning",
+        "The clock of a generator went back between two of its IDs. A time server that stepped the clock usually "
+        "causes it.",
+    ),
+    "clock_jump": Check(
+        "warning",
+        "The clock of a generator jumped forward between two of its IDs. A stepped clock causes it, or a process that "
+        "did not make IDs for that long.",
+    ),
+    "shared_node": Check(
+        "warning",
+        "More than one machine uses this node. Containers or virtual machines with one MAC address usually cause it. "
+        "Their IDs are unique only if their pids or sequences differ.",
+    ),
+    "missing_ids": Check(
+        "warning",
+        "Rows have NULL instead of an ID. A producer without IDs or a failed join usually causes it.",
+    ),
+    "malformed_ids": Check(
+        "warning",
+        "Rows have a value that is not an ID. Another kind of key in the column usually causes it, or text that was "
+        "cut or padded.",
+    ),
+    "ambiguous_ids": Check(
+        "warning",
+        "Version-0 IDs can be read as two kinds. RocketMQ's C++ client 1.2.0 to 1.2.3 wrote such IDs.",
+    ),
+    "future_ids": Check(
+        "warning",
+        "IDs are dated after they landed, or before the earliest time allowed. A wrong clock at the producer usually "
+        "causes it.",
+    ),
+    "orphan_ids": Check(
+        "warning",
+        "Derived IDs have a parent that is not in the table. The loss of the parent's row usually causes it, or a "
+        "parent in another table.",
+    ),
+    "synthetic_node": Check(
+        "info",
+        "The node is not the address of a network card, so the IDs do not name a machine.",
+    ),
+    "v0_month_wrap": Check(
+        "info",
+        "Version-0 IDs keep only the time since their month began, and these were made in the month before they "
+        "landed.",
+    ),
+}
+"""The checks by name, in the order of a report."""
+
+
+def split_pieces(pieces: Iterable[tuple[int, int]]) -> list[int]:
+    """Return the number of the run of each piece, from 0.
+
+    A piece is a stretch of a generator's IDs, ordered by time, in which the sequence grows. A generator that was
+    restarted uses a sequence number again; one whose clock was set back does not. So a piece starts a new run if and
+    only if it repeats a number of the current run.
+
+    Args:
+        pieces: For each piece, ordered by time, its first second, and the last second at which one of its sequence
+            numbers was used before; -1 if none was.
+
+    >>> split_pieces([(0, -1), (60, -1), (100, 3), (200, 60)])
+    [0, 0, 1, 1]
+    """
+    held = list(pieces)
+    if len(held) > MAX_PIECES:
+        return list(range(len(held)))
+    runs: list[int] = []
+    run, start = 0, None
+    for first, used in held:
+        if start is None:
+            start = first
+        elif used >= start:
+            run, start = run + 1, first
+        runs.append(run)
+    return runs
+
+
+def rate_width(first: int, last: int) -> int:
+    """Return the seconds of one interval of a rate: whole minutes, so that at most `RATE_BINS` intervals are needed.
+
+    >>> rate_width(0, 3599), rate_width(0, 86_399)
+    (60, 720)
+    """
+    minutes = -(-(last - first + 1) // 60)
+    return 60 * max(1, -(-minutes // RATE_BINS))

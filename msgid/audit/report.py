@@ -1,0 +1,352 @@
+"""The report of an audit: findings, gaps, logs, generators and nodes, made from the facts of a table."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgid._validate import UNIX_EPOCH
+from msgid.audit.definitions import CHECKS, SEVERITIES
+from msgid.ids.node import shared_by
+from msgid.layout import format_mac, origin_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from os import PathLike
+
+    from msgid.audit.definitions import Severity
+    from msgid.audit.facts import Counted, Facts, RateFact
+
+__all__ = ["Finding", "Gap", "GeneratorRow", "KindRow", "LogRow", "NodeRow", "Report", "report_of"]
+
+
+class Finding(NamedTuple):
+    """A fault that the table shows.
+
+    Attributes:
+        check: Name of the check, one of `msgid.audit.CHECKS`.
+        severity: ``error``, ``warning`` or ``info``.
+        scope: A source, a generator ``mac/pid``, a node, or ``table``.
+        count: Number of messages, IDs or sequence numbers.
+        example: An ID, an offset or a range.
+        meaning: The meaning of the finding and its usual cause.
+    """
+
+    check: str
+    severity: Severity
+    scope: str
+    count: int  # type: ignore[assignment]  # a tuple has a method of this name
+    example: str | None
+    meaning: str
+
+
+class Gap(NamedTuple):
+    """A range of missing offsets or sequence numbers; ``first`` and ``last`` are both missing."""
+
+    kind: str
+    scope: str
+    first: int
+    last: int
+    count: int  # type: ignore[assignment]  # a tuple has a method of this name
+
+
+class LogRow(NamedTuple):
+    """One log: its rows, and the number of its faults."""
+
+    source: str
+    rows: int
+    first_offset: int
+    last_offset: int
+    first_time: datetime | None
+    last_time: datetime | None
+    missing: int
+    duplicates: int
+    conflicts: int
+    late: int
+
+
+class GeneratorRow(NamedTuple):
+    """One run of a generator; ``run`` counts the runs of its node and pid from 1."""
+
+    node: str
+    pid: int
+    run: int
+    ids: int
+    first_time: datetime
+    last_time: datetime
+    first_sequence: int
+    last_sequence: int
+    missing: int
+
+
+class NodeRow(NamedTuple):
+    """One node: its origin, its generators at the same time, and why it is shared, or None."""
+
+    node: str
+    origin: str
+    generators: int
+    shared: str | None
+
+
+class KindRow(NamedTuple):
+    """The rows of a kind and origin; of the kind ``malformed``, the origin is the reason."""
+
+    kind: str
+    origin: str | None
+    rows: int
+
+
+class Report:
+    """The lost, repeated and late messages of a table, by their IDs and positions.
+
+    Attributes:
+        rows: Number of rows in the table.
+        findings: The faults, the most severe first; see `Finding`.
+        gaps: The missing ranges, largest first; see `Gap`.
+        logs: The logs, those with most faults first; see `LogRow`.
+        generators: The runs of generators, those with most missing numbers first; see `GeneratorRow`.
+        nodes: The nodes of these generators; see `NodeRow`.
+        kinds: Rows by kind and origin; see `KindRow`.
+        notes: The limits of the table and of the report.
+
+    >>> import msgid.audit
+    >>> report = msgid.audit.audit_ids(["0156F7E71C361B21BC024CCDBE00000007"] * 2)
+    >>> print(report)
+    1 error, 0 warnings, 0 infos in 2 rows
+    severity  check          scope  count  example
+    error     duplicate_ids  table      1  0156F7E71C361B21BC024CCDBE00000007
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        findings: Iterable[Finding],
+        gaps: Iterable[Gap],
+        logs: Iterable[LogRow],
+        generators: Iterable[GeneratorRow],
+        nodes: Iterable[NodeRow],
+        kinds: Iterable[KindRow],
+        notes: Iterable[str],
+        rates: Iterable[RateFact] = (),
+    ) -> None:
+        self.rows = rows
+        self.findings = list(findings)
+        self.gaps = list(gaps)
+        self.logs = list(logs)
+        self.generators = list(generators)
+        self.nodes = list(nodes)
+        self.kinds = list(kinds)
+        self.notes = list(notes)
+        self.rates = list(rates)
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of findings of each severity.
+
+        >>> import msgid.audit
+        >>> msgid.audit.audit_ids([None]).counts()
+        {'error': 0, 'warning': 1, 'info': 0}
+        """
+        return {severity: sum(f.severity == severity for f in self.findings) for severity in SEVERITIES}
+
+    def failures(self, fail_on: Severity = "error") -> list[Finding]:
+        """Return the findings that are at least as severe, largest count first.
+
+        Args:
+            fail_on: ``error``, ``warning`` or ``info``.
+        """
+        worst = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
+        held = [finding for finding in self.findings if finding.severity in worst]
+        return sorted(held, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.count))
+
+    def failure(self, fail_on: Severity = "error") -> str | None:
+        """Return one line with the number of such findings and the three largest; None without findings.
+
+        Args:
+            fail_on: ``error``, ``warning`` or ``info``.
+
+        >>> import msgid.audit
+        >>> msgid.audit.audit_ids([None, None]).failure("warning")
+        '1 finding of severity warning or above: 2 missing_ids in table'
+        """
+        held = self.failures(fail_on)
+        if not held:
+            return None
+        which = "error" if fail_on == "error" else f"{fail_on} or above"
+        largest = ", ".join(f"{finding.count:,} {finding.check} in {finding.scope}" for finding in held[:3])
+        return f"{len(held):,} finding{'' if len(held) == 1 else 's'} of severity {which}: {largest}"
+
+    def __str__(self) -> str:
+        return f"{self.summary}\n" + "\n".join(_laid_out(self.findings)) if self.findings else self.summary
+
+    @property
+    def summary(self) -> str:
+        """The number of findings and rows in one line."""
+        counts = [f"{n:,} {severity}{'' if n == 1 else 's'}" for severity, n in self.counts().items()]
+        return f"{', '.join(counts)} in {self.rows:,} row{'' if self.rows == 1 else 's'}"
+
+    def __repr__(self) -> str:
+        return f"<Report: {self.summary}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as values that JSON has: moments are text."""
+        parts = ("findings", "gaps", "logs", "generators", "nodes", "kinds")
+        listed = {name: [_plain(row) for row in getattr(self, name)] for name in parts}
+        return {"rows": self.rows, **listed, "notes": self.notes}
+
+    def to_json(self) -> str:
+        """Return the report as JSON: one object with the names of the attributes.
+
+        >>> import json, msgid.audit
+        >>> json.loads(msgid.audit.audit_ids([None]).to_json())["findings"][0]["check"]
+        'missing_ids'
+        """
+        return json.dumps(self.to_dict(), indent=1)
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """Return the report as one self-contained HTML page, and write it to a file if a path is given.
+
+        Args:
+            path: The file to write, in UTF-8.
+        """
+        from msgid.audit._page import page
+
+        text = page(self)
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        return text
+
+    def _repr_html_(self) -> str:
+        """Return the charts and tables as a part of a page, for notebooks."""
+        from msgid.audit._page import fragment
+
+        return fragment(self)
+
+
+def report_of(facts: Facts) -> Report:
+    """Return the report of the facts of a table."""
+    moment = _moment_of_seconds
+    return Report(
+        facts.rows,
+        _findings(facts),
+        (Gap(*gap, gap.last - gap.first + 1) for gap in facts.gaps),
+        (
+            LogRow(*log[:4], _moment_of_micros(log.first_time), _moment_of_micros(log.last_time), *log[6:])
+            for log in facts.logs
+        ),
+        (
+            GeneratorRow(format_mac(run.node), *run[1:4], moment(run.first_time), moment(run.last_time), *run[6:])
+            for run in facts.runs
+        ),
+        (
+            NodeRow(format_mac(n.node), origin_of(n.node), n.generators, shared_by(n.node) or _overlap(n.overlapping))
+            for n in facts.nodes
+        ),
+        (KindRow(*kind) for kind in facts.kinds),
+        _notes(facts),
+        facts.rates,
+    )
+
+
+def _overlap(overlapping: bool) -> str | None:
+    return "two runs of one pid at the same time" if overlapping else None
+
+
+def _findings(facts: Facts) -> list[Finding]:
+    findings = [
+        Finding(c.check, CHECKS[c.check].severity, c.scope, c.count, _example(c), CHECKS[c.check].meaning)
+        for c in facts.found
+    ]
+    for check, (count, scopes) in facts.totals.items():
+        listed = [c.count for c in facts.found if c.check == check]
+        if scopes > len(listed):
+            rest = count - sum(listed)
+            others = f"{scopes - len(listed):,} others"
+            findings.append(Finding(check, CHECKS[check].severity, others, rest, None, CHECKS[check].meaning))
+    order = list(CHECKS)
+    return sorted(
+        findings,
+        key=lambda f: (SEVERITIES.index(f.severity), order.index(f.check), f.example is None, -f.count, f.scope),
+    )
+
+
+def _range(c: Counted) -> str:
+    return f"{c.x}" if c.x == c.y else f"{c.x} to {c.y}"
+
+
+_EXAMPLES: Final[dict[str, Callable[[Counted], str]]] = {
+    "missing_offsets": _range,
+    "missing_sequences": _range,
+    "duplicate_messages": lambda c: f"offset {c.x}",
+    "conflicting_messages": lambda c: f"offset {c.x}",
+    "late_messages": lambda c: f"offset {c.x}, {(c.y or 0) / 1e6:,.0f} s late",
+    "time_backwards": lambda c: f"offset {c.x}, {(c.y or 0) / 1e6:,.3f} s back",
+    "clock_backwards": lambda c: f"sequence {c.x}, {c.y:,} s back",
+    "clock_jump": lambda c: f"sequence {c.x}, {c.y:,} s forward",
+}
+
+
+def _example(c: Counted) -> str | None:
+    return _EXAMPLES[c.check](c) if c.x is not None and c.check in _EXAMPLES else c.text
+
+
+def _notes(facts: Facts) -> list[str]:
+    has = facts.columns
+    notes = []
+    if facts.log_total:
+        notes.append(
+            "A loss before the first offset of a log or after its last leaves no trace in the table. Compare "
+            "first_offset and last_offset with those of the queue."
+        )
+    if facts.run_total:
+        notes.append("A loss before the first sequence number of a run or after its last leaves no trace either.")
+    if has["offset"] and not has["content"]:
+        notes.append("Without content, rows that repeat an offset or an ID count as duplicates, not as conflicts.")
+    if not has["landed"]:
+        notes.append("Without a landing time, late messages and IDs from the future are not found.")
+    if has["offset"] and not has["timestamp"]:
+        notes.append("Without a timestamp, time_backwards is not checked.")
+    if not has["parent"]:
+        notes.append("Without a parent column, orphan_ids is not checked.")
+    if facts.unplaced:
+        notes.append(f"{facts.unplaced:,} rows lack a source or a valid offset, and do not count in any log.")
+    listed = {
+        "missing ranges": (facts.gap_total, len(facts.gaps)),
+        "logs": (facts.log_total, len(facts.logs)),
+        "runs of generators": (facts.run_total, len(facts.runs)),
+        "nodes": (facts.node_total, len(facts.nodes)),
+    }
+    notes += [
+        f"The report lists {shown:,} of {total:,} {name}; the findings count all."
+        for name, (total, shown) in listed.items()
+        if total > shown
+    ]
+    return notes
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row._asdict().items()}
+
+
+def _laid_out(findings: list[Finding]) -> list[str]:
+    """Return the findings as lines of a table."""
+    head = ("severity", "check", "scope", "count", "example")
+    rows = [head, *((f.severity, f.check, f.scope, f"{f.count:,}", f.example or "") for f in findings)]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(head))]
+    right = head.index("count")
+    return [
+        "  ".join(
+            cell.rjust(width) if place == right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _moment_of_seconds(seconds: int) -> datetime:
+    return UNIX_EPOCH + timedelta(seconds=seconds)
+
+
+def _moment_of_micros(micros: int | None) -> datetime | None:
+    return None if micros is None else datetime.fromtimestamp(0, timezone.utc) + timedelta(microseconds=micros)

@@ -1,0 +1,132 @@
+"""The report of an audit with its lists as DataFrames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from msgid.audit.definitions import Severity
+    from msgid.audit.report import Finding, Report
+
+__all__ = ["AuditReport"]
+
+_SCHEMAS: Final = {
+    "findings": "check string, severity string, scope string, count bigint, example string, meaning string",
+    "gaps": "kind string, scope string, first bigint, last bigint, count bigint",
+    "logs": (
+        "source string, rows bigint, first_offset bigint, last_offset bigint, first_time timestamp, "
+        "last_time timestamp, missing bigint, duplicates bigint, conflicts bigint, late bigint"
+    ),
+    "generators": (
+        "node string, pid int, run bigint, ids bigint, first_time timestamp, last_time timestamp, "
+        "first_sequence bigint, last_sequence bigint, missing bigint"
+    ),
+    "nodes": "node string, origin string, generators bigint, shared string",
+    "kinds": "kind string, origin string, rows bigint",
+}
+
+
+class AuditReport:
+    """The lost, repeated and late messages of a table, by their IDs and positions.
+
+    The lists are DataFrames of bounded size: ``findings``, ``gaps``, ``logs``, ``generators``, ``nodes`` and ``kinds``.
+    Their columns are those of `msgid.audit.Report`, which ``local`` holds.
+
+    Examples
+    --------
+    >>> from spark_ext import audit
+    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000007",)] * 2, ["id"])
+    >>> report = audit(df)
+    >>> print(report)
+    1 error, 0 warnings, 0 infos in 2 rows
+    severity  check          scope  count  example
+    error     duplicate_ids  table      1  0156F7E71C361B21BC024CCDBE00000007
+    >>> report.generators.select("node", "pid", "run", "ids").show()
+    +-----------------+----+---+---+
+    |             node| pid|run|ids|
+    +-----------------+----+---+---+
+    |56:f7:e7:1c:36:1b|8636|  1|  1|
+    +-----------------+----+---+---+
+    """
+
+    def __init__(self, spark: SparkSession, local: Report) -> None:
+        self._spark = spark
+        self.local = local
+        """The report as Python values."""
+
+    def _frame(self, name: str) -> DataFrame:
+        rows: list[Any] = [tuple(row) for row in getattr(self.local, name)]
+        return self._spark.createDataFrame(rows, _SCHEMAS[name])
+
+    @property
+    def findings(self) -> DataFrame:
+        """The faults: ``check``, ``severity``, ``scope``, ``count``, ``example``, ``meaning``."""
+        return self._frame("findings")
+
+    @property
+    def gaps(self) -> DataFrame:
+        """The missing ranges, largest first: ``kind``, ``scope``, ``first``, ``last``, ``count``."""
+        return self._frame("gaps")
+
+    @property
+    def logs(self) -> DataFrame:
+        """The logs, those with most faults first."""
+        return self._frame("logs")
+
+    @property
+    def generators(self) -> DataFrame:
+        """The runs of generators, those with most missing numbers first."""
+        return self._frame("generators")
+
+    @property
+    def nodes(self) -> DataFrame:
+        """The nodes: ``node``, ``origin``, ``generators``, ``shared``."""
+        return self._frame("nodes")
+
+    @property
+    def kinds(self) -> DataFrame:
+        """The rows by ``kind`` and ``origin``."""
+        return self._frame("kinds")
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in the table."""
+        return self.local.rows
+
+    @property
+    def notes(self) -> list[str]:
+        """The limits of the table and of the report."""
+        return self.local.notes
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of findings of each severity."""
+        return self.local.counts()
+
+    def failures(self, fail_on: Severity = "error") -> list[Finding]:
+        """Return the findings that are at least as severe, largest count first."""
+        return self.local.failures(fail_on)
+
+    def failure(self, fail_on: Severity = "error") -> str | None:
+        """Return one line with the number of such findings and the three largest; None without findings."""
+        return self.local.failure(fail_on)
+
+    def to_json(self) -> str:
+        """Return the report as JSON."""
+        return self.local.to_json()
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """Return the report as one HTML page, and write it to a file of the driver if a path is given."""
+        return self.local.to_html(path)
+
+    def _repr_html_(self) -> str:
+        return self.local._repr_html_()
+
+    def __str__(self) -> str:
+        return str(self.local)
+
+    def __repr__(self) -> str:
+        return repr(self.local)

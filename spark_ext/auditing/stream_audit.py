@@ -1,0 +1,110 @@
+"""Audit a stream: `audit_batches` updates a report from stored summaries of the micro-batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgid import layout
+from msgid._validate import integer
+from msgid.audit._columns import checked_columns
+from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
+from msgid.audit.report import report_of
+from spark_ext.auditing._collecting import Summaries, facts_of
+from spark_ext.auditing.spark_report import AuditReport
+from spark_ext.auditing.table_audit import summaries_of
+from spark_ext.tables.sinks import read_table, write_once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame
+
+__all__ = ["audit_batches"]
+
+_NO_ROWS = "UNABLE_TO_INFER_SCHEMA"
+
+
+def audit_batches(
+    path: str,
+    report: Callable[[AuditReport], None],
+    *,
+    app_id: str | None = None,
+    not_before: datetime | None = None,
+    clock_jump: int = CLOCK_JUMP,
+    max_gaps: int = MAX_GAPS,
+    **columns: Any,
+) -> Callable[[DataFrame, int], None]:
+    """Return a function for ``foreachBatch`` that audits all rows of a stream so far, after each micro-batch.
+
+    The rows of a batch are reduced to a summary, which is stored once, however often the batch is replayed. The report
+    is made from the stored summaries: earlier rows are not read again. A summary has one row per 32 neighbouring IDs
+    or offsets; with ``timestamp``, ``landed`` or ``content`` one row per message.
+
+    Parameters
+    ----------
+    path : str
+        Folder of the summaries: Parquet tables ``ids`` and ``logs``.
+    report : callable
+        Called with the `AuditReport` of all rows so far, after each batch.
+    app_id : str, optional
+        Name of the writer, as for `write_once`; required over Spark Connect.
+    not_before : datetime.datetime, optional
+        As for `audit`.
+    clock_jump : int
+        As for `audit`.
+    max_gaps : int
+        As for `audit`.
+    columns : str
+        The arguments ``id``, ``source``, ``offset``, ``timestamp``, ``landed`` and ``content`` of `audit`; not
+        ``parent``. They must be the same for all batches.
+
+    Returns
+    -------
+    callable
+        A function of a micro-batch and its number.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not allowed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> update = audit_batches(tempfile.mkdtemp(), print, app_id="orders", id=None, offset="offset")
+    >>> update(spark.createDataFrame([(0,), (1,)], ["offset"]), 0)
+    0 errors, 0 warnings, 0 infos in 2 rows
+    >>> update(spark.createDataFrame([(4,), (1,)], ["offset"]), 1)
+    2 errors, 0 warnings, 0 infos in 4 rows
+    severity  check               scope  count  example
+    error     missing_offsets     log        2  2 to 3
+    error     duplicate_messages  log        1
+
+    In a query:
+
+    >>> update = audit_batches("/data/audit", lambda report: report.to_html("/data/audit.html"))
+    >>> query = stream.writeStream.foreachBatch(update)  # doctest: +SKIP
+    """
+    known = {"id", "source", "offset", "timestamp", "landed", "content"}
+    wrong = sorted(set(columns) - known)
+    if wrong:
+        raise ValueError(f"`{wrong[0]}` must be one of {sorted(known)}")
+    jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
+    most = integer("max_gaps", max_gaps, 0, 1_000_000)
+    named = {**dict.fromkeys(known), "id": "id", **columns}
+
+    def update(batch: DataFrame, number: int) -> None:
+        chosen = checked_columns(batch.columns, parent=None, **named)
+        new = summaries_of(batch, chosen, not_before)
+        stored = []
+        for name, summary in (("ids", new.ids), ("logs", new.logs)):
+            if summary is not None:
+                write_once(summary, number, f"{path}/{name}", app_id=app_id)
+            held = None if summary is None else read_table(batch.sparkSession, f"{path}/{name}")
+            stored.append(None if held is None or summary is None else held.select(*summary.columns))
+        merged = Summaries(stored[0], stored[1], new.is_binary)
+        facts = facts_of(merged, chosen, jump, most, None, merge=True)
+        report(AuditReport(batch.sparkSession, report_of(facts)))
+
+    return update

@@ -1,0 +1,219 @@
+"""Rows reduced to blocks: the summaries from which a report is made, and which can be stored and merged.
+
+`id_summary` has one row per 32 version-1 IDs that differ in the last bits of their sequence, and one row per other ID.
+`log_summary` has one row per 32 offsets, or one row per offset if times or content are compared.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from msgid import layout
+from msgid.audit._columns import LOG
+from spark_ext.auditing._bits import WORD_BITS, bit_of, bits_in, word_of
+from spark_ext.columns._crc import look_up, octet, word
+from spark_ext.columns._expressions import hex_text, quoted_name, v1_bytes
+from spark_ext.columns._identity import identity
+from spark_ext.formats._row_columns import integer_column, moment_column
+from spark_ext.streaming._fingerprint import fingerprint_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from msgid.audit._columns import Columns
+
+__all__ = ["EMPTY", "NULL", "OTHER", "has_details", "id_key", "id_summary", "log_summary", "merged_ids", "merged_logs"]
+
+OTHER: Final = 8
+EMPTY: Final = 9
+NULL: Final = 10
+"""The parts of values that are not version-1 IDs; those of version-1 IDs are 0 to 7, the top bits of the last byte."""
+_BYTE: Final = [str(value) for value in range(256)]
+
+
+def id_key(name: str) -> tuple[Column, Column, Column]:
+    """Return the key, the part and the bit of the IDs of a column; equal if and only if the IDs are.
+
+    The key of a version-1 ID is its first 16 bytes. The last byte is the part (3 bits) and the bit (5 bits).
+    """
+    value = F.col(quoted_name(name))
+    raw = v1_bytes(hex_text(value))
+    is_v1 = raw.isNotNull()
+    last = look_up(octet(F.substring(raw, layout.ID_LENGTH, 1)), _BYTE)
+    same = identity(value)
+    other = F.when(same.isNotNull(), F.lit(OTHER)).when(value.isNotNull(), F.lit(EMPTY)).otherwise(F.lit(NULL))
+    key = F.when(is_v1, F.substring(raw, 1, layout.BODY_LENGTH)).otherwise(same.cast("binary"))
+    part = F.when(is_v1, F.shiftright(last, 5)).otherwise(other)
+    bit = F.when(is_v1, last.bitwiseAND(WORD_BITS - 1)).otherwise(F.lit(0))
+    return key, part.cast("tinyint"), bit.cast("tinyint")
+
+
+def has_details(columns: Columns) -> bool:
+    """Return whether each offset is summarized by itself: its time, its landing or its content are compared."""
+    return bool(columns.timestamp or columns.landed or columns.content)
+
+
+def _content(df: DataFrame, columns: Columns) -> list[Column]:
+    fields = {field.name: field for field in df.schema}
+    if not columns.content:
+        return []
+    told = fingerprint_of([(F.col(quoted_name(name)), fields[name]) for name in columns.content])
+    return [told.alias("content")]
+
+
+def _micros(df: DataFrame, name: str | None) -> Column:
+    return F.lit(None).cast("bigint") if name is None else F.unix_micros(moment_column(df, name))
+
+
+def _id_seconds(name: str) -> Column:
+    """Return the Unix seconds of version-1 IDs; NULL for any other value."""
+    raw = v1_bytes(hex_text(F.col(quoted_name(name))))
+    return word(F.substring(raw, layout.FIELDS["seconds"].start + 1, 4)) + layout.EPOCH_UNIX
+
+
+def id_summary(df: DataFrame, columns: Columns, not_before: int | None) -> DataFrame:
+    """Return the summary of a table's IDs.
+
+    Returns:
+        ``key`` and ``part``; with content, ``bit`` and ``content`` too. ``n`` counts rows, ``mask`` has the bits,
+        ``near`` is the earliest landing or time in microseconds. ``future`` counts the IDs from the future, whose bits
+        are ``future_mask``.
+    """
+    assert columns.id is not None
+    key, part, bit = id_key(columns.id)
+    landed, near = _micros(df, columns.landed), _micros(df, columns.landed or columns.timestamp)
+    future = F.lit(False)
+    if columns.landed or not_before is not None:
+        seconds = _id_seconds(columns.id)
+        early = F.lit(False) if not_before is None else seconds < not_before
+        future = F.coalesce(early, F.lit(False)) | F.coalesce(seconds * 1_000_000 > landed, F.lit(False))
+    rows = df.select(
+        key.alias("key"), part.alias("part"), bit.alias("bit"), *_content(df, columns),
+        near.alias("near"), future.alias("is_future"),
+    )  # fmt: skip
+    own = bit_of(F.col("bit").cast("bigint"))
+    aggregates = [F.count(F.lit(1)).alias("n"), F.bit_or(own).alias("mask")]
+    if columns.landed or columns.timestamp:
+        aggregates.append(F.min("near").alias("near"))
+    if columns.landed or not_before is not None:
+        aggregates.append(F.sum(F.col("is_future").cast("bigint")).alias("future"))
+        aggregates.append(F.bit_or(F.when(F.col("is_future"), own).otherwise(F.lit(0))).alias("future_mask"))
+    keys = ["key", "part", "bit", "content"] if columns.content else ["key", "part"]
+    return rows.groupBy(*keys).agg(*aggregates)
+
+
+_MERGED: Final = {
+    "n": F.sum, "mask": F.bit_or, "near": F.min, "future": F.sum, "future_mask": F.bit_or,
+    "first_time": F.min, "last_time": F.max, "timestamp": F.min, "landed": F.min,
+}  # fmt: skip
+"""How the values of two summaries become one."""
+
+
+def _merged(summary: DataFrame, keys: list[str]) -> DataFrame:
+    values = [name for name in summary.columns if name in _MERGED]
+    return summary.groupBy(*keys).agg(*(_MERGED[name](name).alias(name) for name in values))
+
+
+def merged_ids(summary: DataFrame, *, merge: bool) -> DataFrame:
+    """Return one row per key and part, with ``duplicates`` and ``conflicts``, and their bits where they are known.
+
+    Args:
+        summary: The summary that `id_summary` returned, or several of them together.
+        merge: Whether there are several.
+    """
+    if "content" not in summary.columns:
+        words = _merged(summary, ["key", "part"]) if merge else summary
+        more = F.col("n") - bits_in(F.col("mask"))
+        return _completed(words.withColumns({"duplicates": more, "conflicts": F.lit(0).cast("bigint")}))
+    fine = _merged(summary, ["key", "part", "bit", "content"]) if merge else summary
+    values = [name for name in summary.columns if name in _MERGED]
+    each = fine.groupBy("key", "part", "bit").agg(
+        *(_MERGED[name](name).alias(name) for name in values), F.count(F.lit(1)).alias("contents")
+    )
+    contents, n, mask = F.col("contents"), F.col("n"), F.col("mask")
+    words = each.groupBy("key", "part").agg(
+        F.sum(n - contents).alias("duplicates"),
+        F.sum(contents - 1).alias("conflicts"),
+        F.bit_or(F.when(n > contents, mask).otherwise(F.lit(0))).alias("duplicate_mask"),
+        F.bit_or(F.when(contents > 1, mask).otherwise(F.lit(0))).alias("conflict_mask"),
+        *(_MERGED[name](name).alias(name) for name in values),
+    )
+    return _completed(words)
+
+
+def _completed(words: DataFrame) -> DataFrame:
+    missing = {"near": None, "future": 0, "future_mask": 0, "duplicate_mask": None, "conflict_mask": None}
+    added = {name: F.lit(value).cast("bigint") for name, value in missing.items() if name not in words.columns}
+    return words.withColumns(added)
+
+
+def log_summary(df: DataFrame, columns: Columns, *, whole: bool = False) -> DataFrame:
+    """Return the summary of a table's logs.
+
+    Args:
+        df: The rows.
+        columns: Their columns.
+        whole: Return one row per row instead: ``source``, ``word`` and ``offset``.
+
+    Returns:
+        ``source`` (NULL for rows in no log) and ``n``. If times or content are compared: ``offset``, ``timestamp`` and
+        ``landed`` in microseconds and ``content``; else ``word``, ``mask``, ``first_time`` and ``last_time``.
+    """
+    assert columns.offset is not None
+    offset = integer_column(df, columns.offset)
+    names = [F.col(quoted_name(name)).cast("string") for name in columns.source]
+    parts = [part for name in names for part in (F.lit("/"), name)][1:]
+    source = F.concat(F.lit(columns.prefix), *parts) if parts else F.lit(LOG)
+    fits = offset.between(0, layout.OFFSET_MAX) & source.isNotNull()
+    placed = {"source": F.when(fits, source), "offset": F.when(fits, offset)}
+    seconds = F.lit(None).cast("bigint") if columns.id is None else _id_seconds(columns.id) * 1_000_000
+    place = F.col("offset")
+    if whole:
+        rows = df.select(*(value.alias(name) for name, value in placed.items()))
+        return rows.withColumn("word", word_of(place))
+    if not has_details(columns):
+        rows = df.select(*(value.alias(name) for name, value in placed.items()), seconds.alias("time"))
+        words = rows.groupBy("source", word_of(place).alias("word"))
+        return words.agg(
+            F.count(F.lit(1)).alias("n"),
+            F.bit_or(bit_of(place)).alias("mask"),
+            F.min("time").alias("first_time"),
+            F.max("time").alias("last_time"),
+        )
+    time = seconds if columns.timestamp is None else _micros(df, columns.timestamp)
+    rows = df.select(
+        *(value.alias(name) for name, value in placed.items()),
+        time.alias("time"),
+        _micros(df, columns.timestamp).alias("timestamp"),
+        _micros(df, columns.landed).alias("landed"),
+        *_content(df, columns),
+    )
+    return _by_message(rows.withColumn("n", F.lit(1).cast("bigint")), merge_times=True)
+
+
+def _by_message(rows: DataFrame, *, merge_times: bool) -> DataFrame:
+    """Return one row per source, offset and content."""
+    content = ["content"] if "content" in rows.columns else []
+    # One shuffle by blocks of offsets serves all that follows: each block is in one task, a log is not.
+    # Rows in no log keep to the tasks that they came in.
+    block = F.coalesce(F.shiftright("offset", 16), -1 - F.spark_partition_id().cast("bigint"))
+    blocks = rows.withColumn("block", block).repartition("source", "block")
+    low, high = ("time", "time") if merge_times else ("first_time", "last_time")
+    return blocks.groupBy("source", "block", "offset", *content).agg(
+        F.sum("n").alias("n"),
+        F.min("timestamp").alias("timestamp"),
+        F.min("landed").alias("landed"),
+        F.min(low).alias("first_time"),
+        F.max(high).alias("last_time"),
+    )
+
+
+def merged_logs(summary: DataFrame, *, merge: bool) -> DataFrame:
+    """Return one row per source and word, or per message; several summaries are merged."""
+    if not merge:
+        return summary
+    if "word" in summary.columns:
+        return _merged(summary, ["source", "word"])
+    return _by_message(summary.drop("block"), merge_times=False)

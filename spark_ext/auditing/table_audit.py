@@ -1,0 +1,120 @@
+"""Audit a DataFrame: `audit`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import BinaryType
+
+from msgid import layout
+from msgid._validate import aware, integer
+from msgid.audit._columns import checked_columns
+from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
+from msgid.audit.report import report_of
+from spark_ext.auditing._collecting import Summaries, facts_of
+from spark_ext.auditing.spark_report import AuditReport
+from spark_ext.auditing.summaries import id_summary, log_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame
+
+    from msgid.audit._columns import Columns
+
+__all__ = ["audit", "summaries_of"]
+
+
+def audit(
+    df: DataFrame,
+    id: str | None = "id",
+    source: str | Sequence[str] | None = None,
+    offset: str | None = None,
+    timestamp: str | None = None,
+    landed: str | None = None,
+    content: str | Sequence[str] | None = None,
+    parent: str | None = None,
+    *,
+    not_before: datetime | None = None,
+    clock_jump: int = CLOCK_JUMP,
+    max_gaps: int = MAX_GAPS,
+) -> AuditReport:
+    """Return what the IDs and positions of a table say about its messages: which are lost, repeated or late.
+
+    A table that `messages` or a job has written needs no arguments, and neither do the rows of the connectors of Kafka
+    and RocketMQ: their columns are known. Without ``offset``, IDs of the origin ``position`` give the positions.
+
+    The rows are read once for the IDs and once for the positions, in the JVM, and reduced to blocks of 32 numbers. With
+    ``timestamp``, ``landed`` or ``content``, each message is compared by itself, which takes more time. The driver
+    collects a bounded number of rows.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Table, one row per message; no stream. `audit_batches` audits a stream.
+    id : str, optional
+        Column of IDs, as text or binary; None if the table has positions alone.
+    source : str or sequence of str, optional
+        Columns whose values, joined by ``/``, name the log. Default: the table is one log.
+    offset : str, optional
+        Column of offsets in the log.
+    timestamp : str, optional
+        Column of the messages' own times: timestamps, milliseconds since 1970, or text that names its offset from UTC.
+    landed : str, optional
+        Column of the times at which the rows were written.
+    content : str or sequence of str, optional
+        Columns by which rows of one ID or offset are compared.
+    parent : str, optional
+        Column of the IDs from which derived IDs were made.
+    not_before : datetime.datetime, optional
+        Earliest time of an ID that is not a finding; with a time zone.
+    clock_jump : int
+        Seconds between two IDs of a generator beyond which its clock has jumped forward.
+    max_gaps : int
+        Number of missing ranges that the report lists; the findings count all.
+
+    Returns
+    -------
+    AuditReport
+        The report: ``print`` shows its findings, `AuditReport.to_html` writes it as a page.
+
+    Raises
+    ------
+    ValueError
+        If the table does not have a column, a column has the wrong type, or ``df`` is a stream.
+
+    Examples
+    --------
+    >>> rows = [("orders", offset) for offset in (0, 1, 2, 6, 7, 7)]
+    >>> report = audit(spark.createDataFrame(rows, ["source", "offset"]), None, "source", "offset")
+    >>> print(report)
+    2 errors, 0 warnings, 0 infos in 6 rows
+    severity  check               scope   count  example
+    error     missing_offsets     orders      3  3 to 5
+    error     duplicate_messages  orders      1  offset 7
+    >>> report.gaps.show()
+    +------+------+-----+----+-----+
+    |  kind| scope|first|last|count|
+    +------+------+-----+----+-----+
+    |offset|orders|    3|   5|    3|
+    +------+------+-----+----+-----+
+    """
+    if df.isStreaming:
+        raise ValueError("cannot audit a stream: pass `audit_batches` to its foreachBatch")
+    columns = checked_columns(df.columns, id, source, offset, timestamp, landed, content, parent)
+    jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
+    most = integer("max_gaps", max_gaps, 0, 1_000_000)
+    facts = facts_of(summaries_of(df, columns, not_before), columns, jump, most, df)
+    return AuditReport(df.sparkSession, report_of(facts))
+
+
+def summaries_of(df: DataFrame, columns: Columns, not_before: datetime | None = None) -> Summaries:
+    """Return the summaries of the rows of a table."""
+    earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
+    types = {field.name: field.dataType for field in df.schema}
+    return Summaries(
+        None if columns.id is None else id_summary(df, columns, earliest),
+        None if columns.offset is None else log_summary(df, columns),
+        columns.id is not None and isinstance(types[columns.id], BinaryType),
+    )

@@ -1,0 +1,213 @@
+"""`spark_ext.audit`: the report of Python, computed from blocks; streams; the outputs of the jobs."""
+
+import doctest
+import json
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import simulated_cluster
+from click.testing import CliRunner
+
+import msgid
+import msgid.audit
+import spark_ext
+from msgid import layout
+from spark_ext.auditing.summaries import id_summary, log_summary
+from spark_ext.cli import spark_ext as command
+
+pytestmark = pytest.mark.spark
+
+PLACES = {"source": "source", "offset": "offset"}
+DETAILS = {**PLACES, "timestamp": "timestamp", "landed": "landed", "content": "content"}
+PARTS = ("rows", "findings", "gaps", "logs", "generators", "nodes", "kinds", "notes")
+AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+
+
+def table_of(seeds):
+    """The tables of many clusters as one: their logs and nodes differ."""
+    clusters = [simulated_cluster.simulated(seed, name=f"{seed:03}/") for seed in seeds]
+    return pa.concat_tables([pa.table(cluster.columns()) for cluster in clusters])
+
+
+def read(spark, table, path):
+    pq.write_table(table, f"{path}/table.parquet", coerce_timestamps="us")
+    return spark.read.parquet(f"{path}/table.parquet")
+
+
+def same(spark_report, local, parts=PARTS):
+    for part in parts:
+        assert getattr(spark_report.local, part) == getattr(local, part)
+    assert sorted(spark_report.local.rates) == sorted(local.rates)
+
+
+@pytest.mark.parametrize("columns", [DETAILS, PLACES, {}], ids=["details", "places", "ids"])
+def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, columns):
+    """Every list of the report is equal, examples included, whichever columns are given."""
+    table = table_of((6, 7, 8, 13, 20, 41))
+    same(spark_ext.audit(read(spark, table, tmp_path), **columns), msgid.audit.audit_table(table, **columns))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [DETAILS, PLACES, {}], ids=["details", "places", "ids"])
+def test_audit_of_200_simulated_tables_is_that_of_python(spark, tmp_path, columns):
+    """As above for all tables that the unit tests hold equal to the truth."""
+    table = table_of(range(200))
+    same(spark_ext.audit(read(spark, table, tmp_path), **columns), msgid.audit.audit_table(table, **columns))
+
+
+def hostile():
+    """IDs of all kinds, malformed values, positions, derived IDs and their parents."""
+    broker, client = (
+        "7F0000010000238F000000000001E240",
+        str(msgid.ClientUniqueId("127.0.0.1", 1, 2, 20 * 86_400_000, 3)),
+    )
+    ambiguous = "7F0000010000238F" + "00000100" + "00000000"
+    positions = [str(msgid.position_id("orders", offset, AT)) for offset in (5, 6, 9, 9, 2**40)]
+    child = str(msgid.derive_id(V1, "bill"))
+    values = [
+        V1, V1.lower(), broker, f"00{broker}", ambiguous, client, "", "x", "0" * 33, "G" * 34, "02" * 17, None,
+        "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE", "74b158ca-ddb3-498f-b0a9-9eec1c6197ae", "007F", "é" * 17,
+        *positions, child, child, layout.pack(0xACDE48001122, 1, 5, 2**32 - 1).hex(),
+        layout.pack(layout.synthetic_node("random", 5), 65_535, 2**32 - 1, 0).hex(),
+    ]  # fmt: skip
+    parents = [None] * len(values)
+    parents[values.index(child)], parents[values.index(child) + 1] = V1.lower(), "none"
+    landed = [AT + timedelta(days=place) for place in range(len(values))]
+    return pa.table({"id": values, "parent": parents, "landed": landed, "n": range(len(values))})
+
+
+@pytest.mark.parametrize("columns", [{"landed": "landed", "parent": "parent", "content": "n"}, {}], ids=["all", "ids"])
+def test_audit_of_hostile_ids_is_that_of_python(spark, tmp_path, columns):
+    """Kinds, reasons, examples, wrapped months, orphans and positions in IDs are those of Python."""
+    table = hostile()
+    same(spark_ext.audit(read(spark, table, tmp_path), **columns), msgid.audit.audit_table(table, **columns))
+
+
+def test_audit_of_binary_ids_is_that_of_text(spark, tmp_path):
+    """The bytes of IDs are the same IDs; other bytes are malformed for the same reasons."""
+    values = [bytes.fromhex(V1), bytes.fromhex(V1), b"", b"x" * 15, b"\x09" * 17, None, b"x" * 16]
+    table = pa.table({"id": pa.array(values, pa.binary())})
+    same(spark_ext.audit(read(spark, table, tmp_path)), msgid.audit.audit_table(table))
+
+
+def test_lists_of_a_report_are_dataframes(spark):
+    """Each list has the columns of Python's report, also where it is empty."""
+    report = spark_ext.audit(spark.createDataFrame([(V1,), (None,)], "id string"))
+    for part, row in (("findings", "Finding"), ("gaps", "Gap"), ("logs", "LogRow"), ("generators", "GeneratorRow")):
+        assert getattr(report, part).columns == list(getattr(msgid.audit, row)._fields)
+    assert [(row.check, row["count"]) for row in report.findings.collect()] == [("missing_ids", 1)]
+    assert report.nodes.collect()[0].node == "56:f7:e7:1c:36:1b"
+    assert report.rows == 2
+
+
+def test_summaries_of_a_table_need_no_python_worker_and_no_task_of_their_own_log(spark, connect, tmp_path):
+    """The plans have Spark's own functions alone, and a log of many offsets is many groups."""
+    table = pa.table({"id": [V1] * 3, "source": ["a"] * 3, "offset": [0, 40, 70_000], "content": [b"x"] * 3})
+    df = read(spark, table, tmp_path)
+    columns = msgid.audit._columns.Columns("id", ("source",), offset="offset")
+    details = columns._replace(content=("content",))
+    assert log_summary(df, columns).count() == 3
+    assert log_summary(df, details).select("block").distinct().count() == 2
+    if not connect:
+        for summary in (id_summary(df, details, None), log_summary(df, columns), log_summary(df, details)):
+            plan = summary._jdf.queryExecution().executedPlan().toString()
+            assert "Python" not in plan
+            assert "ArrowEval" not in plan
+
+
+def test_stream_updates_the_report_from_stored_summaries(spark, tmp_path):
+    """After each batch the report is that of all rows so far, also if a batch is replayed."""
+    table = table_of((13,))
+    half = table.num_rows // 2
+    for columns in (PLACES, DETAILS):
+        reports = []
+        path = f"{tmp_path}/{len(columns)}"
+        update = spark_ext.audit_batches(path, reports.append, app_id="audit", id="id", **columns)
+        for number, part in ((0, table[:half]), (0, table[:half]), (1, table[half:])):
+            (tmp_path / f"{len(columns)}-{number}").mkdir(exist_ok=True)
+            update(read(spark, part, tmp_path / f"{len(columns)}-{number}"), number)
+        for report, rows in zip(reports, (table[:half], table[:half], table), strict=True):
+            local = msgid.audit.audit_table(rows, **columns)
+            same(report, local, ("rows", "gaps", "logs", "generators", "nodes", "kinds", "notes"))
+            # Without content, the rows that repeat an ID or offset are gone: they have no example.
+            assert [f[:4] for f in report.local.findings] == [f[:4] for f in local.findings]
+    with pytest.raises(ValueError, match="`parent` must be one of"):
+        spark_ext.audit_batches("x", print, parent="parent")
+
+
+def test_wrong_arguments_of_an_audit_are_refused(spark):
+    """A stream, a missing column and a column of another type are errors that name the argument."""
+    with pytest.raises(ValueError, match="cannot audit a stream"):
+        spark_ext.audit(spark.readStream.format("rate").load(), id=None, offset="value")
+    df = spark.createDataFrame([(1.5, "a")], ["offset", "key"])
+    with pytest.raises(ValueError, match="`source` must be a column of the table, got 'no'"):
+        spark_ext.audit(df, id=None, source="no", offset="offset")
+    with pytest.raises(ValueError, match="offset must be a column of integers, got double"):
+        spark_ext.audit(df, id=None, offset="offset")
+
+
+def run(*arguments):
+    return CliRunner().invoke(command, [str(argument) for argument in arguments])
+
+
+def test_command_audits_the_outputs_of_jobs_without_options(spark, tmp_path):
+    """The outputs of ids and messages are audited by their known columns, with the rows that were put aside."""
+    made = [layout.pack(1 << 40, 1, 5, sequence).hex().upper() for sequence in (0, 1, 4)]
+    (tmp_path / "ids.csv").write_text("\n".join(["id,n", *(f"{id},1" for id in made), f"{made[0]},2", "bad,3"]) + "\n")
+    assert run("ids", tmp_path / "ids.csv", "-o", tmp_path / "out").exit_code == 0
+    page = tmp_path / "audit.html"
+    done = run("audit", tmp_path / "out", "--fail-on", "error", "--report", page)
+    assert done.exit_code == 3
+    assert "audit failed: 1 finding of severity error: 1 duplicate_ids in table" in done.output
+    assert [line.split()[1] for line in done.output.splitlines()[2:5]] == [
+        "duplicate_ids", "missing_sequences", "malformed_ids",
+    ]  # fmt: skip
+    assert page.read_text().startswith("<!doctype html>")
+    kafka = [{"topic": "a", "partition": 0, "offset": offset, "value": f"v{offset}"} for offset in (3, 4, 9)]
+    (tmp_path / "kafka.json").write_text("".join(json.dumps(row) + "\n" for row in kafka))
+    raw = json.loads(run("audit", tmp_path / "kafka.json", "--json").output)
+    assert [(gap["scope"], gap["first"], gap["last"]) for gap in raw["gaps"]] == [("kafka:kafka/a/0", 5, 8)]
+    missing = run("audit", tmp_path / "kafka.json", "--offset", "no")
+    assert missing.exit_code == 1
+    assert "`offset` must be a column of the table, got 'no'" in missing.output
+
+
+def test_command_audits_message_tables_and_outputs_of_process(spark, tmp_path):
+    """A table of messages is audited by source and offset, and the outputs of process by their IDs."""
+    rows = [{"topic": "a", "partition": 0, "offset": n, "timestamp": AT, "value": b"v"} for n in (1, 2, 2, 5)]
+    spark_ext.messages(spark.createDataFrame(rows), "kafka").write.parquet(f"{tmp_path}/made/messages")
+    found = json.loads(run("audit", tmp_path / "made", "--json").output)
+    assert [(f["check"], f["scope"], f["count"]) for f in found["findings"]] == [
+        ("missing_offsets", "kafka:kafka/a/0", 2), ("duplicate_messages", "kafka:kafka/a/0", 1),
+        ("duplicate_ids", "table", 1),
+    ]  # fmt: skip
+    outputs = [(V1, 0, V1, "k", "t", body, "new", None) for body in ("a", "b")] + [
+        (None, 0, V1, "k", "t", "", "failed", "")
+    ]
+    names = ["id", "number", "input_id", "key", "topic", "body", "kind", "reason"]
+    df = spark.createDataFrame(outputs, ", ".join(f"{n} {'int' if n == 'number' else 'string'}" for n in names))
+    df.write.partitionBy("kind").parquet(f"{tmp_path}/handled/outputs")
+    found = json.loads(run("audit", tmp_path / "handled", "--json").output)
+    assert [(f["check"], f["count"]) for f in found["findings"]] == [("conflicting_ids", 1)]
+    assert found["rows"] == 2
+
+
+TUTORIAL = Path(__file__).parents[3] / "docs" / "tutorial" / "audit.md"
+
+
+@pytest.mark.skipif(not TUTORIAL.exists(), reason="the tests run outside the repository")
+def test_tutorial_of_the_audit_has_the_same_report_on_spark(spark, tmp_path):
+    """The Spark part of the tutorial gives the output that it shows."""
+    cluster = simulated_cluster.demonstration()
+    pq.write_table(pa.table(cluster.columns()), tmp_path / "messages.parquet")
+    report = msgid.audit.audit_file(tmp_path / "messages.parquet", **DETAILS)
+    text = TUTORIAL.read_text().partition("<!-- spark -->")[2].partition("<!-- end -->")[0]
+    text = text.replace("spark-audit", str(tmp_path))
+    names = {"spark": spark, "report": report}
+    example = doctest.DocTestParser().get_doctest(text, names, "audit.md", str(TUTORIAL), 0)
+    assert len(example.examples) > 3
+    assert doctest.DocTestRunner().run(example).failed == 0

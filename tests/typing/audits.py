@@ -1,0 +1,24 @@
+"""User code on audits, which mypy checks: each annotation is the type that the user must get."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from pyspark.sql import DataFrame, SparkSession
+
+import msgid.audit
+import spark_ext
+
+report: msgid.audit.Report = msgid.audit.audit_ids(["0156F7E71C361B21BC024CCDBE00000000"], clock_jump=60)
+of_file: msgid.audit.Report = msgid.audit.audit_file("messages.parquet", source=("topic", "partition"), offset="offset")
+findings: list[msgid.audit.Finding] = report.findings
+lost: int = report.gaps[0].count
+severity: msgid.audit.Severity = findings[0].severity
+failure: str | None = report.failure("warning")
+page: str = report.to_html()
+
+spark: SparkSession = SparkSession.builder.getOrCreate()
+df: DataFrame = spark.range(3)
+audited: spark_ext.AuditReport = spark_ext.audit(df, None, offset="id", not_before=datetime.now(timezone.utc))
+gaps: DataFrame = audited.gaps
+local: msgid.audit.Report = audited.local

@@ -1,0 +1,124 @@
+"""The page of a report: in a browser, without its script, and for reports of any size."""
+
+import re
+import shutil
+from datetime import datetime, timezone
+
+import pytest
+import simulated_cluster
+
+pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
+audit = pytest.importorskip("msgid.audit")
+
+COLUMNS = {"source": "source", "offset": "offset", "timestamp": "timestamp", "landed": "landed", "content": "content"}
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def report():
+    cluster = simulated_cluster.demonstration()
+    return audit.audit_table(pa.table(cluster.columns()), **COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """Headless Chromium; the tests are skipped where it or its driver is missing."""
+    selenium = pytest.importorskip("selenium.webdriver")
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("needs Chromium and its driver: apt-get install chromium chromium-driver")
+    options = selenium.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    opened = selenium.Chrome(options, selenium.ChromeService(driver))
+    yield opened
+    opened.quit()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1600])
+def test_page_in_a_browser_shows_its_charts(browser, report, tmp_path, width, scheme):
+    """Every chart is visible and inside the page at both widths, in light and dark, and the console has no error."""
+    report.to_html(tmp_path / "audit.html")
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    )
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.get((tmp_path / "audit.html").as_uri())
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    for name, count in (("bars", len(report.findings)), ("timelines", len(report.logs)), ("rates", 2)):
+        charts = browser.find_elements("css selector", f"#{name} svg")
+        assert len(charts) == count
+        for chart in charts:
+            assert chart.is_displayed()
+            assert chart.rect["width"] >= 100
+            assert chart.rect["height"] >= 14
+            assert chart.get_attribute("aria-label")
+    gaps = browser.find_elements("css selector", "#timelines rect.gap")
+    assert gaps
+    assert all(gap.rect["width"] >= 1 for gap in gaps)
+    colours = "const s = getComputedStyle(document.querySelector('main')); return [s.color, s.backgroundColor]"
+    ink, paper = (sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in browser.execute_script(colours))
+    assert (ink < paper) == (scheme == "light")
+
+
+def test_page_in_a_browser_sorts_a_table_from_the_keyboard(browser, report, tmp_path):
+    """The head of a column is a button: the Enter key sorts the rows by number, and again the other way."""
+    report.to_html(tmp_path / "audit.html")
+    browser.get((tmp_path / "audit.html").as_uri())
+    button = browser.find_element("xpath", "//table[@id='findings']//th/button[text()='count']")
+    place = list(report.findings[0]._fields).index("count") + 1
+    for descending in (False, True):
+        button.send_keys("\ue007")
+        cells = browser.find_elements("css selector", f"table#findings tbody td:nth-child({place})")
+        counts = [int(cell.get_attribute("data-value")) for cell in cells]
+        assert counts == sorted((finding.count for finding in report.findings), reverse=descending)
+    assert browser.get_log("browser") == []
+
+
+def test_page_without_its_script_has_everything(report):
+    """The text of the page has each finding, gap and note; nothing is loaded from elsewhere."""
+    text = re.sub(r"<script>.*?</script>", "", report.to_html(), flags=re.S)
+    for finding in report.findings:
+        assert f"<td>{finding.check}</td><td>{finding.severity}</td><td>{finding.scope}</td>" in text
+    for note in report.notes:
+        assert note in text
+    assert re.findall(r"(?:src|href)=\"([^\"]*)\"", text) == ["data:,"]
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_page_of_a_hostile_table_is_escaped_and_small():
+    """Names are text and not markup, long names are cut, and the page of the largest report stays below 2 MB."""
+    moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    name = "<script>alert(1)</script>" + "é" * 10_000
+    meaning = audit.CHECKS["missing_offsets"].meaning
+    large = audit.Report(
+        10**15,
+        [audit.Finding("missing_offsets", "error", f"{name}{n}", 10**12, name, meaning) for n in range(20_000)],
+        [audit.Gap("offset", f"{name}{n}", n, n + 5, 6) for n in range(10_000)],
+        [audit.LogRow(f"{name}{n}", 9, 0, 10**12, moment, moment, 1, 2, 3, 4) for n in range(10_000)],
+        [audit.GeneratorRow(name, 1, n, 9, moment, moment, 0, 99, 1) for n in range(10_000)],
+        [audit.NodeRow(name, "mac", 9, name) for _ in range(10_000)],
+        [audit.KindRow("v1", name, n) for n in range(10_000)],
+        ["note"],
+    )
+    text = large.to_html()
+    assert len(text.encode()) < 2_000_000
+    assert "<script>alert" not in text
+
+
+def test_fragment_in_a_notebook_has_no_page_around_it(report):
+    """A notebook shows the charts and tables inside its own page."""
+    text = report._repr_html_()
+    assert text.startswith("<style>")
+    assert "<html" not in text
+    assert "<svg" in text

@@ -1,0 +1,212 @@
+"""Audits of small tables: each check by an example, columns of all types, and files."""
+
+import json
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+import msgid
+from msgid import layout
+
+pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+audit = pytest.importorskip("msgid.audit")
+
+V1 = "0156F7E71C361B21BC024CCDBE00000000"
+NODE = 0x56F7E71C361B
+AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+
+def ids(*pairs, node=NODE, pid=7):
+    return [layout.pack(node, pid, seconds, sequence).hex().upper() for seconds, sequence in pairs]
+
+
+def found(report):
+    return {(finding.check, finding.scope): (finding.count, finding.example) for finding in report.findings}
+
+
+def test_identity_of_ids_is_compared_by_value():
+    """Case and the version byte of version 0 do not matter, and binary IDs are the same as text."""
+    broker = "7F0000010000238F000000000001E240"
+    report = audit.audit_ids([V1, V1.lower(), broker, f"00{broker}", broker.lower(), "other", "other", "Other"])
+    assert found(report)["duplicate_ids", "table"] == (4, f"00{broker}")
+    raw = pa.array([bytes.fromhex(V1), bytes.fromhex(V1), None], pa.binary())
+    assert found(audit.audit_ids(raw)) == {
+        ("duplicate_ids", "table"): (1, V1),
+        ("missing_ids", "table"): (1, None),
+    }
+
+
+def test_malformed_values_are_counted_by_reason():
+    """Each reason has its rows, none is dropped, and a UUID is an identity and not malformed."""
+    uuid = "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"
+    report = audit.audit_ids(["", "x", "0" * 33, "G" * 34, "02" * 17, None, uuid, uuid.lower(), V1])
+    assert {(kind.kind, kind.origin): kind.rows for kind in report.kinds} == {
+        ("malformed", "empty"): 1, ("malformed", "wrong length"): 2, ("malformed", "not hex digits alone"): 1,
+        ("malformed", "unknown version"): 1, ("null", None): 1, ("uuid", None): 2, ("v1", "mac"): 1,
+    }  # fmt: skip
+    assert found(report)["malformed_ids", "table"] == (5, "000000000000000000000000000000000")
+    assert found(report)["duplicate_ids", "table"] == (1, uuid.lower())
+
+
+def test_version_0_ids_are_ambiguous_or_of_the_month_before():
+    """Offsets that a little-endian client could have written are ambiguous; times after the landing, last month's."""
+    ambiguous = "7F0000010000238F" + "00000100" + "00000000"
+    client = str(msgid.ClientUniqueId("127.0.0.1", 1, 2, 20 * 86_400_000, 3))
+    table = pa.table({"id": [ambiguous, client, client], "landed": [AT, AT + timedelta(days=19), AT]})
+    report = audit.audit_table(table, landed="landed")
+    assert found(report)["ambiguous_ids", "table"] == (1, f"00{ambiguous}")
+    assert found(report)["v0_month_wrap", "table"] == (2, f"00{client}")
+    later = pa.table({"id": [client], "landed": [AT + timedelta(days=21)]})
+    assert found(audit.audit_table(later, landed="landed")) == {}
+
+
+def test_ids_from_the_future_or_before_a_bound_are_found():
+    """An ID is not dated after its row landed, nor before the earliest time allowed."""
+    seconds = int(AT.timestamp()) - layout.EPOCH_UNIX
+    table = pa.table({"id": ids((seconds, 1), (seconds + 1, 2)), "landed": [AT, AT]})
+    assert found(audit.audit_table(table, landed="landed")) == {
+        ("future_ids", "table"): (1, ids((seconds + 1, 2))[0]),
+    }
+    report = audit.audit_table(table, not_before=AT + timedelta(seconds=1))
+    assert found(report) == {("future_ids", "table"): (1, ids((seconds, 1))[0])}
+    with pytest.raises(TypeError, match="not_before must be an aware datetime"):
+        audit.audit_table(table, not_before=5)
+
+
+def test_derived_ids_without_their_parent_are_orphans():
+    """A derived ID whose parent is not a row is an orphan, whatever form the parent's ID has."""
+    child = str(msgid.derive_id(V1, "bill"))
+    table = pa.table({"id": [V1, child, child], "parent": [None, V1.lower(), V1[:-1] + "9"]})
+    assert found(audit.audit_table(table, parent="parent"))["orphan_ids", "table"] == (1, child)
+
+
+def test_positions_in_ids_name_the_logs():
+    """Without offsets, IDs of positions give the missing ranges of each log."""
+    made = [str(msgid.position_id("orders", offset, AT)) for offset in (5, 6, 9)]
+    report = audit.audit_ids(made)
+    node = msgid.parse(made[0]).mac
+    assert found(report) == {("missing_offsets", node): (2, "7 to 8")}
+    assert report.logs[0].first_time == AT
+
+
+def test_nodes_of_many_machines_are_shared():
+    """A known shared address, and two runs of one pid at one time, are shared; a random node is synthetic."""
+    shared = ids((100, 1), node=0xACDE48001122)
+    overlapping = ids(
+        *((second, second) for second in range(9)), *((second, 5_000_000 + second) for second in range(9))
+    )
+    random = ids((100, 1), node=layout.synthetic_node("random", 5))
+    report = audit.audit_ids([*shared, *overlapping, *random])
+    assert {finding.check: finding.count for finding in report.findings} == {"shared_node": 2, "synthetic_node": 1} or [
+        (finding.check, finding.count) for finding in report.findings
+    ] == [("shared_node", 2), ("shared_node", 1), ("synthetic_node", 1)]
+    assert [row.generators for row in report.nodes] == [2, 1, 1]
+
+
+def test_sequences_that_restart_each_second_are_runs():
+    """A generator that resets its sequence each second loses nothing by that."""
+    report = audit.audit_ids(ids(*((second, n) for second in range(2_000) for n in range(3))))
+    assert report.findings == []
+    assert len(report.generators) == 2_000
+
+
+def test_sequence_at_its_wrap_loses_nothing():
+    """The number after the last is 0."""
+    report = audit.audit_ids(ids((1, 2**32 - 2), (1, 2**32 - 1), (2, 0), (2, 1)))
+    assert report.findings == []
+
+
+def test_offsets_of_all_kinds_are_read():
+    """Text of digits is an offset; NULL, negative and too large ones are in no log and counted."""
+    for column in (["0", "2", None, "x", "-1", str(2**48)], [0, 2, None, -5, -1, 2**48]):
+        report = audit.audit_table(pa.table({"offset": column}), id=None, offset="offset")
+        assert found(report) == {("missing_offsets", "log"): (1, "1")}
+        assert report.notes[-1] == "4 rows lack a source or a valid offset, and do not count in any log."
+    with pytest.raises(ValueError, match="offset must be a column of integers, got double"):
+        audit.audit_table(pa.table({"offset": [1.5]}), id=None, offset="offset")
+
+
+def test_wrong_columns_are_refused():
+    """The error names the argument, its value and the columns."""
+    table = pa.table({"key": [V1]})
+    with pytest.raises(ValueError, match=r"`id` must be a column of the table, got 'id'; it has \['key'\]"):
+        audit.audit_table(table)
+    with pytest.raises(ValueError, match="cannot audit the table: it must have IDs, or offsets, got neither"):
+        audit.audit_table(table, id=None)
+    with pytest.raises(ValueError, match="`offset` must be a column of the table if `source` is given"):
+        audit.audit_table(table, id="key", source="key")
+
+
+def test_lists_are_bounded_and_findings_count_all():
+    """The largest ranges are listed, and a note tells how many there are."""
+    table = pa.table({"offset": [0, 2, 6, 8, 20]})
+    report = audit.audit_table(table, id=None, offset="offset", max_gaps=2)
+    assert [(gap.first, gap.last) for gap in report.gaps] == [(9, 19), (3, 5)]
+    assert found(report)["missing_offsets", "log"] == (16, "9 to 19")
+    assert "The report lists 2 of 4 missing ranges; the findings count all." in report.notes
+    many = pa.table({"log": [f"log {n // 2}" for n in range(2_400)], "offset": [2 * (n % 2) for n in range(2_400)]})
+    report = audit.audit_table(many, id=None, source="log", offset="offset")
+    assert len(report.findings) == 1_001
+    assert (report.findings[-1].scope, report.findings[-1].count) == ("200 others", 200)
+
+
+@pytest.mark.parametrize("ending", ["txt", "csv", "tsv", "jsonl", "parquet", "arrow"])
+def test_files_of_all_formats_have_the_same_report(tmp_path, ending):
+    """Text, CSV, TSV, JSON lines, Parquet and Arrow hold the same IDs."""
+    made = [*ids((1, 1), (1, 2), (2, 5)), "no id"]
+    path = tmp_path / f"messages.{ending}"
+    table = pa.table({"id": made, "n": range(4)})
+    if ending == "parquet":
+        pq.write_table(table, path)
+    elif ending == "arrow":
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    elif ending == "jsonl":
+        path.write_text("".join(json.dumps({"id": id, "n": 1}) + "\n" for id in made))
+    else:
+        separator = {"txt": "", "csv": ",", "tsv": "\t"}[ending]
+        lines = made if ending == "txt" else [f"id{separator}n", *(f"{id}{separator}1" for id in made)]
+        path.write_text("\n".join(lines) + "\n")
+    report = audit.audit_file(path)
+    assert found(report) == {
+        ("missing_sequences", "56:f7:e7:1c:36:1b/7"): (2, "3 to 4"), ("malformed_ids", "table"): (1, "no id"),
+    }  # fmt: skip
+
+
+def test_file_that_is_missing_or_not_a_table_is_an_error(tmp_path):
+    """The error names the file."""
+    with pytest.raises(FileNotFoundError, match="no file"):
+        audit.audit_file(tmp_path / "none.parquet")
+    (tmp_path / "bad.parquet").write_bytes(b"not Parquet")
+    with pytest.raises(ValueError, match="cannot read"):
+        audit.audit_file(tmp_path / "bad.parquet")
+
+
+def test_command_exits_with_3_and_names_the_largest_findings(tmp_path):
+    """A pipeline stops on findings of the severity that --fail-on names, and not on others."""
+    pytest.importorskip("click")
+    path = tmp_path / "ids.txt"
+    path.write_text("\n".join([*ids((1, 1), (1, 5)), V1, V1, V1, "x"]) + "\n")
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "msgid", "audit", str(path), *arguments]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    assert run().returncode == 0
+    failed = run("--fail-on", "error", "--json", "--report", str(tmp_path / "audit.html"))
+    assert failed.returncode == 3
+    assert failed.stderr == "audit failed: 1 finding of severity error: 2 duplicate_ids in table\n"
+    assert json.loads(failed.stdout)["rows"] == 6
+    assert (tmp_path / "audit.html").read_text().startswith("<!doctype html>")
+    warned = run("--fail-on", "warning")
+    assert warned.returncode == 3
+    largest = "2 duplicate_ids in table, 3 missing_sequences in 56:f7:e7:1c:36:1b/7, 1 malformed_ids in table"
+    assert warned.stderr == f"audit failed: 3 findings of severity warning or above: {largest}\n"
+    path.write_text(V1 + "\n")
+    assert run("--fail-on", "warning").returncode == 0
+    missing = run("--id", "no")
+    assert (missing.returncode, "`id` must be a column of the table, got 'no'" in missing.stderr) == (1, True)
