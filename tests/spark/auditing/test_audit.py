@@ -196,7 +196,7 @@ def test_command_audits_message_tables_and_outputs_of_process(spark, tmp_path):
     assert found["rows"] == 2
 
 
-TUTORIAL = Path(__file__).parents[3] / "docs" / "tutorial" / "audit.md"
+TUTORIAL = Path(__file__).parents[3] / "docs" / "pages" / "tutorial" / "audit.md"
 
 
 @pytest.mark.skipif(not TUTORIAL.exists(), reason="the tests run outside the repository")

@@ -10,7 +10,7 @@ pytest.importorskip("numpy")
 pytest.importorskip("pyarrow")
 
 REPOSITORY = Path(__file__).parents[3]
-TUTORIAL = REPOSITORY / "docs" / "tutorial" / "audit.md"
+TUTORIAL = REPOSITORY / "docs" / "pages" / "tutorial" / "audit.md"
 
 
 @pytest.mark.skipif(not TUTORIAL.exists(), reason="the tests run outside the repository")
