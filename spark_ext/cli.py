@@ -16,13 +16,12 @@ from spark_ext._session import NoJava, session
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from msgid.audit import Severity
     from spark_ext.jobs._bad_files import BadFile
 
 _LEFT_OUT = 3
 """The exit status if files were left out."""
 _SHOWN_FILES = 10
-
-    from msgid.audit import Severity
 
 _table_format = click.option(
     "--table-format",
