@@ -23,7 +23,7 @@ from spark_ext.jobs._files import (
     reader_of,
     written,
 )
-from spark_ext.jobs._tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
+from spark_ext.jobs._job_tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from spark_ext.jobs._bad_files import BadFile, Ledger, files_of_batch, is_unreadable, last_batch
 from spark_ext.jobs._files import BadInput, check_output, column_of, follow, read_rows, written
+from spark_ext.jobs._job_tables import Input, read_stream
 from spark_ext.jobs._progress import Progress
-from spark_ext.jobs._tables import Input, read_stream
 from spark_ext.streaming.process import (
     ATTEMPTS,
     BUCKETS,
