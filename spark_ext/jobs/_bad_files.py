@@ -35,6 +35,8 @@ _CONDITIONS: Final = ("FAILED_READ_FILE", "PATH_NOT_FOUND")
 _MISSING: Final = ("FILE_NOT_EXIST", "PATH_NOT_FOUND")
 _CAUSE: Final = re.compile(r"^Caused by: (?:[\w.$]*\.)?(\w+(?:: .*)?)$", re.MULTILINE)
 _REASON_LENGTH: Final = 300
+_GONE: Final = "missing"
+_NO_FILE: Final = "the file does not exist"
 
 
 class BadFile(NamedTuple):
@@ -69,7 +71,7 @@ def is_unreadable(error: Exception) -> bool:
 def _reason(error: Exception) -> str:
     text = str(error)
     if any(condition in text for condition in _MISSING):
-        return "the file does not exist"
+        return _NO_FILE
     causes = _CAUSE.findall(text)
     return (causes[-1] if causes else text.strip().split("\n")[0])[:_REASON_LENGTH]
 
@@ -89,6 +91,13 @@ def split_files(files: list[str], read: Callable[[list[str]], DataFrame]) -> tup
     read : function
         returns the rows of some files.
     """
+    # Spark ignores a missing file among those that it is given by name.
+    missing = [BadFile(file, _NO_FILE) for file in files if _state(file) == _GONE]
+    good, bad = _split([file for file in files if file not in {gone.path for gone in missing}], read)
+    return good, missing + bad
+
+
+def _split(files: list[str], read: Callable[[list[str]], DataFrame]) -> tuple[list[str], list[BadFile]]:
     if not files:
         return [], []
     try:
@@ -101,8 +110,8 @@ def split_files(files: list[str], read: Callable[[list[str]], DataFrame]) -> tup
     else:
         return files, []
     middle = len(files) // 2
-    good, bad = split_files(files[:middle], read)
-    other_good, other_bad = split_files(files[middle:], read)
+    good, bad = _split(files[:middle], read)
+    other_good, other_bad = _split(files[middle:], read)
     return good + other_good, bad + other_bad
 
 
@@ -182,16 +191,16 @@ class Ledger:
         """List files before the rows of the others are written, so that no file is forgotten."""
         for file in bad:
             name = f"{'run' if batch is None else batch}-{sha256(file.path.encode()).hexdigest()[:16]}"
-            entry = Entry(name, file.path, file.reason, batch, tables, self._state(file.path), _now())
+            entry = Entry(name, file.path, file.reason, batch, tables, _state(file.path), _now())
             self._put(entry)
 
     def has_changed(self, entry: Entry) -> bool:
         """Check whether a file has changed since it was found to be unreadable."""
-        return self._state(entry.path) != entry.seen
+        return _state(entry.path) != entry.seen
 
     def still(self, entry: Entry, reason: str) -> None:
         """Record that a file still cannot be read."""
-        self._put(entry._replace(reason=reason, seen=self._state(entry.path)))
+        self._put(entry._replace(reason=reason, seen=_state(entry.path)))
 
     def done(self, entry: Entry) -> None:
         """Record that a file was read."""
@@ -203,11 +212,6 @@ class Ledger:
         with suppress(FileNotFoundError):
             files.delete_dir(folder)
 
-    def _state(self, path: str) -> str:
-        files, inner = filesystem(quote(path, safe="/:@") if ":" in path else path)
-        info = files.get_file_info(inner)
-        return f"{info.size} bytes, {info.mtime_ns}" if info.is_file else "missing"
-
     def _put(self, entry: Entry) -> None:
         files, folder = self._place()
         files.create_dir(folder, recursive=True)
@@ -215,6 +219,12 @@ class Ledger:
         with files.open_output_stream(partial) as out:
             out.write(json.dumps(entry._asdict()).encode())
         files.move(partial, f"{folder}/{entry.name}.json")
+
+
+def _state(path: str) -> str:
+    files, inner = filesystem(quote(path, safe="/:@") if ":" in path else path)
+    info = files.get_file_info(inner)
+    return f"{info.size} bytes, {info.mtime_ns}" if info.is_file else _GONE
 
 
 def _now() -> str:

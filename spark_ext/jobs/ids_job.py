@@ -265,7 +265,7 @@ def summary(spark: SparkSession, output: str, column: str = "id") -> Summary:
         key=lambda count: (places[count.kind], places.get(count.origin or "", -1)),
     )
     aside = written(spark, f"{output}/{QUARANTINE}")
-    return Summary(counts, 0 if aside is None else aside.count(), unreadable_files(output))
+    return Summary(counts, 0 if aside is None else aside.count(), tuple(unreadable_files(output)))
 
 
 def examples(spark: SparkSession, output: str, column: str, rows: int) -> DataFrame | None:

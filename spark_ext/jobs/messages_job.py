@@ -77,8 +77,8 @@ class Source(NamedTuple):
             return reader.text(names)  # type: ignore[no-any-return]
         if self.column is not None or guess_format(input_of(path)) == "parquet":
             if schema is None:
-                schema = reader_of(spark, path).parquet(names).schema
-            rows: DataFrame = reader.schema(schema).parquet(names)
+                schema = reader_of(spark, path).format("parquet").load(names).schema
+            rows: DataFrame = reader.schema(schema).format("parquet").load(names)
             column_of(rows, self.column or "value")
             return rows
         # A file is a message, or a response to a poll.
@@ -206,7 +206,7 @@ def summary(spark: SparkSession, output: str) -> Summary:
     """Count what a run has written to its output folder."""
     table = written(spark, f"{output}/{MESSAGES}")
     if table is None:
-        return Summary([], [], 0, unreadable_files(output))
+        return Summary([], [], 0, tuple(unreadable_files(output)))
     why = (
         F.when(F.col("reason").startswith("checksum"), "checksum")
         .when(F.col("reason").startswith("schema"), "schema")
@@ -229,5 +229,5 @@ def summary(spark: SparkSession, output: str) -> Summary:
         [(state, rows) for state, rows in states.items() if rows],
         [(reason, rows) for reason, rows in reasons.items() if rows],
         sum(row["bare"] for row in counted),
-        unreadable_files(output),
+        tuple(unreadable_files(output)),
     )

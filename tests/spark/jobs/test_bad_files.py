@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 import spark_ext as ids
 from spark_ext import cli
-from spark_ext.jobs import _tables as tables
+from spark_ext.jobs import _job_tables as tables
 from spark_ext.jobs import ids_job, messages_job
 from spark_ext.jobs._bad_files import Ledger, files_of_batch
 from spark_ext.jobs._files import follow, read_rows
