@@ -115,17 +115,17 @@ GOOD = json.loads(EXPECTED.to_json())
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"request_id": 1.0}, "request_id 1.0, not an integer"),
-        ({"request_id": True}, "request_id True, not an integer"),
-        ({"request_id": -1}, "request_id -1, not an integer of 0 to"),
-        ({"schema_version": 1 << 32}, "schema_version 4294967296, not an integer of 0 to 4294967295"),
-        ({"payload": "a"}, "payload 'a', not base64"),
-        ({"payload": None}, "payload None, not text"),
-        ({"msg_id": None}, "msg_id is None, no JSON object"),
-        ({"msg_id": {**GOOD["msg_id"], "x": 1}}, "no field 'x' in msg_id"),
-        ({"attributes": {"a": 1}}, "attributes {'a': 1}, not texts by name"),
-        ({"extra": 1}, "no field 'extra' in the message"),
-        ({"producer_name": 5}, "producer_name 5, not text"),
+        ({"request_id": 1.0}, "request_id must be an integer of 0 to .*, got 1.0"),
+        ({"request_id": True}, "request_id must be an integer of 0 to .*, got True"),
+        ({"request_id": -1}, "request_id must be an integer of 0 to .*, got -1"),
+        ({"schema_version": 1 << 32}, "schema_version must be an integer of 0 to 4294967295, got 4294967296"),
+        ({"payload": "a"}, "payload must be base64, got 'a'"),
+        ({"payload": None}, "payload must be text, got None"),
+        ({"msg_id": None}, "msg_id must be a JSON object, got None"),
+        ({"msg_id": {**GOOD["msg_id"], "x": 1}}, "unknown field 'x' in msg_id"),
+        ({"attributes": {"a": 1}}, "attributes must be an object of texts, got {'a': 1}"),
+        ({"extra": 1}, "unknown field 'extra' in the message"),
+        ({"producer_name": 5}, "producer_name must be text, got 5"),
     ],
 )
 def test_malformed_json_raises_one_error_that_quotes_it(change, reason):

@@ -186,7 +186,7 @@ def test_message_with_malformed_headers_does_not_stop_the_others(layout):
     read = list(iggy.read_log(io.BytesIO(raw), layout, malformed=errors.append))
     assert [message.offset for message in read] == [0, 2]
     assert [(str(e), e.offset) for e in errors] == [(str(error), error.offset)]
-    with pytest.raises(msgid.InvalidMessage, match="no UTF-8"):
+    with pytest.raises(msgid.InvalidMessage, match="must be UTF-8"):
         list(iggy.read_log(io.BytesIO(raw), layout))
 
 
