@@ -1,4 +1,4 @@
-"""Iggy's messages as bytes that tests build by hand: the documents' own, and frames whose lengths can be wrong."""
+"""Iggy messages as bytes that tests build: those of the documents, and frames with lengths that can be wrong."""
 
 import json
 import struct
