@@ -2,7 +2,7 @@
 
 
 def run_to_end(df, folder):
-    """Write the available rows of a stream to ``out`` in a folder, with the checkpoint there; return the ended query."""
+    """Write the available rows of a stream to ``out`` in a folder, with the checkpoint there; return the query."""
     query = (
         df.writeStream.format("parquet")
         .option("checkpointLocation", str(folder / "checkpoint"))

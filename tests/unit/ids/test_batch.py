@@ -46,7 +46,7 @@ def test_batch_as_an_array_has_the_ids_in_order(msgid, first, count):
 
 @given(firsts, st.integers(0, 60), indices, indices, steps)
 def test_slice_of_a_batch_is_the_batch_of_a_list_slice(msgid, first, count, start, stop, step):
-    """A slice of a batch contains the IDs of the same slice of a list, also with negative steps and for a slice of a slice."""
+    """A slice of a batch equals the same slice of a list, also with negative steps and for a slice of a slice."""
     batch, part = batch_of(msgid, count, first), slice(start, stop, step)
     sliced = batch[part]
     assert type(sliced) is type(batch)

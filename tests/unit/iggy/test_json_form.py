@@ -1,4 +1,4 @@
-"""The JSON form of Iggy's messages: one error for JSON that is malformed."""
+"""The JSON form of Iggy's messages: malformed JSON raises `InvalidMessage`."""
 
 import pytest
 
@@ -30,6 +30,6 @@ BAD_JSON = [
 
 @pytest.mark.parametrize(("text", "reason"), BAD_JSON, ids=lambda value: str(value)[:60])
 def test_malformed_json_raises_one_error_that_quotes_it(text, reason):
-    """One error, which quotes what was given."""
+    """Malformed JSON raises `InvalidMessage`, which quotes the invalid value."""
     with pytest.raises(msgid.InvalidMessage, match=reason):
         iggy.from_json(text)
