@@ -116,7 +116,7 @@ _SECOND: Final = timedelta(seconds=1)
 
 
 def last_moment(units_per_second: int) -> int:
-    """Return the last moment of the year 9999 since 1970, in units of which a second has ``units_per_second``.
+    """Return the last moment of the year 9999 since 1970, for a unit that occurs ``units_per_second`` times per second.
 
     >>> last_moment(1_000)
     253402300799999

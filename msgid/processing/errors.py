@@ -84,7 +84,7 @@ class MissingTime(ValueError):
         self.id = id
 
     def __str__(self) -> str:
-        return f"message {quote(self.id)} has no time: its ID holds none, and its timestamp is None"
+        return f"message {quote(self.id)} does not have a time: neither its ID nor its timestamp contains one"
 
 
 class InvalidStore(Exception):

@@ -109,7 +109,7 @@ def test_inspect_on_a_terminal_is_coloured():
 
 
 def test_inspect_of_standard_input_reports_bad_lines():
-    """Each line is an ID; a malformed one is reported with its number, the others are shown, and the exit status is 1."""
+    """A malformed line is reported with its number, the other IDs are shown, and the exit status is 1."""
     result = run("inspect", "--json", "-", stdin=f"{V1}\r\nnonsense\n\n{V1.lower()}")
     objects = [json.loads(line) for line in result.stdout.decode().splitlines()]
     assert [(o["line"], o.get("kind")) for o in objects] == [(1, "v1"), (2, None), (3, None), (4, "v1")]

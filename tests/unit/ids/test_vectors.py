@@ -22,7 +22,7 @@ def test_real_ids_of_public_logs_parse_to_what_rocketmq_printed(msgid, row):
         host, port, offset = row.java_decoded.rsplit("|", 2)
         assert (id.host, id.port, id.offset) == (ipaddress.ip_address(host), int(port), int(offset))
     elif id.ambiguous:
-        assert row.java_decoded == f"{id.host}|13950|56753002317824"  # a client ID that the rule takes for a broker offset
+        assert row.java_decoded == f"{id.host}|13950|56753002317824"  # taken for a broker offset
     else:
         assert id.pid == row.java_pid
 
@@ -105,7 +105,7 @@ def test_broker_offset_ids_of_other_libraries_decode_and_encode_the_same(msgid, 
     ],
 )
 def test_port_0_is_a_broker_offset_only_when_read_as_one(msgid, text, host, offset):
-    """Two libraries' tests write port 0. The rule reads such an ID as a client's; `BrokerOffsetId.parse` reads it too."""
+    """Two libraries' tests write port 0. The rule reads such an ID as a client's; `BrokerOffsetId.parse` accepts it."""
     id = msgid.BrokerOffsetId(host, 0, offset)
     assert str(id) == text
     assert msgid.BrokerOffsetId.parse(text) == id

@@ -55,7 +55,7 @@ def test_headers_in_any_order_are_written_sorted_by_key(values):
 
 @pytest.mark.parametrize(("kind", "raw", "reason", "offset"), BROKEN, ids=lambda value: str(value)[:40])
 def test_malformed_message_raises_one_error_with_its_place(kind, raw, reason, offset):
-    """Malformed bytes raise an error with a position; `TruncatedMessage` only if more bytes can complete the message."""
+    """Malformed bytes raise an error with a position; `TruncatedMessage` only if more bytes can help."""
     with pytest.raises(msgid.InvalidMessage, match=reason) as caught:
         iggy.decode(raw)
     assert caught.value.offset == offset
