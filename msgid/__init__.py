@@ -1,14 +1,14 @@
-"""Message identifiers: mint, read, translate and derive them.
+"""Message IDs: generate, parse, translate and derive them.
 
 >>> import msgid
 >>> id = msgid.parse("0156F7E71C361B21BC024CCDBE00000000")
 >>> id.mac, id.pid, id.time.year, id.sequence
 ('56:f7:e7:1c:36:1b', 8636, 2022, 0)
 
-The bytes of an ID are described in `msgid.layout`; `msgid.ids` has everything that makes and reads IDs. The formats
-that IDs travel in are `msgid.iggy` and `msgid.danube`, with what they share in `msgid.messages` and the schemas of
-their payloads in `msgid.schemas`. `msgid.retention` deletes expired messages. `msgid.processing` runs handlers whose
-reprocessing changes nothing.
+`msgid.layout` defines the bytes of an ID; `msgid.ids` makes and parses IDs. `msgid.iggy`, `msgid.danube`,
+`msgid.kafka` and `msgid.rocketmq` are the message formats that contain IDs. `msgid.messages` is their shared part, and
+`msgid.schemas` validates payloads. `msgid.retention` deletes expired messages. `msgid.processing` runs idempotent
+handlers.
 """
 
 from msgid.errors import InvalidMessage, InvalidMessageId, TruncatedMessage

@@ -1,4 +1,4 @@
-"""The command ``msgid``; what it does is in `msgid.cli`, which needs Click and Rich."""
+"""The command ``msgid``. Its subcommands are in `msgid.cli`, which needs Click and Rich."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from msgid.ids._native import version_line
 
 
 def main() -> None:
-    """Run the command line, or name the packages that it needs in one line."""
-    if sys.argv[1:] == ["--version"]:  # which needs neither Click nor Rich
+    """Run the command line; if a required package is missing, exit with its name."""
+    if sys.argv[1:] == ["--version"]:  # does not need Click or Rich
         print(version_line(__version__))
         return
     try:

@@ -1,6 +1,6 @@
-"""Check untrusted numbers and moments, and quote a bad value in an error; every module uses these and none of its own.
+"""Check untrusted numbers and times, and quote invalid values in errors; all modules share these functions.
 
-This module is also the only place that counts time from 1970 and knows the last moment of the year 9999.
+This module also defines the epoch 1970 and the last moment of the year 9999.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ __all__ = [
 # --- quoting -----------------------------------------------------------------------------------------------------
 
 QUOTED_LENGTH: Final = 64
-"""The number of characters of a bad input that an error shows."""
+"""The maximum number of characters of an invalid value in an error."""
 
 
 def quote(value: object) -> str:
-    """Return a short, one-line picture of any value for an error message; never raises.
+    """Return a short one-line text of any value for an error message; never raises.
 
     >>> quote("01AB"), quote(None), quote("9" * 10_000)[-20:]
     ("'01AB'", 'None', "9'... (10000 in all)")
     """
     if isinstance(value, str | bytes | bytearray):
-        # ascii() keeps look-alikes (full-width digits, zero-width space) visible.
+        # ascii() keeps unusual characters visible, such as full-width digits and zero-width spaces.
         shown = ascii(value[:QUOTED_LENGTH])
         return shown if len(value) <= QUOTED_LENGTH else f"{shown}... ({len(value)} in all)"
     try:
@@ -61,7 +61,7 @@ def quote(value: object) -> str:
 
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1
-"""The largest number of an Arrow int64 and of a Spark bigint."""
+"""The largest value of an Arrow int64 and of a Spark bigint."""
 UINT16_MAX: Final = (1 << 16) - 1
 UINT32_MAX: Final = (1 << 32) - 1
 UINT64_MAX: Final = (1 << 64) - 1
@@ -69,7 +69,7 @@ UINT128_MAX: Final = (1 << 128) - 1
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Return whether a value is an integer and not a bool, which Python counts among the integers.
+    """Return whether a value is an integer, but not a bool (bool is a subclass of int in Python).
 
     >>> is_integer(7), is_integer(True), is_integer(7.0)
     (True, False, False)
@@ -78,7 +78,7 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Return whether a value is an integer or a float, and not a bool.
+    """Return whether a value is an integer or a float, but not a bool.
 
     >>> is_number(7), is_number(7.5), is_number(True), is_number("7")
     (True, True, False, False)
@@ -103,20 +103,20 @@ def integer(name: str, value: object, low: int, high: int) -> int:
 # --- moments -----------------------------------------------------------------------------------------------------
 
 EPOCH: Final = datetime.fromtimestamp(EPOCH_UNIX, timezone.utc)
-"""The moment from which the seconds of an ID count."""
+"""The epoch of the seconds of an ID."""
 UNIX_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
-"""The moment from which Iggy, Danube and Spark count."""
+"""The epoch of Iggy, Danube and Spark."""
 
 UNIX_SECONDS_MIN: Final = -62_135_596_800
-"""The first second of the year 1: the first moment that a datetime or a Spark timestamp holds."""
+"""The first second of the year 1, in Unix seconds: the minimum of a datetime and of a Spark timestamp."""
 UNIX_SECONDS_MAX: Final = 253_402_300_799
-"""The last second of the year 9999: the last that a datetime or a Spark timestamp holds."""
+"""The last second of the year 9999, in Unix seconds: the maximum of a datetime and of a Spark timestamp."""
 
 _SECOND: Final = timedelta(seconds=1)
 
 
 def last_moment(units_per_second: int) -> int:
-    """Return the last moment of the year 9999 in a unit, counted from 1970.
+    """Return the last moment of the year 9999 since 1970, for a unit that occurs ``units_per_second`` times per second.
 
     >>> last_moment(1_000)
     253402300799999
@@ -125,7 +125,7 @@ def last_moment(units_per_second: int) -> int:
 
 
 def aware(name: str, value: object) -> datetime:
-    """Return a datetime if it carries a UTC offset, or raise TypeError or ValueError with its ``name``."""
+    """Return a datetime if it has a UTC offset, or raise TypeError or ValueError with its ``name``."""
     if not isinstance(value, datetime):
         raise TypeError(f"{name} must be an aware datetime, not {quote(value)}")
     if value.utcoffset() is None:
@@ -134,10 +134,10 @@ def aware(name: str, value: object) -> datetime:
 
 
 def seconds_since_epoch(name: str, at: object) -> int:
-    """Return the whole seconds from 2021-01-01T00:00:00Z to a moment, rounded down; negative before.
+    """Return the whole seconds from 2021-01-01T00:00:00Z to a time, rounded down; negative before 2021.
 
-    ``at`` is an aware datetime, or Unix seconds as int or float. Numbers outside the years 1 to 9999 are refused:
-    they are milliseconds or microseconds that were taken for seconds.
+    ``at`` is an aware datetime, or Unix seconds as int or float. Numbers outside the years 1 to 9999 are rejected,
+    because they are usually milliseconds or microseconds.
     """
     if is_number(at):
         if not UNIX_SECONDS_MIN <= at < UNIX_SECONDS_MAX + 1:

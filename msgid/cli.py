@@ -33,19 +33,19 @@ AUDIT_FAILED = 3
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(message=version_line(library.__version__))
 def msgid() -> None:
-    """Mint message ids, take them apart, and see which node they carry."""
+    """Make message IDs, inspect their fields, and show their node."""
 
 
 @msgid.command()
-@click.option("-n", "--number", default=1, show_default=True, type=click.IntRange(min=0), help="How many ids.")
+@click.option("-n", "--number", default=1, show_default=True, type=click.IntRange(min=0), help="Number of IDs.")
 @click.option(
-    "-o", "--output", type=click.File("w", lazy=False), default="-", help="Where to; default: standard output."
+    "-o", "--output", type=click.File("w", lazy=False), default="-", help="Output file; default: standard output."
 )
 def generate(number: int, output: IO[str]) -> None:
-    """Mint ids, one a line."""
+    """Print new IDs, one per line."""
     console = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # Nothing is drawn for a batch that is done at once, nor over ids that go to the same terminal.
+    # No progress bar for a batch that is done at once, or if the IDs go to the same terminal.
     hidden = not console.is_terminal or number <= _CHUNK or output.isatty()
     with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
         task = progress.add_task("minting", total=number)
@@ -62,12 +62,12 @@ class _Line(NamedTuple):
 
 @msgid.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def inspect(ids: tuple[str, ...], as_json: bool) -> None:
-    """Take ids of any version apart. '-' reads them from standard input, one a line.
+    """Show the fields of IDs of any version. '-' reads IDs from standard input, one per line.
 
-    A malformed one is reported with its line number (as an argument, its place); the rest goes on, and the exit
-    status is 1.
+    A malformed ID is reported with its line number, or its number among the arguments. The other IDs are still shown,
+    and the exit status is 1.
     """
     if not ids:
         raise click.UsageError("give one or more ids, or - to read them from standard input")
@@ -93,7 +93,7 @@ def inspect(ids: tuple[str, ...], as_json: bool) -> None:
 def _lines(ids: Iterable[str]) -> Iterator[_Line]:
     number = 0
     for id in ids:
-        # Bytes that are no text become escapes, so that a bad line is one bad line and not the end of the run.
+        # Bytes that are not valid UTF-8 become escapes, so that a malformed line does not end the run.
         if id == "-":
             stream = sys.stdin.buffer
             texts: Iterable[str] = (raw.rstrip(b"\r\n").decode("utf-8", "backslashreplace") for raw in stream)
@@ -105,9 +105,9 @@ def _lines(ids: Iterable[str]) -> Iterator[_Line]:
 
 
 @msgid.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def node(as_json: bool) -> None:
-    """Say which MAC address is stamped on the ids minted here, and why that one."""
+    """Show the node (MAC address) of new IDs and the reason for the choice."""
     try:
         choice = library.explain_node()
     except ValueError as error:
@@ -138,14 +138,14 @@ def completion(shell: str) -> None:
 @msgid.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False))
 @click.option(
-    "--policy", required=True, type=click.Path(exists=True, dir_okay=False), help="A TOML file: what expires."
+    "--policy", required=True, type=click.Path(exists=True, dir_okay=False), help="TOML file with the expiry times."
 )
-@click.option("--layout", type=click.Choice(["auto", *ALIASES, *LAYOUTS]), default="auto", help="Of Iggy's bytes.")
-@click.option("--apply", is_flag=True, help="Remove what has expired; without it, it is said alone.")
+@click.option("--layout", type=click.Choice(["auto", *ALIASES, *LAYOUTS]), default="auto", help="Layout of the files.")
+@click.option("--apply", is_flag=True, help="Delete expired segments; without it, only report them (dry run).")
 def expire(folder: str, policy: str, layout: Layout, apply: bool) -> None:
-    """Say which of Iggy's segments in a FOLDER have expired, and with --apply remove them.
+    """Report expired Iggy segments in a FOLDER; with --apply, delete them.
 
-    The policy has default_expiry in seconds (0: never), and expiries by topic under [topics].
+    The policy sets default_expiry in seconds (0: never), and the expiry of single topics under [topics].
     """
     from msgid.retention import InvalidPolicy, RetentionPolicy
     from msgid.retention.cleaner import Cleaner
@@ -235,7 +235,7 @@ def audit(
 
 
 def _drawn(id: AnyId) -> Table:
-    """Draw an id as its fields, each with its name and meaning under it, like the figure in RocketMQ's document."""
+    """Return a table of an ID's fields, each with its name and meaning below its digits."""
     table = Table()
     parts = _display.parts(id)
     for part, colour in zip(parts, _display.COLOURS, strict=False):

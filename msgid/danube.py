@@ -1,4 +1,4 @@
-"""Danube's messages (the Danube message-structure document): values, protobuf and JSON.
+"""Danube's messages (as in the Danube message-structure document): values, protobuf and JSON.
 
 >>> id = MessageID(9, "/default/events", "http://127.0.0.1:6650", 42)
 >>> message = StreamMessage(7, id, b"hello", 1648047038000, "p1")
@@ -30,7 +30,7 @@ __all__ = ["MessageID", "StreamMessage", "unlogged"]
 
 _DISPLAY: Final = re.compile(r"topic:_([^:]+)_producer:_(\d{1,20})_topic_offset:_(\d{1,20})", re.ASCII)
 
-# Field name: (number, protobuf type). What is optional has presence: 0 or "" is not the same as nothing.
+# Field name: (number, protobuf type). An optional field has presence: 0 or "" differs from a missing field.
 _ID_FIELDS: Final = {
     "producer_id": (1, "UINT64"),
     "topic_name": (2, "STRING"),
@@ -53,7 +53,7 @@ _OPTIONAL: Final = ("subscription_name", "schema_id", "schema_version", "routing
 
 
 class MessageID(NamedTuple):
-    """Where a Danube message stands.
+    """The position of a Danube message.
 
     >>> print(MessageID(9, "/default/events", "http://127.0.0.1:6650", 42))
     topic:_/default/events_producer:_9_topic_offset:_42
@@ -62,7 +62,7 @@ class MessageID(NamedTuple):
     producer_id: int
     topic_name: str
     broker_addr: str
-    """Changes when a topic moves: it is no part of the identity."""
+    """The broker's address; it changes when a topic moves, so it is not part of the identity."""
     topic_offset: int
 
     def __str__(self) -> str:
@@ -70,13 +70,13 @@ class MessageID(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> MessageID:
-        """Read what ``str`` gives, in which there is no broker's address: it is ``""``.
+        """Parse the display form, as ``str`` returns it; the result has an empty broker address.
 
         Args:
-            text: the display form. A topic's name has no colon, so it is clear where it ends.
+            text: The display form. A topic name cannot contain a colon.
 
         Raises:
-            InvalidMessage: it is none.
+            InvalidMessage: if the text is not a display form.
 
         >>> MessageID.parse("topic:_/default/events_producer:_9_topic_offset:_42")
         MessageID(producer_id=9, topic_name='/default/events', broker_addr='', topic_offset=42)
@@ -91,22 +91,22 @@ class MessageID(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """The identity: (topic, producer, offset). See `unlogged` for messages that have none."""
+        """The identity: (topic, producer, offset). `unlogged` finds messages without an identity."""
         return self.topic_name, self.producer_id, self.topic_offset
 
     @property
     def source(self) -> str:
-        """The name of the log for `msgid.position_id`: topic and producer."""
+        """The name of the log for `msgid.position_id`, from topic and producer."""
         return f"danube:{self.topic_name}#{self.producer_id}"
 
     def position_id(self, at: datetime | float) -> MessageId:
-        """Give the message its id: `msgid.position_id` of its source and offset.
+        """Return the message's ID: `msgid.position_id` of its source and offset.
 
         Args:
-            at: when it was published, an aware datetime or Unix seconds.
+            at: Publishing time, as an aware datetime or in Unix seconds.
 
         Raises:
-            ValueError: the offset is 2**48 or more.
+            ValueError: if the offset is 2**48 or more.
 
         >>> MessageID(9, "/default/events", "", 42).position_id(1648047038)
         MessageId('013B223F1FE58B0000024CCDBE0000002A')
@@ -115,10 +115,12 @@ class MessageID(NamedTuple):
 
 
 def unlogged(ids: Iterable[MessageID]) -> set[tuple[str, int]]:
-    """Give the (topic, producer) pairs that never left offset 0: topics without a log, whose messages have no identity.
+    """Return the (topic, producer) pairs whose messages all have offset 0.
+
+    A topic without a log never increases its offset, so its messages do not have an identity.
 
     Args:
-        ids: of all the messages at hand.
+        ids: Positions of all available messages.
 
     >>> unlogged([MessageID(1, "/a/b", "", 0), MessageID(1, "/a/b", "", 0), MessageID(2, "/a/b", "", 5)])
     {('/a/b', 1)}
@@ -138,7 +140,7 @@ class StreamMessage:
     msg_id: MessageID
     payload: bytes
     publish_time: int
-    """Milliseconds since 1970."""
+    """Publishing time in milliseconds since 1970."""
     producer_name: str
     subscription_name: str | None = None
     attributes: dict[str, str] = field(default_factory=dict)
@@ -148,18 +150,18 @@ class StreamMessage:
 
     @property
     def time(self) -> datetime:
-        """When it was published, in UTC.
+        """The publishing time in UTC.
 
         Raises:
-            OverflowError: after the year 9999.
+            OverflowError: if the time is after the year 9999.
         """
         return UNIX_EPOCH + timedelta(milliseconds=self.publish_time)
 
     def encode(self) -> bytes:
-        """Write the message as protobuf, the same bytes each time.
+        """Encode the message as protobuf; equal messages have equal bytes.
 
         Raises:
-            ValueError, TypeError: a field's value is not of its type, or out of its range.
+            ValueError, TypeError: if a field has the wrong type or is out of range.
         """
         fields = self._present()
         fields["msg_id"] = self.msg_id._asdict()
@@ -173,19 +175,19 @@ class StreamMessage:
 
     @classmethod
     def decode(cls, data: bytes) -> StreamMessage:
-        """Read a message from protobuf.
+        """Decode a message from protobuf.
 
         Raises:
-            InvalidMessage: the bytes are no such message, or it has no message id.
+            InvalidMessage: if the bytes are malformed, or ``msg_id`` is missing.
         """
         from google.protobuf.message import DecodeError
 
         try:
             read = _message_class().FromString(bytes(data))
         except DecodeError as error:
-            raise InvalidMessage(f"{quote(bytes(data))} is no protobuf of a StreamMessage: {error}") from None
+            raise InvalidMessage(f"cannot decode {quote(bytes(data))} as a protobuf StreamMessage: {error}") from None
         if not read.HasField("msg_id"):
-            raise InvalidMessage(f"{quote(bytes(data))} is a StreamMessage without msg_id")
+            raise InvalidMessage(f"a StreamMessage must have msg_id, got {quote(bytes(data))}")
         id = MessageID(*(getattr(read.msg_id, name) for name in MessageID._fields))
         values: dict[str, Any] = {
             name: getattr(read, name) if name not in _OPTIONAL or read.HasField(name) else None for name in _FIELDS
@@ -193,7 +195,7 @@ class StreamMessage:
         return cls(**{**values, "msg_id": id, "attributes": dict(read.attributes)})
 
     def to_json(self) -> str:
-        """Write the message as JSON: snake_case names, payload in base64; what is optional is left out where it is not.
+        """Encode the message as JSON: names in snake_case, the payload in base64, missing optional fields left out.
 
         >>> print(StreamMessage(7, MessageID(9, "/a/b", "", 1), b"hi", 5, "p").to_json())
         {"request_id": 7, "msg_id": {"producer_id": 9, "topic_name": "/a/b", "broker_addr": "", "topic_offset": 1}, \
@@ -205,34 +207,34 @@ class StreamMessage:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> StreamMessage:
-        """Read a message from JSON.
+        """Decode a message from JSON. Integer fields must be JSON integers, not floats.
 
         Raises:
-            InvalidMessage: it is no JSON, or no message; numbers are integers, never floats.
+            InvalidMessage: if the text is not valid JSON, or the message is malformed.
         """
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise InvalidMessage(f"{quote(text)} is no JSON: {error}") from None
+            raise InvalidMessage(f"cannot decode {quote(text)} as JSON: {error}") from None
         fields = _checked(value, _FIELDS, {*_OPTIONAL, "attributes"}, "the message")
         id = MessageID(**_checked(value["msg_id"], _ID_FIELDS, {"broker_addr"}, "msg_id"))
         try:
             payload = base64.b64decode(fields["payload"], validate=True)
         except (binascii.Error, ValueError):
-            raise InvalidMessage(f"payload {quote(fields['payload'])}, not base64") from None
+            raise InvalidMessage(f"payload must be base64, got {quote(fields['payload'])}") from None
         attributes = fields.get("attributes") or {}
         if not isinstance(attributes, dict) or not all(isinstance(held, str) for held in attributes.values()):
-            raise InvalidMessage(f"attributes {quote(attributes)}, not texts by name")
+            raise InvalidMessage(f"attributes must be an object of texts, got {quote(attributes)}")
         return cls(**{**fields, "msg_id": id, "payload": payload, "attributes": attributes})
 
 
 def _checked(value: object, fields: dict[str, tuple[int, str]], optional: set[str], what: str) -> dict[str, Any]:
-    """Give the fields of a JSON object if they are those it may have, each of its type."""
+    """Return the fields of a JSON object after a check of their names and types."""
     if not isinstance(value, dict):
-        raise InvalidMessage(f"{what} is {quote(value)}, no JSON object")
+        raise InvalidMessage(f"{what} must be a JSON object, got {quote(value)}")
     unknown = set(value) - set(fields)
     if unknown:
-        raise InvalidMessage(f"no field {quote(min(unknown))} in {what}")
+        raise InvalidMessage(f"unknown field {quote(min(unknown))} in {what}")
     found = {}
     for name, (_, type) in fields.items():
         held = value.get(name)
@@ -244,16 +246,16 @@ def _checked(value: object, fields: dict[str, tuple[int, str]], optional: set[st
         if type in ("UINT64", "UINT32"):
             most = UINT64_MAX if type == "UINT64" else UINT32_MAX
             if not in_range(held, 0, most):
-                raise InvalidMessage(f"{name} {quote(held)}, not an integer of 0 to {most}")
+                raise InvalidMessage(f"{name} must be an integer of 0 to {most}, got {quote(held)}")
         elif type != "MESSAGE" and not isinstance(held, str):
-            raise InvalidMessage(f"{name} {quote(held)}, not text")
+            raise InvalidMessage(f"{name} must be text, got {quote(held)}")
         found[name] = held
     return found
 
 
 @cache
 def _message_class() -> Any:
-    """Make the protobuf class of the fields above: nothing generated that would have to fit the installed runtime."""
+    """Return the protobuf class of the fields above. Generated code would have to match the installed runtime."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     file = descriptor_pb2.FileDescriptorProto(name="msgid/danube.proto", package="danube", syntax="proto3")
@@ -264,7 +266,7 @@ def _message_class() -> Any:
         for name, (number, kind) in fields.items():
             field = owner.field.add(name=name, number=number, label=kinds.LABEL_OPTIONAL)
             field.type = getattr(kinds, f"TYPE_{kind}")
-            if name in _OPTIONAL:  # proto3 keeps presence in a oneof of its own
+            if name in _OPTIONAL:  # proto3 records presence in a separate oneof for each field
                 field.proto3_optional = True
                 field.oneof_index = len(owner.oneof_decl)
                 owner.oneof_decl.add(name=f"_{name}")

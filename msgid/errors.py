@@ -1,12 +1,12 @@
 """The library's errors.
 
     ValueError
-     |-- InvalidMessageId        a text or bytes that is no message id
-     `-- InvalidMessage          bytes or JSON that are no message, a command or response, or a name
-          `-- TruncatedMessage   bytes that end before the message does
+     |-- InvalidMessageId        text or bytes that are not a valid message ID
+     `-- InvalidMessage          a malformed message, command, response or name
+          `-- TruncatedMessage   bytes that end before the message is complete
 
-Everything else that is wrong with an argument is Python's own TypeError (of the wrong type) or ValueError (out of
-range), with what was given and what is allowed.
+Every other invalid argument raises Python's own TypeError (wrong type) or ValueError (out of range). The error text
+quotes the argument and names the allowed values.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ __all__ = ["InvalidMessage", "InvalidMessageId", "TruncatedMessage"]
 
 
 class InvalidMessageId(ValueError):
-    """A text or bytes is no message id.
+    """Raised if text or bytes are not a valid message ID.
 
     Attributes:
-        shown: what was given, shortened and quoted.
-        reason: what is wrong with it.
+        shown: The invalid input, quoted and shortened.
+        reason: The reason why the input is invalid.
 
     >>> import msgid
     >>> try:
@@ -32,7 +32,7 @@ class InvalidMessageId(ValueError):
     __module__ = "msgid"
 
     def __init__(self, shown: str, reason: str) -> None:
-        super().__init__(shown, reason)  # both in args: it pickles, so it travels between processes
+        super().__init__(shown, reason)  # both in args, so that the error can be pickled between processes
         self.shown = shown
         self.reason = reason
 
@@ -41,11 +41,11 @@ class InvalidMessageId(ValueError):
 
 
 class InvalidMessage(ValueError):
-    r"""What was given is no message.
+    r"""Raised if bytes or JSON are malformed: a message, a command, a response or a name.
 
     Attributes:
-        reason: what is wrong, with what was given.
-        offset: the byte at which it is, counted from the start of what was given; None where there are no bytes.
+        reason: The reason why the input is invalid, with the invalid value.
+        offset: Position of the invalid byte, counted from 0 at the start of the input; None if the input is not bytes.
 
     >>> from msgid import iggy
     >>> try:
@@ -58,7 +58,7 @@ class InvalidMessage(ValueError):
     __module__ = "msgid"
 
     def __init__(self, reason: str, offset: int | None = None) -> None:
-        super().__init__(reason, offset)  # both in args: it pickles
+        super().__init__(reason, offset)  # both in args, so that the error can be pickled
         self.reason = reason
         self.offset = offset
 
@@ -67,7 +67,7 @@ class InvalidMessage(ValueError):
 
 
 class TruncatedMessage(InvalidMessage):
-    """The bytes end before the message does; with more of them it may be one.
+    """Raised if the bytes end before the message is complete; with more bytes the message may be valid.
 
     >>> from msgid import iggy
     >>> try:

@@ -1,4 +1,4 @@
-"""Kafka records, and the ID of each: the same from Spark's rows, a file export or a consumer in Python.
+"""Kafka records and their IDs. Spark rows, file exports and Python consumers give the same ID for the same record.
 
 >>> record = Record.of({"topic": "orders", "partition": 3, "offset": 1234, "timestamp": 1648047038000})
 >>> record.source(), record.message_id()
@@ -109,7 +109,7 @@ class Record:
         names = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
         found = {name: getattr(message, name, None) for name in names}
         row = {name: value() if callable(value) else value for name, value in found.items()}
-        if isinstance(row["timestamp"], tuple):  # confluent-kafka gives the type of the timestamp with it
+        if isinstance(row["timestamp"], tuple):  # confluent-kafka returns (type, milliseconds)
             row["timestamp"] = row["timestamp"][1]
         return cls.of(row)
 
@@ -118,7 +118,7 @@ class Record:
         return f"kafka:{cluster}/{self.topic}/{self.partition}"
 
     def message_id(self, cluster: str = CLUSTER, header: str | None = ID_HEADER) -> str:
-        """Return the record's ID, the same whoever reads the record.
+        """Return the record's ID; it does not depend on the reader.
 
         Args:
             cluster: Name of the cluster.

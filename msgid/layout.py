@@ -1,19 +1,19 @@
-"""The layout of an identifier, written once.
+"""The layout of an ID: the only definition of its bytes, fields and kinds.
 
 Version 1 is 17 bytes, big-endian::
 
     01 56F7E71C361B 21BC 024CCDBE 00000000
     |  |            |    |        `- sequence  bytes 13-16, one counter for the life of a generator
     |  |            |    `---------- seconds   bytes 9-12, since 2021-01-01T00:00:00Z
-    |  |            `--------------- pid       bytes 7-8, low 16 bits of the process id
+    |  |            `--------------- pid       bytes 7-8, low 16 bits of the process ID
     |  `---------------------------- node      bytes 1-6, a MAC address or a synthetic node
     `------------------------------- version   byte 0
 
-Everything that reads or writes an id, in Python and on Spark, takes its numbers from here: positions, widths,
-the epoch, the origins, the kinds and the rule that tells the version-0 kinds apart.
+All code that reads or writes an ID, in Python and on Spark, imports these constants: positions, widths, epoch, origins
+and kinds. `v0_kind` is the rule that distinguishes the two version-0 kinds.
 
-The rules are RocketMQ's (the message-identifier document of version 1; ``MessageDecoder`` and
-``MessageClientIDSetter`` for version 0); the synthetic nodes are this library's own, within RFC 9562 section 6.10.
+RocketMQ defines the layouts: version 1 in its message-identifier document, version 0 in ``MessageDecoder`` and
+``MessageClientIDSetter``. This library defines the synthetic nodes, within RFC 9562 section 6.10.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ VERSION_1: Final = 0x01
 
 
 class Field(NamedTuple):
-    """One field of an id: its name and the half-open range of bytes it takes."""
+    """One field of an ID: its name and its half-open range of bytes."""
 
     name: str
     start: int
@@ -81,7 +81,7 @@ class Field(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many bytes the field takes."""
+        """The number of bytes of the field."""
         return self.stop - self.start
 
 
@@ -98,17 +98,17 @@ FIELDS: Final = _fields(version=1, node=6, pid=2, seconds=4, sequence=4)
 ID_LENGTH: Final = 17
 ID_DIGITS: Final = 2 * ID_LENGTH
 BODY_LENGTH: Final = 16
-"""The bytes after the version byte: as many as a UUID has."""
+"""The number of bytes after the version byte; a UUID has the same length."""
 PREFIX_LENGTH: Final = 9
-"""Version, node and pid: what stays the same for the life of a generator."""
+"""The number of bytes of version, node and pid, which stay the same for the life of a generator."""
 
 EPOCH_UNIX: Final = 1_609_459_200
-"""2021-01-01T00:00:00Z in Unix seconds: where ``seconds`` counts from."""
+"""The epoch of ``seconds``, 2021-01-01T00:00:00Z, in Unix seconds."""
 
 NODE_MAX: Final = (1 << 48) - 1
 PID_MAX: Final = (1 << 16) - 1
 UINT32_SPAN: Final = 1 << 32
-"""How many sequence numbers, and how many seconds, there are; the one after the last is 0."""
+"""The number of different sequence numbers, and of different seconds; after the last value comes 0."""
 UINT32_MASK: Final = (1 << 32) - 1
 
 HEX_DIGITS: Final = "0123456789ABCDEF"
@@ -117,9 +117,9 @@ _PACK: Final = struct.Struct(">BHIHII")  # the node as its high 16 and low 32 bi
 
 
 def pack(node: int, pid: int, seconds: int, sequence: int) -> bytes:
-    """Lay the fields of a version-1 id out as its 17 bytes.
+    """Encode the fields of a version-1 ID as its 17 bytes.
 
-    All four must be in range already: ``node`` below 2**48, ``pid`` below 2**16, the others below 2**32.
+    The caller checks the ranges: ``node`` below 2**48, ``pid`` below 2**16, ``seconds`` and ``sequence`` below 2**32.
 
     >>> pack(0x56F7E71C361B, 8636, 38587838, 0).hex()
     '0156f7e71c361b21bc024ccdbe00000000'
@@ -128,7 +128,7 @@ def pack(node: int, pid: int, seconds: int, sequence: int) -> bytes:
 
 
 def unpack(raw: bytes) -> tuple[int, int, int, int]:
-    """Give ``(node, pid, seconds, sequence)`` of the 17 bytes of a version-1 id.
+    """Decode the 17 bytes of a version-1 ID as ``(node, pid, seconds, sequence)``.
 
     >>> unpack(bytes.fromhex("0156F7E71C361B21BC024CCDBE00000000"))
     (95622734296603, 8636, 38587838, 0)
@@ -138,7 +138,7 @@ def unpack(raw: bytes) -> tuple[int, int, int, int]:
 
 
 def format_mac(node: int) -> str:
-    """Return a 48-bit node written as a MAC address.
+    """Return a 48-bit node as the text of a MAC address.
 
     >>> format_mac(0x56F7E71C361B)
     '56:f7:e7:1c:36:1b'
@@ -147,7 +147,7 @@ def format_mac(node: int) -> str:
 
 
 def time_key(raw: bytes) -> bytes:
-    """Reorder a version-1 id to 16 bytes that sort by (seconds, sequence, node, pid).
+    """Return the 16 bytes of a version-1 ID in an order that sorts by (seconds, sequence, node, pid).
 
     >>> time_key(bytes.fromhex("0156F7E71C361B21BC024CCDBE00000007")).hex()
     '024ccdbe0000000756f7e71c361b21bc'
@@ -156,17 +156,18 @@ def time_key(raw: bytes) -> bytes:
     return raw[pid_end:] + raw[FIELDS["node"].start : pid_end]
 
 
-# --- origins: where a node is from -------------------------------------------------------------------------------
+# --- origins: how a node was chosen ------------------------------------------------------------------------------
 
 Origin = Literal["mac", "random", "assigned", "position", "derived"]
 
 SYNTHETIC_BITS: Final = 44
-"""The free bits of a synthetic node: 48 less the four that say what it is."""
+"""The number of free bits of a synthetic node: 48 minus the four bits that mark its origin."""
 
 ORIGINS: Final[dict[Origin, int]] = {"random": 0b0011, "assigned": 0b0111, "position": 0b1011, "derived": 0b1111}
-"""The low four bits of a synthetic node's first byte: multicast (1), locally administered (2), and two for the origin.
+"""The low four bits of a synthetic node's first byte, by origin.
 
-A node whose multicast bit is clear is a network card's: the origin ``mac``, which is not in this table.
+Bit 0 marks multicast, bit 1 marks a locally administered address, and two bits hold the origin. The origin ``mac`` is
+not in this table: a node of a network card has a clear multicast bit.
 """
 
 _MULTICAST: Final = 0b0001
@@ -176,9 +177,9 @@ _ORIGIN_OF_BITS: Final[dict[int, Origin]] = {bits: origin for origin, bits in OR
 
 
 def synthetic_node(origin: Origin, bits: int) -> int:
-    """Make the 48-bit node that no network card can have out of an origin and 44 ``bits``.
+    """Return a 48-bit node that holds an origin and 44 ``bits``; no network card has such an address.
 
-    The four high bits of the node's first byte are the first four of the 44.
+    The first four of the 44 bits become the high four bits of the node's first byte.
 
     >>> f"{synthetic_node('derived', 0xABCDEF01234):012x}"
     'afbcdef01234'
@@ -188,9 +189,9 @@ def synthetic_node(origin: Origin, bits: int) -> int:
 
 
 def origin_of(node: int) -> Origin:
-    """Say where a node declares to be from. It is what the id says, no proof.
+    """Return the origin that a node declares. The origin is not authenticated.
 
-    A node with the multicast bit alone is ``random`` too: RFC 9562 asks for that bit and no other.
+    A node with only the multicast bit set is also ``random``, because RFC 9562 requires only that bit.
 
     >>> origin_of(0x56F7E71C361B), origin_of(0x0F0000000000)
     ('mac', 'derived')
@@ -208,7 +209,7 @@ def origin_of(node: int) -> Origin:
 IPV4_LENGTH: Final = 4
 IPV6_LENGTH: Final = 16
 
-# After the address come 12 bytes: int32 and int64 of a broker offset; uint16, uint32, uint32, uint16 of a client.
+# 12 bytes follow the address: int32 and int64 of a broker offset; uint16, uint32, uint32 and uint16 of a client ID.
 TAIL_LENGTH: Final = 12
 BROKER_FIELDS: Final = _fields(port=4, offset=8)
 BROKER_OFFSET: Final = struct.Struct(">iq")
@@ -217,7 +218,7 @@ CLIENT_UNIQUE: Final = struct.Struct(">HIIH")
 
 V0_LENGTHS: Final = (IPV4_LENGTH + TAIL_LENGTH, IPV6_LENGTH + TAIL_LENGTH)
 CANONICAL_V0_PREFIX: Final = "00"
-"""The version byte that a canonical version-0 id has in front, as text."""
+"""The version byte, as text, at the start of a canonical version-0 ID."""
 
 PORT_MAX: Final = 65_535
 OFFSET_MAX: Final = (1 << 48) - 1
@@ -232,12 +233,12 @@ KINDS: Final[tuple[Kind, ...]] = (KIND_V1, KIND_BROKER_OFFSET, KIND_CLIENT_UNIQU
 
 
 def v0_kind(port: int, offset: int) -> Kind:
-    """Tell the version-0 kinds apart by what a broker-offset id would say.
+    """Return the kind of a version-0 ID, from its last 12 bytes read as a broker offset.
 
-    ``port`` and ``offset`` are the signed int32 and int64 after the address. The two kinds have the same length and
-    nothing marks them, so this is a rule of thumb: a broker offset when the port is a port and the offset below 2**48.
-    An offset of 2**40 and more that ends in a zero byte is ambiguous: RocketMQ's C++ client 1.2.0 to 1.2.3 wrote
-    client ids little-endian, and they look like that.
+    ``port`` and ``offset`` are the signed int32 and int64 after the address. The two kinds have the same length and no
+    marker, so this rule is a heuristic. An ID is a broker offset if the port is valid and the offset is below 2**48.
+    An offset of at least 2**40 that ends in a zero byte is ambiguous: RocketMQ's C++ client 1.2.0 to 1.2.3 wrote the
+    fields of client IDs in little-endian order, which produces such offsets.
 
     >>> v0_kind(10911, 123456), v0_kind(6324, -1), v0_kind(13950, 56753002317824)
     ('v0-broker-offset', 'v0-client-unique', 'v0-ambiguous')

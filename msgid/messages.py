@@ -1,6 +1,6 @@
-"""What every message format shares: message states, the normal form of names, and the values of exported rows.
+"""Shared parts of all message formats: message states, the normal form of names, and the values of exported rows.
 
-The rules for states and names are those of the Iggy message-state and message-expiry documents.
+Iggy's message-state and message-expiry documents define the rules for states and names.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from msgid.errors import InvalidMessage
 __all__ = ["MAX_NAME_BYTES", "STATE_CODES", "Encoding", "MessageState", "bytes_of", "moment_of", "normalize_name"]
 
 Encoding = Literal["utf-8", "base64"]
-"""How a text export writes the bytes of a key, a value or a header. Spark and many tools use base64 in JSON."""
+"""The encoding of the bytes of a key, value or header in a text export; Spark and many tools use base64 in JSON."""
 
 STATE_CODES: Final = "1, 10, 20 or 30"
 MAX_NAME_BYTES: Final = 255
-"""A name's length is one byte on the wire."""
+"""A name's length is encoded in one byte."""
 
 _ALLOWED: Final = re.compile(r"[\w.\-\s]+")
 _SPACE: Final = re.compile(r"\s+")
@@ -29,7 +29,7 @@ _LAST_MILLISECOND: Final = last_moment(1_000)
 
 
 class MessageState(IntEnum):
-    """What may be done with a message. Consumers are given those that are ``available`` and no others.
+    """The state of a message. Consumers receive only messages that are ``available``.
 
     >>> MessageState(20), MessageState.of("poisoned"), str(MessageState.MARKED_FOR_DELETION)
     (<MessageState.POISONED: 20>, <MessageState.POISONED: 20>, 'marked_for_deletion')
@@ -38,22 +38,22 @@ class MessageState(IntEnum):
     AVAILABLE = 1
     UNAVAILABLE = 10
     POISONED = 20
-    """It failed its checksum, its schema or its decoding."""
+    """The message failed its checksum, its schema check or its decoding."""
     MARKED_FOR_DELETION = 30
-    """Retention has found it expired."""
+    """The message has expired by its retention policy."""
 
     def __str__(self) -> str:
         return self.name.lower()
 
     @classmethod
     def of(cls, value: object) -> MessageState:
-        """Read a code or a name in snake_case.
+        """Return the state with a code, or with a name in snake_case.
 
         Args:
-            value: an int or a str.
+            value: The code as an int, or the name as a str.
 
         Raises:
-            InvalidMessage: there is no such state.
+            InvalidMessage: if the state is unknown.
 
         >>> MessageState.of(1)
         <MessageState.AVAILABLE: 1>
@@ -69,18 +69,18 @@ class MessageState(IntEnum):
 
 
 def normalize_name(name: str) -> str:
-    r"""Give a name its normal form: lower case, trimmed, each run of white space one dot.
+    r"""Return the normal form of a name: lower case, trimmed, one dot for each run of white space.
 
-    The length is checked last: lower case can be longer than upper case was.
+    The length is checked last, because lower case can be longer than upper case.
 
     Args:
-        name: of a stream or a topic: word characters, dots, hyphens and white space.
+        name: Name of a stream or topic: word characters, dots, hyphens and white space.
 
     Returns:
-        1 to 255 bytes in UTF-8.
+        The normal form, 1 to 255 bytes in UTF-8.
 
     Raises:
-        InvalidMessage: it is blank, has other characters, or is too long.
+        InvalidMessage: if the name is blank, has other characters, or is too long.
 
     >>> normalize_name("  My Orders\t2026 ")
     'my.orders.2026'

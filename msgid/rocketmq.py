@@ -1,8 +1,8 @@
-"""RocketMQ rows, and the ID of each message.
+"""RocketMQ rows and the IDs of their messages.
 
-A RocketMQ message has two IDs. The producer's client writes its own into the property ``UNIQ_KEY``: ``msgId`` in most
-clients, and the ID that ``mqadmin queryMsgByUniqueKey`` takes. The broker's ``offsetMsgId`` holds the broker's address
-and the place in its commit log: the ID that ``mqadmin queryMsgById`` takes.
+A RocketMQ message has two IDs. The producer's client writes the first into the property ``UNIQ_KEY``. Most clients call
+it ``msgId``, and ``mqadmin queryMsgByUniqueKey`` takes it. The broker's ``offsetMsgId`` holds the broker's address and
+the offset in its commit log; ``mqadmin queryMsgById`` takes it.
 
 >>> row = {"topic": "orders", "brokerName": "broker-a", "queueId": 2, "queueOffset": 7, "storeTimestamp": 1648047038000}
 >>> Record.of(row).source, Record.of(row).message_id()
@@ -40,7 +40,7 @@ OFFSET_ID: Final = "offsetMsgId"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One RocketMQ message, as a row of the connector for Spark holds it.
+    """One RocketMQ message, from a row of RocketMQ's connector for Spark.
 
     Args:
         topic: Name of the topic.
@@ -115,7 +115,7 @@ class Record:
         return f"rocketmq:{self.broker}/{self.topic}/{self.queue}"
 
     def message_id(self) -> str:
-        """Return the message's ID, the same whoever reads the message.
+        """Return the message's ID; it does not depend on the reader.
 
         Returns:
             The canonical text of the ID or UUID in the property ``UNIQ_KEY``; else the `position_id` of source,

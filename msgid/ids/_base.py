@@ -1,4 +1,4 @@
-"""What every kind of id has in common: an immutable value that is its bytes."""
+"""The base class of every kind of ID: an immutable value that holds the bytes of the ID."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ V = TypeVar("V", bound="Value")
 
 
 class Core:
-    """An immutable value of bytes: equal, hashed and ordered by them within its own kind."""
+    """An immutable value of bytes. Values of the same class are equal, hashed and ordered by their bytes."""
 
-    # The compiled Core takes the place of this one by way of `compiled`.
+    # `compiled` replaces this class with the compiled Core.
 
     __slots__ = ("_bytes",)
 
@@ -29,7 +29,7 @@ class Core:
 
     @classmethod
     def _of(cls: type[C], raw: bytes) -> C:
-        """Wrap bytes that are known to be good."""
+        """Return an instance with bytes that the caller has checked."""
         self = object.__new__(cls)
         _set_bytes(self, raw)
         return self
@@ -42,7 +42,7 @@ class Core:
 
     @property
     def hex(self) -> str:
-        """The text: two upper-case hex digits for each byte."""
+        """The text of the ID: two upper-case hex digits for each byte."""
         return self._bytes.hex().upper()
 
     def __str__(self) -> str:
@@ -80,14 +80,15 @@ class Core:
         return self._bytes >= other._bytes
 
 
-# The slot's own descriptor: the one door past __setattr__, so that a value can be filled in once.
+# The slot's own descriptor bypasses __setattr__, so that a new value can be filled in once.
 _set_bytes = Core.__dict__["_bytes"].__set__
 
 
 class Value(Core):
-    """What every kind of id is: an immutable value of bytes.
+    """Base class of all IDs: an immutable value of bytes.
 
-    It is never equal to a str or to bytes, formats as its text (so ``f"{id:<40}"`` works) and copies to itself.
+    A value is never equal to a str or to bytes. It is formatted as its text (``f"{id:<40}"``), and a copy of it is the
+    same object.
     """
 
     __slots__ = ()
@@ -103,7 +104,7 @@ class Value(Core):
 
     @property
     def canonical(self) -> str:
-        """The text with the version byte in front: one form for a column that holds every version."""
+        """The text with the version byte in front, so that one column can hold IDs of every version."""
         return CANONICAL_V0_PREFIX + self.hex
 
     def __format__(self, spec: str) -> str:
@@ -123,7 +124,7 @@ class Value(Core):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
-        # Called by Pydantic alone, which has imported its core by then: this library never does so itself.
+        # Only Pydantic calls this, after it has imported its core. This library never imports pydantic_core itself.
         from pydantic_core import core_schema
 
         return core_schema.no_info_plain_validator_function(
@@ -150,7 +151,10 @@ _CLASS_OWN: Final = frozenset({"__dict__", "__module__", "__slots__", "__weakref
 
 
 def compiled(cls: type[V]) -> type[V]:
-    """Give a class of ids its compiled twin, if there is one, with all that the class can do beyond `Core`."""
+    """Return the compiled class of an ID class, with all the attributes that the class adds to `Core`.
+
+    Without the compiled core, return the class itself.
+    """
     if native is None:
         return cls
     twin: type[V] = getattr(native, cls.__name__)

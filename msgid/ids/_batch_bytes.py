@@ -1,7 +1,7 @@
-"""Many ids written out: rows of 17 bytes, rows of 34 digits, a list of texts.
+"""Encode many IDs: rows of 17 bytes, rows of 34 digits, or a list of texts.
 
-The pure-Python reference, and its compiled twin where there is one. An argument ``parts`` has, for each run of ids that
-share a second, that second, and the first sequence number, the step to the next, and how many there are.
+These functions are the pure-Python reference; the compiled core replaces them if it is installed. ``parts`` has one
+tuple for each run of IDs with the same second: second, first sequence number, step, and number of IDs.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Part = tuple[int, int, int, int]
 
 @twin
 def rows(prefix: bytes, parts: tuple[Part, ...], /) -> bytes:
-    """Write the ids out back to back, 17 bytes each.
+    """Encode the IDs one after the other, 17 bytes each.
 
     >>> rows(bytes(9), ((1, 0x10, 1, 2),)).hex(" ", 17)
     '0000000000000000000000000100000010 0000000000000000000000000100000011'
     """
     out = bytearray(ID_LENGTH * sum(count for *_, count in parts))
     first = 0
-    # Column by column, one strided copy a byte of the id: as fast as plain Python gets.
+    # One strided copy for each byte of the ID fills a column of all rows. This is the fastest way in plain Python.
     for second, start, step, count in parts:
         last = first + count * ID_LENGTH
         same = prefix + (second & UINT32_MASK).to_bytes(FIELDS["seconds"].width, "big")
@@ -45,12 +45,12 @@ def rows(prefix: bytes, parts: tuple[Part, ...], /) -> bytes:
 
 @twin
 def hex_rows(prefix: bytes, parts: tuple[Part, ...], /) -> bytes:
-    """Write the ids' text out back to back, 34 ASCII digits each."""
+    """Encode the text of the IDs one after the other, 34 ASCII digits each."""
     return rows(prefix, parts).hex().upper().encode()
 
 
 @twin
 def hex_list(prefix: bytes, parts: tuple[Part, ...], /) -> list[str]:
-    """Write each id out as a text of its own."""
+    """Encode each ID as its text."""
     text = rows(prefix, parts).hex().upper()
     return [text[start : start + ID_DIGITS] for start in range(0, len(text), ID_DIGITS)]

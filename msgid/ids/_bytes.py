@@ -1,4 +1,4 @@
-"""Turn the text or bytes of an ID of any version into its bytes; everything else is one clear error."""
+"""Check the text or bytes of an ID of any version and return its bytes; all other input raises `InvalidMessageId`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
     "uuid_bytes",
 ]
 
-# The reasons that an `InvalidMessageId` carries. Python and Spark fill in the same blanks.
+# The reasons of an `InvalidMessageId`. Python and Spark format the same templates.
 WRONG_LENGTH: Final = "{length} characters; an id has 32, 34, 56 or 58 hex digits"
 WRONG_BYTE_LENGTH: Final = "{length} bytes; an id has 16, 17, 28 or 29"
 NOT_HEX: Final = "not hex digits alone"
@@ -57,7 +57,7 @@ def id_bytes(value: object) -> bytes:
             raw = bytes.fromhex(value)
         except ValueError:
             raw = b""
-        # fromhex skips white space, so a text with some gives fewer bytes than its length asks for.
+        # fromhex skips white space: text with white space becomes fewer bytes than its length requires.
         if len(raw) != digits >> 1:
             raise InvalidMessageId(quote(value), NOT_HEX)
     elif isinstance(value, bytes | bytearray | memoryview):
@@ -72,7 +72,7 @@ def id_bytes(value: object) -> bytes:
 
 
 def strip_version(raw: bytes) -> bytes | None:
-    """Return the 16 or 28 bytes of a version-0 id without its version byte; None for version 1."""
+    """Return the 16 or 28 bytes of a version-0 ID without its version byte; None for version 1."""
     if len(raw) in V0_LENGTHS:
         return raw
     return raw[1:] if raw[0] == VERSION_0 else None
@@ -87,9 +87,9 @@ def kind_of(raw: bytes) -> Kind:
 def identity(value: str | bytes) -> str:
     """Return the text by which two IDs are compared: equal if and only if they are the same ID.
 
-    An ID of any version becomes its canonical text, so neither the case of the digits nor the version byte of a
-    version-0 ID matters. A UUID with dashes becomes lower case. Any other text is an identity of its own and stays as
-    it is; any other bytes become ``0x`` and their hex digits.
+    An ID of any version becomes its canonical text, so the case of the digits and the version byte of a version-0 ID
+    do not matter. A UUID with dashes becomes lower case. Any other text stays unchanged. Any other bytes become ``0x``
+    and their hex digits.
 
     Raises:
         InvalidMessageId: if the value is neither text nor bytes, or is empty.
@@ -134,10 +134,10 @@ def uuid_bytes(text: str) -> bytes:
 
 
 def header_identity(value: bytes | str | None) -> str | None:
-    """Return the `identity` of the ID or UUID that a message's header or property holds; None if it holds neither.
+    """Return the `identity` of the ID or UUID in a message's header or property; None if the value is neither.
 
-    The value is text, as it is or in UTF-8, or the 17 bytes of a version-1 ID. Other bytes are not read as an ID: 16
-    letters of text would be a version-0 ID.
+    The value is text, UTF-8 bytes of a text, or the 17 bytes of a version-1 ID. Other bytes are not read as an ID,
+    because any text of 16 letters would then be a version-0 ID.
 
     >>> header_identity(b"74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"), header_identity("order 7")
     ('74b158ca-ddb3-498f-b0a9-9eec1c6197ae', None)

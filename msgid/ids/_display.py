@@ -1,4 +1,4 @@
-"""An ID as it is shown to people: its fields with their digits and meaning, and their colours."""
+"""Display an ID for people: the digits, meaning and colour of each field."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 __all__ = ["COLOURS", "Part", "draw_html", "draw_rows_html", "parts", "values"]
 
 COLOURS: Final = ("bright_black", "cyan", "green", "yellow", "magenta")
-"""The colours of the fields from left to right, by Rich's names."""
+"""The colours of the fields from left to right, as names of Rich."""
 _HTML_COLOURS: Final = ("#777777", "#00838f", "#2e7d32", "#b26a00", "#a0208c")
 _CELL: Final = "text-align:left;padding:0 .6em;font-family:monospace"
 
 
 class Part(NamedTuple):
-    """A piece of an ID as it is drawn: its digits, its name, and its meaning in one or more lines."""
+    """One displayed piece of an ID: its digits, its name, and its meaning in one or more lines."""
 
     digits: str
     name: str
@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
 
 def values(id: Any) -> dict[str, Any]:
-    """Return an ID's fields by name, with values that JSON has."""
+    """Return the fields of an ID by name, with values that JSON can represent."""
     fields: dict[str, Any] = {"kind": id.kind, "canonical": id.canonical, "version": id.version}
     names: tuple[str, ...]
     if id.kind == layout.KIND_V1:
@@ -72,7 +72,7 @@ def parts(id: Any) -> list[Part]:
 
 
 def draw_html(id: Any) -> str:
-    """Return an ID as a table of HTML: the digits of each field above its name and meaning.
+    """Return an ID as an HTML table with the digits of each field above its name and meaning.
 
     >>> import msgid
     >>> "8636" in draw_html(msgid.parse("0156F7E71C361B21BC024CCDBE00000000"))
@@ -87,7 +87,7 @@ def draw_html(id: Any) -> str:
 
 
 def draw_rows_html(caption: str, ids: Iterable[Any | None]) -> str:
-    """Return version-1 IDs as a table of HTML, a row for each and a column for each field; None becomes an ellipsis."""
+    """Return version-1 IDs as an HTML table: one row per ID and one column per field. None becomes an ellipsis."""
     rows = [["…"] * len(layout.FIELDS) if id is None else [part.digits for part in parts(id)] for id in ids]
     return _table(caption, list(layout.FIELDS), rows)
 

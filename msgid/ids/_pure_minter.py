@@ -1,6 +1,6 @@
-"""The pure-Python minter: where the rule of `msgid.ids._sequence` meets threads, signals and the clock.
+"""The pure-Python minter, which applies the rule of `msgid.ids._sequence` safely across threads and signals.
 
-It is the reference that the compiled one in ``_speedups.c`` is held to; `msgid.ids.generator` builds on either.
+It is the reference for the compiled minter in ``_speedups.c``. `msgid.ids.generator` builds on either of them.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class _Block:
-    """Up to 256 ids of one second, waiting to be taken: all they share is written out already.
+    """Up to 256 reserved IDs of one second, with the bytes that they share.
 
-    Whoever draws a number from ``left`` owns it. That is one step of C under the interpreter's lock, so the hot path
-    needs no lock of its own, and nothing can be left half done by a signal or an exception.
+    The caller that draws a number from ``left`` owns that number. The draw is one step of C under the interpreter's
+    lock, so the fast path needs no other lock, and a signal or an exception cannot leave it half done.
     """
 
     __slots__ = ("head", "hex_head", "left", "state", "until")
 
     def __init__(self, prefix: bytes, run: _sequence.Run | None, state: _sequence.State) -> None:
         self.state = state
-        """Where the generator goes on when the block is used up."""
-        if run is None:  # nothing to take, and no time at which there would be
+        """The state from which the generator continues after this block."""
+        if run is None:  # an empty block, which no clock can make valid
             self.left, self.head, self.hex_head, self.until = iter(range(0)), b"", "", -math.inf
             return
         first = run.sequences.start
@@ -48,16 +48,16 @@ class _Block:
         self.head = prefix + place[:-1]
         self.hex_head = self.head.hex().upper()
         self.until = float(run.second + 1 + layout.EPOCH_UNIX)
-        """The Unix time from which on the block is of the past."""
+        """The Unix time, in seconds, at which the block expires."""
 
     def drain(self) -> _sequence.State:
-        """Take all that is left, so that nobody else can, and give the state as if it had never been reserved."""
+        """Take all remaining IDs and return the state from before they were reserved."""
         unused = len(list(self.left))
         return self.state._replace(sequence=self.state.sequence - unused)
 
 
 def _exclusive(method: F) -> F:
-    """Return a method that holds the generator's lock, or the method itself where the interpreter has a lock."""
+    """Return a method that holds the generator's lock; return the method itself if the interpreter has the GIL."""
     if getattr(sys, "_is_gil_enabled", lambda: True)():
         return method
 
@@ -70,27 +70,30 @@ def _exclusive(method: F) -> F:
 
 
 class Minter:
-    """Hands out ids: the part of a generator that meets threads and the clock."""
+    """The part of a generator that makes IDs and handles threads and the clock."""
 
     __slots__ = ("_block", "_clock", "_id_of", "_lock", "_prefix")
 
     def _begin(
         self, id_type: type[MessageId], run_type: type[_sequence.Run], clock: Callable[[], int] | None, first: int
     ) -> None:
-        """Take what every id needs: the types, a clock giving whole Unix seconds (None: the system's), the start."""
+        """Set the types, the clock and the first sequence number.
+
+        The clock returns whole Unix seconds; None means the system's clock.
+        """
         self._id_of = id_type._of
         self._clock: Callable[[], float] = time.time if clock is None else clock
         self._restart(first)
 
     def _restart(self, first: int) -> None:
-        """Begin anew, as in a forked child: another thread of the parent's may have held the lock, and is not here."""
-        # Re-entrant: a signal handler or a finalizer may mint while this very thread is at it (see _reserve).
+        """Start again with a new lock, as a forked child must: a thread of the parent may have held the old one."""
+        # Re-entrant, because a signal handler or finalizer can mint while this thread is in _reserve.
         self._lock = threading.RLock()
-        self._prefix = b""  # found at the first id
+        self._prefix = b""  # set when the first ID is made
         self._block = _Block(b"", None, _sequence.fresh(first))
 
     def _find_prefix(self) -> bytes:
-        """Give the version, node and pid that all ids of this process begin with; the generator knows."""
+        """Return the version, node and pid with which all IDs of this process begin."""
         raise NotImplementedError
 
     @_exclusive
@@ -130,9 +133,9 @@ class Minter:
             self._reserve(None)
 
     def _reserve(self, count: int | None) -> tuple[bytes, tuple[_sequence.Run, ...]]:
-        """Take ``count`` ids off the generator; None: put the next block out for the single calls to take from.
+        """Reserve ``count`` IDs; for None, publish the next block, from which single calls take their IDs.
 
-        The block that was out is drained first: its numbers are given back, and what comes next is above them.
+        The current block is drained first. Its unused numbers are reserved again, so the IDs keep increasing.
         """
         with self._lock:
             while True:
@@ -146,9 +149,9 @@ class Minter:
                 else:
                     runs, state = _sequence.reserve(block.drain(), second, count)
                     following = _Block(prefix, None, state)
-                # A signal handler or finalizer that minted in between has put another block out: what was reckoned
-                # from this one is dropped, and reckoned again. Between this comparison and the store nothing is
-                # called or allocated, so nothing can come in between.
+                # A signal handler or finalizer can mint at any point above and publish another block. This result is
+                # then discarded, and the loop runs again. The comparison and the assignment below call and allocate
+                # nothing, so no handler can run between them.
                 if self._block is block:
                     self._block = following
                     return prefix, runs

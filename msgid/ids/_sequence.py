@@ -1,15 +1,15 @@
-"""The rule by which seconds and sequence numbers are handed out: pure, with time as an argument.
+"""The rule that assigns seconds and sequence numbers: a pure function of the state and the time.
 
-| what the clock does        | what the next id gets                                                   |
+| what the clock does        | second and sequence number of the next ID                               |
 |----------------------------|-------------------------------------------------------------------------|
 | shows a time before 2021   | second 0, until the clock has passed it                                 |
 | stands still               | the same second, the next sequence number                               |
 | goes back                  | the last second used, kept until the clock has passed it                |
 | jumps forward              | the new second                                                          |
-| anything, sequence at 2^32 | sequence 0, and a second above the last one used even if time has not come |
+| any, at sequence 2^32      | sequence 0, and a second after the last one used, even before its time  |
 
-So (second, sequence) strictly grows from id to id, and no pair comes twice. Seconds are counted from the epoch without
-an end; an id takes their low 32 bits.
+So (second, sequence) strictly increases from ID to ID, and no pair repeats. The rule counts seconds from the epoch
+without a limit; an ID holds their low 32 bits.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from msgid.layout import UINT32_SPAN
 __all__ = ["BLOCK", "Run", "State", "fresh", "reserve", "reserve_block"]
 
 BLOCK: Final = 256
-"""The ids of one block have all but their last byte in common."""
+"""The number of IDs in a block. They differ only in their last byte."""
 
 
 class State(NamedTuple):
-    """What a generator remembers."""
+    """The state of a generator."""
 
     second: int
-    """The second of the last id."""
+    """The second of the last ID, counted from 2021-01-01T00:00:00Z."""
     sequence: int
-    """The next id's sequence number; 2**32 when the counter is about to wrap."""
+    """The sequence number of the next ID; 2**32 if the counter wraps next."""
 
 
 class Run(NamedTuple):
-    """Neighbouring ids that share a second."""
+    """Consecutive IDs with the same second."""
 
     second: int
     sequences: range
 
 
 def fresh(sequence: int) -> State:
-    """Return the state of a generator without IDs, whose first ID gets ``sequence`` and no second before 2021."""
+    """Return the state of a new generator: its first ID has number ``sequence`` and a second of 2021 or later."""
     return State(0, sequence)
 
 
 def reserve(state: State, now: int, count: int) -> tuple[tuple[Run, ...], State]:
-    """Take ``count`` ids at the second ``now``.
+    """Reserve ``count`` IDs at the second ``now``.
 
     Args:
-        state: what the generator remembers.
-        now: the clock, in seconds since the epoch (any integer).
-        count: 0 or more.
+        state: The state of the generator.
+        now: Time of the clock, in seconds since 2021-01-01T00:00:00Z; any integer.
+        count: Number of IDs, 0 or more.
 
     Returns:
-        The runs that hold the ids in order (two where the sequence wraps in between), and the new state.
+        The runs of IDs in order, and the new state. There are two or more runs if the sequence wraps between them.
 
     >>> runs, state = reserve(State(second=7, sequence=4294967295), now=7, count=3)
     >>> runs
@@ -66,7 +66,7 @@ def reserve(state: State, now: int, count: int) -> tuple[tuple[Run, ...], State]
     second, sequence = state
     while count:
         if sequence == UINT32_SPAN:
-            # The numbers begin again: within one second they would repeat, so that second is over.
+            # Sequence numbers repeat from here, so the IDs need a new second.
             second, sequence = second + 1, 0
         second = max(second, now)
         stop = min(sequence + count, UINT32_SPAN)
@@ -77,7 +77,7 @@ def reserve(state: State, now: int, count: int) -> tuple[tuple[Run, ...], State]
 
 
 def reserve_block(state: State, now: int) -> tuple[Run, State]:
-    """Take the ids at the second ``now`` up to where the sequence's last byte is 0 again: 1 to 256 of them.
+    """Reserve the IDs at the second ``now`` up to the next multiple of 256 of the sequence: 1 to 256 IDs.
 
     >>> reserve_block(State(second=7, sequence=4294967290), now=9)
     (Run(second=9, sequences=range(4294967290, 4294967296)), State(second=9, sequence=4294967296))

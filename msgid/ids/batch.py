@@ -1,4 +1,4 @@
-"""Many ids at once: `IdBatch`, a reservation that is written out in the form that is asked for."""
+"""`IdBatch`: many IDs made at once, encoded on request."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["IdBatch"]
 
 _SHOWN: Final = 5
-"""The IDs that a notebook shows at either end of a batch."""
+"""The number of IDs that a notebook shows at each end of a batch."""
 
 
 @final
 class IdBatch(Sequence[MessageId]):
-    """``n`` neighbouring ids of one generator, made by `msgid.generate_batch`.
+    """A batch of ``n`` consecutive IDs of one generator, made by `msgid.generate_batch`.
 
-    It holds only what the ids have in common and where they begin, so it costs the same for one as for a million;
-    each form is written out when asked for. A sequence of `MessageId`: length, index, slice (another batch),
-    iterate, ``in``.
+    The batch holds only the common prefix and the ranges of sequence numbers, so a batch of a million IDs is as cheap
+    as a batch of one. Each method encodes the IDs when it is called. A batch is a sequence of `MessageId`: it supports
+    ``len``, indexing, iteration and ``in``; a slice is another batch.
 
     >>> import msgid
     >>> batch = msgid.Generator(node=0x56F7E71C361B, pid=8636, clock=lambda: 1648047038, sequence=0).generate_batch(3)
@@ -51,7 +51,7 @@ class IdBatch(Sequence[MessageId]):
     @overload
     def __getitem__(self, index: slice) -> IdBatch: ...
     def __getitem__(self, index: int | slice) -> MessageId | IdBatch:
-        wanted = range(len(self))[index]  # Python's own rules for negative, stepped and missing indices
+        wanted = range(len(self))[index]  # range applies Python's rules for negative, stepped and invalid indices
         if isinstance(wanted, range):
             return IdBatch(self._prefix, self._pick(wanted))
         for run in self._runs:
@@ -84,31 +84,31 @@ class IdBatch(Sequence[MessageId]):
         return draw_rows_html(f"IdBatch of {len(self)}", shown + list(self[max(_SHOWN, len(self) - _SHOWN) :]))
 
     def to_bytes(self) -> bytes:
-        """Write the ids out back to back: ``17 * n`` bytes."""
+        """Encode the IDs as ``17 * n`` bytes, one ID after the other."""
         return _batch_bytes.rows(self._prefix, self._parts())
 
     def hex(self) -> list[str]:
-        """Write the ids out as text: ``n`` times 34 upper-case hex digits."""
+        """Encode the IDs as ``n`` texts of 34 upper-case hex digits."""
         return _batch_bytes.hex_list(self._prefix, self._parts())
 
     def to_hex_bytes(self) -> bytes:
-        """Write the ids' text out back to back, as ASCII: ``34 * n`` bytes. Far faster than ``n`` objects are made."""
+        """Encode the text of the IDs as ``34 * n`` ASCII bytes. This is much faster than a list of ``n`` texts."""
         return _batch_bytes.hex_rows(self._prefix, self._parts())
 
     def to_numpy(self) -> NDArray[np.uint8]:
-        """Write the ids out as a read-only NumPy array of shape ``(n, 17)``, one byte an element. Needs NumPy."""
+        """Encode the IDs as a read-only NumPy array of shape ``(n, 17)`` and type uint8. Needs NumPy."""
         import numpy as np
 
         return np.frombuffer(self.to_bytes(), np.uint8).reshape(-1, ID_LENGTH)
 
     def to_arrow(self, *, hex: bool = False) -> pa.FixedSizeBinaryArray | pa.LargeStringArray:
-        """Write the ids out as an Arrow array. Needs PyArrow.
+        """Encode the IDs as an Arrow array. Needs PyArrow.
 
         Args:
             hex: False for ``n`` fixed-size binary(17) values, True for ``n`` large strings of 34 hex digits.
 
         Returns:
-            The array, whose data is the buffer that was written, without a copy.
+            The array. It uses the encoded buffer without a copy.
         """
         import pyarrow as pa
 
@@ -117,7 +117,7 @@ class IdBatch(Sequence[MessageId]):
             return pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_LENGTH), len(self), buffers)
         import numpy as np
 
-        # Large: with 64-bit offsets, the text of any batch fits one array.
+        # A large string array has 64-bit offsets, so the text of any batch fits into one array.
         offsets = np.arange(0, ID_DIGITS * len(self) + 1, ID_DIGITS, dtype=np.int64)
         return pa.LargeStringArray.from_buffers(len(self), pa.py_buffer(offsets), pa.py_buffer(self.to_hex_bytes()))
 
@@ -125,7 +125,7 @@ class IdBatch(Sequence[MessageId]):
         return MessageId._of(self._prefix + ((second & UINT32_MASK) << 32 | sequence).to_bytes(8, "big"))
 
     def _pick(self, wanted: range) -> tuple[Run, ...]:
-        """Give the runs that hold the ids at the ``wanted`` indices, in that order."""
+        """Return the runs of the IDs at the ``wanted`` indices, in that order."""
         if wanted.step < 0:
             return tuple(Run(second, sequences[::-1]) for second, sequences in self._pick(wanted[::-1])[::-1])
         picked = []

@@ -1,4 +1,4 @@
-"""Reading ids in bulk: `parse_batch`, from texts, Arrow or NumPy to columns of fields."""
+"""`parse_batch`: parse many IDs from texts, Arrow or NumPy into columns of fields."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _DTYPES: Final = {
 
 
 class IdColumns(NamedTuple):
-    """The fields of many ids, each a NumPy array of one element an id.
+    """The fields of many IDs: one NumPy array per field, one element per ID.
 
-    ``valid`` says which of them are ids, of any version; ``version`` is theirs. The other fields are those of
-    version 1, and 0 where an id is of version 0 or there is none.
+    ``valid`` is True for every valid ID of any version, and ``version`` is the version of that ID. The other fields
+    belong to version 1; they are 0 for a version-0 ID and for an invalid value.
 
     >>> import msgid
     >>> columns = msgid.parse_batch(["0156F7E71C361B21BC024CCDBE00000007", "no id"])
@@ -50,25 +50,24 @@ class IdColumns(NamedTuple):
     valid: NDArray[np.bool_]
 
     def to_arrow(self) -> pa.RecordBatch:
-        """Give the columns as an Arrow record batch. Needs PyArrow."""
+        """Return the columns as an Arrow record batch. Needs PyArrow."""
         import pyarrow as pa
 
         return pa.RecordBatch.from_arrays([pa.array(column) for column in self], names=list(self._fields))
 
 
 def parse_batch(ids: Iterable[Any]) -> IdColumns:
-    """Read many ids at once; needs NumPy.
+    """Parse many IDs at once. Needs NumPy.
 
     Args:
-        ids: an iterable of texts and bytes as `msgid.parse` reads them; an Arrow array (or chunked array) of text, or
-            of binary for the bytes of ids; or a NumPy array of text (``U`` or ``S``), of objects, or of ``uint8`` with
-            one id's bytes a row.
+        ids: An iterable of texts and bytes as `msgid.parse` accepts them; an Arrow array or chunked array of text or
+            binary; or a NumPy array of text (``U`` or ``S``), of objects, or of ``uint8`` with one row of bytes per ID.
 
     Returns:
-        The columns. What is no id, NULL included, is not an error but not ``valid``.
+        The columns. An invalid value or NULL raises no error; its ``valid`` is False.
 
     Raises:
-        TypeError: the Arrow or NumPy array is of another type.
+        TypeError: if the Arrow or NumPy array has another type, or ``ids`` is a single text or bytes.
 
     >>> import msgid
     >>> msgid.parse_batch(msgid.generate_batch(1000).to_arrow()).valid.all()
@@ -129,7 +128,7 @@ def _parse_arrow(array: Any) -> IdColumns:
     else:
         raise TypeError(f"ids must be an Arrow array of text or binary, not of {kind}")
     columns = _read_rows(np.frombuffer(data or b"", np.uint8), offsets, is_hex)
-    if array.null_count:  # what lies where a NULL is may be anything
+    if array.null_count:  # the buffer may hold any bytes in the place of a NULL
         nulls = array.is_null().to_numpy(zero_copy_only=False)
         for column in columns:
             column[nulls] = 0
@@ -145,13 +144,13 @@ def _parse_numpy(array: NDArray[Any]) -> IdColumns:
         count, width = array.shape
         return _read_rows(np.ascontiguousarray(array).reshape(-1), np.arange(count + 1, dtype=np.int64) * width, False)
     if array.ndim == 1 and array.dtype.kind in "SU":
-        # NumPy pads text with zeros, which is what ends it.
+        # NumPy pads text with zeros, so the text ends before the first trailing zero.
         unit = np.uint32 if array.dtype.kind == "U" else np.uint8
         count, width = len(array), array.dtype.itemsize // np.dtype(unit).itemsize
         codes = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="))).view(unit).reshape(count, width)
         places = np.arange(1, width + 1)
         lengths = np.max(np.where(codes != 0, places, 0), axis=1, initial=0)
-        text = np.where(codes < _ASCII, codes, 0).astype(np.uint8)  # what is not ASCII is no digit, and nor is 0
+        text = np.where(codes < _ASCII, codes, 0).astype(np.uint8)  # 0 is not a hex digit either
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
         return _read_rows(text[places <= lengths[:, None]], offsets, True)
     shape = f"{array.dtype}{list(array.shape)}"
@@ -159,7 +158,7 @@ def _parse_numpy(array: NDArray[Any]) -> IdColumns:
 
 
 def _read_rows(data: NDArray[np.uint8], offsets: NDArray[np.int64], is_hex: bool) -> IdColumns:
-    """Read ids that lie in ``data`` from ``offsets[i]`` to ``offsets[i + 1]``, as digits or as bytes."""
+    """Parse the IDs at ``data[offsets[i]:offsets[i + 1]]``, as hex digits or as bytes."""
     columns = _empty(len(offsets) - 1)
     if native is not None:
         native.read_rows(data, offsets, is_hex, *columns)
@@ -191,7 +190,7 @@ def _read_rows(data: NDArray[np.uint8], offsets: NDArray[np.int64], is_hex: bool
 
 
 def _digit_values() -> NDArray[np.uint8]:
-    """Give the value of each ASCII hex digit, and 255 for every other byte."""
+    """Return the value of each ASCII hex digit, and 255 for every other byte."""
     import numpy as np
 
     values = np.full(256, 255, np.uint8)

@@ -1,7 +1,7 @@
-"""Ids that are not minted but follow from something: a position in a log, or a parent and a name.
+"""IDs that are computed from existing data: a position in a log, or a parent ID and a name.
 
-They come out the same whoever makes them, wherever and however often; `msgid.layout` has the nodes that keep them
-apart from each other and from any process's ids.
+The same input gives the same ID in every process and at every time. The node of such an ID declares its origin (see
+`msgid.layout.ORIGINS`) and never equals a MAC address or a random node.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ __all__ = ["assigned_node", "derive_from_bytes", "derive_id", "position_id"]
 
 _SEQUENCE_BITS: Final = 32
 _PLACE_BITS: Final = 48
-"""The bits of the pid and the sequence, which hold an offset or the rest of a hash."""
+"""The number of bits of pid and sequence together; they hold an offset or a part of a hash."""
 
 
 def position_id(source: str, offset: int, at: datetime | float) -> MessageId:
-    """Give the message at a position of an ordered log its id: the same one every time it is read.
+    """Return the ID of the message at a position of an ordered log; rereading the message gives the same ID.
 
     Args:
-        source: the name of one ordered log, such as ``"kafka://orders/3"``.
-        offset: the message's place in it, 0 to 2**48 - 1.
-        at: the message's own time, an aware datetime or Unix seconds.
+        source: Name of one ordered log, such as ``"kafka://orders/3"``.
+        offset: Position of the message in the log, 0 to 2**48 - 1.
+        at: Timestamp of the message, as an aware datetime or in Unix seconds.
 
     Returns:
-        A `MessageId` of the origin ``position``: the node holds 44 bits of the source's SHA-256, the pid and the
-        sequence the offset.
+        A `MessageId` of the origin ``position``. Its node holds 44 bits of the SHA-256 of ``source``; its pid and
+        sequence hold the offset.
 
     Raises:
-        TypeError: an argument is of the wrong type.
-        ValueError: the offset is out of range, the datetime naive, or ``source`` has no UTF-8 form.
+        TypeError: if an argument has the wrong type.
+        ValueError: if the offset is out of range, the datetime is naive, or ``source`` cannot be encoded as UTF-8.
 
     >>> position_id("kafka://orders/3", 1234, 1648047038)
     MessageId('013B0121EF30BE0000024CCDBE000004D2')
@@ -55,21 +55,21 @@ def derive_id(
     name: str | int,
     at: datetime | float | None = None,
 ) -> MessageId:
-    """Give what is made from a message its id: the same one however often the message is processed.
+    """Return the ID of an output of a message; reprocessing the message gives the same ID.
 
     Args:
-        parent: The message's ID, as a value, text or bytes; or a UUID, as text with dashes.
-        name: which of the message's offspring; an integer stands for its decimal digits.
-        at: an aware datetime or Unix seconds. Default: the parent's seconds; 0 for a version-0
-            parent or a UUID, which have none: the ID is then dated 2021-01-01.
+        parent: ID of the message, as a value, text or bytes; or a UUID, as text with dashes.
+        name: Name of the output, unique per parent; an integer means its decimal digits.
+        at: Time of the output, as an aware datetime or in Unix seconds. Default: the seconds of the parent. A version-0
+            parent or a UUID does not have seconds; the ID is then dated 2021-01-01.
 
     Returns:
-        A `MessageId` of the origin ``derived``: node, pid and sequence hold 92 bits of SHA-256(parent's bytes, a zero
-        byte, name). A UUID has 16 bytes.
+        A `MessageId` of the origin ``derived``. Its node, pid and sequence hold 92 bits of the SHA-256 of the parent's
+        bytes, a zero byte and the name. The bytes of a UUID are its 16 bytes.
 
     Raises:
-        InvalidMessageId: if the parent is neither an ID nor a UUID.
-        TypeError, ValueError: another argument is of the wrong type or out of range.
+        InvalidMessageId: if the parent is not an ID or a UUID.
+        TypeError, ValueError: if another argument has the wrong type or is out of range.
 
     >>> derive_id("0156F7E71C361B21BC024CCDBE00000000", "invoice")
     MessageId('01DF8354A8161BB5AE024CCDBE2DFA320C')
@@ -94,7 +94,7 @@ def derive_id(
 
 
 def derive_from_bytes(parent: bytes, name: object, seconds: int) -> MessageId:
-    """Return the ID that `derive_id` gives, for a parent whose bytes are those of `msgid.ids._bytes.identity_bytes`.
+    """Return the ID of `derive_id` for a parent whose bytes come from `msgid.ids._bytes.identity_bytes`.
 
     >>> derive_from_bytes(b"orders-0-42", "invoice", 0) == derive_from_bytes(b"orders-0-43", "invoice", 0)
     False
@@ -104,10 +104,10 @@ def derive_from_bytes(parent: bytes, name: object, seconds: int) -> MessageId:
 
 
 def assigned_node(run: str | None = None) -> int:
-    """Give the node of ids that are counted over the rows of one run: its lease.
+    """Return the node for IDs that number the rows of one run.
 
     Args:
-        run: the run's name, for the same node each time it is run; None for 44 random bits.
+        run: Name of the run; the same name always gives the same node. None gives 44 random bits.
 
     >>> layout.origin_of(assigned_node("nightly/2026-11-21"))
     'assigned'
@@ -120,14 +120,14 @@ def assigned_node(run: str | None = None) -> int:
 
 
 def _hash(content: bytes, bits: int) -> int:
-    """Give the first so many bits of the SHA-256."""
-    import hashlib  # not at import: it costs a tenth of the whole
+    """Return the first ``bits`` bits of the SHA-256 of ``content``."""
+    import hashlib  # not at the top of the module: it takes a tenth of the import time of the package
 
     return int.from_bytes(hashlib.sha256(content).digest(), "big") >> (256 - bits)
 
 
 def _lay_out(origin: layout.Origin, bits: int, place: int, seconds: int) -> MessageId:
-    """Lay 44 bits of node, 48 of pid and sequence, and any number of seconds out as an id."""
+    """Return the ID with 44 bits of node, 48 bits of pid and sequence, and the low 32 bits of ``seconds``."""
     pid, sequence = place >> _SEQUENCE_BITS, place & layout.UINT32_MASK
     return MessageId._of(layout.pack(layout.synthetic_node(origin, bits), pid, seconds & layout.UINT32_MASK, sequence))
 
@@ -135,7 +135,7 @@ def _lay_out(origin: layout.Origin, bits: int, place: int, seconds: int) -> Mess
 def _digits(number: int) -> str:
     try:
         return str(number)
-    except ValueError:  # Python refuses to write out thousands of digits
+    except ValueError:  # Python refuses to convert an integer of thousands of digits to text
         raise ValueError(f"name must be a shorter integer, not one of {number.bit_length()} bits") from None
 
 

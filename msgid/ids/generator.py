@@ -1,4 +1,4 @@
-"""Generators: where ids are minted, with their node, their process and their clock.
+"""Generators: make new IDs from a node, a process ID, a clock and a counter.
 
 `msgid.ids._sequence` is the pure rule of seconds and sequence numbers. A minter (`msgid.ids._pure_minter`, or its
 compiled twin) applies it safely across threads and signals. A generator adds the node, the process and fork handling.
@@ -30,35 +30,34 @@ if TYPE_CHECKING or native is None:
 else:
     Minter = native.Minter
 
-_CLOCK_LIMIT: Final = 1 << 53  # where a float no longer tells neighbouring seconds apart
+_CLOCK_LIMIT: Final = 1 << 53  # from here on, neighbouring seconds are equal as floats
 
 _alive: weakref.WeakSet[Generator] = weakref.WeakSet()
 
 
 @final
 class Generator(Minter):
-    """Mints version-1 ids. No two ids of one generator are equal, and they strictly increase as bytes.
+    """Makes version-1 IDs. IDs of one generator are never equal, and their bytes strictly increase.
 
-    That holds across threads, in signal handlers, after ``fork``, when the clock stands still or goes back and when
-    the sequence wraps (the table in `msgid.ids._sequence` lists the cases). Ids of different generators are told apart
-    by node and pid, and by a first sequence drawn at random where those repeat: containers, cut-off pids, cloned
-    machines.
+    This holds across threads, in signal handlers, after ``fork``, with a clock that stands still or goes back, and
+    when the sequence wraps. The table in `msgid.ids._sequence` lists the cases. IDs of different generators differ in
+    node and pid. Where those repeat (containers, 16-bit pids, cloned machines), the random first sequence number
+    separates them.
 
-    After ``fork`` the child's copy takes the child's own pid and a new random sequence, whatever was handed in, as
-    the two processes would mint the same ids otherwise; the parent's is untouched.
+    After ``fork``, the copy in the child process uses the child's pid and a new random sequence number, even if the
+    arguments set them: both processes would otherwise make the same IDs. The parent's generator does not change.
 
     Args:
         node: 48 bits as an int, 6 bytes, ``"aa:bb:cc:dd:ee:ff"`` or ``"random"``. Default: the environment variable
-            ``MSGID_NODE``, else a network card of this machine, else random bits (see `explain_node`); looked for at
-            the first id.
-        pid: the process id; its low 16 bits are taken. Default: `os.getpid`.
-        clock: a function giving Unix seconds, as `time.time` does, which is the default.
-        sequence: the first sequence number, 0 to 2**32 - 1. Default: random below 2**31. RocketMQ's own clients
-            start at 0, and two of their processes with the same node and pid, started in the same second, mint the
-            same ids.
+            ``MSGID_NODE``, else the address of a network card of this machine, else random bits (see `explain_node`).
+            The default is looked up when the first ID is made.
+        pid: Process ID; an ID holds its low 16 bits. Default: `os.getpid`.
+        clock: Function that returns Unix seconds. Default: `time.time`.
+        sequence: First sequence number, 0 to 2**32 - 1. Default: random below 2**31. RocketMQ's own clients start at 0,
+            so two of their processes with the same node, pid and start second make the same IDs.
 
     Raises:
-        TypeError, ValueError: an argument is of the wrong type or out of range.
+        TypeError, ValueError: if an argument has the wrong type or is out of range.
 
     >>> g = Generator(node="56:f7:e7:1c:36:1b", pid=8636, clock=lambda: 1648047038, sequence=0)
     >>> g.generate_hex(), g.generate().sequence, len(g.generate_batch(10))
@@ -82,11 +81,17 @@ class Generator(Minter):
         _alive.add(self)
 
     def generate_batch(self, n: int) -> IdBatch:
-        """Mint ``n`` neighbouring ids at once, 0 to 2**32.
+        """Return ``n`` consecutive new IDs.
+
+        Args:
+            n: Number of IDs, 0 to 2**32.
+
+        Returns:
+            An `IdBatch`, a sequence of `MessageId`.
 
         Raises:
-            TypeError: ``n`` is not an integer.
-            ValueError: ``n`` is below 0 or above 2**32.
+            TypeError: if ``n`` is not an integer.
+            ValueError: if ``n`` is below 0 or above 2**32.
 
         >>> import msgid
         >>> len(msgid.generate_batch(1000).to_bytes())
@@ -95,7 +100,7 @@ class Generator(Minter):
         return IdBatch(*self._reserve(integer("n", n, 0, layout.UINT32_SPAN)))
 
     def explain_node(self) -> NodeChoice:
-        """Say which node this generator stamps on its ids, from where, and what was passed over and why.
+        """Return the node of this generator's IDs, its source, and each rejected candidate with the reason.
 
         >>> Generator(node="02:00:5e:10:00:01").explain_node().mac
         '02:00:5e:10:00:01'
@@ -103,7 +108,7 @@ class Generator(Minter):
         return find_node() if self._choice is None else self._choice
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        # copy.copy, copy.deepcopy and pickle all come here.
+        # copy.copy, copy.deepcopy and pickle all call this method.
         raise TypeError("cannot copy a Generator: the copy would repeat its IDs; make a new Generator instead")
 
     def _find_prefix(self) -> bytes:
@@ -117,7 +122,7 @@ class Generator(Minter):
 
 
 def _checked(clock: Callable[[], float]) -> Callable[[], int]:
-    """Wrap a clock that is handed in: whole seconds, and what is no time is an error here and nowhere further in."""
+    """Return a clock that gives whole seconds and raises an error for an invalid time."""
     if not callable(clock):
         raise TypeError(f"clock must be a function giving Unix seconds, not {quote(clock)}")
 

@@ -1,4 +1,4 @@
-"""The version-1 identifier as a value: `MessageId`."""
+"""`MessageId`: the value of a version-1 ID."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _VERSION_BYTE: Final = bytes([layout.VERSION_1])
 @compiled
 @final
 class MessageId(Value):
-    """A version-1 message id: 17 bytes, written as 34 upper-case hex digits.
+    """A version-1 message ID: 17 bytes, written as 34 upper-case hex digits.
 
-    Ids of one generator sort in the order they were made. Ids of different processes do not sort by time: sort those
-    by `time_key`.
+    IDs of one generator sort in the order in which they were made. IDs of different processes do not sort by time;
+    `time_key` does.
 
     Args:
         value: 34 ASCII hex digits in either case, or 17 bytes.
 
     Raises:
-        InvalidMessageId: ``value`` is anything else, a version-0 id included (`msgid.parse` reads every version).
+        InvalidMessageId: if ``value`` is anything else. `msgid.parse` also reads version-0 IDs.
 
-    The layout is RocketMQ's message-identifier document; see `msgid.layout`.
+    RocketMQ's message-identifier document defines the layout; see `msgid.layout`.
 
     >>> id = MessageId("0156F7E71C361B21BC024CCDBE00000000")
     >>> id.mac, id.pid, id.time.isoformat(), id.sequence, id.origin
@@ -60,17 +60,17 @@ class MessageId(Value):
 
     @classmethod
     def from_fields(cls, *, node: int, pid: int, seconds: int, sequence: int) -> MessageId:
-        """Make an id of its four fields.
+        """Return the ID with the given fields.
 
         Args:
-            node: 48 bits.
-            pid: 16 bits.
-            seconds: since 2021-01-01T00:00:00Z, 32 bits: a moment before 2021 or after 2157-02-07 has none.
-            sequence: 32 bits.
+            node: Node as an integer of 48 bits.
+            pid: Process ID, 16 bits.
+            seconds: Seconds since 2021-01-01T00:00:00Z, 32 bits; they reach to 2157-02-07.
+            sequence: Sequence number, 32 bits.
 
         Raises:
-            TypeError: a field is not an integer.
-            ValueError: a field is out of its range.
+            TypeError: if a field is not an integer.
+            ValueError: if a field is out of range.
 
         >>> MessageId.from_fields(node=0x56F7E71C361B, pid=8636, seconds=38587838, sequence=0)
         MessageId('0156F7E71C361B21BC024CCDBE00000000')
@@ -86,10 +86,10 @@ class MessageId(Value):
 
     @classmethod
     def from_body(cls, body: bytes) -> MessageId:
-        """Make an id of the 16 bytes after its version byte.
+        """Return the ID with the given 16 bytes after its version byte.
 
         Raises:
-            InvalidMessageId: ``body`` is not 16 bytes.
+            InvalidMessageId: if ``body`` is not 16 bytes.
 
         >>> MessageId.from_body(bytes.fromhex("56F7E71C361B21BC024CCDBE00000000"))
         MessageId('0156F7E71C361B21BC024CCDBE00000000')
@@ -100,10 +100,10 @@ class MessageId(Value):
 
     @classmethod
     def from_uuid(cls, value: UUID) -> MessageId:
-        """Make an id of the UUID that `uuid` gave: the body's 16 bytes in their order.
+        """Return the ID for a UUID that `uuid` made; the body is the UUID's 16 bytes in the same order.
 
         Raises:
-            InvalidMessageId: ``value`` is no `uuid.UUID`.
+            InvalidMessageId: if ``value`` is not a `uuid.UUID`.
 
         >>> import uuid
         >>> MessageId.from_uuid(uuid.UUID("56f7e71c-361b-21bc-024c-cdbe00000000"))
@@ -127,22 +127,22 @@ class MessageId(Value):
 
     @property
     def canonical(self) -> str:
-        """The same as `hex`: version 1 carries its version byte."""
+        """The same text as `hex`, because a version-1 ID contains its version byte."""
         return self.hex
 
     @property
     def node(self) -> int:
-        """The 48 bits of the MAC address or synthetic node, as `uuid.UUID.node` gives them."""
+        """The MAC address or synthetic node as an integer of 48 bits, as in `uuid.UUID.node`."""
         return int.from_bytes(self._bytes[_NODE], "big")
 
     @property
     def mac(self) -> str:
-        """The node written as a MAC address, ``aa:bb:cc:dd:ee:ff``."""
+        """The node as the text of a MAC address, ``aa:bb:cc:dd:ee:ff``."""
         return self._bytes[_NODE].hex(":")
 
     @property
     def pid(self) -> int:
-        """The low 16 bits of the process id (what else it holds for a synthetic node: see `origin`)."""
+        """The low 16 bits of the process ID. With a synthetic node, they can have another meaning: see `origin`."""
         return int.from_bytes(self._bytes[_PID], "big")
 
     @property
@@ -152,26 +152,26 @@ class MessageId(Value):
 
     @property
     def sequence(self) -> int:
-        """The generator's counter, 32 bits."""
+        """The sequence number from the generator's counter, 32 bits."""
         return int.from_bytes(self._bytes[_SEQUENCE], "big")
 
     @property
     def time(self) -> datetime:
-        """`seconds` as an aware UTC datetime, 2021-01-01 to 2157-02-07; `time_near` reads beyond."""
+        """`seconds` as an aware UTC datetime, 2021-01-01 to 2157-02-07; `time_near` handles later times."""
         return EPOCH + timedelta(seconds=self.seconds)
 
     def time_near(self, near: datetime) -> datetime:
-        """Read `seconds`, of which only the low 32 bits are kept, as the moment nearest to ``near``.
+        """Return the time closest to ``near`` that fits `seconds`, the low 32 bits of the full count of seconds.
 
         Args:
-            near: an aware datetime, 2021 or later: when the id was seen, give or take 68 years.
+            near: An aware datetime of 2021 or later, at most 68 years from the creation of the ID.
 
         Returns:
             An aware UTC datetime.
 
         Raises:
-            TypeError: ``near`` is no datetime.
-            ValueError: ``near`` is naive or before 2021, or the moment lies past the year 9999.
+            TypeError: if ``near`` is not a datetime.
+            ValueError: if ``near`` is naive or before 2021, or the result is after the year 9999.
 
         >>> from datetime import datetime, timezone
         >>> id = MessageId("0156F7E71C361B21BC0000000A00000000")
@@ -190,24 +190,24 @@ class MessageId(Value):
 
     @property
     def origin(self) -> Origin:
-        """Where the node declares to be from: ``mac``, ``random``, ``assigned``, ``position`` or ``derived``."""
+        """The origin that the node declares: ``mac``, ``random``, ``assigned``, ``position`` or ``derived``."""
         return layout.origin_of(self.node)
 
     @property
     def body(self) -> bytes:
-        """The 16 bytes after the version byte: an unsigned 128-bit message id, big-endian."""
+        """The 16 bytes after the version byte, an unsigned big-endian integer of 128 bits."""
         return self._bytes[1:]
 
     @property
     def uuid(self) -> UUID:
-        """The body as a `uuid.UUID`, for a UUID column. Its version and variant bits mean nothing."""
+        """The body as a `uuid.UUID`, for a UUID column. Do not interpret its version and variant bits."""
         from uuid import UUID
 
         return UUID(bytes=self._bytes[1:])
 
     @property
     def time_key(self) -> bytes:
-        """16 bytes that sort by (seconds, sequence, node, pid): a time-ordered key."""
+        """16 bytes that sort by (seconds, sequence, node, pid), as a time-ordered key."""
         return layout.time_key(self._bytes)
 
     def __repr__(self) -> str:

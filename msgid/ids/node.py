@@ -1,13 +1,13 @@
-"""Which node an id carries: the choice of a MAC address, and the reasons for it.
+"""The choice of the node of new IDs, with an explanation.
 
-In this order:
+The first available source is used:
 
-1. what the caller or the environment variable ``MSGID_NODE`` says;
+1. the argument of the caller, or the environment variable ``MSGID_NODE``;
 2. the best network card that psutil lists;
-3. getmac's address of the default route;
-4. random bits with the multicast bit set, as RFC 9562 section 6.10 asks.
+3. the address of the default route, from getmac;
+4. random bits with the multicast bit set, as RFC 9562 section 6.10 requires.
 
-Nothing is looked up before the first id asks for it.
+The lookup runs when the first ID is made.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _NODE_LENGTH: Final = 6
 _LOCALLY_ADMINISTERED: Final = 0x02_00_00_00_00_00
 
 SHARED_NODES: Final = (
-    # (first address, last address, whose)
+    # (first address, last address, owner)
     (0xAC_DE_48_00_11_22, 0xAC_DE_48_00_11_22, "the internal interface of every Mac with a T1 or T2 chip"),
     (0x0A_00_27_00_00_00, 0x0A_00_27_00_00_FF, "VirtualBox's host-only adapter"),
     (0x00_50_56_C0_00_00, 0x00_50_56_C0_00_FF, "VMware Workstation's and Fusion's host adapters (vmnet1, vmnet8)"),
     (0xEE_EE_EE_EE_EE_EE, 0xEE_EE_EE_EE_EE_EE, "Calico's end of every container's link"),
     (0x02_00_00_00_00_00, 0x02_00_00_00_00_00, "what Android 6 and later tells every app"),
 )
-_DOCKER: Final = 0x02_42  # the first two bytes; older Docker puts the container's IPv4 address behind them
+_DOCKER: Final = 0x02_42  # the first two bytes; older versions of Docker append the container's IPv4 address
 
 
 class Interface(NamedTuple):
@@ -62,7 +62,7 @@ class Interface(NamedTuple):
 
 
 class PassedOver(NamedTuple):
-    """A candidate that was not taken, or a library that could not be asked; the library has no ``mac``."""
+    """A rejected candidate, or a library that failed. A library has an empty ``mac``."""
 
     name: str
     mac: str
@@ -70,14 +70,14 @@ class PassedOver(NamedTuple):
 
 
 class NodeChoice(NamedTuple):
-    """The node that ids carry, and how it was found. ``str()`` of it is the explanation.
+    """The node of a generator's IDs and how it was chosen. ``str()`` returns the explanation.
 
     Attributes:
-        node: the 48 bits.
+        node: The node as an integer of 48 bits.
         source: ``argument``, ``environment``, ``interface`` (psutil), ``default-route`` (getmac) or ``random``.
-        reason: why this one, in words.
-        interface: the network interface's name, where it is one's.
-        passed_over: the candidates that were not taken, each with the reason.
+        reason: The reason for this choice, in words.
+        interface: Name of the network interface; None if the node is not an interface's address.
+        passed_over: The rejected candidates, each with the reason.
 
     >>> import msgid
     >>> print(msgid.Generator(node="56:f7:e7:1c:36:1b").explain_node())
@@ -92,12 +92,12 @@ class NodeChoice(NamedTuple):
 
     @property
     def mac(self) -> str:
-        """The node written as a MAC address."""
+        """The node as the text of a MAC address."""
         return format_mac(self.node)
 
     @property
     def origin(self) -> str:
-        """What the node declares itself to be; see `msgid.layout.origin_of`."""
+        """The origin that the node declares; see `msgid.layout.origin_of`."""
         return origin_of(self.node)
 
     def __str__(self) -> str:
@@ -107,10 +107,10 @@ class NodeChoice(NamedTuple):
 
 
 def read_mac(text: str) -> int:
-    """Read ``aa:bb:cc:dd:ee:ff`` (``-`` will do for ``:``) as 48 bits.
+    """Parse a MAC address, ``aa:bb:cc:dd:ee:ff`` or ``aa-bb-cc-dd-ee-ff``, as an integer of 48 bits.
 
     Raises:
-        ValueError: the text has another shape.
+        ValueError: if the text has another form.
 
     >>> hex(read_mac("56:F7:e7:1c:36:1b"))
     '0x56f7e71c361b'
@@ -127,7 +127,7 @@ def read_mac(text: str) -> int:
 
 
 def read_node(node: object) -> NodeChoice:
-    """Read the node that a caller hands in: an int, 6 bytes, a MAC address or ``"random"``."""
+    """Check the ``node`` argument of a caller: an int, 6 bytes, a MAC address or ``"random"``."""
     if isinstance(node, str):
         if node == RANDOM:
             return NodeChoice(random_node(), "argument", "random bits, as the caller asked")
@@ -144,7 +144,7 @@ def read_node(node: object) -> NodeChoice:
 
 
 def random_node() -> int:
-    """Draw a node that no network card can have.
+    """Return a random node that no network card can have.
 
     >>> from msgid.layout import origin_of
     >>> origin_of(random_node())
@@ -154,7 +154,7 @@ def random_node() -> int:
 
 
 def _objection(mac: str) -> str | None:
-    """Say why an address is no machine's own, or None."""
+    """Return the reason why an address does not identify one machine; None if it does."""
     try:
         node = read_mac(mac)
     except ValueError:
@@ -190,11 +190,10 @@ _BEHIND: Final = ("derived from an IP address by Docker", "down", "locally admin
 
 
 def choose_interface(interfaces: Iterable[Interface]) -> tuple[Interface | None, tuple[PassedOver, ...]]:
-    """Choose the network card whose address is most likely this machine's alone.
+    """Return the network card whose address most likely belongs to this machine only, and the rejected cards.
 
-    Up before down, universally administered before locally administered, never all zero (as loopback is), multicast
-    or one of the addresses that many machines share, and Docker's made-up addresses last; ties by name, so that the
-    choice is stable.
+    Cards that are up come first, then universally administered addresses; Docker's generated addresses come last. Ties
+    are broken by name, so the choice is stable. Zero, multicast and commonly shared addresses are always rejected.
 
     >>> cards = [Interface("docker0", "02:42:ac:11:00:01", True), Interface("eth0", "00:16:3e:01:02:03", True)]
     >>> choose_interface(cards)[0].name
@@ -221,10 +220,10 @@ def choose_node(
     default_route_mac: Callable[[], str | None],
     random_bits: int,
 ) -> NodeChoice:
-    """Choose the node, asking one source after the other, in the order this module's docstring gives.
+    """Return the node from the first available source, in the order of this module's docstring.
 
     Raises:
-        ValueError: ``MSGID_NODE`` is set to something that is neither a MAC address nor ``random``.
+        ValueError: if ``MSGID_NODE`` is neither a MAC address nor ``random``.
     """
     said = environment.get(ENVIRONMENT_VARIABLE)
     if said:
@@ -259,10 +258,10 @@ def choose_node(
 
 
 def _asked(library: str, ask: Callable[[], T]) -> tuple[T | None, tuple[PassedOver, ...]]:
-    """Return what a source answers; where its library is missing or fails, None and the reason."""
+    """Return the result of a source; None and the reason if the library is missing or fails."""
     try:
         return ask(), ()
-    except Exception as error:  # psutil and getmac read files and run commands, and raise whatever those do
+    except Exception as error:  # psutil and getmac read files and run commands, which can raise any error
         return None, (PassedOver(library, "", f"{type(error).__name__}: {error}"),)
 
 
@@ -289,15 +288,15 @@ _finding = threading.RLock()
 
 
 def find_node() -> NodeChoice:
-    """Find this machine's node, once in a process.
+    """Return this machine's node; the lookup runs once per process.
 
     Raises:
-        ValueError: ``MSGID_NODE`` is set to something that is neither a MAC address nor ``random``.
+        ValueError: if ``MSGID_NODE`` is neither a MAC address nor ``random``.
     """
     global _found
     with _finding:
         if _found is None:
             found = choose_node(os.environ, _list_interfaces, _default_route_mac, random_node())
-            if _found is None:  # else a signal handler was here first
+            if _found is None:  # otherwise a signal handler has found it in the meantime
                 _found = found
         return _found

@@ -1,4 +1,4 @@
-"""Reading an id of any version."""
+"""Parse an ID of any version."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ AnyId = MessageId | BrokerOffsetId | ClientUniqueId
 
 
 def parse(value: str | bytes) -> AnyId:
-    """Read an ID of any version from its text or its bytes.
+    """Parse an ID of any version from its text or its bytes.
 
     Args:
         value: ASCII hex digits in either case and nothing else, or bytes. Version 1 has 34 digits or 17 bytes. Version
-            0 has 32 or 56 digits, or 16 or 28 bytes; its version byte in front adds two digits, or one byte.
+            0 has 32 or 56 digits, or 16 or 28 bytes; with its version byte, 34 or 58 digits, or 17 or 29 bytes.
 
     Returns:
-        A `MessageId`, a `BrokerOffsetId` or a `ClientUniqueId`. The rule in `msgid.layout.v0_kind` tells the two
-        version-0 kinds apart; where it cannot decide, the result is a `ClientUniqueId` that is ``ambiguous``.
+        A `MessageId`, a `BrokerOffsetId` or a `ClientUniqueId`. The rule in `msgid.layout.v0_kind` distinguishes the
+        two version-0 kinds. If it cannot decide, the result is a `ClientUniqueId` that is ``ambiguous``.
 
     Raises:
         InvalidMessageId: if the value is anything else.
@@ -43,7 +43,7 @@ def parse(value: str | bytes) -> AnyId:
 
 
 def is_valid(value: object) -> bool:
-    """Return whether `parse` reads a value.
+    """Return whether `parse` accepts a value.
 
     Args:
         value: Any object.
@@ -56,7 +56,7 @@ def is_valid(value: object) -> bool:
     """
     try:
         id_bytes(value)
-    except Exception:  # InvalidMessageId, or whatever a str subclass does
+    except Exception:  # InvalidMessageId, or any error of a str subclass
         return False
     return True
 
@@ -64,11 +64,11 @@ def is_valid(value: object) -> bool:
 def translate_v0(value: str | bytes) -> str:
     """Return the canonical text of a version-0 ID: ``00`` in front of its upper-case hex digits.
 
-    The form loses nothing: ``str(parse(canonical))`` goes back. One column can hold IDs of every version in it.
+    The form loses nothing: ``str(parse(canonical))`` is the original ID. One column can hold IDs of every version.
     RocketMQ's own decoders read a 34-digit ID that starts with ``00`` as version 0 and print it without the ``00``.
 
     Args:
-        value: A version-0 ID as text or bytes. Text that is canonical already comes back in upper case.
+        value: A version-0 ID as text or bytes. Canonical text is returned in upper case.
 
     Raises:
         InvalidMessageId: if the value is not a version-0 ID.

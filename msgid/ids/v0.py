@@ -1,8 +1,7 @@
-"""Version-0 ids, what came before: a broker's offset, or a client's ip, pid, time and counter.
+"""Version-0 IDs, the older format: a broker offset, or a client's address, pid, time and counter.
 
-Both are 16 bytes (IPv4) or 28 (IPv6), upper-case hex, and nothing in them says which they are: `msgid.parse` goes by
-the rule in `msgid.layout.v0_kind`. Whoever knows the kind reads it as that: `BrokerOffsetId.parse`,
-`ClientUniqueId.parse`.
+Both kinds have 16 bytes (IPv4) or 28 bytes (IPv6) and no marker of the kind. `msgid.parse` decides by the rule in
+`msgid.layout.v0_kind`. If you know the kind, call `BrokerOffsetId.parse` or `ClientUniqueId.parse`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def _host_bytes(host: object) -> bytes:
     import ipaddress
 
     try:
-        # No int and no bytes, which ip_address would take for a packed address.
+        # ip_address would accept an int or bytes as a packed address; this function does not.
         address = host if isinstance(host, ipaddress.IPv4Address | ipaddress.IPv6Address) else None
         if address is None and isinstance(host, str):
             address = ipaddress.ip_address(host)
@@ -40,7 +39,7 @@ def _host_bytes(host: object) -> bytes:
     if address is None:
         raise TypeError(f"host must be an ipaddress address or its text, not {quote(host)}")
     if getattr(address, "scope_id", None):
-        raise ValueError(f"host must be an address without a zone, which an id has no room for, not {quote(host)}")
+        raise ValueError(f"host must be an address without a zone, got {quote(host)}")
     return address.packed
 
 
@@ -50,13 +49,13 @@ class _V0(Value):
 
     @classmethod
     def parse(cls: type[V], value: str | bytes) -> V:
-        """Read text or bytes as this kind of id, whatever the rule that tells the kinds apart says of it.
+        """Parse text or bytes as this kind of ID, even if `msgid.parse` would return the other kind.
 
         Args:
-            value: 32 or 56 hex digits, or 16 or 28 bytes; or either in the canonical form, with ``00`` in front.
+            value: 32 or 56 hex digits, or 16 or 28 bytes; or the canonical form of either, with ``00`` in front.
 
         Raises:
-            InvalidMessageId: it is no version-0 id, or a field has a value that this kind cannot have.
+            InvalidMessageId: if the value is not a version-0 ID, or a field has a value that this kind cannot have.
         """
         raw = strip_version(id_bytes(value))
         if raw is None:
@@ -66,7 +65,7 @@ class _V0(Value):
         return id
 
     def _check(self, value: object) -> None:
-        """Raise `InvalidMessageId` if the bytes hold what this kind cannot."""
+        """Raise `InvalidMessageId` if a field has a value that this kind cannot have."""
 
     @property
     def version(self) -> int:
@@ -92,19 +91,19 @@ class _V0(Value):
 @compiled
 @final
 class BrokerOffsetId(_V0):
-    """A version-0 id made by a broker: its address and the message's place in its commit log.
+    """A version-0 ID made by a broker: its address and the offset of the message in its commit log.
 
     Args:
-        host: the broker's address, an `ipaddress` address or its text.
-        port: 0 to 65535.
-        offset: in the commit log, 0 to 2**48 - 1.
+        host: Address of the broker, an `ipaddress` address or its text.
+        port: Port of the broker, 0 to 65535.
+        offset: Offset of the message in the commit log, in bytes, 0 to 2**48 - 1.
 
     Raises:
-        TypeError, ValueError: an argument is of the wrong type or out of range.
+        TypeError, ValueError: if an argument has the wrong type or is out of range.
 
-    `msgid.parse` reads its text back to an equal value, but for port 0 and the offsets from 2**40 on that end in a
-    zero byte, which could be a client's; `BrokerOffsetId.parse` reads those too. The layout is that of RocketMQ's
-    ``MessageDecoder.createMessageId``.
+    `msgid.parse` reads the text back as an equal value, with two exceptions that could be client IDs: port 0, and an
+    offset of at least 2**40 that ends in a zero byte. `BrokerOffsetId.parse` reads those too. RocketMQ's
+    ``MessageDecoder.createMessageId`` defines the layout.
 
     >>> id = BrokerOffsetId("127.0.0.1", 9103, 123456)
     >>> str(id), id.canonical
@@ -137,7 +136,7 @@ class BrokerOffsetId(_V0):
 
     @property
     def offset(self) -> int:
-        """The message's place in the broker's commit log, in bytes."""
+        """The offset of the message in the broker's commit log, in bytes."""
         return int(layout.BROKER_OFFSET.unpack(self._rest)[1])
 
     def __repr__(self) -> str:
@@ -150,20 +149,20 @@ class BrokerOffsetId(_V0):
 @compiled
 @final
 class ClientUniqueId(_V0):
-    """A version-0 id made by a client: its address, process, the time of the month and a counter.
+    """A version-0 ID made by a client: its address, process, milliseconds of the month and a counter.
 
     Args:
-        host: the client's address, an `ipaddress` address or its text.
-        pid: 16 bits.
-        loader_hash: 32 bits, the hash code of the class loader; 0 or random in clients that have none.
-        elapsed_ms: milliseconds since the month began where the client was, 32 bits.
-        counter: 16 bits.
+        host: Address of the client, an `ipaddress` address or its text.
+        pid: Process ID, 16 bits.
+        loader_hash: Hash code of the class loader, 32 bits; 0 or random in clients that do not have one.
+        elapsed_ms: Milliseconds since the start of the month in the client's time zone, 32 bits.
+        counter: Counter of the client, 16 bits.
 
     Raises:
-        TypeError, ValueError: an argument is of the wrong type or out of range.
+        TypeError, ValueError: if an argument has the wrong type or is out of range.
 
-    `msgid.parse` reads its text back to an equal value unless the fields happen to spell a port and an offset;
-    `ClientUniqueId.parse` always does. The layout is that of RocketMQ's ``MessageClientIDSetter``.
+    `msgid.parse` reads the text back as an equal value, unless the fields also form a valid port and offset.
+    `ClientUniqueId.parse` always does. RocketMQ's ``MessageClientIDSetter`` defines the layout.
 
     >>> import msgid
     >>> id = msgid.parse("C0A8F001103E214D29547ACFD6E30000")
@@ -188,30 +187,30 @@ class ClientUniqueId(_V0):
 
     @property
     def kind(self) -> Kind:
-        """``"v0-client-unique"``, or ``"v0-ambiguous"``."""
+        """Either ``"v0-client-unique"`` or ``"v0-ambiguous"``."""
         return layout.KIND_AMBIGUOUS if self.ambiguous else layout.KIND_CLIENT_UNIQUE
 
     @property
     def ambiguous(self) -> bool:
-        """Whether the bytes could as well be a broker offset of 2**40 and more.
+        """Whether the bytes can also mean a broker offset of 2**40 or more.
 
-        Such are the ids of RocketMQ's C++ client 1.2.0 to 1.2.3, which wrote the fields little-endian.
+        RocketMQ's C++ client 1.2.0 to 1.2.3 makes such IDs, because it writes the fields in little-endian order.
         """
         return layout.v0_kind(*layout.BROKER_OFFSET.unpack(self._rest)) == layout.KIND_AMBIGUOUS
 
     @property
     def pid(self) -> int:
-        """The low 16 bits of the client's process id; some clients write 0."""
+        """The low 16 bits of the client's process ID; some clients write 0."""
         return self._fields[0]
 
     @property
     def loader_hash(self) -> int:
-        """The hash code of the client's class loader, 32 bits unsigned."""
+        """The hash code of the client's class loader, 32 bits, unsigned."""
         return self._fields[1]
 
     @property
     def elapsed_ms(self) -> int:
-        """Milliseconds since the month began where the client was; passes 2**31 after 24.85 days."""
+        """Milliseconds since the start of the month in the client's time zone; above 2**31 after 24.85 days."""
         return self._fields[2]
 
     @property
@@ -224,20 +223,21 @@ class ClientUniqueId(_V0):
         return layout.CLIENT_UNIQUE.unpack(self._rest)
 
     def time(self, *, near: datetime, tz: tzinfo | str = timezone.utc) -> datetime:
-        """Rebuild when the id was made, of which it keeps only the time since the month began.
+        """Return when the ID was made. The ID contains only the time since the start of the month.
 
         Args:
-            near: an aware datetime not before the id was made, and less than a month after: when it was seen.
-            tz: the client's time zone, as a tzinfo or a name of the IANA database.
+            near: An aware datetime, after the creation of the ID and less than a month after it; for example the time
+                at which the message arrived.
+            tz: Time zone of the client, as a tzinfo or as a name of the IANA database.
 
         Returns:
-            An aware UTC datetime, with milliseconds: the last one before ``near`` that the id can mean. The month is
-            the one ``near`` falls in where the client was, or the one before.
+            An aware UTC datetime in milliseconds: the last possible time before ``near``. Its month is the month of
+            ``near`` in the client's time zone, or the month before.
 
         Raises:
-            TypeError, ValueError: ``near`` is naive, or ``tz`` is no time zone.
+            TypeError, ValueError: if ``near`` is not an aware datetime, or ``tz`` is not a time zone.
 
-        The rule is that of RocketMQ's ``MessageClientIDSetter.getNearlyTimeFromID``.
+        RocketMQ's ``MessageClientIDSetter.getNearlyTimeFromID`` uses the same rule.
 
         >>> import msgid
         >>> from datetime import datetime, timezone
@@ -281,7 +281,7 @@ def _zone(tz: tzinfo | str) -> tzinfo:
 
 
 def read_v0(raw: bytes) -> BrokerOffsetId | ClientUniqueId:
-    """Wrap the 16 or 28 bytes of a version-0 id as the kind that the rule takes them for."""
+    """Return the 16 or 28 bytes of a version-0 ID as the kind that `msgid.layout.v0_kind` decides."""
     if kind_of(raw) == layout.KIND_BROKER_OFFSET:
         return BrokerOffsetId._of(raw)
     return ClientUniqueId._of(raw)

@@ -1,14 +1,15 @@
-"""Iggy's messages: bytes of the wire and of segment files of every release, JSON, commands and responses.
+"""Iggy's messages: the binary formats of every release, JSON, commands and responses.
 
 >>> from msgid import iggy
 >>> message = iggy.Message.new(b"orders_data_2", id=7, timestamp=1692643862990111, headers={"kind": "order"})
 >>> iggy.decode(iggy.encode(message)) == message
 True
 
-Each release of Iggy writes one of the layouts in `LAYOUTS`. Readers find the layout by checksum unless it is named.
-Headers are in `msgid.iggy.headers`, one message in `msgid.iggy.message`, many in `msgid.iggy.log` (files of any size)
-and `msgid.iggy.table` (Arrow), parts of large files in `msgid.iggy.parts`, responses in `msgid.iggy.poll`, requests in
-`msgid.iggy.send` and `msgid.iggy.commands`, JSON in `msgid.iggy.json_form`. All integers are little-endian.
+Each release of Iggy writes one of the layouts in `LAYOUTS`. Readers detect the layout by checksum if it is not given.
+`msgid.iggy.headers` has the headers and `msgid.iggy.message` a single message. `msgid.iggy.log` reads files of any
+size, `msgid.iggy.table` reads them into Arrow tables, and `msgid.iggy.parts` splits large files. `msgid.iggy.poll` has
+responses, `msgid.iggy.send` and `msgid.iggy.commands` have requests, and `msgid.iggy.json_form` has JSON. All integers
+are little-endian.
 """
 
 from msgid.iggy._wire import LAYOUTS

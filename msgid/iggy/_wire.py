@@ -1,11 +1,11 @@
-"""The layouts of Iggy's bytes, named and numbered once, and a strict reader of bytes.
+"""The names and numbers of Iggy's binary layouts, and a strict reader of bytes.
 
-Each release of Iggy's servers writes one of these layouts. All integers are little-endian, the ID too. The bytes of a
-message, by layout:
+Each release of Iggy's servers writes one of these layouts. All integers are little-endian, including the ID. A message
+has these bytes, by layout:
 
 - ``m45``: offset u64, state u8, timestamp u64, ID u128, checksum u32, length of the headers u32, headers, length of the
   payload u32, payload. ``previous`` is the same without state and checksum.
-- ``batch24``: a header of 24 bytes for each batch, then messages with their size in front.
+- ``batch24``: a header of 24 bytes for each batch, then messages that each start with their size.
 - ``h56-crc``, ``h56-xxh3``, ``h64``: a header of 56 or 64 bytes, payload, user headers.
 - ``batch256``: a header of 256 bytes for each batch, then frames with a header of 48 bytes each.
 """
@@ -44,7 +44,7 @@ Layout = Literal["auto", "current", "previous", "m45", "batch24", "h56-crc", "h5
 
 AUTO: Final = "auto"
 PREVIOUS, M45, BATCH24, H56_CRC, H56_XXH3, H64, BATCH256 = range(7)
-"""The numbers of the layouts, in rows and in the compiled scanner."""
+"""The numbers of the layouts, as table rows and the compiled scanner use them."""
 
 U32: Final = struct.Struct("<I")
 
@@ -53,19 +53,19 @@ HEADER_VALUE_MAX: Final = 255
 
 
 class LayoutFacts(NamedTuple):
-    """The differences between layouts, apart from the places of the fields."""
+    """The properties of a layout, except the positions of the fields."""
 
     code: int
     """The number of the layout."""
     least: int
-    """The bytes of the smallest message, without the header of a batch."""
+    """The size of the smallest message in bytes, without the batch header."""
     batch: int
-    """The bytes of a batch's header; 0 in a layout without batches."""
+    """The size of a batch header in bytes; 0 in a layout without batches."""
     has_state: bool
     has_origin: bool
-    """Whether a message has the producer's time."""
+    """Whether a message contains the producer's time."""
     checksum: str
-    """``""``, ``"crc"`` or ``"xxh3"``."""
+    """The kind of checksum: ``""`` (none), ``"crc"`` or ``"xxh3"``."""
     typed_keys: bool
     """Whether the keys of user headers have a kind."""
 
@@ -79,20 +79,20 @@ LAYOUTS: Final[dict[str, LayoutFacts]] = {
     "h64": LayoutFacts(H64, 64, 0, False, True, "xxh3", True),
     "batch256": LayoutFacts(BATCH256, 48, 256, False, True, "xxh3", True),
 }
-"""The layouts by name, in the order of their releases."""
+"""The layouts by name, in release order."""
 
 ALIASES: Final = {"current": "m45"}
-"""Older names of layouts."""
+"""Former names of layouts, which are still accepted."""
 
 _NAMES: Final = {**{name: name for name in LAYOUTS}, **ALIASES}
 
 
 def name_of(layout: str, *, auto: bool = False) -> str:
-    """Return the name of a layout, or raise ValueError that lists the names.
+    """Return the current name of a layout; an unknown name raises ValueError with the list of names.
 
     Args:
-        layout: a name, or an older name of a layout.
-        auto: whether ``auto`` is allowed.
+        layout: A current or former name of a layout.
+        auto: Whether ``auto`` is allowed.
 
     >>> name_of("current"), name_of("auto", auto=True)
     ('m45', 'auto')
@@ -107,20 +107,20 @@ def name_of(layout: str, *, auto: bool = False) -> str:
 
 
 def wire_name(layout: str, *, auto: bool = False) -> str:
-    """Return the name of a layout as `name_of` does; between client and server, ``batch24`` is ``m45``."""
+    """Return the name of a layout on the network, where ``batch24`` is ``m45``; for the rest see `name_of`."""
     name = name_of(layout, auto=auto)
     return "m45" if name == "batch24" else name
 
 
 def facts_of(layout: str) -> LayoutFacts:
-    """Return the facts of a layout, or raise ValueError that lists the names."""
+    """Return the properties of a layout; an unknown name raises ValueError with the list of names."""
     return LAYOUTS[name_of(layout)]
 
 
 class Reader:
-    """Read a buffer from its start to its end; what is not there is `TruncatedMessage` with the byte's place.
+    """Reads a buffer from start to end; missing bytes raise `TruncatedMessage` with their position.
 
-    Nothing is copied or reserved before it is known to be there, whatever a length says.
+    The reader copies and allocates bytes only after it has checked that they exist, whatever a length field contains.
     """
 
     __slots__ = ("base", "data", "end", "place")
@@ -130,10 +130,10 @@ class Reader:
         self.place = place
         self.end = len(data) if end is None else end
         self.base = base
-        """What is added to a place for errors: where the buffer starts in the file."""
+        """The position of the buffer in the file, which is added to positions in errors."""
 
     def need(self, length: int, what: str) -> int:
-        """Step over so many bytes, and give where they start."""
+        """Skip ``length`` bytes and return the position of the first one."""
         start = self.place
         if length > self.end - start:
             raise TruncatedMessage(f"{what} needs {length} bytes, and {self.end - start} are left", self.base + start)
@@ -141,17 +141,17 @@ class Reader:
         return start
 
     def unsigned(self, width: int, what: str) -> int:
-        """Read an unsigned integer of so many bytes."""
+        """Read an unsigned integer of ``width`` bytes."""
         start = self.need(width, what)
         return int.from_bytes(self.data[start : self.place], "little")
 
     def take(self, length: int, what: str) -> bytes:
-        """Read so many bytes."""
+        """Read ``length`` bytes."""
         start = self.need(length, what)
         return bytes(self.data[start : self.place])
 
     def sized(self, width: int, what: str, least: int = 0, most: int | None = None) -> bytes:
-        """Read a length of so many bytes, and as much as it says."""
+        """Read a length field of ``width`` bytes, then that many bytes."""
         start = self.place
         length = self.unsigned(width, f"the length of {what}")
         if length < least or (most is not None and length > most):
@@ -159,15 +159,15 @@ class Reader:
         return self.take(length, what)
 
     def text(self, width: int, what: str, most: int) -> str:
-        """Read a length, and 1 to ``most`` bytes of UTF-8."""
+        """Read a length field of ``width`` bytes, then a text of 1 to ``most`` bytes in UTF-8."""
         start = self.place
         raw = self.sized(width, what, 1, most)
         try:
             return raw.decode()
         except UnicodeDecodeError:
-            raise InvalidMessage(f"{what} {quote(raw)}, which is no UTF-8", self.base + start + width) from None
+            raise InvalidMessage(f"{what} must be UTF-8, got {quote(raw)}", self.base + start + width) from None
 
     def finish(self, what: str) -> None:
-        """Raise `InvalidMessage` where bytes are left."""
+        """Raise `InvalidMessage` if bytes are left."""
         if self.place != self.end:
             raise InvalidMessage(f"{self.end - self.place} bytes after the end of {what}", self.base + self.place)

@@ -1,4 +1,4 @@
-"""Commands and responses of the message-expiry document: topics and streams, with how long messages live."""
+"""Commands and responses of the message-expiry document: topics and streams, and the expiry of their messages."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def _u64(name: str, value: int) -> bytes:
 
 
 def _identifier(stream: int | str) -> bytes:
-    """Write which stream: kind, length, and its number or its name."""
+    """Encode the identifier of a stream: kind, length, and its number or name."""
     if isinstance(stream, str):
         return bytes([_TEXT]) + _name(stream)
     return bytes([_NUMERIC, U32.size]) + _u32("stream", stream)
 
 
 def _read(reader: Reader, **widths: int) -> dict[str, Any]:
-    """Read unsigned integers of so many bytes each, then the name, which is all there is."""
+    """Read unsigned integers of the given widths in bytes, then the name, up to the end of the reader."""
     values: dict[str, Any] = {name: reader.unsigned(width, name) for name, width in widths.items()}
     values["name"] = reader.text(1, "name", MAX_NAME_BYTES)
     reader.finish("the name")
@@ -54,35 +54,35 @@ def _read_identifier(reader: Reader) -> int | str:
 
 
 class CreateTopic(NamedTuple):
-    """Ask for a topic.
+    """The command that creates a topic.
 
     >>> CreateTopic(1, 2, 3, 10, "test").encode().hex()
     '01040100000002000000030000000a0000000474657374'
     """
 
     stream: int | str
-    """Its number, or its name."""
+    """Number or name of the stream."""
     topic_id: int
     partitions: int
     message_expiry: int
-    """Seconds; 0 for none."""
+    """Time until a message expires, in seconds; 0 means never."""
     name: str
 
     def encode(self) -> bytes:
-        """Write the command, its names in their normal form."""
+        """Encode the command, with names in their normal form."""
         numbers = (_u32(name, getattr(self, name)) for name in ("topic_id", "partitions", "message_expiry"))
         return b"".join((_identifier(self.stream), *numbers, _name(self.name)))
 
     @classmethod
     def decode(cls, data: bytes) -> CreateTopic:
-        """Read the command, which is all there is; raise `InvalidMessage` where it is none."""
+        """Decode the command; malformed or additional bytes raise `InvalidMessage`."""
         reader = Reader(data)
         stream = _read_identifier(reader)
         return cls(stream=stream, **_read(reader, topic_id=4, partitions=4, message_expiry=4))
 
 
 class CreateStream(NamedTuple):
-    """Ask for a stream.
+    """The command that creates a stream.
 
     >>> CreateStream(1, "test").encode().hex()
     '010000000474657374'
@@ -92,17 +92,17 @@ class CreateStream(NamedTuple):
     name: str
 
     def encode(self) -> bytes:
-        """Write the command, its name in the normal form."""
+        """Encode the command, with the name in its normal form."""
         return _u32("stream_id", self.stream_id) + _name(self.name)
 
     @classmethod
     def decode(cls, data: bytes) -> CreateStream:
-        """Read the command, which is all there is; raise `InvalidMessage` where it is none."""
+        """Decode the command; malformed or additional bytes raise `InvalidMessage`."""
         return cls(**_read(Reader(data), stream_id=4))
 
 
 class Topic(NamedTuple):
-    """What a server says of a topic.
+    """The response of a server with the details of a topic.
 
     >>> Topic.decode(Topic(2, 3, 10, 1024, 7, "test").encode())
     Topic(topic_id=2, partitions=3, message_expiry=10, size=1024, messages=7, name='test')
@@ -111,26 +111,26 @@ class Topic(NamedTuple):
     topic_id: int
     partitions: int
     message_expiry: int
-    """Seconds; 0 for none."""
+    """Time until a message expires, in seconds; 0 means never."""
     size: int
     """Bytes."""
     messages: int
     name: str
 
     def encode(self) -> bytes:
-        """Write the response, its name in the normal form."""
+        """Encode the response, with the name in its normal form."""
         small = (_u32(name, getattr(self, name)) for name in ("topic_id", "partitions", "message_expiry"))
         large = (_u64(name, getattr(self, name)) for name in ("size", "messages"))
         return b"".join((*small, *large, _name(self.name)))
 
     @classmethod
     def decode(cls, data: bytes) -> Topic:
-        """Read the response, which is all there is; raise `InvalidMessage` where it is none."""
+        """Decode the response; malformed or additional bytes raise `InvalidMessage`."""
         return cls(**_read(Reader(data), topic_id=4, partitions=4, message_expiry=4, size=8, messages=8))
 
 
 class Stream(NamedTuple):
-    """What a server says of a stream.
+    """The response of a server with the details of a stream.
 
     >>> Stream(1, 2, 1024, 7, "test").encode().hex()
     '0100000002000000000400000000000007000000000000000474657374'
@@ -144,12 +144,12 @@ class Stream(NamedTuple):
     name: str
 
     def encode(self) -> bytes:
-        """Write the response, its name in the normal form."""
+        """Encode the response, with the name in its normal form."""
         small = (_u32(name, getattr(self, name)) for name in ("stream_id", "topics"))
         large = (_u64(name, getattr(self, name)) for name in ("size", "messages"))
         return b"".join((*small, *large, _name(self.name)))
 
     @classmethod
     def decode(cls, data: bytes) -> Stream:
-        """Read the response, which is all there is; raise `InvalidMessage` where it is none."""
+        """Decode the response; malformed or additional bytes raise `InvalidMessage`."""
         return cls(**_read(Reader(data), stream_id=4, topics=4, size=8, messages=8))

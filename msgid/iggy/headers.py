@@ -1,4 +1,4 @@
-"""The headers of an Iggy message: values of 15 kinds, to and from bytes and Python."""
+"""The headers of an Iggy message: values of 15 kinds, converted from and to Python values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HeaderValue = bytes | str | bool | int | float
 
 
 class HeaderKind(IntEnum):
-    """What a header's value is.
+    """The kind of a header's value.
 
     >>> HeaderKind(12), str(HeaderKind.UINT64)
     (<HeaderKind.UINT64: 12>, 'uint64')
@@ -79,15 +79,15 @@ class Header(NamedTuple):
 
     @classmethod
     def of(cls, value: HeaderValue, kind: HeaderKind | None = None) -> Header:
-        r"""Make a header of a Python value.
+        r"""Create a header from a Python value.
 
         Args:
-            value: bytes, str, bool, int or float.
-            kind: default: raw, string, bool, int64 or float64, by the value's type.
+            value: Bytes, str, bool, int or float.
+            kind: Kind of the header. Default: raw, string, bool, int64 or float64, by the type of the value.
 
         Raises:
-            TypeError: the value is not of the kind's type.
-            ValueError: an integer out of the kind's range, or a value of no bytes or more than 255.
+            TypeError: if the value does not have a type of the kind.
+            ValueError: if an integer is out of range, or the value is empty or longer than 255 bytes.
 
         >>> Header.of(-1, HeaderKind.INT8).raw
         b'\xff'
@@ -108,7 +108,7 @@ class Header(NamedTuple):
 
     @property
     def value(self) -> HeaderValue:
-        """The value in Python."""
+        """The value as a Python object."""
         if self.kind in _INTEGERS:
             return int.from_bytes(self.raw, "little", signed=_INTEGERS[self.kind][1])
         if self.kind in _FLOATS:
@@ -122,7 +122,7 @@ class Header(NamedTuple):
 _DEFAULTS: Final = (
     (bytes | bytearray | memoryview, HeaderKind.RAW),
     (str, HeaderKind.STRING),
-    (bool, HeaderKind.BOOL),  # before int, which a bool is too
+    (bool, HeaderKind.BOOL),  # before int, because bool is a subclass of int
     (int, HeaderKind.INT64),
     (float, HeaderKind.FLOAT64),
 )
@@ -148,7 +148,7 @@ def _encoded(value: object, kind: HeaderKind) -> bytes:
 
 
 def checked(kind: HeaderKind, raw: bytes, offset: int | None) -> Header:
-    """Make a header of bytes that were read, or raise `InvalidMessage` where they are no value of the kind."""
+    """Create a header from bytes of a message, or raise `InvalidMessage` if they are malformed."""
     width = WIDTHS.get(kind, len(raw))
     if len(raw) != width or not 1 <= width <= HEADER_VALUE_MAX:
         raise InvalidMessage(f"a header's value of {len(raw)} bytes for kind {kind}", offset)
@@ -158,14 +158,14 @@ def checked(kind: HeaderKind, raw: bytes, offset: int | None) -> Header:
         try:
             raw.decode()
         except UnicodeDecodeError:
-            raise InvalidMessage(f"a header of kind string with the value {quote(raw)}, no UTF-8", offset) from None
+            raise InvalidMessage(f"a header of kind string must be UTF-8, got {quote(raw)}", offset) from None
     return Header(kind, raw)
 
 
 class HeaderKey(NamedTuple):
-    r"""The key of a header that is not text, as ``h64`` and ``batch256`` have it.
+    r"""The key of a header that is not text, in the layouts ``h64`` and ``batch256``.
 
-    A key of kind string is a `str` everywhere in this library, not a `HeaderKey`.
+    A key of kind string is always a `str` in this library, not a `HeaderKey`.
 
     >>> key = HeaderKey.of(-5, HeaderKind.INT32)
     >>> key, str(key)
@@ -177,7 +177,7 @@ class HeaderKey(NamedTuple):
 
     @classmethod
     def of(cls, value: HeaderValue, kind: HeaderKind | None = None) -> HeaderKey:
-        """Make a key of a Python value, with the kinds and errors of `Header.of`."""
+        """Create a key from a Python value, with the kinds and errors of `Header.of`."""
         made = Header.of(value, kind)
         if made.kind is HeaderKind.STRING:
             raise ValueError(f"a header's key of kind string must be a str, not a HeaderKey: {quote(value)}")
@@ -185,11 +185,11 @@ class HeaderKey(NamedTuple):
 
     @property
     def value(self) -> HeaderValue:
-        """The key in Python."""
+        """The key as a Python object."""
         return Header(self.kind, self.raw).value
 
     def __str__(self) -> str:
-        """Write the kind and the key as text, as tables and JSON hold it; bytes and floats as hex digits."""
+        """Return the kind and the key as text, for tables and JSON; bytes and floats become hex digits."""
         value = self.value
         shown = str(value).lower() if isinstance(value, int) else self.raw.hex()
         return f"{self.kind}:{shown}"
@@ -199,19 +199,19 @@ HeaderName = str | HeaderKey
 
 
 def _order(item: tuple[HeaderName, object]) -> tuple[int, bytes]:
-    """Return what headers are sorted by: the kind of the key, then its bytes."""
+    """Return the sort key of a header: the kind of its key, then the bytes of its key."""
     key = item[0]
     return (key.kind, key.raw) if isinstance(key, HeaderKey) else (HeaderKind.STRING, key.encode())
 
 
 def headers_of(headers: Mapping[Any, Header | HeaderValue] | None) -> dict[HeaderName, Header]:
-    """Return headers sorted by key; Python values become `Header`."""
+    """Return headers sorted by key, with Python values converted to `Header`."""
     values = sorted((headers or {}).items(), key=_order)
     return {key: value if isinstance(value, Header) else Header.of(value) for key, value in values}
 
 
 def check_headers(headers: object) -> None:
-    """Check that headers are a dict of `Header` by key, each key a `HeaderKey` or text of 1 to 255 bytes."""
+    """Check that ``headers`` is a dict of `Header` values with keys of `HeaderKey` or text of 1 to 255 bytes."""
     if not isinstance(headers, dict):
         raise TypeError(f"headers must be a dict, not {quote(headers)}")
     for key, header in headers.items():
@@ -225,14 +225,14 @@ def check_headers(headers: object) -> None:
 
 
 def encode_headers(headers: Mapping[Any, Header], *, typed: bool = False) -> bytes:
-    """Write headers, without the length of them all, in the order that they have.
+    """Encode headers in their given order, without the length field of the whole block.
 
     Args:
-        headers: by key.
-        typed: whether the layout writes the kind of each key.
+        headers: Headers by key.
+        typed: Whether the layout writes the kind of each key.
 
     Raises:
-        ValueError: if a key is not text and the layout does not have kinds of keys.
+        ValueError: if a key is not text and the layout allows only text keys.
     """
     parts = []
     for key, (kind, raw) in headers.items():
@@ -262,14 +262,14 @@ def _key(reader: Reader, *, typed: bool) -> HeaderName:
 
 
 def decode_headers(reader: Reader, *, typed: bool = False) -> dict[HeaderName, Header]:
-    """Read headers to the reader's end, in the order that they have.
+    """Decode headers in their given order, to the end of the reader.
 
     Args:
-        reader: the bytes of all the headers of a message.
-        typed: whether the layout writes the kind of each key.
+        reader: The bytes of all headers of a message.
+        typed: Whether the layout writes the kind of each key.
 
     Raises:
-        InvalidMessage: if a header is malformed, or a key comes twice.
+        InvalidMessage: if a header is malformed, or a key occurs twice.
     """
     headers: dict[HeaderName, Header] = {}
     while reader.place < reader.end:

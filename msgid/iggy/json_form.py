@@ -1,6 +1,6 @@
-"""Iggy's JSON form of a message: snake_case states and kinds, standard base64, the id as a bare number.
+"""Iggy's JSON form of a message: states and kinds in snake_case, standard base64, the ID as a number.
 
-The id has up to 39 digits, more than a double or a decimal(38) holds: it never passes through either.
+The ID has up to 39 digits, more than a double or a decimal(38) holds, so it is never converted to either type.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FIELDS: Final = {field.name for field in fields(Message)} - {"batch"}
 
 
 def to_json(message: Message) -> str:
-    """Write a message as JSON; state and checksum are left out where there are none.
+    """Encode a message as JSON; a missing state or checksum is left out.
 
     >>> print(to_json(Message.new(b"hello", id=7, headers={"n": True})))
     {"offset": 0, "state": "available", "timestamp": 0, "id": 7, "checksum": 907060870, "headers": {"n": \
@@ -34,7 +34,7 @@ def to_json(message: Message) -> str:
 
 
 def to_value(message: Message) -> dict[str, Any]:
-    """Give what `to_json` writes as dicts, texts and ints."""
+    """Return the content of `to_json` as dicts, texts and ints."""
     value: dict[str, Any] = {"offset": message.offset}
     if message.state is not None:
         value["state"] = str(message.state)
@@ -52,13 +52,14 @@ def to_value(message: Message) -> dict[str, Any]:
 
 
 def from_json(text: str | bytes) -> Message:
-    """Read a message from JSON.
+    """Decode a message from JSON.
 
     Args:
-        text: one JSON object; with state and checksum, or without both.
+        text: One JSON object with both state and checksum, or with neither.
 
     Raises:
-        InvalidMessage: it is no JSON, or no message; where it is no JSON, with the place of the character.
+        InvalidMessage: if the text is not valid JSON, with the position of the invalid character; or if the message is
+            malformed.
 
     >>> from_json('{"offset":0,"timestamp":1,"id":340282366920938463463374607431768211455,"payload":"aGk="}').id_text
     '01FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF'
@@ -67,13 +68,13 @@ def from_json(text: str | bytes) -> Message:
 
 
 def messages_from_json(text: str | bytes) -> list[Message]:
-    """Read all the messages of a JSON text: one, an array of them, or what a server answers to a poll.
+    """Decode all messages of a JSON text: one message, an array, or a server's response to a poll.
 
     Args:
-        text: a message, an array of messages, or an object with an array ``messages``, whose other fields are left out.
+        text: A message, an array of messages, or an object with an array ``messages``; its other fields are ignored.
 
     Raises:
-        InvalidMessage: it is no JSON, or one of them is no message.
+        InvalidMessage: if the text is not valid JSON, or a message is malformed.
 
     >>> one = '{"offset":0,"timestamp":1,"id":7,"payload":"aGk="}'
     >>> len(messages_from_json(one)), len(messages_from_json(f'{{"messages": [{one}, {one}]}}'))
@@ -83,7 +84,7 @@ def messages_from_json(text: str | bytes) -> list[Message]:
     if isinstance(value, dict) and "messages" in value:
         value = value["messages"]
         if not isinstance(value, list):
-            raise InvalidMessage(f"messages {quote(value)}, no array")
+            raise InvalidMessage(f"messages must be an array, got {quote(value)}")
     return [from_value(held) for held in value] if isinstance(value, list) else [from_value(value)]
 
 
@@ -91,26 +92,26 @@ def _loaded(text: str | bytes) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise InvalidMessage(f"{quote(text)} is no JSON: {error.msg}", error.pos) from None
+        raise InvalidMessage(f"cannot decode {quote(text)} as JSON: {error.msg}", error.pos) from None
     except (UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise InvalidMessage(f"{quote(text)} is no JSON: {error}") from None
+        raise InvalidMessage(f"cannot decode {quote(text)} as JSON: {error}") from None
 
 
 def from_value(value: Any) -> Message:
-    """Read a message from what JSON was read to."""
+    """Create a message from a decoded JSON value."""
     if not isinstance(value, dict):
-        raise InvalidMessage(f"{quote(value)} is no JSON object")
+        raise InvalidMessage(f"a message must be a JSON object, got {quote(value)}")
     unknown = set(value) - _FIELDS
     if unknown:
-        raise InvalidMessage(f"no field {quote(min(unknown))} in a message")
+        raise InvalidMessage(f"unknown field {quote(min(unknown))} in a message")
     state, checksum, layout = value.get("state"), value.get("checksum"), value.get("layout")
     if layout is not None and not (isinstance(layout, str) and layout in LAYOUTS and LAYOUTS[layout].has_origin):
-        raise InvalidMessage(f"layout {quote(layout)}, which does not have the producer's time")
+        raise InvalidMessage(f"layout must be one with the producer's time, got {quote(layout)}")
     if (state is None) != (checksum is None) if layout is None else state is not None or checksum is None:
-        raise InvalidMessage("state and checksum, of which there is one alone")
+        raise InvalidMessage("a message must have both state and checksum, or neither")
     headers = value.get("headers")
     if headers is not None and not isinstance(headers, dict):
-        raise InvalidMessage(f"headers {quote(headers)}, no JSON object")
+        raise InvalidMessage(f"headers must be a JSON object, got {quote(headers)}")
     return valid_message(
         _number(value, "offset", UINT64_MAX),
         None if state is None else MessageState.of(state if isinstance(state, str) else str(state)),
@@ -127,25 +128,25 @@ def from_value(value: Any) -> Message:
 def _number(value: dict[str, Any], name: str, most: int) -> int:
     number = value.get(name)
     if not in_range(number, 0, most):
-        raise InvalidMessage(f"{name} {quote(number)}, not an integer of 0 to {most}")
+        raise InvalidMessage(f"{name} must be an integer of 0 to {most}, got {quote(number)}")
     return number
 
 
 def _binary(text: object, name: str) -> bytes:
     if not isinstance(text, str):
-        raise InvalidMessage(f"{name} {quote(text)}, not base64")
+        raise InvalidMessage(f"{name} must be base64, got {quote(text)}")
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidMessage(f"{name} {quote(text)}, not base64") from None
+        raise InvalidMessage(f"{name} must be base64, got {quote(text)}") from None
 
 
 def _header(key: str, header: object) -> Header:
     if not 1 <= len(key.encode("utf-8", "surrogatepass")) <= HEADER_KEY_MAX:
-        raise InvalidMessage(f"a header's key {quote(key)}, not of 1 to {HEADER_KEY_MAX} bytes")
+        raise InvalidMessage(f"a header's key must have 1 to {HEADER_KEY_MAX} bytes, got {quote(key)}")
     if not isinstance(header, dict) or set(header) != {"kind", "value"}:
-        raise InvalidMessage(f"header {quote(key)} is {quote(header)}, not a kind and a value")
+        raise InvalidMessage(f"header {quote(key)} must be an object with kind and value, got {quote(header)}")
     kind = NAMES.get(header["kind"]) if isinstance(header["kind"], str) else None
     if kind is None:
-        raise InvalidMessage(f"a header's kind {quote(header['kind'])}, not {', '.join(NAMES)}")
+        raise InvalidMessage(f"a header's kind must be one of {', '.join(NAMES)}, got {quote(header['kind'])}")
     return checked(kind, _binary(header["value"], f"the value of header {quote(key)}"), None)

@@ -1,4 +1,4 @@
-"""Messages one after the other, as segment files hold them, in any layout and of any size in constant memory."""
+"""Read and write consecutive messages, as in segment files, in any layout; files of any size use constant memory."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _LIMIT_MAX: Final = 1 << 30
 
 
 def encode(message: Message, layout: Layout = "m45") -> bytes:
-    """Write a message; in a layout with batches, as a batch of one message.
+    """Encode a message; in a layout with batches, as a batch of one message.
 
-    The checksum is the message's own if the message has this layout and its checksum is wrong, so that writing repairs
-    nothing. Otherwise it is computed. A message without ``origin_timestamp`` is written with its ``timestamp``.
+    The checksum is computed, with one exception: a message of this layout with a wrong checksum keeps it, so that
+    encoding does not hide damage. A message without ``origin_timestamp`` is written with its ``timestamp``.
 
     Args:
-        message: With a state for ``m45`` and ``batch24``; other layouts leave the state out.
-        layout: A layout's name; ``auto`` is not allowed.
+        message: Message with a state for ``m45`` and ``batch24``; other layouts do not contain the state.
+        layout: Name of a layout; ``auto`` is not allowed.
 
     Returns:
-        The message's bytes, its headers in the order that they have.
+        The bytes of the message, with its headers in their given order.
 
     Raises:
-        ValueError: if the state is missing, or a header's key does not fit the layout.
+        ValueError: if the state is missing, or the layout does not allow the key of a header.
 
     >>> len(encode(Message.new(b"", id=1))), len(encode(Message.new(b"", id=1), "h64"))
     (45, 64)
@@ -49,18 +49,18 @@ def encode(message: Message, layout: Layout = "m45") -> bytes:
 
 
 def decode(data: bytes | memoryview, layout: Layout = "m45") -> Message:
-    """Read one message, and nothing after it.
+    """Decode exactly one message.
 
     Args:
-        data: The message's bytes; in a layout with batches, a batch of one message.
-        layout: A layout's name, or ``auto`` to find it by the checksum.
+        data: Bytes of the message; in a layout with batches, a batch of one message.
+        layout: Name of a layout, or ``auto`` to detect it by the checksum.
 
     Returns:
         The message. A wrong checksum is not an error: `Message.checksum_ok` is False.
 
     Raises:
-        TruncatedMessage: if the bytes end before the message does.
-        InvalidMessage: if they are malformed or go on after the message; with the place of the byte.
+        TruncatedMessage: if the bytes end before the message is complete.
+        InvalidMessage: if the bytes are malformed or continue after the message; with the position of the byte.
 
     >>> decode(encode(Message.new(b"hello", id=7))).payload
     b'hello'
@@ -78,7 +78,7 @@ def decode(data: bytes | memoryview, layout: Layout = "m45") -> Message:
 
 
 def _decode_old(reader: Reader, layout: str) -> Message:
-    """Read the message of a layout of 2023 at a reader's place, with the reason of every kind of error."""
+    """Decode the message at a reader's position in a layout of 2023, with the reason of every kind of error."""
     start, fixed = reader.base + reader.place, _FIXED[layout]
     values = fixed.unpack_from(reader.data, reader.need(fixed.size, "a message"))
     state = checksum = None
@@ -92,7 +92,7 @@ def _decode_old(reader: Reader, layout: str) -> Message:
     place = reader.need(length, "the block of headers")
     try:
         headers = decode_headers(Reader(reader.data, place, place + length, reader.base))
-    except TruncatedMessage as error:  # the length of the headers is known, so that more bytes do not help
+    except TruncatedMessage as error:  # the length field is complete, so the headers are malformed and not truncated
         raise InvalidMessage(f"within headers of {length} bytes {error.reason}", error.offset) from None
     payload = reader.sized(4, "the payload")
     id = int.from_bytes(raw, "little")
@@ -100,15 +100,15 @@ def _decode_old(reader: Reader, layout: str) -> Message:
 
 
 def encode_log(messages: Iterable[Message], layout: Layout = "m45", *, partition: int = 0) -> bytes:
-    """Write messages one after the other, as a segment's ``.log`` file holds them.
+    """Encode consecutive messages, as in the ``.log`` file of a segment.
 
-    A layout with batches gets batches of at most 1,000 messages. A ``batch256`` batch has messages of one server time;
-    messages that were read from one batch are written as that batch.
+    A layout with batches gets batches of at most 1,000 messages. All messages of a ``batch256`` batch have the same
+    server time. Messages that were read from one batch are written as that batch.
 
     Args:
-        messages: As for `encode`.
-        layout: As for `encode`.
-        partition: The number of the partition, which ``batch256`` writes for messages without a batch.
+        messages: Messages as for `encode`.
+        layout: Layout as for `encode`.
+        partition: Number of the partition, which ``batch256`` writes for messages without a batch.
 
     >>> len(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)]))
     92
@@ -117,17 +117,17 @@ def encode_log(messages: Iterable[Message], layout: Layout = "m45", *, partition
 
 
 def decode_log(data: bytes | memoryview, layout: Layout = "auto", *, first_offset: int = 0) -> list[Message]:
-    """Read messages one after the other to the end of the bytes.
+    """Decode consecutive messages to the end of the bytes.
 
     Args:
-        data: The bytes of a segment's ``.log`` file.
-        layout: A layout's name. Default: found by the checksum of the first record; a server that was upgraded may
-            go on in a later layout.
-        first_offset: The number in the file's name; no first message is below it.
+        data: Bytes of the ``.log`` file of a segment.
+        layout: Name of a layout. Default: detected by the checksum of the first record. A later layout of an upgraded
+            server is detected within the file.
+        first_offset: Number in the file's name; the first message has this offset or a later one.
 
     Raises:
-        TruncatedMessage: if the last record is cut off; its ``offset`` is where the record begins.
-        InvalidMessage: if the bytes are malformed, or fit no layout.
+        TruncatedMessage: if the last record is cut off; its ``offset`` is the position of the record.
+        InvalidMessage: if the bytes are malformed, or no layout matches.
 
     >>> [message.payload for message in decode_log(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)]))]
     [b'a', b'b']
@@ -159,21 +159,23 @@ def read_log(
     """Read the messages of a segment file of any size, one after the other.
 
     Args:
-        file: Open for reading bytes.
-        layout: As for `decode_log`.
-        chunk: The number of bytes that are read at once; more are held only for a record that is longer.
-        first_offset: As for `decode_log`.
-        length: The number of bytes to read. Default: to the end of the file.
-        limit: The longest record in bytes; one that claims more is an error and is not waited for.
-        malformed: Called with the error of a message whose headers are malformed; reading goes on after that message.
-            Default: the error is raised.
+        file: File opened for reading bytes.
+        layout: Layout as for `decode_log`.
+        chunk: Bytes per read; a longer record needs more memory.
+        first_offset: First offset as for `decode_log`.
+        length: Number of bytes to read. Default: to the end of the file.
+        limit: Maximum length of a record in bytes; a length field above it is an error.
+        malformed: Function that receives the error of a message with malformed headers; reading continues after that
+            message. Default: the error is raised.
 
     Yields:
         Each message.
 
     Raises:
-        TruncatedMessage: after the last whole record, if a part of one follows; its ``offset`` is where it begins.
-        InvalidMessage: if the bytes are malformed, or fit no layout; its ``offset`` counts from where the file stood.
+        TruncatedMessage: if the last record is cut off, after all complete records; its ``offset`` is the position of
+            the record.
+        InvalidMessage: if the bytes are malformed, or no layout matches. Its ``offset`` counts from the file's initial
+            position.
 
     >>> import io
     >>> file = io.BytesIO(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)])[:-1])
@@ -216,7 +218,7 @@ def checked_limit(limit: int) -> int:
 
 
 def left_in(file: BinaryIO) -> int | None:
-    """Return how many bytes follow in a file; None if the file cannot seek."""
+    """Return the number of remaining bytes of a file; None if the file is not seekable."""
     try:
         here = file.tell()
         end = file.seek(0, 2)

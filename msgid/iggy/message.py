@@ -25,16 +25,16 @@ __all__ = ["Batch", "Message", "checksum", "id_text", "id_value", "valid_message
 
 _ID_LENGTH: Final = 16
 _UUID_VERSIONS: Final = (4, 7)
-"""The versions that servers and clients make: 4 up to 0.4.0 and from 0.6.0 on, 7 in between."""
+"""The UUID versions that servers and clients make: 4 up to 0.4.0 and from 0.6.0 on, 7 in between."""
 _UUID_VARIANT: Final = 0b10
 _UUID_DIGITS: Final = 36
 
 
 class _Slots:
-    """The fields of a `Message` before they are frozen.
+    """The mutable fields of a `Message`, before it is frozen.
 
-    Decoding makes a message of every few bytes. Filling these slots takes a third of the time that the ``__init__`` of
-    a frozen class takes.
+    Decoding creates a message for every few bytes. Filling these slots takes a third of the time of the ``__init__`` of
+    a frozen class.
     """
 
     __slots__ = (
@@ -81,9 +81,9 @@ def _none() -> None:
 
 @dataclass(frozen=True)
 class Message(_Slots):
-    """An Iggy message. `Message.new` fills in state and checksum; `dataclasses.replace` changes fields.
+    """An Iggy message. `Message.new` computes state and checksum; `dataclasses.replace` changes fields.
 
-    Two messages are equal if they have the same content, whatever the layouts and batches they were read from.
+    Two messages are equal if they have the same content, even if their layouts and batches differ.
 
     Raises:
         TypeError: if a field has the wrong type.
@@ -97,25 +97,25 @@ class Message(_Slots):
     __slots__ = ()
 
     offset: int
-    """The message's place in its partition."""
+    """The offset of the message in its partition."""
     state: MessageState | None
-    """None in the layouts without states: ``previous``, and all since release 0.5.0."""
+    """The state; None in layouts without states, which are ``previous`` and all layouts since release 0.5.0."""
     timestamp: int
-    """When the server stored the message, in microseconds since 1970."""
+    """The time when the server stored the message, in microseconds since 1970."""
     id: int
-    """Unsigned, of 128 bits."""
+    """The ID as an unsigned integer of 128 bits."""
     checksum: int | None
-    """In ``m45`` and ``batch24`` the CRC-32 of the payload; later of the whole message. None in ``previous``."""
+    """CRC-32 of the payload in ``m45`` and ``batch24``, of the whole message in later layouts; None in ``previous``."""
     headers: dict[HeaderName, Header]
-    """By key: text, or a `HeaderKey` for a key of another kind."""
+    """The headers by key: text, or a `HeaderKey` for a key of another kind."""
     payload: bytes
-    """Up to 2**32 - 1 bytes."""
+    """The payload, up to 2**32 - 1 bytes."""
     origin_timestamp: int | None = field(default_factory=_none)
-    """When the producer made the message, in microseconds since 1970; None in the layouts before release 0.5.0."""
+    """The time when the producer made the message, in microseconds since 1970; None in layouts before release 0.5.0."""
     layout: str = field(default_factory=str, compare=False)
-    """The layout of the bytes that the message was read from. Default: ``previous`` or ``m45``, by the checksum."""
+    """The layout from which the message was read. Default: ``previous`` or ``m45``, by the checksum."""
     batch: Batch | None = field(default_factory=_none, compare=False, repr=False)
-    """The header of its batch, if the message was read from a ``batch256`` batch."""
+    """The header of the message's batch, if the message was read from a ``batch256`` batch."""
 
     def __post_init__(self) -> None:
         if not self.layout:
@@ -166,18 +166,18 @@ class Message(_Slots):
         origin_timestamp: int | None = None,
         layout: Layout = "m45",
     ) -> Message:
-        """Make a message, with its checksum and with its headers sorted by key.
+        """Create a message, with its checksum and with its headers sorted by key.
 
         Args:
-            payload: Up to 2**32 - 1 bytes.
-            id: 0 to 2**128 - 1, a version-1 ID for its body, or a UUID.
-            offset: 0 to 2**64 - 1.
+            payload: Payload, up to 2**32 - 1 bytes.
+            id: ID as an integer of 0 to 2**128 - 1, as a version-1 ID (its body is used), or as a UUID.
+            offset: Offset in the partition, 0 to 2**64 - 1.
             timestamp: Server time in microseconds since 1970, 0 to 2**64 - 1.
-            state: A state, its code or its name; ignored for a layout without states.
-            headers: By key; Python values become headers of the kind that `Header.of` returns.
+            state: State, its code or its name; ignored for a layout without states.
+            headers: Headers by key; Python values become headers of the kind that `Header.of` returns.
             origin_timestamp: Producer time in microseconds since 1970; ignored for a layout without it. Default:
                 ``timestamp``.
-            layout: The layout for which the checksum is made.
+            layout: Layout of the checksum.
 
         Raises:
             TypeError, ValueError: if an argument has the wrong type or is out of range.
@@ -203,12 +203,12 @@ class Message(_Slots):
 
     @property
     def id_text(self) -> str:
-        """The ID as `id_text` writes it."""
+        """The ID as text; see the function `id_text`."""
         return id_text(self.id)
 
     @property
     def checksum_ok(self) -> bool | None:
-        """Whether the checksum is right, that of its batch included; None in a layout without checksums."""
+        """Whether the checksums of the message and its batch are correct; None in a layout without checksums."""
         if self.checksum is None:
             return None
         if self.batch is not None and self.batch.checksum_ok is False:
@@ -228,11 +228,11 @@ def checksum(payload: bytes) -> int:
 def id_text(id: int | bytes) -> str:
     """Return the 128-bit ID of an Iggy message as text: a version-1 ID, or the UUID that a server or a client made.
 
-    The 16 bytes of the wire are the body of a version-1 ID, or a UUID in the byte order of RFC 9562. They are a UUID
-    if the version is 4 or 7 and the variant fits. No version-1 ID from before the year 2089 has that variant.
+    The 16 bytes of the ID are the body of a version-1 ID, or a UUID in the byte order of RFC 9562. They are a UUID
+    if the version is 4 or 7 and the variant is that of RFC 9562. Version-1 IDs have that variant only from 2089 on.
 
     Args:
-        id: 0 to 2**128 - 1, or the 16 bytes of the wire.
+        id: ID as an integer of 0 to 2**128 - 1, or its 16 bytes in the message.
 
     Returns:
         34 upper-case hex digits, or a UUID in lower case.
@@ -251,16 +251,16 @@ def id_text(id: int | bytes) -> str:
 
 
 def id_value(id: MessageId | UUID | str) -> int:
-    """Return the 128-bit ID of an Iggy message for the text that `id_text` returns, or for a value.
+    """Return the 128-bit ID of an Iggy message for a version-1 ID or UUID; the reverse of `id_text`.
 
     Args:
-        id: A version-1 ID or a UUID, as a value or as text.
+        id: Version-1 ID or UUID, as a value or as text.
 
     Returns:
-        0 to 2**128 - 1.
+        The ID as an integer of 0 to 2**128 - 1.
 
     Raises:
-        InvalidMessageId: if it is neither.
+        InvalidMessageId: if ``id`` is neither.
 
     >>> id_value("74b158ca-ddb3-498f-b0a9-9eec1c6197ae")
     232071677777564499402827199894559175028
@@ -288,7 +288,7 @@ def valid_message(
     layout: str = "m45",
     batch: Batch | None = None,
 ) -> Message:
-    """Return a message of values that are already checked, without the checks of `Message`."""
+    """Return a message of checked values without repeating the checks of `Message`."""
     made: Any = _Slots(offset, state, timestamp, id, checksum, headers, payload, origin_timestamp, layout, batch)
     made.__class__ = Message
     message: Message = made

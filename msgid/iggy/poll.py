@@ -1,4 +1,4 @@
-"""Poll responses: what a server answers to a client that asks for messages."""
+"""Poll responses: the messages that a server sends to a client on request."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class PollResponse(NamedTuple):
     """The response of a server to a poll."""
 
     partition: int | None
-    """None in the first release, whose responses have a count and messages only."""
+    """Number of the partition; None in the first release, whose responses contain only a count and messages."""
     current_offset: int | None
     messages: list[Message]
 
     @property
     def layout(self) -> str | None:
-        """The layout that the messages were read from; None without messages."""
+        """The layout from which the messages were read; None without messages."""
         return self.messages[0].layout if self.messages else None
 
 
 def encode_poll(response: PollResponse, layout: Layout = "m45") -> bytes:
-    """Write a poll response; without partition and current offset it is that of the first release.
+    """Encode a poll response; without partition and current offset, in the form of the first release.
 
     >>> encode_poll(PollResponse(3, 7, [])).hex()
     '03000000070000000000000000000000'
@@ -39,7 +39,7 @@ def encode_poll(response: PollResponse, layout: Layout = "m45") -> bytes:
     name = wire_name(layout)
     partition, current, messages = response
     if (partition is None) != (current is None):
-        raise ValueError("a poll response has both a partition and a current offset, or neither")
+        raise ValueError("a poll response must have both a partition and a current offset, or neither")
     head = b""
     if partition is not None and current is not None:
         head = U32.pack(integer("partition", partition, 0, UINT32_MAX))
@@ -48,17 +48,17 @@ def encode_poll(response: PollResponse, layout: Layout = "m45") -> bytes:
 
 
 def decode_poll(data: bytes | memoryview, layout: Layout = "auto", *, first_release: bool = False) -> PollResponse:
-    """Read a poll response, and nothing after it.
+    """Decode exactly one poll response.
 
     Args:
         data: Partition u32, current offset u64, count u32, and that many messages.
-        layout: The layout of the messages. Default: found by checksum. A server up to 0.8 that encrypts sends wrong
-            checksums: then the layout must be named.
-        first_release: Whether there are a count and messages only.
+        layout: Layout of the messages. Default: detected by checksum. Servers up to 0.8 send wrong checksums if they
+            encrypt messages; for those, pass the layout.
+        first_release: Whether the response contains only a count and messages.
 
     Raises:
-        TruncatedMessage: if the bytes end too early, or cannot hold as many messages as the count says.
-        InvalidMessage: if they are malformed, go on after the messages, or fit no layout.
+        TruncatedMessage: if the bytes end too early, or are too short for the count of messages.
+        InvalidMessage: if the bytes are malformed, continue after the messages, or no layout matches.
 
     >>> decode_poll(bytes(16))
     PollResponse(partition=0, current_offset=0, messages=[])

@@ -1,4 +1,4 @@
-"""Requests that send messages to a server."""
+"""The request that sends messages to a server."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _NUMBER, _TEXT = 1, 2
 _BALANCED, _PARTITION, _KEY = 1, 2, 3
 _TEXT_MAX: Final = 255
 _ENTRY: Final = 16
-"""The bytes of an entry that says where a message ends."""
+"""The size in bytes of an index entry, which holds the end position of a message."""
 
 
 class Partitioning(NamedTuple):
-    """How a server chooses the partition of messages that are sent.
+    """The rule by which a server chooses the partition of sent messages.
 
     >>> Partitioning(), Partitioning(partition=3), Partitioning(key=b"order-7")
     (Partitioning(partition=None, key=None), Partitioning(partition=3, key=None), \
@@ -37,14 +37,14 @@ Partitioning(partition=None, key=b'order-7'))
     """
 
     partition: int | None = None
-    """The number of the partition; None if the server chooses."""
+    """Number of the partition; None if the server chooses."""
     key: bytes | None = None
-    """1 to 255 bytes; messages of one key go to one partition."""
+    """Key of 1 to 255 bytes; messages with the same key go to the same partition."""
 
     def encode(self) -> bytes:
-        """Return the bytes of a request."""
+        """Encode the partitioning as a part of a request."""
         if self.partition is not None and self.key is not None:
-            raise ValueError("a partitioning has a partition or a key, not both")
+            raise ValueError("a partitioning must have a partition or a key, not both")
         if self.partition is not None:
             return bytes([_PARTITION, 4]) + U32.pack(integer("partition", self.partition, 0, UINT32_MAX))
         if self.key is not None:
@@ -53,7 +53,7 @@ Partitioning(partition=None, key=b'order-7'))
 
     @classmethod
     def read(cls, reader: Reader) -> Partitioning:
-        """Read the partitioning at a reader's place."""
+        """Decode the partitioning at a reader's position."""
         at = reader.place
         kind = reader.unsigned(1, "the kind of the partitioning")
         value = reader.sized(1, "the partitioning")
@@ -84,7 +84,7 @@ def _read_identifier(reader: Reader, name: str) -> int | str:
 
 
 class SendMessages(NamedTuple):
-    """A request that sends messages: the body of the command.
+    """The body of the command that sends messages.
 
     Offset and timestamp of the messages are 0, because the server fills them in. Only ``batch256`` has checksums.
 
@@ -94,16 +94,16 @@ class SendMessages(NamedTuple):
     """
 
     stream: int | str
-    """Its number or its name."""
+    """Number or name of the stream."""
     topic: int | str
     partitioning: Partitioning
     messages: list[Message]
 
     def encode(self, layout: Layout) -> bytes:
-        """Write the request.
+        """Encode the request.
 
         Args:
-            layout: The layout of the server; ``batch24`` is ``m45`` on the wire.
+            layout: Layout of the server; ``batch24`` is ``m45`` on the network.
 
         Raises:
             TypeError, ValueError: if a value has the wrong type or is out of range.
@@ -127,11 +127,11 @@ class SendMessages(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes | memoryview, layout: Layout) -> SendMessages:
-        """Read the request, and nothing after it.
+        """Decode exactly one request.
 
         Args:
-            data: The body of the command.
-            layout: The layout of the server. It cannot be found, because the checksums are 0.
+            data: Body of the command.
+            layout: Layout of the server. It cannot be detected, because the checksums are 0.
 
         Raises:
             InvalidMessage: if the bytes are malformed.
@@ -161,12 +161,12 @@ class SendMessages(NamedTuple):
         if len(messages) != count:
             raise InvalidMessage(f"a count of {count} messages, and there are {len(messages)}", at + length)
         if ends and ends != _ends(found.rows):
-            raise InvalidMessage("entries that say where messages end, and the messages end elsewhere", at + length + 4)
+            raise InvalidMessage("the index entries must match the ends of the messages", at + length + 4)
         return cls(stream, topic, partitioning, messages)
 
 
 def _as_sent(messages: list[Message]) -> list[Message]:
-    """Return messages as a producer sends them: numbered from offset 0 and without the server's time."""
+    """Return messages as a producer sends them: numbered from offset 0 and without server time."""
     return [
         valid_message(
             offset,
@@ -177,7 +177,7 @@ def _as_sent(messages: list[Message]) -> list[Message]:
             message.headers,
             message.payload,
             message.timestamp if message.origin_timestamp is None else message.origin_timestamp,
-            "h64",  # so that no checksum is kept
+            "h64",  # a layout for which the message does not keep a checksum
         )
         for offset, message in enumerate(messages)
     ]
@@ -196,7 +196,7 @@ def _ends(rows: bytes) -> list[int]:
 
 
 def _sent_old(reader: Reader, layout: str) -> Iterator[Message]:
-    """Read the messages of a request of the releases before 0.5.0."""
+    """Decode the messages of a request of a release before 0.5.0."""
     has_state = LAYOUTS[layout].has_state
     while reader.place < reader.end:
         id = reader.unsigned(16, "the ID")

@@ -1,4 +1,4 @@
-"""Iggy messages as an Arrow table: one scan finds them, all else is done a column at a time."""
+"""Decode Iggy messages into an Arrow table: one scan finds the messages, then each column is built at once."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = ["Decoded", "Malformed", "decode_table", "read_tables", "schema", "tab
 
 _LENGTH_MAX: Final = INT32_MAX
 _TIMESTAMP_MAX: Final = last_moment(1_000_000)
-"""The last microsecond of the year 9999: more no database's timestamp holds."""
+"""The last microsecond of the year 9999, which is the maximum of timestamps in most databases."""
 _STATE_AT: Final = 8
 
 
 class Malformed(NamedTuple):
-    """A message of the table with a part that cannot be read."""
+    """A message of the table with a malformed part."""
 
     row: int
     error: InvalidMessage
@@ -42,28 +42,29 @@ class Decoded(NamedTuple):
     """The result of `decode_table`."""
 
     table: pa.RecordBatch
-    """The messages up to the first that has an error."""
+    """The messages before the first error."""
     positions: np.ndarray[Any, Any]
-    """The byte at which each begins, int64."""
+    """The position of the first byte of each message, int64."""
     length: int
-    """How many bytes they take."""
+    """The number of bytes of all messages."""
     error: InvalidMessage | None
-    """Why the messages end; None if the bytes end with a message."""
+    """The error that ended the table; None if the bytes end after a complete message."""
     malformed: list[Malformed]
-    """The messages whose headers are malformed or whose producer's time no column holds: both are NULL there."""
+    """Messages with malformed headers, or with a producer time after the year 9999; that cell of the table is NULL."""
     layouts: list[str]
     """The layouts of the messages, in the order of the bytes."""
     unchecked: int
-    """How many messages stand in batches whose checksum cannot be checked, because a known producer sent them."""
+    """The number of messages in batches of a producer whose batch checksums are known to be wrong and not checked."""
 
 
 def schema() -> pa.Schema:
-    """Return the columns of a table of messages.
+    """Return the schema of a table of messages.
 
-    ``offset`` int64; ``state`` text, NULL in layouts without it; ``timestamp`` in microseconds, UTC; ``id`` of 16 bytes
-    as on the wire; ``checksum`` int64, the 64 bits of an XXH3 checksum as a signed number; ``headers``, a map of key to
-    (kind, value), with the text of a `HeaderKey` for a key of another kind; ``payload``; ``origin_timestamp``, NULL in
-    layouts without it; ``checksum_ok``, NULL in the layout ``previous``; ``layout``.
+    ``offset`` is int64. ``state`` is text, NULL in layouts without it. ``timestamp`` is in microseconds, UTC. ``id``
+    has the 16 bytes of the ID. ``checksum`` is int64 and holds the 64 bits of an XXH3 checksum as a signed number.
+    ``headers`` is a map of key to (kind, value); a `HeaderKey` of another kind is a text. ``origin_timestamp`` is NULL
+    in layouts without it, and ``checksum_ok`` is NULL in the layout ``previous``. The other columns are ``payload`` and
+    ``layout``.
     """
     import pyarrow as pa
 
@@ -85,22 +86,22 @@ def schema() -> pa.Schema:
 
 
 def decode_table(data: bytes | memoryview, layout: Layout = "auto", *, base: int = 0, first_offset: int = 0) -> Decoded:
-    """Read messages one after the other, up to the end of the bytes or the first error.
+    """Decode consecutive messages, up to the end of the bytes or the first error.
 
     Args:
-        data: The bytes of a segment's ``.log`` file.
-        layout: A layout's name. Default: found by the checksum of the first record, and later layouts where a server
-            that was upgraded goes on in them.
-        base: The place of the first byte in its file, for the places of errors.
-        first_offset: The number in the file's name; no first message is below it.
+        data: Bytes of the ``.log`` file of a segment.
+        layout: Name of a layout. Default: detected by the checksum of the first record. A later layout of an upgraded
+            server is detected within the file.
+        base: Position of the first byte in its file, which is added to positions in errors.
+        first_offset: Number in the file's name; the first message has this offset or a later one.
 
     Returns:
-        The messages with the columns of `schema`, where they begin, how many bytes they take, and the error after them.
-        An offset of 2**63 or more and a timestamp after the year 9999 do not fit the columns and are errors. A wrong
-        checksum or malformed headers are not: ``checksum_ok`` is False, or the message is in ``malformed``.
+        The messages with the columns of `schema`, their positions, their total size, and the error after them. An
+        offset of 2**63 or more or a timestamp after the year 9999 is an error, because the column cannot hold it. A
+        wrong checksum is not an error: ``checksum_ok`` is False. Malformed headers are listed in ``malformed``.
 
     Raises:
-        ValueError: if there are 2 GB or more.
+        ValueError: if the data has 2 GB or more.
 
     >>> from msgid.iggy import Message, encode_log
     >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)])
@@ -124,19 +125,19 @@ def read_tables(
     first_offset: int = 0,
     limit: int = LONGEST,
 ) -> Iterator[Decoded]:
-    """Read a file of messages of any size, a table for every so many bytes.
+    """Read a file of messages of any size as several tables.
 
     Args:
-        file: Open for reading bytes.
-        layout: As for `decode_table`.
-        chunk: The number of bytes that are read at once; more are held only for a record that is longer.
-        base: Where the file stands, for the places that are returned.
-        length: The number of bytes to read. Default: to the end of the file.
-        first_offset: As for `decode_table`.
-        limit: The longest record in bytes; one that claims more is an error and is not waited for.
+        file: File opened for reading bytes.
+        layout: Layout as for `decode_table`.
+        chunk: Bytes per read; a longer record needs more memory.
+        base: Current position of the file, which is added to all returned positions.
+        length: Number of bytes to read. Default: to the end of the file.
+        first_offset: First offset as for `decode_table`.
+        limit: Maximum length of a record in bytes; a length field above it is an error.
 
     Yields:
-        What `decode_table` returns, without empty tables; only the last has an error.
+        Results of `decode_table`, without empty tables. Only the last one can have an error.
 
     >>> import io
     >>> from msgid.iggy import Message, encode_log
@@ -164,7 +165,7 @@ def read_tables(
 
 
 def table_of(data: bytes | memoryview, found: Found, base: int) -> Decoded:
-    """Return the table of what a `LogDecoder` found."""
+    """Return the table of the messages that a `LogDecoder` found."""
     import numpy as np
 
     rows = np.frombuffer(found.rows, dtype=row_type())
@@ -189,7 +190,7 @@ def table_of(data: bytes | memoryview, found: Found, base: int) -> Decoded:
 
 
 def _first_wrong(rows: Any, base: int) -> tuple[int, InvalidMessage | None]:
-    """Find the first row with a value that its column cannot have: how many are before it, and what is wrong."""
+    """Return the number of rows before the first value that its column cannot hold, and the error of that value."""
     import numpy as np
 
     wrong: tuple[int, InvalidMessage | None] = (len(rows), None)
@@ -204,7 +205,7 @@ def _first_wrong(rows: Any, base: int) -> tuple[int, InvalidMessage | None]:
 
 
 def _origins(rows: Any, base: int) -> tuple[Any, dict[int, InvalidMessage]]:
-    """Return the producers' times, and the errors of those that the column cannot hold."""
+    """Return the producer times, and an error for each time that the column cannot hold."""
     import numpy as np
     import pyarrow as pa
 
@@ -226,7 +227,7 @@ def _origins(rows: Any, base: int) -> tuple[Any, dict[int, InvalidMessage]]:
 def _headers(
     data: bytes | memoryview, packed: bytes, rows: Any, base: int
 ) -> tuple[tuple[Any, list[str], list[str], list[bytes]], dict[int, InvalidMessage]]:
-    """Read the headers of the messages that have some, and the errors of those that are malformed."""
+    """Decode the headers of all messages, and return an error for each message with malformed headers."""
     import numpy as np
 
     counts = np.zeros(len(rows), dtype=np.int32)
@@ -250,7 +251,7 @@ def _headers(
 
 
 def _column(codes: Any, names: dict[int, str | None]) -> pa.Array:
-    """Return the column of the texts of codes."""
+    """Return a column with the text of each code."""
     import numpy as np
     import pyarrow as pa
 
@@ -275,8 +276,8 @@ def _batch(
         return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(held)])
 
     count, columns = len(rows), schema()
-    # What lies before a payload and the payload, in turns, are one array over the bytes as they are: every second
-    # value of it is a payload, and those are copied by Arrow at once.
+    # One Arrow array over the original bytes has a slice before each payload and the payload, in turns. Every second
+    # value is a payload, and Arrow copies those values in one operation.
     edges = np.zeros(2 * count + 1, np.int32)
     edges[1::2] = rows["payload"]
     edges[2::2] = rows["payload"] + rows["payload_length"]

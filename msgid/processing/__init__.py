@@ -1,7 +1,7 @@
-"""Consistent processing: handlers whose reprocessing changes nothing.
+"""Idempotent processing: handlers for which reprocessing a message changes nothing.
 
-Each business key has a stream of states, each with the ID of the message that made it. A redelivered message is handled
-against the state it saw the first time, so it has the same outputs, and nothing is stored.
+Each business key has a sequence of states, and each state has the ID of the message that made it. A redelivered message
+is handled against the state it saw the first time. So it has the same outputs, and no new state is stored.
 
 >>> def count(state, message, context):
 ...     state = {"seen": (state or {"seen": 0})["seen"] + 1}
@@ -15,11 +15,11 @@ against the state it saw the first time, so it has the same outputs, and nothing
 >>> published[0] == published[1], published[0].body
 (True, {'number': 1})
 
-IDs are compared by value: another spelling of an ID, or of a UUID, names the same message. Any other text is an ID too.
+IDs are compared by value: another spelling of an ID or a UUID names the same message. Any other text is an ID too.
 
-`Processor` and `AsyncProcessor` handle messages. A handler draws new IDs, random numbers and the time from its
+`Processor` and `AsyncProcessor` handle messages. A handler takes new IDs, random numbers and the time from its
 `Context`. `msgid.processing.store` describes the entries, how long they are kept, and when a message is too late.
-States are kept in a `MemoryStore`, a `SqliteStore` or a `PostgresStore`.
+A `MemoryStore`, a `SqliteStore` or a `PostgresStore` stores the states.
 """
 
 from msgid.processing._flow import DeadLetter, Outcome

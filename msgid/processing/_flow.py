@@ -1,7 +1,7 @@
-"""The order of work on a batch of messages, without doing any of it.
+"""The sequence of actions for a batch of messages, without side effects.
 
-`Flow.batch` is a generator of actions. A processor does each action, in its own way, and sends the result back. So the
-processor for plain functions and the one for coroutines follow one description.
+`Flow.batch` is a generator of actions. A processor runs each action and sends the result back. The processor for plain
+functions and the processor for coroutines share this sequence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["AppendAll", "DeadLetter", "Flow", "Outcome", "Publish", "Ran", "Read", "Run", "Send", "check_text"]
 
 TEXT_LIMIT: Final = 1000
-"""The most bytes of a key and of an ID: PostgreSQL's index holds both in one row of 2700."""
+"""The maximum number of bytes of a key and of an ID: PostgreSQL's index holds both in one row of 2700 bytes."""
 
 Kind = Literal["new", "duplicate", "too late", "changed", "failed", "malformed"]
 
@@ -28,12 +28,12 @@ class Outcome(NamedTuple):
     """The result of handling a message."""
 
     kind: Kind
-    """``new`` and ``duplicate`` are handled. The others are not: `error` says why."""
+    """``new`` and ``duplicate`` messages are handled. For other kinds, `error` is the reason."""
     state: Any = None
-    """The state that the message made, now or the first time."""
+    """The state that the message made, at this delivery or at the first one."""
     outputs: Sequence[Output] = ()
     error: Exception | None = None
-    """`TooLate`, `ChangedOutputs`, the handler's error, or the fault of the ID, the key or the time."""
+    """`TooLate`, `ChangedOutputs`, the handler's error, or the error of a malformed ID, key or time."""
 
 
 class DeadLetter(NamedTuple):
@@ -42,36 +42,36 @@ class DeadLetter(NamedTuple):
     message: Message
     kind: Kind
     error: str
-    """The error's type and text."""
+    """The type and text of the error."""
 
 
 class Read(NamedTuple):
-    """Read the store for each (key, ID). Result: a list of `Reading`."""
+    """The action that reads the store for each (key, ID). Its result is a list of `Reading`."""
 
     wanted: Sequence[tuple[str, str]]
 
 
 class Run(NamedTuple):
-    """Run the handler. Result: `Ran`, or the handler's error."""
+    """The action that runs the handler. Its result is `Ran`, or the handler's error."""
 
     state: bytes | None
     message: Message
 
 
 class AppendAll(NamedTuple):
-    """Store entries. Result: a list of bool."""
+    """The action that stores entries. Its result is a list of bool."""
 
     appends: Sequence[Append]
 
 
 class Publish(NamedTuple):
-    """Publish outputs. Result: ignored."""
+    """The action that publishes outputs. Its result is ignored."""
 
     outputs: Sequence[Output]
 
 
 class Send(NamedTuple):
-    """Send a message to the dead-letter output. Result: ignored."""
+    """The action that sends a message to the dead-letter output. Its result is ignored."""
 
     letter: DeadLetter
 
@@ -89,7 +89,7 @@ class Ran(NamedTuple):
 
 
 class _Chain:
-    """The messages of one key that a batch adds, each on the state that the one before it made."""
+    """The messages of one key in a batch; each is handled against the state that the previous one made."""
 
     __slots__ = ("entries", "made", "places", "reading", "state")
 
@@ -102,7 +102,7 @@ class _Chain:
 
 
 class Flow:
-    """Handles batches: see `msgid.processing.Processor` for the arguments."""
+    """Handles batches; see `msgid.processing.Processor` for the arguments."""
 
     def __init__(
         self, loads: Callable[[bytes], Any], clock: Callable[[], int], *, keep_outputs: bool, dead: bool
@@ -139,7 +139,7 @@ class Flow:
     def _round(
         self, messages: Sequence[Message], places: Sequence[int], outcomes: list[Outcome | None]
     ) -> Generator[Action, Any, list[int]]:
-        """Handle messages on the states as stored now; return the places whose key another worker has changed."""
+        """Handle messages against the stored states; return the indices of those whose key another worker changed."""
         readings: list[Reading] = yield Read([(messages[place].key, messages[place].id) for place in places])
         chains: dict[str, _Chain] = {}
         for place, reading in zip(places, readings, strict=True):
@@ -183,7 +183,7 @@ class Flow:
         return Outcome("new", self._loads(ran.raw) if self._keep_outputs else ran.state, ran.outputs)
 
     def _again(self, message: Message, reading: Reading) -> Generator[Action, Any, Outcome]:
-        """Answer a redelivered message: from its stored outputs, or by a run on the state before it."""
+        """Handle a redelivered message: return its stored outputs, or run the handler on the state before it."""
         if self._keep_outputs and reading.outputs is not None:
             raw, outputs = _read_outputs(message.id, reading.outputs)
             return Outcome("duplicate", self._loads(raw), outputs)
@@ -210,7 +210,7 @@ def _checked(message: Message) -> Message:
 
 
 def check_text(name: str, text: str) -> None:
-    """Raise ValueError if no store can hold a text as a key."""
+    """Raise ValueError if a text cannot be stored as a key."""
     try:
         length = len(text.encode())
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Stores across ``fork``: no connection is used or closed in a child that has inherited it."""
+"""Stores across ``fork``: a child process never uses or closes a connection that it inherited."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class ForkAware(Protocol):
 
 
 _stores: Final[WeakSet[ForkAware]] = WeakSet()
-_lock: Final = threading.RLock()  # a signal handler may fork while its own thread holds it
+_lock: Final = threading.RLock()  # re-entrant, because a signal handler can fork while its thread holds the lock
 _forking: list[ForkAware] = []
 
 
 def register(store: ForkAware) -> None:
-    """Call the store's methods at each fork, as long as the store lives."""
+    """Register a store, whose methods are called at each fork as long as the store exists."""
     with _lock:
         _stores.add(store)
 
@@ -37,7 +37,7 @@ def _before() -> None:
 
 
 def _after(*, child: bool) -> None:
-    # The thread that forks is the one that goes on in the child, so it may release the locks that it took.
+    # The thread that forks continues in the child, so it can release the locks that it acquired.
     for store in _forking:
         store._after_fork(child=child)
     _forking.clear()

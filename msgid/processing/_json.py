@@ -1,6 +1,6 @@
-"""Write values as JSON without loss, and copy them.
+"""Encode values as JSON without loss, and copy them.
 
-JSON has no bytes, no decimals and no times. They are written as an object of one name that starts with ``$``:
+JSON cannot represent bytes, decimals and times. They are encoded as an object with one name that starts with ``$``:
 
 ==========================  ===========================================================
 value                       JSON
@@ -13,7 +13,7 @@ a dict with other keys      ``{"$map": [[key, value], ...]}``
 a dict of such a form       ``{"$dict": {...}}``
 ==========================  ===========================================================
 
-A tuple is written as a list, and is read as one, except in the keys of a dict. Any other type raises TypeError.
+A tuple is encoded as a list and decoded as a list, except in the keys of a dict. Any other type raises TypeError.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _READ: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def _writer(**options: Any) -> Callable[[Any], str]:
-    """Return a function that writes JSON without spaces.
+    """Return a function that encodes JSON without spaces.
 
-    `JSONEncoder.encode` makes a new encoder in C for each value, which takes longer than the writing of a small one.
+    `JSONEncoder.encode` creates a new encoder in C for each value, which takes longer than encoding a small value.
     """
     encoder = json.JSONEncoder(separators=(",", ":"), check_circular=False, **options)
     compile_one = getattr(json.encoder, "c_make_encoder", None)
-    if compile_one is None:  # another Python than CPython
+    if compile_one is None:  # an implementation of Python other than CPython
         return encoder.encode
     text = getattr(json.encoder, "encode_basestring_ascii" if encoder.ensure_ascii else "encode_basestring")
     compiled = compile_one(None, encoder.default, text, None, ":", ",", encoder.sort_keys, False, encoder.allow_nan)
@@ -65,10 +65,10 @@ _WRITE_ORDERED: Final = _writer(sort_keys=True)
 
 
 def dumps(value: Any) -> bytes:
-    """Write a value as JSON in UTF-8.
+    """Encode a value as JSON in UTF-8.
 
     Raises:
-        TypeError: if JSON cannot hold the value.
+        TypeError: if JSON cannot represent the value.
 
     >>> dumps({"name": "é", "raw": b"hi"}).decode()
     '{"name":"é","raw":{"$bytes":"aGk="}}'
@@ -77,18 +77,18 @@ def dumps(value: Any) -> bytes:
 
 
 def loads(raw: bytes) -> Any:
-    """Read what `dumps` wrote.
+    """Decode the result of `dumps`.
 
     >>> loads(dumps({1: (b"hi", None)}))
     {1: [b'hi', None]}
     """
     text = raw.decode("utf-8", "surrogatepass")
-    # "$dict" must stop the reading of its content, so the forms are read from the outside in.
+    # The forms are decoded from the outside in, because the content of "$dict" must not be decoded again.
     return _untagged(_read(text)) if '"$' in text else _read(text)
 
 
 def canonical(value: Any) -> bytes:
-    r"""Write a value as JSON in one way only: two values are equal in JSON if and only if their bytes are equal.
+    r"""Encode a value as canonical JSON: two values have equal bytes if and only if they are equal in JSON.
 
     >>> canonical({"b": 1, "a": "é"})
     b'{"a":"\\u00e9","b":1}'
@@ -97,10 +97,10 @@ def canonical(value: Any) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """Return a deep copy of a value as `loads` would read it: a tuple becomes a list.
+    """Return a deep copy of a value in the form in which `loads` returns it: a tuple becomes a list.
 
     Raises:
-        TypeError: if JSON cannot hold the value.
+        TypeError: if JSON cannot represent the value.
 
     >>> plain({"sizes": (1, 2)})
     {'sizes': [1, 2]}
@@ -117,7 +117,7 @@ def plain(value: Any) -> Any:
         return [plain(held) for held in value]
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
-    # A subclass: NumPy's float64, an enumeration of texts, pandas' Timestamp.
+    # A subclass, such as NumPy's float64, an enumeration of texts, or pandas' Timestamp.
     if isinstance(value, str):
         return str.__str__(value)
     base: Any
@@ -130,7 +130,7 @@ def plain(value: Any) -> Any:
 
 
 def own_copy(value: Any) -> Any:
-    """Return a deep copy of any value: fast where JSON can hold the value."""
+    """Return a deep copy of any value; this is fast for values that JSON can represent."""
     kind = type(value)
     if kind in _IMMUTABLE:
         return value
@@ -142,12 +142,12 @@ def own_copy(value: Any) -> Any:
 
 
 def _as_key(value: Any) -> Any:
-    """Return a list as the tuple that it was: a dict holds no list as a key."""
+    """Return a list as the tuple that was encoded, because a dict cannot have a list as a key."""
     return tuple(map(_as_key, value)) if type(value) is list else value
 
 
 def _read(text: str) -> Any:
-    """Read JSON as `json.loads` does; faster for a text without spaces around it."""
+    """Decode JSON as `json.loads` does; this is faster for a text without surrounding spaces."""
     try:
         value, end = _SCAN(text, 0)
     except StopIteration:
@@ -156,7 +156,7 @@ def _read(text: str) -> Any:
 
 
 def _needs_tags(value: Any) -> bool:
-    """Return whether JSON's own types do not hold a value as it is."""
+    """Return whether a value contains types that JSON does not have."""
     if type(value) is dict:
         for key, held in value.items():
             if type(key) is not str or (type(held) not in _SCALARS and _needs_tags(held)):
@@ -171,7 +171,7 @@ def _needs_tags(value: Any) -> bool:
 
 
 def _tagged(value: Any, *, ordered: bool = False) -> Any:
-    """Return what the JSON writer takes, or the value itself if that is all of types of JSON."""
+    """Return a value that the JSON encoder accepts; the value itself if it has only types of JSON."""
     kind = type(value)
     if kind in _SCALARS:
         return value

@@ -12,14 +12,14 @@ __all__ = ["Random"]
 
 _T = TypeVar("_T")
 _CHUNK: Final = 32
-"""The bits that one number gives: `random` has 53 that are random, and the first 32 are exact."""
+"""The number of bits taken from one ``random()``, which has 53 random bits; the first 32 are exact."""
 
 
 class Random:
-    """Random numbers that follow from a seed alone.
+    """Random numbers that depend only on a seed.
 
-    Python promises that ``random.Random(seed).random()`` gives the same numbers in every version, and promises it of no
-    other method. So each method here is built on ``random()``. There is no normal distribution: its
+    Python guarantees that ``random.Random(seed).random()`` returns the same numbers in every version, and guarantees
+    this for no other method. So each method here uses only ``random()``. A normal distribution is missing, because its
     logarithm differs between C libraries.
 
     >>> dice = Random(7)
@@ -30,12 +30,12 @@ class Random:
     __slots__ = ("_source", "random")
 
     def __init__(self, seed: int) -> None:
-        self._source = random.Random(seed)  # not for secrets: for repeating
+        self._source = random.Random(seed)  # repeatable, and therefore not for secrets
         self.random = self._source.random
         """Return the next number of at least 0 and less than 1."""
 
     def getrandbits(self, bits: int) -> int:
-        """Return an integer of so many random bits: 32 bits of each ``random()``, the first ones highest."""
+        """Return an integer of ``bits`` random bits: 32 bits from each ``random()``, the most significant first."""
         if bits < 0:
             raise ValueError(f"bits must be 0 or more, got {bits}")
         number = 0
@@ -44,7 +44,7 @@ class Random:
         return number >> (-bits % _CHUNK)
 
     def randbytes(self, count: int) -> bytes:
-        """Return so many random bytes."""
+        """Return ``count`` random bytes."""
         return self.getrandbits(8 * count).to_bytes(count, "big")
 
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
@@ -53,7 +53,7 @@ class Random:
             start, stop = 0, start
         if not step:
             raise ValueError("step must not be 0")
-        count = -((start - stop) // step)  # not len(range(...)), which ends at 2**63
+        count = -((start - stop) // step)  # len(range(...)) is limited to 2**63
         if count <= 0:
             raise ValueError(f"the range must not be empty, got {start} to {stop} by {step}")
         return start + step * self._below(count)
@@ -77,7 +77,7 @@ class Random:
         return [options[self._weighed(weights)] for _ in range(k)]
 
     def sample(self, options: Sequence[_T], k: int) -> list[_T]:
-        """Return ``k`` elements of different places of a sequence, in random order."""
+        """Return ``k`` elements from different indices of a sequence, in random order."""
         if not 0 <= k <= len(options):
             raise ValueError(f"k must be 0 to {len(options)}, got {k}")
         left = list(options)
@@ -85,7 +85,7 @@ class Random:
         return left[:k]
 
     def shuffle(self, values: MutableSequence[Any]) -> None:
-        """Put the elements of a list in random order (Fisher and Yates, from the last place down)."""
+        """Shuffle a list in place (Fisher-Yates, from the last index down)."""
         for place in range(len(values) - 1, 0, -1):
             other = self._below(place + 1)
             values[place], values[other] = values[other], values[place]
@@ -95,7 +95,7 @@ class Random:
         return low + (high - low) * self.random()
 
     def _below(self, limit: int) -> int:
-        """Return an integer of 0 to ``limit - 1``, each with the same chance: what is too large is drawn again."""
+        """Return an integer of 0 to ``limit - 1`` with equal probability; a larger number is drawn again."""
         bits = limit.bit_length()
         number = self.getrandbits(bits)
         while number >= limit:
@@ -112,4 +112,4 @@ class Random:
                 return place
             left -= weight
             last = place
-        return last  # rounding alone comes here
+        return last  # reached only by rounding

@@ -1,4 +1,4 @@
-"""Tables, rows and statements of both stores in databases, in the SQL that SQLite and PostgreSQL share.
+"""The tables, rows and statements of both database stores, in SQL that SQLite and PostgreSQL share.
 
 =====================  ========================================================================================
 table                  rows
@@ -7,7 +7,7 @@ table                  rows
 ``msgid_handlers``     one per handler: its name and its number
 ``msgid_heads``        one per key: the newest version and state
 ``msgid_entries``      one per handled message: the version it made, the state before it, its outputs' fingerprint
-``msgid_bases``        with ``deltas``: the states that the states before messages are differences to
+``msgid_bases``        with ``deltas``: the base states, to which the states before messages are stored as differences
 ``msgid_remembered``   one per forgotten message: the hash of its ID
 =====================  ========================================================================================
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["CREATE", "SCHEMA", "Held", "Rows", "SqlStore", "rows_of"]
 
 SCHEMA: Final = 2
-"""The version of the tables. Those of version 1 had no number: ``msgid_versions`` and ``msgid_forgotten``."""
+"""The version of the tables. The tables of version 1, ``msgid_versions`` and ``msgid_forgotten``, had no number."""
 CREATE: Final = (
     "CREATE TABLE msgid_store (schema BIGINT NOT NULL)",
     "CREATE TABLE msgid_handlers (number BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
@@ -68,12 +68,12 @@ LEFT JOIN msgid_bases eb ON eb.handler = e.handler AND eb.key = e.key AND eb.ver
 LEFT JOIN msgid_remembered r ON r.handler = {handler} AND r.hash = a.hash
 """
 _CHUNK: Final = 1000
-"""The number of entries that are forgotten in one transaction: what waits meanwhile waits shortly."""
+"""The maximum number of entries that one transaction deletes, so that other work waits only briefly."""
 _T = TypeVar("_T")
 
 
 class Held(NamedTuple):
-    """The newest state of a key as it is stored."""
+    """The newest state of a key in its stored form."""
 
     packed: bytes | None
     base: int | None
@@ -81,21 +81,21 @@ class Held(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows that an append makes, without handler and key."""
+    """The rows that an append inserts, without handler and key."""
 
     head: tuple[int, bytes, int | None]
-    """Version, state, base."""
+    """Columns: version, state, base."""
     entries: list[tuple[str, int, int, int | None, bytes, int | None, bytes | None, bytes | None]]
-    """ID, version, stored at, at, fingerprint, base, state before, outputs."""
+    """Columns: ID, version, stored at, at, fingerprint, base, state before, outputs."""
     bases: list[tuple[int, bytes]]
-    """Version, state."""
+    """Columns: version, state."""
 
 
 def rows_of(append: Append, deltas: int) -> Rows:
     """Return the rows of an append.
 
-    With deltas, up to ``deltas`` states before messages are stored as the differences to one base state. So a state is
-    read in two steps, however long the history is.
+    With deltas, up to ``deltas`` states before messages are stored as the differences to one base state. So reading a
+    state takes two steps, independent of the length of the history.
     """
     held = append.held if append.held is not None else Held(None, None, None)
     version, before = append.version, append.before
@@ -119,10 +119,10 @@ def rows_of(append: Append, deltas: int) -> Rows:
 
 
 class SqlStore:
-    """A store in a database; `SqliteStore` and `PostgresStore` say how it is spoken to."""
+    """A store in a database; `SqliteStore` and `PostgresStore` add the connection and its SQL dialect."""
 
     blank = "?"
-    """What stands for a value in a statement."""
+    """The placeholder of a value in a statement."""
 
     def __init__(self, deltas: int = 0, remember: timedelta | None = DEFAULT_REMEMBER) -> None:
         self._deltas = integer("deltas", deltas, 0, 1_000_000)
@@ -130,11 +130,11 @@ class SqlStore:
         self._numbers: dict[str, int] = {}
 
     def _transact(self, work: Callable[[Any], _T], *, writes: bool) -> _T:
-        """Run work on a connection in a transaction, again where that failed before anything was stored."""
+        """Run work on a connection in a transaction; repeat it if it fails before anything is stored."""
         raise NotImplementedError
 
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
-        """Return a key's states, oldest first: of one handler, or of all of them."""
+        """Return the states of a key, oldest first, from one handler or from all handlers."""
 
         def work(connection: Any) -> list[Version]:
             query = "SELECT number, name FROM msgid_handlers" + (" WHERE name = ?" if handler is not None else "")
@@ -147,9 +147,9 @@ class SqlStore:
         return self._transact(work, writes=False)
 
     def forget(self, before: int | datetime, *, handler: str | None = None) -> int:
-        """Delete the entries that were stored before a moment, of one handler or of all; return how many.
+        """Delete the entries that were stored before a time, of one handler or of all; return their number.
 
-        A transaction deletes 1000 entries at most. The hashes of the deleted entries are kept: see
+        A transaction deletes at most 1000 entries. The hashes of the deleted entries are kept: see
         `msgid.processing.store`.
         """
         limit = moment("before", before)
@@ -180,7 +180,7 @@ class SqlStore:
         return count
 
     def _forget_some(self, connection: Any, number: int, name: str, before: int) -> int:
-        """Delete the oldest entries that are too old, and keep their hashes."""
+        """Delete the oldest entries that have expired, and keep their hashes."""
         self._lock_forgetting(connection, number)
         query = (
             "SELECT key, id, stored_at, base FROM msgid_entries"
@@ -203,7 +203,7 @@ class SqlStore:
         )
         bases = sorted({(key, base) for key, _, _, base in gone if base is not None})
         if bases:
-            # The base of the newest state stays: the next entries will be differences to it.
+            # The base of the newest state is kept, because the next entries are stored as differences to it.
             cursor.executemany(
                 self._sql(
                     "DELETE FROM msgid_bases WHERE handler = ? AND key = ? AND version = ?"
@@ -215,7 +215,7 @@ class SqlStore:
         return len(gone)
 
     def _lock_forgetting(self, connection: Any, number: int) -> None:
-        """Let one worker alone forget at a time."""
+        """Ensure that only one worker at a time deletes entries."""
 
     def _history(self, connection: Any, number: int, name: str, key: str) -> list[Version]:
         head = connection.execute(
@@ -259,7 +259,7 @@ class SqlStore:
         return found
 
     def _asked(self, handler: str, wanted: Sequence[tuple[str, str]]) -> list[tuple[str, str, int, bool]]:
-        """Return key, ID, hash and whether the key is asked for the first time: its state is read once."""
+        """Return key, ID, hash, and whether the key occurs for the first time; its state is read only then."""
         seen: set[str] = set()
         asked = []
         for key, id in wanted:
@@ -268,7 +268,7 @@ class SqlStore:
         return asked
 
     def _readings(self, wanted: Sequence[tuple[str, str]], rows: Sequence[Any]) -> list[Reading]:
-        """Turn the rows of `READ` into readings."""
+        """Return the readings for the rows of `READ`."""
         heads: dict[str, tuple[int, bytes | None, Held]] = {}
         readings = []
         for (key, _), row in zip(wanted, rows, strict=True):
@@ -280,7 +280,7 @@ class SqlStore:
             if handled is None:
                 readings.append(Reading(newest, state, forgotten=late, held=held))
                 continue
-            # What the message was handled on: its entry holds all of it.
+            # The entry of a handled message contains the state before it.
             whole = None if before_base is None else unpack(bytes(before_base))
             state = None if before is None else unpack(bytes(before), whole)
             readings.append(Reading(newest, state, handled, bytes(fingerprint), _bytes(outputs)))

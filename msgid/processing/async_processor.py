@@ -1,4 +1,4 @@
-"""The processor for coroutines: handlers and publishers that wait for something else."""
+"""The processor for coroutines: handlers and publishers that wait for other services."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["AsyncProcessor"]
 class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "Callable[..., Any]"]):
     """Handles messages as `Processor` does, with coroutines.
 
-    The handler, the publisher and the dead-letter output may each be a coroutine function or a plain function. The
-    store works in threads, so the event loop goes on. Any number of messages may be handled at the same time: of two
-    tasks on one key, the one that stores first wins, and the other runs its handler again.
+    The handler, the publisher and the dead-letter output can each be a coroutine function or a plain function. The
+    store runs in threads, so it does not block the event loop. Any number of messages can be handled concurrently. If
+    two tasks work on one key, the first one to store its state wins, and the other runs its handler again.
 
-    A task that is cancelled stops as a crash would: the message is to be delivered again.
+    A cancelled task has the effect of a crash: the message must be delivered again.
 
     >>> async def count(state, message, context):
     ...     context.publish({"number": (state or 0) + 1})
@@ -40,11 +40,11 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
     """
 
     async def handle(self, message: Message) -> Outcome:
-        """Handle a message once: see `Processor.handle`."""
+        """Handle a message once; see `Processor.handle`."""
         return self._finished((await self._drive([message]))[0])
 
     async def handle_many(self, messages: Iterable[Message], *, batch: int = BATCH) -> list[Outcome]:
-        """Handle messages, in one transaction per batch, one handler after the other: see `Processor.handle_many`."""
+        """Handle messages with one transaction per batch, one handler call at a time; see `Processor.handle_many`."""
         integer("batch", batch, 1, 1_000_000)
         outcomes: list[Outcome] = []
         rest = iter(messages)

@@ -1,6 +1,6 @@
-"""A message, a handler, and the context in which nothing differs from one run to the next.
+"""Messages, handlers, and the context, whose values are the same in every run for a message.
 
-`run` and `run_async` run a handler once. They need no store: whoever keeps the states elsewhere calls them.
+`run` and `run_async` run a handler once and need no store; use them if you keep the states elsewhere.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class Message(NamedTuple):
     """A message to be handled."""
 
     id: str
-    """A message ID of any version, a UUID, or any other text that names the message."""
+    """A message ID of any version, a UUID, or any other text that identifies the message."""
     key: str
     """The business key whose state the message changes."""
     body: Any
     timestamp: int | None = None
-    """Microseconds since 1970. None: the time in the ID, if the ID is of version 1."""
+    """The time of the message in microseconds since 1970. None means the time in the ID, if the ID is of version 1."""
 
     @property
     def at(self) -> int | None:
-        """The message's own time, microseconds since 1970; None if neither the timestamp nor the ID has one."""
+        """The time of the message in microseconds since 1970; None if neither the timestamp nor the ID has one."""
         if self.timestamp is not None:
             return self.timestamp
         seconds = _known(self.id).seconds
@@ -65,19 +65,19 @@ class Output(NamedTuple):
     """A message that a handler has published."""
 
     id: str
-    """Derived from the input's ID: the same however often the input is handled."""
+    """The ID, derived from the input's ID; it is the same however often the input is handled."""
     number: int
-    """The place among the input's outputs, from 0."""
+    """The number of the output among the input's outputs, from 0."""
     input_id: str
-    """The input's ID in its canonical form."""
+    """The canonical form of the input's ID."""
     body: Any
     topic: str | None = None
 
 
 class Context:
-    """New IDs, random numbers and the time for a handler: the same each time that a message is handled.
+    """New IDs, random numbers and the time for a handler; they are the same each time a message is handled.
 
-    Everything follows from the message's ID by value, so another spelling of the ID changes nothing.
+    All values depend only on the value of the message's ID, so another spelling of the ID gives the same values.
 
     >>> context = Context(Message("0156F7E71C361B21BC024CCDBE00000000", "key", None))
     >>> context.new_id(), context.now.year, context.random.randrange(1000)
@@ -91,19 +91,19 @@ class Context:
         self._ids = 0
         self._random: Random | None = None
         self.outputs: list[Output] = []
-        """What was published so far."""
+        """The outputs published so far."""
 
     def new_id(self) -> MessageId:
-        """Return a new ID: the first, second, ... that is derived from the message's ID.
+        """Return a new ID that is derived from the message's ID.
 
-        The ID is ``derive_id(message.id, "new 1")``, and so on. A UUID or other text is a parent too.
+        The IDs are ``derive_id(message.id, "new 1")`` and so on. The message's ID can also be a UUID or other text.
         """
         self._ids += 1
         return self._derive(f"new {self._ids}")
 
     @property
     def random(self) -> Random:
-        """A generator of random numbers, seeded by the message's ID in the same way on every machine."""
+        """Random numbers whose seed is the message's ID; they are the same on every machine."""
         if self._random is None:
             seed = hashlib.sha256(b"random " + _known(self._message.id).raw).digest()
             self._random = Random(int.from_bytes(seed, "big"))
@@ -111,10 +111,10 @@ class Context:
 
     @property
     def now(self) -> datetime:
-        """The message's own time, in UTC.
+        """The time of the message, in UTC.
 
         Raises:
-            MissingTime: if the message has no timestamp, and its ID is not of version 1.
+            MissingTime: if the message does not have a timestamp, and its ID is not of version 1.
         """
         at = self._message.at
         if at is None:
@@ -122,17 +122,17 @@ class Context:
         return UNIX_EPOCH + timedelta(microseconds=at)
 
     def publish(self, body: Any, topic: str | None = None) -> str:
-        """Publish a message once the state is stored.
+        """Publish a message after the state is stored.
 
         Args:
-            body: The content, of types that JSON can hold or that `dumps` can write. It is copied at once.
-            topic: The destination; the publisher reads it.
+            body: Content, of types that JSON can represent or that `dumps` can encode. It is copied at once.
+            topic: Destination, which the publisher interprets.
 
         Returns:
             The ID of the new message: ``derive_id(message.id, "output 0")`` for the first one.
 
         Raises:
-            TypeError: if JSON cannot hold the body.
+            TypeError: if JSON cannot represent the body.
         """
         number = len(self.outputs)
         id = self._derive(f"output {number}").hex
@@ -147,11 +147,11 @@ class Context:
 Handler = Callable[[Any, Message, Context], Any]
 """A pure function of (state, message, context) that returns the new state. The first state of a key is None."""
 AsyncHandler = Callable[[Any, Message, Context], Awaitable[Any]]
-"""The same as a coroutine function."""
+"""A coroutine function with the arguments and result of a `Handler`."""
 
 
 def prepare(message: Message) -> tuple[Message, Context]:
-    """Return a copy of a message that a handler may change, with the canonical ID, and its context.
+    """Return a copy of a message for the handler, with the canonical ID, and its context.
 
     Raises:
         InvalidMessageId: if the message's ID is empty or not text.
@@ -164,7 +164,7 @@ def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Outpu
     """Run a handler once, on its own deep copies of the state and the message.
 
     Returns:
-        The new state and the outputs. The caller's state and message stay as they are.
+        The new state and the outputs. The caller's state and message do not change.
 
     Raises:
         InvalidMessageId: if the message's ID is empty or not text.
@@ -190,10 +190,10 @@ async def run_async(handler: AsyncHandler, state: Any, message: Message) -> tupl
 
 
 def fingerprint(outputs: Sequence[Output]) -> bytes:
-    """Return 16 bytes that are equal for equal outputs.
+    """Return a hash of 16 bytes over outputs; equal outputs have equal hashes.
 
-    They are the BLAKE2b hash of canonical JSON: the list of ``[id, topic, body]`` of each output. The order of names in
-    a body does not matter.
+    It is the BLAKE2b hash of canonical JSON: the list of ``[id, topic, body]`` of each output. The order of names in a
+    body does not matter.
 
     >>> fingerprint([]).hex()
     '7ebb3c7c2a87b1a2f8a7ed729ecb040d'
@@ -216,14 +216,14 @@ class _Known(NamedTuple):
     """The fields of an ID that handlers need."""
 
     text: str
-    """Its canonical form."""
+    """The canonical form of the ID."""
     raw: bytes
-    """The bytes that derived IDs hash."""
+    """The bytes that are hashed into derived IDs."""
     seconds: int | None
-    """Seconds since 2021, if the ID has them."""
+    """Seconds since 2021-01-01T00:00:00Z; None if the ID does not have a time."""
 
 
-@functools.lru_cache(maxsize=4096)  # one message asks several times
+@functools.lru_cache(maxsize=4096)  # handling one message calls it several times
 def _known(id: str) -> _Known:
     try:
         raw = id_bytes(id)

@@ -1,14 +1,14 @@
-"""The errors of consistent processing.
+"""The errors of idempotent processing.
 
 ::
 
     Exception
      |-- BatchFailed             some messages of a batch were not handled
-     |-- ChangedOutputs          a redelivered message gives other outputs than the first time
-     |-- InvalidStore            a file or database holds no store of this version
-     |-- TooLate                 a redelivered message whose entry is forgotten
+     |-- ChangedOutputs          a redelivered message has other outputs than the first time
+     |-- InvalidStore            a file or database does not contain a store of this version
+     |-- TooLate                 the entry of a redelivered message has been deleted
      `-- ValueError
-          `-- MissingTime        a handler asks for the time of a message that has none
+          `-- MissingTime        a handler asks for the time of a message without a time
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ __all__ = ["BatchFailed", "ChangedOutputs", "InvalidStore", "MissingTime", "TooL
 
 
 class TooLate(Exception):
-    """A message was handled before, and the state before it and its outputs are forgotten.
+    """Raised if a message was handled before, but the state before it and its outputs have been deleted.
 
     Attributes:
-        message: the message; nothing was done with it.
-        stored_at: the time at which its entry was stored, microseconds since 1970.
+        message: The message, which was not handled.
+        stored_at: The time when its entry was stored, in microseconds since 1970.
     """
 
     __module__ = "msgid.processing"
 
     def __init__(self, message: Any, stored_at: int) -> None:
-        super().__init__(message, stored_at)  # both in args: it pickles
+        super().__init__(message, stored_at)  # both in args, so that the error can be pickled
         self.message = message
         self.stored_at = stored_at
 
@@ -45,14 +45,14 @@ class TooLate(Exception):
 
 
 class ChangedOutputs(Exception):
-    """A redelivered message gives other outputs than the first time: the handler or the message has changed.
+    """Raised if a redelivered message has other outputs than the first time: the handler or the message has changed.
 
-    Nothing is published, because the outputs would have the IDs of the first ones and another content.
+    The outputs are not published, because they would have the IDs of the first outputs but other content.
 
     Attributes:
-        message: the message.
-        stored: the fingerprint of the first outputs.
-        found: the fingerprint of the outputs now.
+        message: The message.
+        stored: The fingerprint of the first outputs.
+        found: The fingerprint of the new outputs.
     """
 
     __module__ = "msgid.processing"
@@ -71,10 +71,10 @@ class ChangedOutputs(Exception):
 
 
 class MissingTime(ValueError):
-    """A handler asks for the time of a message that has none.
+    """Raised if a handler asks for the time of a message without a time.
 
     Attributes:
-        id: the message's ID, which has no time in it.
+        id: The ID of the message, which does not contain a time.
     """
 
     __module__ = "msgid.processing"
@@ -84,20 +84,20 @@ class MissingTime(ValueError):
         self.id = id
 
     def __str__(self) -> str:
-        return f"message {quote(self.id)} has no time: its ID holds none, and its timestamp is None"
+        return f"message {quote(self.id)} does not have a time: neither its ID nor its timestamp contains one"
 
 
 class InvalidStore(Exception):
-    """A file or database holds something else than a store of this version."""
+    """Raised if a file or database does not contain a store of this version."""
 
     __module__ = "msgid.processing"
 
 
 class BatchFailed(Exception):
-    """Some messages of a batch were not handled; all others were handled and published.
+    """Raised if some messages of a batch were not handled; the others were handled and published.
 
     Attributes:
-        outcomes: what became of each message of the batch, in order; ``outcome.error`` is None for a handled message.
+        outcomes: The outcome of each message of the batch, in order; ``outcome.error`` is None for a handled message.
     """
 
     __module__ = "msgid.processing"

@@ -1,4 +1,4 @@
-"""The thread that forgets at an interval."""
+"""The thread that deletes old entries at an interval."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _log: Final = logging.getLogger("msgid.processing")
 
 
 class Forgetting:
-    """A thread that forgets at an interval: see `Processor.start_forgetting`, which makes it.
+    """A thread that calls `Processor.forget` at an interval; `Processor.start_forgetting` creates it.
 
-    The thread does not keep the process from ending.
+    It is a daemon thread, so it does not keep the process alive.
     """
 
     def __init__(self, forget: Callable[[], int], seconds: float, name: str) -> None:
@@ -32,7 +32,7 @@ class Forgetting:
         self._thread.start()
 
     def close(self, timeout: float | None = None) -> None:
-        """Stop, and wait for a `forget` that is under way, at most ``timeout`` seconds; in a child process: nothing."""
+        """Stop the thread and wait at most ``timeout`` seconds for a running `forget`; no effect in a child process."""
         if os.getpid() == self._pid:
             self._closed.set()
             if threading.current_thread() is not self._thread:

@@ -1,4 +1,4 @@
-"""States in memory: for tests, and for what may be lost with the process."""
+"""States in memory, for tests and for states that may be lost with the process."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class _Key:
 
 
 class MemoryStore:
-    """States in memory, safe for threads. A process that forks and its child go on with separate copies.
+    """Stores states in memory, safe for threads. After a fork, parent and child have separate copies.
 
     Args:
-        remember: How long the hash of a forgotten message is kept; None keeps it for ever.
+        remember: How long the hash of a forgotten message is kept; None keeps it forever.
 
     >>> from msgid.processing import Message, Processor
     >>> store = MemoryStore()
@@ -78,7 +78,7 @@ class MemoryStore:
             return [self._append(handler, append) for append in appends]
 
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
-        """Return a key's states, oldest first: of one handler, or of all of them."""
+        """Return the states of a key, oldest first, from one handler or from all handlers."""
         with self._lock:
             versions = []
             for name in sorted(self._handlers) if handler is None else [handler]:
@@ -94,7 +94,7 @@ class MemoryStore:
             return versions
 
     def forget(self, before: int | datetime, *, handler: str | None = None) -> int:
-        """Delete the entries that were stored before a moment, of one handler or of all; return how many."""
+        """Delete the entries that were stored before a time, of one handler or of all; return their number."""
         limit = moment("before", before)
         count = 0
         with self._lock:

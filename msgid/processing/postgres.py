@@ -22,16 +22,16 @@ __all__ = ["PostgresStore"]
 
 _T = TypeVar("_T")
 _LOCK: Final = 6221
-"""The advisory lock of those that create the tables or forget."""
+"""The advisory lock for creating the tables and for deleting entries."""
 _ASKED: Final = (
     "FROM unnest(%(keys)b::text[], %(ids)b::text[], %(hashes)b::bigint[], %(firsts)b::bool[])"
     " WITH ORDINALITY AS a (key, id, hash, first, place)"
 )
-# The heads are locked in the order of their keys, so that two batches on the same keys wait and do not deadlock. A head
-# that another worker has moved on is left alone, and with it all entries of its key. A plan may be of a time when the
-# tables were empty, so no plan may scan a table: LATERAL with FOR UPDATE is run for each key, and rows of a locked
-# head are found by their place. "IS TRUE" keeps the planner from a join: it looks each key up in a hash of those that
-# won. Arrays are sent in binary form ("b"), which psycopg writes several times as fast as text.
+# Heads are locked in key order, so that two batches on the same keys wait and do not deadlock. If another worker has
+# changed a head, the statement skips the head and all entries of its key. A cached plan can date from a time when the
+# tables were empty, so no plan may scan a table: LATERAL with FOR UPDATE runs for each key, and ctid finds the rows of
+# a locked head. "IS TRUE" prevents a join: the planner then looks up each key in a hash of the winners. Arrays are sent
+# in binary form ("b"), which psycopg encodes several times as fast as text.
 _APPEND: Final = """
 WITH asked AS (
     SELECT * FROM unnest(%(keys)b::text[], %(read)b::bigint[], %(versions)b::bigint[], %(states)b::bytea[],
@@ -69,19 +69,20 @@ SELECT key FROM won
 
 
 class PostgresStore(SqlStore):
-    """States in a PostgreSQL database, for any number of processes and threads.
+    """Stores states in a PostgreSQL database, for any number of processes and threads.
 
-    Each thread that is at work has a connection of its own; idle ones are used again. A connection that the server has
-    closed is replaced, and the work is done again: the version of a key shows whether an entry was stored.
+    Each active thread has its own connection; idle connections are reused. A connection that the server has closed is
+    replaced, and the work is repeated: the version of a key shows whether an entry was stored.
 
     Args:
-        conninfo: The address for psycopg, such as ``"host=db dbname=orders"``.
-        deltas: How many states before messages are stored as the differences to one base state; 0: all are whole.
-        timeout: Seconds to try to reach a server that has closed the connection.
-        remember: How long the hash of a forgotten message is kept; None keeps it for ever.
+        conninfo: Connection string of psycopg, such as ``"host=db dbname=orders"``.
+        deltas: Number of states before messages that are stored as the differences to one base state; 0 stores every
+            state in full.
+        timeout: Maximum time in seconds to reach a server that has closed the connection.
+        remember: How long the hash of a forgotten message is kept; None keeps it forever.
 
     Raises:
-        InvalidStore: if the database holds tables of another version.
+        InvalidStore: if the database contains tables of another version.
     """
 
     blank = "%s"
@@ -104,7 +105,7 @@ class PostgresStore(SqlStore):
         self._read_all = READ.format(asked=_ASKED, handler="%(handler)s", deltas=str(bool(deltas)).lower())
         self._read_all += "ORDER BY a.place"
         register(self)
-        self._idle.append(self._connect())  # a wrong address is an error at once
+        self._idle.append(self._connect())  # a wrong address then raises an error at once
         self._transact(self._create, writes=True)
 
     def read(self, handler: str, wanted: Sequence[tuple[str, str]]) -> list[Reading]:
@@ -135,14 +136,14 @@ class PostgresStore(SqlStore):
         values |= {f"entry_{number}": list(column) for number, column in enumerate(columns)}
         try:
             won = {key for (key,) in self._run(lambda db: db.execute(_APPEND, values).fetchall())}
-        except psycopg.errors.UniqueViolation:  # a message has an entry already: by a caller that did not look for it
+        except psycopg.errors.UniqueViolation:  # the caller appended an entry that exists, without reading it before
             if len(appends) == 1:
                 return [False]
             return [self.append(handler, [append])[0] for append in appends]
         return [append.key in won for append in appends]
 
     def close(self) -> None:
-        """Close the idle connections; another use opens new ones."""
+        """Close the idle connections; the next use opens new ones."""
         with self._lock:
             self._forget_inherited()
             idle, self._idle = self._idle, []
@@ -152,7 +153,7 @@ class PostgresStore(SqlStore):
     def _transact(self, work: Callable[[Any], _T], *, writes: bool) -> _T:
         def transaction(connection: Any) -> _T:
             with connection.transaction():
-                # A statement that waited for another sees what that one did.
+                # With READ COMMITTED, a statement that waited for another one sees its changes.
                 level = "READ COMMITTED" if writes else "REPEATABLE READ, READ ONLY"
                 connection.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
                 return work(connection)
@@ -160,7 +161,7 @@ class PostgresStore(SqlStore):
         return self._run(transaction)
 
     def _run(self, work: Callable[[Any], _T]) -> _T:
-        """Run work on a connection; again on a new one if the server has closed it, or has ended a deadlock."""
+        """Run work on a connection; repeat it on a new one if the server closed the connection or ended a deadlock."""
         import psycopg
 
         deadline = time.monotonic() + self._timeout
@@ -175,7 +176,7 @@ class PostgresStore(SqlStore):
                 if not (lost or again) or time.monotonic() >= deadline:
                     raise
                 if lost:
-                    self.close()  # the others are of the same server
+                    self.close()  # the other connections belong to the same server
             finally:
                 if connection is not None:
                     self._give_back(connection)
@@ -197,15 +198,15 @@ class PostgresStore(SqlStore):
         import psycopg
 
         connection = psycopg.connect(self._conninfo, autocommit=True)
-        # Every statement looks rows up by keys. A plan of the time when the tables were small must not scan them, nor
-        # keep all rows of a handler to look through them for each message.
+        # Every statement looks up rows by keys. A plan from a time when the tables were small must not scan them, and
+        # must not read all rows of a handler for each message.
         for setting in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_material"):
             connection.execute(f"SET {setting} = off")
         connection.execute("SET join_collapse_limit = 1")
         return connection
 
     def _create(self, connection: Any) -> None:
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))  # two that create at once would collide
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))  # concurrent creation of a table fails
         has, old = connection.execute(
             "SELECT to_regclass('msgid_store') IS NOT NULL, to_regclass('msgid_versions') IS NOT NULL"
         ).fetchone()
@@ -219,7 +220,7 @@ class PostgresStore(SqlStore):
         connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK, number))
 
     def _forget_inherited(self) -> None:
-        """Drop the connections of a parent process: never used, and never closed, as the parent still uses them."""
+        """Drop the connections of a parent process without using or closing them, because the parent uses them."""
         if os.getpid() != self._pid:
             self._inherited += self._idle
             self._idle = []

@@ -1,4 +1,4 @@
-"""The processor: it runs the handler on the right state, stores the new one, and publishes the outputs."""
+"""The processor, which runs the handler on the right state, stores the new state, and publishes the outputs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class BaseProcessor(Generic[_H, _P, _D]):
         self._handler = handler
         self._publish = publish
         self.name = handler_name(handler) if name is None else name
-        """The handler's name, under which its states are kept."""
+        """The handler's name, under which its states are stored."""
         if not isinstance(self.name, str) or not self.name:
             raise ValueError(f"name must be text of at least one character, got {quote(self.name)}")
         check_text("name", self.name)
@@ -71,14 +71,14 @@ class BaseProcessor(Generic[_H, _P, _D]):
         return self._store.history(key, handler=self.name)
 
     def forget(self, before: int | datetime | None = None, *, older_than: timedelta | None = None) -> int:
-        """Delete the entries of this handler that were stored before a moment. `msgid.processing.store` has the rule.
+        """Delete the entries of this handler that were stored before a time; see `msgid.processing.store`.
 
         Args:
-            before: The moment, as an aware datetime or microseconds since 1970.
-            older_than: Instead: how long ago the moment is, by the processor's clock.
+            before: The time, as an aware datetime or in microseconds since 1970.
+            older_than: The age of the time by the processor's clock; pass it instead of ``before``.
 
         Returns:
-            The number of entries.
+            The number of deleted entries.
         """
         if (before is None) == (older_than is None):
             raise TypeError("pass either before or older_than")
@@ -88,17 +88,17 @@ class BaseProcessor(Generic[_H, _P, _D]):
         return self._store.forget(moment("before", before), handler=self.name)
 
     def start_forgetting(self, *, every: timedelta, older_than: timedelta) -> Forgetting:
-        """Call `forget` now and at an interval, in a thread of its own.
+        """Start a thread that calls `forget` at once and then at an interval.
 
-        An error is logged to ``msgid.processing``, and the thread goes on. The thread does not run in a child process:
-        only the process that called this method forgets.
+        An error is logged to ``msgid.processing``, and the thread continues. The thread does not run in a child
+        process: only the process that called this method deletes entries.
 
         Args:
             every: The interval.
-            older_than: Passed to `forget`.
+            older_than: Minimum age of deleted entries, passed to `forget`.
 
         Returns:
-            The running thread: ``close()`` it, or use it in a ``with`` statement.
+            The running thread; call its ``close()``, or use it in a ``with`` statement.
         """
         _micros("older_than", older_than)
         seconds = _micros("every", every) / 1_000_000
@@ -107,7 +107,7 @@ class BaseProcessor(Generic[_H, _P, _D]):
         return Forgetting(functools.partial(self.forget, older_than=older_than), seconds, self.name)
 
     def _finished(self, outcome: Outcome) -> Outcome:
-        """Return the outcome of one message, or raise its error without a dead-letter output."""
+        """Return the outcome of one message; without a dead-letter output, raise its error."""
         if outcome.error is not None and self._dead_letter is None:
             raise outcome.error
         return outcome
@@ -118,7 +118,7 @@ class BaseProcessor(Generic[_H, _P, _D]):
         return outcomes
 
     def _before(self, action: Run) -> tuple[Any, Message, Context]:
-        """Return the handler's own copies for one attempt."""
+        """Return the handler's own copies of state and message, and the context, for one attempt."""
         message = action.message
         own = Message(message.id, message.key, own_copy(message.body), message.timestamp)
         return None if action.state is None else self._loads(action.state), own, Context(own)
@@ -128,26 +128,27 @@ class BaseProcessor(Generic[_H, _P, _D]):
 
 
 class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "Callable[[DeadLetter], Any]"]):
-    """Handles messages so that handling one again changes nothing.
+    """Handles messages so that reprocessing a message changes nothing.
 
     Args:
-        store: Where the states are kept.
-        handler: A pure function of (state, message, context) that returns the new state. Each attempt has own copies.
-        publish: Sends outputs, in order. It is called again with equal outputs if a message is redelivered.
-        name: The handler's name, under which its states are kept. Two handlers of different names do not see each
-            other's states. Default: the module and the qualified name of the function. Pass a name if the function may
-            be renamed or moved later, or if its module also runs as a script.
-        attempts: How often a message is tried if the handler raises. The attempts follow each other at once, and are
-            counted per delivery: they do not survive a restart.
-        dead_letter: Receives a `DeadLetter` of each message that cannot be handled: the handler raises at the last
-            attempt, the message is too late, its outputs have changed, or its ID or key is malformed. Nothing is
-            stored of it. Without ``dead_letter`` the error is raised.
-        keep_outputs: Whether the outputs are stored. A redelivered message is then answered from them and the handler
-            does not run, so a new version of the handler never publishes another content under the same ID. Without it
+        store: Store of the states.
+        handler: Pure function of (state, message, context) that returns the new state. Each attempt has its own copies.
+        publish: Function that sends outputs, in order. It is called again with equal outputs if a message is
+            redelivered.
+        name: Name of the handler, under which its states are stored. Handlers with different names do not share
+            states. Default: the module and the qualified name of the function. Pass a name if the function may be
+            renamed or moved later, or if its module also runs as a script.
+        attempts: Maximum number of attempts if the handler raises an error. Attempts follow each other without a
+            pause. They are counted per delivery and do not survive a restart.
+        dead_letter: Function that receives a `DeadLetter` for each message that cannot be handled: the handler raises
+            at the last attempt, the message is too late, its outputs have changed, or its ID or key is malformed. The
+            store does not change for such a message. Without ``dead_letter`` the error is raised.
+        keep_outputs: Whether outputs are stored. A redelivered message then gets its stored outputs and the handler
+            does not run, so a new version of the handler never publishes other content under the same ID. If False,
             the handler runs again, and `ChangedOutputs` reports a difference.
-        dumps: Writes a state as bytes. Default: `msgid.processing.context.dumps`, which is JSON.
-        loads: Reads a state.
-        clock: Returns the time in nanoseconds since 1970, by which entries are stored and forgotten.
+        dumps: Function that encodes a state as bytes. Default: `msgid.processing.context.dumps`, which is JSON.
+        loads: Function that decodes a state.
+        clock: Function that returns the time in nanoseconds since 1970, by which entries are stored and deleted.
 
     See `msgid.processing` for an example.
     """
@@ -183,35 +184,35 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
         )
 
     def handle(self, message: Message) -> Outcome:
-        """Handle a message once, however often it comes and whoever else handles it at the same time.
+        """Handle a message once, even if it is redelivered or other workers handle it at the same time.
 
         Returns:
-            The outcome. With a ``dead_letter``, `Outcome.error` says why a message was not handled.
+            The outcome. With a ``dead_letter``, `Outcome.error` is the reason why a message was not handled.
 
         Raises:
-            TooLate: if the message was handled before and that is forgotten.
-            ChangedOutputs: if a redelivered message gives other outputs than the first time.
-            TypeError, ValueError: if the ID or the key cannot be one.
-            Exception: any error of the handler at its last attempt, of the store or the publisher. The message is to be
-                delivered again.
+            TooLate: if the message was handled before and its entry has been deleted.
+            ChangedOutputs: if a redelivered message has other outputs than the first time.
+            TypeError, ValueError: if the ID or the key is malformed.
+            Exception: any error of the store, of the publisher, or of the handler at its last attempt. The message
+                must be delivered again.
         """
         return self._finished(self._drive([message])[0])
 
     def handle_many(self, messages: Iterable[Message], *, batch: int = BATCH) -> list[Outcome]:
-        """Handle messages with the outcome of handling one after the other, in one transaction per batch.
+        """Handle messages in order, with one transaction per batch; the outcomes equal those of single calls.
 
-        Each batch is stored, and then published in one call. A message that fails does not stop the others.
+        Each batch is stored, and then published in one call. A failed message does not stop the others.
 
         Args:
-            messages: The messages, in order.
-            batch: The number of messages that are stored in one transaction.
+            messages: Messages, in order.
+            batch: Number of messages per transaction.
 
         Returns:
             The outcome of each message.
 
         Raises:
-            BatchFailed: if messages were not handled, without a ``dead_letter``. It has all outcomes.
-            Exception: any error of the store or the publisher. All messages are to be delivered again.
+            BatchFailed: if messages were not handled and ``dead_letter`` is None. It contains all outcomes.
+            Exception: any error of the store or the publisher. All messages must be delivered again.
         """
         integer("batch", batch, 1, 1_000_000)
         outcomes: list[Outcome] = []
@@ -221,10 +222,10 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
         return self._all_finished(outcomes)
 
     def steps(self, message: Message) -> Generator[Step, None, Outcome]:
-        """Do the same as `handle`, one step at a time: to stop between two of them is to crash there.
+        """Handle a message like `handle`, one step at a time; stopping between two steps simulates a crash.
 
         Yields:
-            The name of each step after it is done.
+            The name of each step after its completion.
 
         Returns:
             The outcome.
@@ -284,8 +285,8 @@ def handler_name(handler: Any) -> str:
     """Return the default name of a handler: its module and qualified name.
 
     Raises:
-        ValueError: if two handlers can easily have that name: a lambda, a partial, a function that holds variables of
-            the function around it, or a method of an object.
+        ValueError: if two handlers can easily have the same name: a lambda, a partial, a method of an object, or a
+            function that uses variables of its enclosing function.
 
     >>> handler_name(handler_name)
     'msgid.processing.processor.handler_name'

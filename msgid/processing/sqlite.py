@@ -1,4 +1,4 @@
-"""States in a SQLite file: the store for one machine, with no server beside it."""
+"""States in a SQLite file, a store for one machine without a server."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = ["SqliteStore"]
 
 _T = TypeVar("_T")
 _SIZES: Final = (4, 32, 256)
-"""The numbers of rows that one statement asks for: few, so that each statement stays prepared."""
+"""The numbers of rows that one statement reads; only a few, so that each statement stays prepared."""
 _UPDATE: Final = (
     "UPDATE msgid_heads SET version = ?, packed = ?, base = ? WHERE handler = ? AND key = ? AND version = ?"
 )
 _INSERT: Final = "INSERT INTO msgid_heads VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _ENTRIES: Final = "INSERT INTO msgid_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _BASES: Final = "INSERT OR REPLACE INTO msgid_bases VALUES (?, ?, ?, ?)"
-# CROSS JOIN fixes the order: each row that is asked for is one search by the primary key.
+# CROSS JOIN fixes the order: each requested row is one search by the primary key.
 _FIND_HEADS: Final = """
 SELECT h.key, h.version, h.packed, h.base, b.packed
 FROM asked CROSS JOIN msgid_heads h ON h.handler = ? AND h.key = asked.column1
@@ -45,20 +45,21 @@ _FIND_REMEMBERED: Final = """
 SELECT r.hash, r.stored_at
 FROM asked CROSS JOIN msgid_remembered r ON r.handler = ? AND r.hash = asked.column1"""
 _inherited: Final[list[tuple[int, int, sqlite3.Connection]]] = []
-"""Connections of the parent process that could not be closed before the fork, by device and inode: never touched."""
+"""Connections of the parent process that were open at the fork, by device and inode; this process never uses them."""
 
 
 class SqliteStore(SqlStore):
-    """States in a SQLite file, for any number of processes and threads.
+    """Stores states in a SQLite file, for any number of processes and threads.
 
-    A process may fork. The connection is closed before each fork, after the transaction that is under way, and both
-    processes open new ones when they need them.
+    A process can fork. The connection is closed before each fork, after the running transaction, and both processes
+    open new connections when they need them.
 
     Args:
-        path: The file; it is created if it is missing.
-        deltas: How many states before messages are stored as the differences to one base state; 0: all are whole.
-        timeout: Seconds to wait for other processes that write or open the file.
-        remember: How long the hash of a forgotten message is kept; None keeps it for ever.
+        path: Path of the file; a missing file is created.
+        deltas: Number of states before messages that are stored as the differences to one base state; 0 stores every
+            state in full.
+        timeout: Maximum time in seconds to wait for other processes that write or open the file.
+        remember: How long the hash of a forgotten message is kept; None keeps it forever.
 
     Raises:
         InvalidStore: if the file is not a store of this version.
@@ -111,7 +112,7 @@ class SqliteStore(SqlStore):
         def many(connection: sqlite3.Connection) -> list[Any]:
             return _find(connection, number, handler, wanted)
 
-        # One statement sees one moment without a transaction around it.
+        # One statement reads one snapshot without a transaction around it.
         single = len(wanted) == 1
         return self._readings(wanted, self._transact(one if single else many, writes=False, plain=single))
 
@@ -129,13 +130,13 @@ class SqliteStore(SqlStore):
                 return [_store(connection, number, [row]) for row in rows]
 
             return self._transact(work, writes=True)
-        except sqlite3.IntegrityError:  # a message has an entry already: by a caller that did not look for it
+        except sqlite3.IntegrityError:  # the caller appended an entry that exists, without reading it before
             if len(appends) == 1:
                 return [False]
             return [self.append(handler, [append])[0] for append in appends]
 
     def close(self) -> None:
-        """Close the connection; another use opens it again."""
+        """Close the connection; the next use opens it again."""
         with self._lock:
             if self._held is not None and self._held[0] == os.getpid():
                 self._held[1].close()
@@ -152,9 +153,9 @@ class SqliteStore(SqlStore):
                 connection.execute(statement.format(bytes="BLOB", options="WITHOUT ROWID"))
 
     def _transact(self, work: Callable[[sqlite3.Connection], _T], *, writes: bool, plain: bool = False) -> _T:
-        """Run work in a transaction, again while another process has locked the file, until the timeout.
+        """Run work in a transaction; repeat it until the timeout while another process has locked the file.
 
-        SQLite itself waits in most places, but not while another process switches the file to WAL or recovers it.
+        SQLite itself waits in most cases, but not while another process switches the file to WAL or recovers it.
         """
         deadline = time.monotonic() + self._timeout
         with self._lock:
@@ -187,7 +188,7 @@ class SqliteStore(SqlStore):
     def _connection(self) -> sqlite3.Connection:
         if self._held is not None and self._held[0] == os.getpid():
             return self._held[1]
-        if self._held is not None:  # a fork that Python was not told of
+        if self._held is not None:  # a fork outside Python, which did not call the fork hooks
             self._keep_away()
         self._check_inherited()
         connection = sqlite3.connect(
@@ -195,9 +196,9 @@ class SqliteStore(SqlStore):
         )
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")  # what was stored is on the disk before it is published
-            # A batch of 1000 messages changes more than 1000 pages. SQLite's defaults hold 500 of them, so it would
-            # write some several times, and would copy all of them after every batch.
+            connection.execute("PRAGMA synchronous = FULL")  # a state is on the disk before its outputs are published
+            # A batch of 1000 messages changes more than 1000 pages. SQLite's cache holds 500 pages by default, so it
+            # would write some pages several times, and copy all of them after every batch.
             connection.execute("PRAGMA cache_size = -16000")
             connection.execute("PRAGMA wal_autocheckpoint = 4000")
         except BaseException:
@@ -207,9 +208,9 @@ class SqliteStore(SqlStore):
         return connection
 
     def _check_inherited(self) -> None:
-        """Refuse a file on which this process has inherited a connection.
+        """Raise an error for a file on which this process has inherited a connection.
 
-        SQLite would take the locks of that connection for its own, and the files would be deleted beneath it.
+        SQLite would treat the locks of that connection as its own, and would delete files that are in use.
         """
         if not _inherited or not os.path.exists(self._path):
             return
@@ -221,7 +222,7 @@ class SqliteStore(SqlStore):
             )
 
     def _keep_away(self) -> None:
-        """Keep an inherited connection from being used or closed in this process."""
+        """Prevent the use and the closing of an inherited connection in this process."""
         if self._held is not None:
             status = os.stat(self._path)
             _inherited.append((status.st_dev, status.st_ino, self._held[1]))
@@ -262,7 +263,7 @@ _NO_ENTRY: Final = (None,) * 5
 
 
 def _ask(connection: sqlite3.Connection, query: str, number: int, rows: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
-    """Yield the result of a query that finds rows by the values of other ones."""
+    """Yield the results of a query for rows of values, several rows per statement."""
     most = _SIZES[-1]
     for start in range(0, len(rows), most):
         some = rows[start : start + most]
@@ -275,7 +276,7 @@ def _ask(connection: sqlite3.Connection, query: str, number: int, rows: Sequence
 
 
 def _store(connection: sqlite3.Connection, number: int, rows: Sequence[tuple[Append, Rows]]) -> bool:
-    """Store appends if the versions of all of them are the newest; else return False and change nothing."""
+    """Store appends if each has the newest version; otherwise change nothing and return False."""
     old = [(*made.head, number, append.key, append.version) for append, made in rows if append.version]
     new = [(number, append.key, *made.head) for append, made in rows if not append.version]
     connection.execute("SAVEPOINT msgid")
@@ -288,5 +289,5 @@ def _store(connection: sqlite3.Connection, number: int, rows: Sequence[tuple[App
 
 
 def _change(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> int:
-    """Run a statement for each row; return how many rows of the table changed."""
+    """Run a statement for each row; return the number of changed rows of the table."""
     return connection.executemany(statement, rows).rowcount if rows else 0

@@ -1,11 +1,11 @@
 """The contents of a store: states, entries of handled messages, and how long they are kept.
 
-A store keeps of each (handler, key) the newest state and its version. Of each handled message it keeps an entry: the
+A store keeps the newest state and its version for each (handler, key). For each handled message it keeps an entry: the
 version it made, the state before it, and a fingerprint of its outputs. States are bytes here.
 
 **Retention.** A message is a duplicate as long as its entry is stored. `Store.forget` deletes the entries that were
-*stored* before a moment, by the clock of the processor that stored them. The time that a message claims plays no part:
-a message dated 1970 or 2099, or one without a time, closes nothing.
+*stored* before a given time, by the clock of the processor that stored them. The timestamp of a message does not
+matter: a message dated 1970 or 2099, or a message without a time, does not cause the deletion of other entries.
 
 A deleted entry leaves an 8-byte hash of its handler, key and ID. A message whose hash is kept is too late. Every other
 message is new. A call of `Store.forget` also deletes the hashes of the messages that were stored more than ``remember``
@@ -13,13 +13,13 @@ message is new. A call of `Store.forget` also deletes the hashes of the messages
 
     forget(before=1 March), with remember = 90 days
 
-    stored from 1 March on                   the entry is kept: a duplicate, answered as the first time
+    stored from 1 March on                   the entry is kept: a duplicate with the outputs of the first time
     stored from 1 December to 28 February    the hash is kept: too late
     stored before 1 December                 nothing is kept: handled as new
 
 So a message is handled a second time only if it is redelivered more than ``remember`` plus the retention period after
-it was stored. A message that was never handled is called too late only if its hash equals a kept one: the chance is
-2**-64 for each kept hash. A hash takes about 30 bytes of a SQLite file, with its index.
+it was stored. A new message is called too late only if its hash equals a kept one; the probability is 2**-64 for each
+kept hash. A hash takes about 30 bytes of a SQLite file, including its index.
 """
 
 from __future__ import annotations
@@ -39,50 +39,50 @@ __all__ = ["Append", "Entry", "Kept", "Reading", "Store", "Version", "assemble",
 DEFAULT_REMEMBER: Final = timedelta(days=90)
 _INT64: Final = 1 << 63
 _WINDOW: Final = 1 << 15
-"""How far back deflate looks: the part of a base state that is of use."""
+"""The window of deflate in bytes: only this part of a base state is useful."""
 _SMALL: Final = 256
-"""The length of a state up to which packing does not pay."""
+"""The length of a state in bytes up to which compression does not pay."""
 _PLAIN, _DEFLATED, _DELTA = b"P", b"W", b"D"
 
 
 class Entry(NamedTuple):
-    """What a message made: to be stored."""
+    """The result of a handled message, to be stored."""
 
     id: str
-    """The message's ID in its canonical form."""
+    """The canonical form of the message's ID."""
     state: bytes
     """The state after the message."""
     fingerprint: bytes
-    """Of the outputs: `msgid.processing.context.fingerprint`."""
+    """The fingerprint of the outputs, from `msgid.processing.context.fingerprint`."""
     stored_at: int
-    """The time at which the entry is stored, microseconds since 1970."""
+    """The time when the entry is stored, in microseconds since 1970."""
     at: int | None = None
-    """The message's own time, microseconds since 1970; for the history alone."""
+    """The time of the message, in microseconds since 1970; used only for the history."""
     outputs: bytes | None = None
-    """The outputs and the state, if the processor keeps them."""
+    """The outputs and the state, if the processor stores them."""
 
 
 class Reading(NamedTuple):
-    """The contents of a store for one message and its key."""
+    """The data of a store for one message and its key."""
 
     version: int
     """The newest version of the key; 0 for a new key."""
     state: bytes | None
-    """The state to run the handler on: the state before the message if it was handled, else the newest state."""
+    """The state for the handler: the state before the message if it was handled, else the newest state."""
     handled: int | None = None
     """The version that the message made; None without an entry."""
     fingerprint: bytes | None = None
-    """Of the outputs of the first time, if the message was handled."""
+    """The fingerprint of the first outputs, if the message was handled."""
     outputs: bytes | None = None
-    """As stored in `Entry.outputs`."""
+    """The value of `Entry.outputs`."""
     forgotten: int | None = None
-    """The time at which the message's entry was stored, if the entry is forgotten; microseconds since 1970."""
+    """The time when the message's entry was stored, if the entry has been deleted; in microseconds since 1970."""
     held: Any = None
-    """The store needs it back in `Append.held`."""
+    """Internal data of the store, which it needs in `Append.held`."""
 
 
 class Append(NamedTuple):
-    """The entries that follow a version of a key."""
+    """New entries of a key after a version."""
 
     key: str
     version: int
@@ -91,27 +91,27 @@ class Append(NamedTuple):
     """The state of that version."""
     entries: Sequence[Entry]
     held: Any = None
-    """`Reading.held` of that version."""
+    """The value of `Reading.held` for that version."""
 
 
 class Version(NamedTuple):
     """A state in the history of a key."""
 
     version: int
-    """From 1."""
+    """The number of the version, from 1."""
     id: str | None
-    """The ID of the message that made it; None if that message is forgotten."""
+    """The ID of the message that made the version; None if that message was deleted."""
     at: int | None
-    """The message's own time, microseconds since 1970."""
+    """The time of the message, in microseconds since 1970."""
     state: bytes | None
-    """None if the state is forgotten, which happens only if clocks disagree."""
+    """The state; None if it was deleted, which happens only if clocks disagree."""
     stored_at: int | None = None
-    """The time at which it was stored, microseconds since 1970; None if the message is forgotten."""
+    """The time when the version was stored, in microseconds since 1970; None if the message was deleted."""
     handler: str = ""
 
 
 class Store(Protocol):
-    """Where the states of keys are kept. Stores on one database are one store: each worker has its own object."""
+    """A store of states. Stores of one database share their content; each worker has its own object."""
 
     def read(self, handler: str, wanted: Sequence[tuple[str, str]]) -> list[Reading]:
         """Read the entry and the state for each (key, ID)."""
@@ -120,14 +120,14 @@ class Store(Protocol):
         """Store entries in one transaction; return for each key whether its version was still the newest."""
 
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
-        """Return a key's states, oldest first: of one handler, or of all of them."""
+        """Return the states of a key, oldest first, from one handler or from all handlers."""
 
     def forget(self, before: int | datetime, *, handler: str | None = None) -> int:
-        """Delete the entries that were stored before a moment, of one handler or of all; return how many."""
+        """Delete the entries that were stored before a time, of one handler or of all; return their number."""
 
 
 class Kept(NamedTuple):
-    """An entry as a history needs it."""
+    """The part of an entry that a history needs."""
 
     version: int
     id: str
@@ -160,14 +160,14 @@ def assemble(handler: str, newest: int, state: bytes | None, entries: Iterable[K
 
 
 def moment(name: str, value: int | datetime) -> int:
-    """Return microseconds since 1970 of a moment that is given so or as an aware datetime."""
+    """Return a time, given as an aware datetime or in microseconds since 1970, in microseconds since 1970."""
     if isinstance(value, datetime):
         return unix_micros(aware(name, value))
     return integer(name, value, -_INT64, _INT64 - 1)
 
 
 def remembered(remember: timedelta | None) -> int | None:
-    """Return how long hashes are kept in microseconds, or None for ever."""
+    """Return how long hashes are kept, in microseconds; None keeps them forever."""
     if remember is None:
         return None
     if not isinstance(remember, timedelta) or remember < timedelta(0):
@@ -176,7 +176,7 @@ def remembered(remember: timedelta | None) -> int | None:
 
 
 def hash_of(handler: str, key: str, id: str) -> int:
-    """Return the 8 bytes that stay of a forgotten message, as a signed integer.
+    """Return the 8-byte hash of a forgotten message, as a signed integer.
 
     >>> hash_of("a", "b", "c") == hash_of("a", "bc", "")
     False
@@ -186,7 +186,7 @@ def hash_of(handler: str, key: str, id: str) -> int:
 
 
 def pack(state: bytes, base: bytes | None = None) -> bytes:
-    """Pack a state: by itself, or as the differences to a base state.
+    """Compress a state, alone or as the differences to a base state.
 
     >>> state = bytes(range(256)) * 4
     >>> len(pack(state)) > 10 * len(pack(state + b"!", state))
@@ -201,7 +201,7 @@ def pack(state: bytes, base: bytes | None = None) -> bytes:
 
 
 def unpack(packed: bytes, base: bytes | None = None) -> bytes:
-    """Return the state that `pack` has packed; ``base`` is needed for differences."""
+    """Return the state that `pack` compressed; differences need the same ``base``."""
     kind, content = packed[:1], packed[1:]
     if kind == _PLAIN:
         return content

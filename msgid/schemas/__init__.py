@@ -1,6 +1,6 @@
 r"""Schemas of payloads: a registry of versions, checks of messages, and compatibility.
 
-The registry and the policies are those of the Danube message-structure document.
+The Danube message-structure document defines the registry and the policies.
 
 >>> registry = SchemaRegistry()
 >>> schema = registry.register("events", '{"type": "object", "required": ["n"]}')

@@ -1,7 +1,7 @@
-"""Whether an Avro schema reads the values of another: the specification's rules of schema resolution, on full names.
+"""Decide whether an Avro schema reads the values of another, by the specification's rules of schema resolution.
 
-The answer holds for every reader, fastavro's included. Where readers differ, or where it depends on the values, the
-answer is "not decided".
+Names are full names. The answer holds for every Avro reader, fastavro included. It is "not decided" if readers differ,
+or if it depends on the values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Problem(NamedTuple):
 
 
 def avro_problems(reader: AvroType, writer: AvroType) -> list[Problem]:
-    """Return the reasons why the reader's schema does not read all that was written with the writer's; none if it does.
+    """Return the reasons why the reader's schema cannot read all values of the writer's schema; none if it can.
 
     >>> from msgid.schemas._avro_types import parse_avro
     >>> avro_problems(parse_avro("int"), parse_avro("long"))
@@ -46,8 +46,7 @@ def avro_problems(reader: AvroType, writer: AvroType) -> list[Problem]:
 
 class _Rules:
     def __init__(self) -> None:
-        # A pair that is being compared counts as compatible: all rules are conjunctions, so a problem is found
-        # elsewhere.
+        # A pair in comparison counts as compatible. All rules are conjunctions, so another pair shows any problem.
         self.seen: set[tuple[int, int]] = set()
 
     def resolve(self, reader: AvroType, writer: AvroType, where: str, *, in_union: bool = False) -> Iterator[Problem]:
@@ -72,7 +71,7 @@ class _Rules:
             yield from self.same_kind(reader, writer, where)
 
     def choose(self, reader: AvroType, writer: AvroType, where: str) -> Iterator[Problem]:
-        """Compare a type with each branch of the reader's union that a reader may choose for it."""
+        """Compare a type with each branch of the reader's union that a reader can choose for it."""
         branches = _candidates(reader, writer)
         if not branches:
             yield Problem(f"{_shown(writer)} is in no branch of the union{where}")
@@ -123,9 +122,9 @@ class _Rules:
 
 
 def _candidates(reader: AvroType, writer: AvroType) -> list[AvroType]:
-    """Return the branches of the reader's union that one reader or another takes for a type.
+    """Return the branches of the reader's union that some reader chooses for a type.
 
-    Java's reader looks for the same type and full name first. fastavro's takes the first branch that fits at all, and
+    Java's reader looks for the same type and full name first. fastavro's reader chooses the first matching branch, and
     compares names without their namespaces and kinds.
     """
     branches = [branch.real for branch in reader.branches]
@@ -136,13 +135,13 @@ def _candidates(reader: AvroType, writer: AvroType) -> list[AvroType]:
         found = [branch for branch in branches if branch.kind in fitting]
     for index, branch in enumerate(found):
         if branch.kind == writer.kind and branch.name == writer.name:
-            # Every reader takes this one, or one before it.
+            # Every reader chooses this branch or an earlier one.
             return found[: index + 1]
     return found
 
 
 def _written_elsewhere(reader: AvroType, writer: AvroType, by_name: bool, where: str) -> Iterator[Problem]:
-    """Find what fastavro cannot read: a type in a union that one schema defines there and the other one only names."""
+    """Yield a problem for a type in a union that one schema defines there and the other only names; fastavro fails."""
     for branch in reader.branches:
         named = branch.target is not None
         if named is not by_name and branch.real.kind in _NAMED and _short_match(branch.real, writer):
@@ -151,7 +150,7 @@ def _written_elsewhere(reader: AvroType, writer: AvroType, by_name: bool, where:
 
 
 def _sources(field: AvroField, writer: AvroType) -> list[AvroField]:
-    """Return the fields of the writer that a reader's field may take its value from, its own name first."""
+    """Return the writer's fields from which a reader's field can take its value, the field of the same name first."""
     names = dict.fromkeys((field.name, *field.aliases))
     return [source for name in names for source in writer.fields if source.name == name]
 
@@ -179,7 +178,7 @@ def _logical(reader: AvroType, writer: AvroType, where: str) -> Iterator[Problem
     if not reader.logical or reader.logical == writer.logical:
         return
     was = _logical_text(writer)
-    # The specification has a rule for decimals alone: precision and scale must be the same.
+    # The specification has a rule only for decimals: precision and scale must be equal.
     decided = bool(writer.logical) and reader.logical[0] == writer.logical[0] == "decimal"
     yield Problem(f"the logical type was {was} and is {_logical_text(reader)}{where}", decided)
 

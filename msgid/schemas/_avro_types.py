@@ -1,4 +1,4 @@
-"""Parse an Avro schema to a graph of types with full names, by the rules of its specification."""
+"""Parse an Avro schema into a graph of types with full names, by the rules of its specification."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ class AvroField:
 
 @dataclass(slots=True, eq=False)
 class AvroType:
-    """One type; a recursive schema is a graph with a circle. Only the attributes of its kind are set.
+    """One type; a recursive schema is a cyclic graph. Only the attributes of its kind are set.
 
-    The kind ``reference`` stands where a schema names a type that it defines elsewhere.
+    A type of the kind ``reference`` names a type that the schema defines elsewhere.
     """
 
     kind: str
     name: str = ""
     """The full name of a record, an enum or a fixed."""
     aliases: tuple[str, ...] = ()
-    """Full names."""
+    """The full names of the aliases."""
     fields: list[AvroField] = field(default_factory=list)
     symbols: tuple[str, ...] = ()
     default: str | None = None
-    """An enum's default symbol."""
+    """The default symbol of an enum."""
     size: int = 0
     items: AvroType | None = None
     """The type of an array's items or of a map's values."""
     branches: list[AvroType] = field(default_factory=list)
     logical: tuple[Any, ...] = ()
-    """The logical type with its precision and scale, or nothing."""
+    """The logical type with its precision and scale; empty without a logical type."""
     target: AvroType | None = None
 
     @property
@@ -58,7 +58,7 @@ class AvroType:
 
 
 def parse_avro(parsed: Any) -> AvroType:
-    """Parse a schema, given as the value of its JSON.
+    """Parse a schema from its decoded JSON.
 
     Raises:
         InvalidSchema: if it breaks a rule of the specification.

@@ -1,8 +1,8 @@
-"""Walk over the bytes of an Avro payload by its schema, within bounds, before fastavro decodes them.
+"""Check the bytes of an Avro payload by its schema, within bounds, before fastavro decodes them.
 
-fastavro recurses in C without a bound and makes every item that an array claims, even of a type that takes no bytes.
-It also reads a negative index of a union or an enum from the end of the list. The walk refuses all of these and keeps
-no value.
+fastavro recurses in C without a bound. It creates every item that an array claims, even items of a type without bytes.
+It also reads a negative index of a union or an enum from the end of the list. The walk rejects all of these and keeps
+no values.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
     from msgid.schemas._avro_types import AvroType
 
     Skip = Callable[[bytes, int, list[int], int], int]
-    """Return the position after a value: of the payload, a position, how many empty values are left, and the depth."""
+    """Return the position after a value, from the payload, a position, the remaining empty values, and the depth."""
 
 __all__ = ["MAX_DEPTH", "MAX_EMPTY_VALUES", "Malformed", "walker"]
 
 MAX_DEPTH: Final = 128
-"""The number of records, arrays and maps that may stand inside each other."""
+"""The maximum nesting of records, arrays and maps."""
 MAX_EMPTY_VALUES: Final = 100_000
-"""The number of values that take no bytes (null, an empty record) in one payload. Each other value takes a byte."""
+"""The maximum number of values without bytes (null, an empty record) in a payload; other values have at least one."""
 
 _INT_BYTES, _LONG_BYTES = 5, 10
 _MORE: Final = 0x80
-"""The bit of a byte of an integer that says that another byte follows."""
+"""The bit of a byte of an integer that announces another byte."""
 
 
 class Malformed(ValueError):
-    """A payload does not follow its schema, or exceeds a bound."""
+    """Raised if a payload does not follow its schema, or exceeds a bound."""
 
 
 def walker(schema: AvroType) -> Callable[[bytes], int]:
-    """Return a function that walks over a value at the start of a payload and returns the position after it.
+    """Return a function that checks the value at the start of a payload and returns the position after it.
 
     The function raises `Malformed`.
 
@@ -53,7 +53,7 @@ def walker(schema: AvroType) -> Callable[[bytes], int]:
     def walk(payload: bytes) -> int:
         try:
             return skip(payload, 0, [MAX_EMPTY_VALUES], 0)
-        except IndexError:  # the cheapest way to see the end: a byte that is not there
+        except IndexError:  # the cheapest way to detect the end of the payload
             raise Malformed("the payload ends before the value") from None
         except RecursionError:
             raise Malformed("nested too deep") from None
@@ -79,7 +79,7 @@ class _Compiler:
         def later(data: bytes, position: int, left: list[int], depth: int) -> int:
             return target[0](data, position, left, depth)
 
-        self._made[key] = later  # inside its own definition
+        self._made[key] = later  # for references within its own definition
         make: dict[str, Callable[[AvroType], Skip]] = {
             "record": self._record,
             "enum": _enum,
@@ -93,7 +93,7 @@ class _Compiler:
         return target[0]
 
     def _empty_values(self, type: AvroType) -> int:
-        """Return how many values a type that takes no bytes has, itself included; 0 if it takes bytes."""
+        """Return the number of values that a type without bytes has, including itself; 0 if the type has bytes."""
         type = type.real
         if type.kind == "null" or (type.kind == "fixed" and type.size == 0):
             return 1
@@ -101,7 +101,7 @@ class _Compiler:
             return 0
         key = id(type)
         if key not in self._empty:
-            self._empty[key] = 0  # inside itself it never ends
+            self._empty[key] = 0  # a type within itself has an infinite number of values
             inner = [self._empty_values(field.type) for field in type.fields]
             self._empty[key] = 1 + sum(inner) if all(inner) else 0
         return self._empty[key]
@@ -156,7 +156,7 @@ class _Compiler:
                 if count < 0:
                     size, position = _varint(data, position, _LONG_BYTES)
                     count, end = -count, position + size
-                if empty:  # a map's value has a key, which takes a byte
+                if empty:  # each value of a map has a key, which has at least one byte
                     _spend(left, count * (empty - 1 if keyed else empty))
                 if keyed:
                     for _ in range(count):

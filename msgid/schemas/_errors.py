@@ -6,12 +6,12 @@ __all__ = ["IncompatibleSchema", "InvalidSchema"]
 
 
 class InvalidSchema(ValueError):
-    """A text is not a schema of its kind, or a file is not a schema registry."""
+    """Raised if a text is not a valid schema of its kind, or a file is not a schema registry."""
 
     __module__ = "msgid.schemas"
 
 
 class IncompatibleSchema(ValueError):
-    """A schema is not compatible with the version before it, or the library cannot decide whether it is."""
+    """Raised if a schema is not compatible with the previous version, or if the library cannot decide this."""
 
     __module__ = "msgid.schemas"

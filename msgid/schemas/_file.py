@@ -1,4 +1,4 @@
-"""The registry's file: one writer at a time, and replaced as a whole."""
+"""The file of a registry: locked by one writer at a time and replaced as a whole."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["locked", "read_json", "write_json"]
 
 @contextmanager
 def locked(path: Path, timeout: float) -> Iterator[None]:
-    """Hold the lock of a file: against other processes, and against other threads of this one.
+    """Hold the lock of a file against other processes and against other threads of this process.
 
-    The operating system drops the lock of a process that ends.
+    The operating system releases the lock of a process that ends.
 
     Raises:
-        TimeoutError: if another process or thread holds the lock for too long.
+        TimeoutError: if another process or thread holds the lock for more than ``timeout`` seconds.
     """
     import filelock
 
-    # A lock object of its own for each change: two threads that share one would both hold it.
+    # Each change has its own lock object, because two threads with the same object would both hold the lock.
     lock = filelock.FileLock(f"{path}.lock")
     try:
         lock.acquire(timeout=timeout)
@@ -44,7 +44,7 @@ def read_json(path: Path) -> Any:
     """Return the JSON value of a file, or None if the file is missing.
 
     Raises:
-        InvalidSchema: if it is not JSON.
+        InvalidSchema: if the content is not JSON.
     """
     try:
         data = path.read_bytes()

@@ -1,8 +1,8 @@
-"""Whether a JSON Schema allows each value that another allows: rules that follow ``$ref`` and give reasons.
+"""Decide whether a JSON Schema allows each value that another allows, by rules that follow ``$ref`` and give reasons.
 
 A schema is a conjunction of parts: its own keywords, each member of ``allOf``, the target of ``$ref``, and the choice
-of ``anyOf`` or ``oneOf``. Each part of the reader must be implied by one part of the writer. That is enough for
-compatibility, but not needed, so a reason from here is not yet a verdict.
+of ``anyOf`` or ``oneOf``. One part of the writer must imply each part of the reader. This condition is sufficient for
+compatibility but not necessary, so a reason found here is not yet proof of incompatibility.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def json_problems(reader: Any, writer: Any, draft: str) -> list[str]:
     Args:
         reader: The schema that must allow the values.
         writer: The schema of the values.
-        draft: The draft of both.
+        draft: The draft of both schemas.
 
     >>> json_problems({"minimum": 1}, {"minimum": 2}, "2020-12")
     []
@@ -56,7 +56,7 @@ def json_problems(reader: Any, writer: Any, draft: str) -> list[str]:
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Return whether two JSON values are written alike; 1, 1.0 and true all differ."""
+    """Return whether two JSON values have the same canonical text; 1, 1.0 and true all differ."""
     return _dump(one) == _dump(other)
 
 
@@ -65,7 +65,7 @@ def _dump(value: Any) -> str:
 
 
 class _Unknown(Exception):
-    """The rules cannot follow the schemas."""
+    """Raised if the rules cannot follow the schemas."""
 
 
 class _Rules:
@@ -79,7 +79,7 @@ class _Rules:
         self.made: dict[tuple[int, str], Any] = {}
 
     def contains(self, reader: Any, writer: Any, where: str, flat: frozenset[tuple[int, int]]) -> list[str]:
-        """Compare two schemas. ``flat`` holds the pairs that lead here without a step into the value."""
+        """Compare two schemas. ``flat`` holds the pairs on the path here since the last step into the value."""
         self.steps += 1
         if self.steps > _STEPS:
             raise _Unknown("the schemas have too many combinations")
@@ -92,7 +92,7 @@ class _Rules:
         if pair in flat:
             raise _Unknown(f"a reference leads to itself{where}")
         if pair in self.active:
-            return []  # by induction over the value: it is smaller here
+            return []  # by induction over the size of the value, which is smaller here
         self.active.add(pair)
         try:
             return self.parts(reader, writer, where, flat | {pair})
@@ -128,7 +128,7 @@ class _Rules:
         return self.own(part, held, where)
 
     def node(self, branches: Any, name: str) -> Any:
-        """Return a choice as a schema of its own, the same object each time."""
+        """Return a choice as a separate schema; the same choice always gives the same object."""
         return self.made.setdefault((id(branches), name), {name: branches})
 
     def split(self, schema: dict[str, Any], side: int) -> list[tuple[str, Any]]:
@@ -138,7 +138,7 @@ class _Rules:
             return [("schema", self.target(schema["$ref"], side))]
         parts: list[tuple[str, Any]] = []
         own = {key: value for key, value in schema.items() if key not in _ANNOTATIONS and key not in _PARTS}
-        # The same object each time, or a reference to itself would not be seen.
+        # The object must be the same each time, so that a reference to itself is detected.
         rest = schema if len(own) == len(schema) else self.made.setdefault((id(schema), "own"), own)
         if rest or not any(key in schema for key in _PARTS):
             parts.append(("own", rest))
@@ -188,7 +188,7 @@ class _Rules:
             place = f"{where} in a property that matches {pattern!r}"
             found += self.inside(my_patterns.get(pattern, mine_else), their_patterns[pattern], place)
         for name in sorted(set(mine) | set(theirs)):
-            # A pattern of the writer may stand in for its additionalProperties.
+            # A pattern of the writer can replace its additionalProperties here.
             absent = True if their_patterns else theirs_else
             found += self.inside(mine.get(name, mine_else), theirs.get(name, absent), f"{where} in {name!r}")
         return found + self.inside(mine_else, theirs_else, f"{where} in a property of another name")
@@ -205,7 +205,7 @@ class _Rules:
         return found + self.inside(mine_else, theirs_else, f"{where} in an item")
 
     def tuple_of(self, schema: dict[str, Any]) -> tuple[list[Any], Any]:
-        """Return the schemas of the first items, and the schema of the others."""
+        """Return the schemas of the first items, and the schema of all further items."""
         if self.draft == "2020-12":
             return schema.get("prefixItems", []), schema.get("items", True)
         items = schema.get("items", True)

@@ -1,4 +1,4 @@
-"""Compile a JSON Schema through jsonschema-rs: drafts 4, 6, 7, 2019-09 and 2020-12, and nothing is fetched.
+"""Compile a JSON Schema through jsonschema-rs: drafts 4, 6, 7, 2019-09 and 2020-12. Remote documents are never fetched.
 
 A payload must be strict JSON within bounds: UTF-8, finite numbers, limited nesting.
 """
@@ -27,11 +27,11 @@ DRAFTS: Final = {
 """The values of ``$schema`` (without a final ``#``) and the name of each draft."""
 
 _SHOWN: Final = 200
-"""The number of characters of the validator's message that a reason shows."""
+"""The maximum number of characters of the validator's message in a reason."""
 
 
 def draft_of(schema: Any) -> str:
-    """Return the draft that a schema names; 2020-12 if it names none.
+    """Return the draft of a schema by its ``$schema``; 2020-12 without it.
 
     Raises:
         InvalidSchema: if ``$schema`` is not one of the drafts.
@@ -46,7 +46,7 @@ def draft_of(schema: Any) -> str:
 
 
 def json_validator(text: str, parsed: Any) -> Callable[[bytes], str | None]:
-    """Return a function that returns the reason against a payload, or None.
+    """Return a function that returns the reason against a payload, or None if the payload is valid.
 
     Raises:
         InvalidSchema: if the text is not a JSON Schema.
@@ -57,10 +57,10 @@ def json_validator(text: str, parsed: Any) -> Callable[[bytes], str | None]:
         raise InvalidSchema(f"invalid JSON Schema {quote(text)}: must be an object or a boolean")
     try:
         draft_of(parsed)
-        # From the text: the parser in Rust bounds the nesting. The retriever refuses every reference to another
-        # document.
+        # Pass the text, because the parser in Rust limits the nesting. The retriever rejects every reference to
+        # another document.
         compiled = jsonschema_rs.validator_for(text, retriever=_refuse)
-    except Exception as error:  # the compiler's errors are of many types
+    except Exception as error:  # the compiler raises errors of many types
         reason = str(error).partition("\n")[0]
         raise InvalidSchema(f"invalid JSON Schema {quote(text)}: {reason}") from None
 
@@ -88,21 +88,21 @@ def _refuse(uri: str) -> NoReturn:
 # --- the text of a payload -------------------------------------------------------------------------------------------
 
 MAX_DEPTH: Final = 128
-"""The number of arrays and objects that may stand inside each other."""
+"""The maximum nesting of arrays and objects."""
 
 _STRING_OR_BRACKET: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _ESCAPED_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class NotJson(ValueError):
-    """A payload is not JSON, or exceeds a bound."""
+    """Raised if a payload is not JSON, or exceeds a bound."""
 
 
 def parse_json(payload: bytes) -> Any:
-    """Parse a payload.
+    """Parse a payload as strict JSON.
 
     Raises:
-        NotJson: if it is not JSON in UTF-8, or if it exceeds a bound.
+        NotJson: if the payload is not JSON in UTF-8, or exceeds a bound.
 
     >>> parse_json(b'{"n": [1, 2.5]}')
     {'n': [1, 2.5]}
@@ -112,12 +112,12 @@ def parse_json(payload: bytes) -> Any:
     ...     print(error)
     not JSON: NaN is not a JSON number
     """
-    # Most payloads have few brackets: counting them is enough.
+    # Counting the brackets is enough for most payloads, which have few.
     if payload.count(b"[") + payload.count(b"{") > MAX_DEPTH and _depth(payload) > MAX_DEPTH:
         raise NotJson(f"JSON nested deeper than {MAX_DEPTH} levels")
     try:
         value = json.loads(payload.decode("utf-8"), parse_constant=_constant, parse_float=_float)
-        if _ESCAPED_SURROGATE.search(payload):  # a pair of them is a character
+        if _ESCAPED_SURROGATE.search(payload):  # a pair of surrogates is one character, which is valid
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except NotJson:
         raise

@@ -1,4 +1,4 @@
-"""Look for a value that one JSON Schema allows and another one does not: the proof that they are not compatible."""
+"""Search a value that one JSON Schema allows and another does not, which proves that they are not compatible."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _probes(reader: Any, writer: Any) -> Iterator[Any]:
 
 
 def _collect(schema: Any, names: dict[str, None], values: list[Any]) -> None:
-    """Add the names of properties, and values at the edge of a keyword."""
+    """Add the names of properties, and values at the limits of keywords."""
     if isinstance(schema, list):
         for part in schema:
             _collect(part, names, values)
@@ -89,7 +89,7 @@ def _collect(schema: Any, names: dict[str, None], values: list[Any]) -> None:
         return
     for key, part in schema.items():
         if key in _NAMED and isinstance(part, dict):
-            # A pattern such as ^a is a fair guess at a name.
+            # A pattern such as ^a often matches its own text.
             names.update(dict.fromkeys(name.strip("^$.*+") for name in part))
         if key == "required" and isinstance(part, list):
             names.update(dict.fromkeys(name for name in part if isinstance(name, str)))

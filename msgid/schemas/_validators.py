@@ -1,4 +1,4 @@
-"""Compile a schema to a function that checks a payload: JSON Schema through jsonschema-rs, Avro through fastavro."""
+"""Compile a schema into a function that checks a payload: JSON Schema with jsonschema-rs, Avro with fastavro."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def parse_schema_text(text: str) -> Any:
     """Return the JSON value of a schema's text.
 
     Raises:
-        InvalidSchema: if it is not JSON.
+        InvalidSchema: if the text is not JSON.
     """
     if not isinstance(text, str):
         raise InvalidSchema(f"a schema must be text, got {quote(text)}")
@@ -38,7 +38,7 @@ def parse_schema_text(text: str) -> Any:
 
 @lru_cache(maxsize=256)
 def validator(kind: Kind, text: str) -> Callable[[bytes], str | None]:
-    """Return a function that returns the reason against a payload, or None.
+    """Return a function that returns the reason against a payload, or None if the payload is valid.
 
     Raises:
         InvalidSchema: if the text is not a schema of its kind.
@@ -54,7 +54,7 @@ def _avro_validator(text: str, parsed: Any) -> Callable[[bytes], str | None]:
     try:
         walk = walker(parse_avro(parsed))
         schema = fastavro.parse_schema(parsed)
-    except Exception as error:  # fastavro's are of many types
+    except Exception as error:  # fastavro raises errors of many types
         raise InvalidSchema(f"invalid Avro schema {quote(text)}: {error}") from None
 
     def problem(payload: bytes) -> str | None:
@@ -66,7 +66,7 @@ def _avro_validator(text: str, parsed: Any) -> Callable[[bytes], str | None]:
             return f"{len(payload) - end} bytes after the end of the Avro"
         try:
             fastavro.schemaless_reader(io.BytesIO(payload), schema)
-        except Exception as error:  # text that is not UTF-8, a timestamp after the year 9999
+        except Exception as error:  # for example text that is not UTF-8, or a timestamp after the year 9999
             return f"not Avro of the schema: {type(error).__name__} {error}".rstrip()
         return None
 

@@ -1,14 +1,14 @@
-"""Whether one version of a schema reads what another wrote: rules for Avro and for JSON Schema.
+"""Decide whether one version of a schema reads what another wrote: rules for Avro and for JSON Schema.
 
-Avro follows its specification's schema resolution, with full names and aliases. The answer holds for every reader, so
-it is "not decided" where readers differ: two names that differ in their namespace alone, two branches of a union that
-fit, bytes read as a string, a logical type that is new or another.
+Avro follows its specification's schema resolution, with full names and aliases. The answer holds for every reader. It
+is "not decided" if readers differ: for names that differ only in the namespace, for two matching branches of a union,
+for bytes read as a string, and for a new or changed logical type.
 
-For JSON Schema, a new schema reads what an old one allows if it allows each of those values. Both must be of one
-draft. The rules here cover ``type``, ``enum``, ``const``, ``required``, ``properties``, ``patternProperties``,
-``additionalProperties``, ``items``, ``prefixItems``, bounds of numbers and lengths, ``allOf``, ``anyOf`` and local
-``$ref``, recursive ones included. jsonschema-rs decides more: multiples, patterns, ``oneOf``, ``not`` and
-combinations. All else is "not decided".
+A new JSON Schema reads the values of an old one if it allows each of them. Both schemas must have the same draft. The
+rules here cover ``type``, ``enum``, ``const``, ``required``, ``properties``, ``patternProperties``,
+``additionalProperties``, ``items``, ``prefixItems``, limits of numbers and lengths, ``allOf``, ``anyOf`` and local
+``$ref``, including recursive ones. jsonschema-rs decides multiples, patterns, ``oneOf``, ``not`` and combinations. All
+other cases are "not decided".
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def compare(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: st
 
 
 def incompatibilities(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: str) -> list[str]:
-    """Return the reasons against compatibility, as `compare`; none only if the schemas are compatible.
+    """Return the reasons against compatibility as in `compare`; the list is empty only if the schemas are compatible.
 
     The first reason begins with ``not decided`` if the library cannot decide.
 
@@ -126,10 +126,10 @@ def _json(reader: Any, writer: Any) -> list[Problem]:
 
 
 def _covers(reader: Any, writer: Any) -> str:
-    """Return whether jsonschema-rs proves that the reader allows all that the writer allows: yes, no, unknown."""
+    """Return "yes" if jsonschema-rs proves that the reader allows all values of the writer; else "no" or "unknown"."""
     try:
         from jsonschema_rs import canonicalize
 
         return str(canonicalize(reader).covers(canonicalize(writer))).rpartition(".")[2].lower()
-    except Exception:  # older releases do not have it, and newer ones may refuse some schemas
+    except Exception:  # older releases do not have the function, and newer releases can reject a schema
         return "unknown"

@@ -17,10 +17,10 @@ _MAGIC: Final = 0
 
 
 def checked_framing(framing: Framing) -> Framing:
-    """Return a framing if it is one.
+    """Check the name of a framing and return it.
 
     Raises:
-        ValueError: if it is not.
+        ValueError: if the framing is unknown.
     """
     if framing not in get_args(Framing):
         raise ValueError(f"framing must be one of {', '.join(get_args(Framing))}, got {quote(framing)}")
@@ -44,7 +44,7 @@ def unframe(data: bytes) -> tuple[int, bytes]:
     r"""Return the schema ID and the payload of bytes in Confluent's framing.
 
     Raises:
-        InvalidMessage: if the bytes are too few, or do not begin with a zero byte.
+        InvalidMessage: if there are fewer than 5 bytes, or the first byte is not zero.
 
     >>> unframe(b"\x00\x00\x00\x00\x07\x02")
     (7, b'\x02')

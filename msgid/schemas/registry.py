@@ -1,4 +1,4 @@
-"""The registry of schemas: subjects, their versions, and the compatibility that a new version must have."""
+"""The registry of schemas: subjects, their versions, and the compatibility required of a new version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Schema(NamedTuple):
     id: int
     """Global ID; a `SchemaRegistry` counts from 1."""
     subject: str | None
-    """None if the source of the schema does not know it."""
+    """The subject; None if the source of the schema does not know it."""
     version: int | None
     """Version within the subject, from 1; None if the source of the schema does not know it."""
     kind: Kind
@@ -38,7 +38,7 @@ class Schema(NamedTuple):
 
 
 class _State(NamedTuple):
-    """The content of a registry. A change makes another one, so a failed save leaves the old one in place."""
+    """The content of a registry. Each change creates a new state, so a failed save keeps the old one."""
 
     schemas: dict[int, Schema]
     compatibility: dict[str, Compatibility]
@@ -53,13 +53,13 @@ class _State(NamedTuple):
 class SchemaRegistry:
     """Subjects and the versions of their schemas, in memory or in a JSON file.
 
-    Several processes and threads may write to one file. Each change locks the file (a ``.lock`` file beside it),
-    reads it again and replaces it as a whole. If saving fails, the registry in memory stays as it was. Reading
-    methods use the registry in memory; `reload` reads the file again.
+    Several processes and threads can write to one file. Each change locks the file (with a ``.lock`` file next to it),
+    reads it again and replaces it as a whole. If a save fails, the registry in memory does not change. Reading methods
+    use the registry in memory; `reload` reads the file again.
 
     Args:
-        path: The file, read if it exists. Default: memory only.
-        lock_timeout: Time to wait for the lock, in seconds.
+        path: Path of the file, which is read if it exists. Default: memory only.
+        lock_timeout: Maximum time to wait for the lock, in seconds.
 
     Raises:
         InvalidSchema: if the file is not a registry.
@@ -77,7 +77,7 @@ class SchemaRegistry:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, lock_timeout: float = _LOCK_TIMEOUT) -> None:
-        # Two spellings of one file must share its lock.
+        # Two spellings of the path of a file must share one lock.
         self._path = None if path is None else Path(os.path.realpath(path))
         self._lock_timeout = lock_timeout
         self._mutex = threading.Lock()
@@ -91,7 +91,7 @@ class SchemaRegistry:
         vars(self).update(state, _mutex=threading.Lock())
 
     def reload(self) -> None:
-        """Read the file again, if there is one.
+        """Read the file again if it exists.
 
         Raises:
             InvalidSchema: if the file is not a registry.
@@ -106,7 +106,7 @@ class SchemaRegistry:
 
         Args:
             subject: Name of the schema.
-            text: JSON Schema, or Avro's JSON.
+            text: JSON Schema or Avro schema, as JSON text.
             kind: ``json`` or ``avro``.
 
         Returns:
@@ -114,8 +114,8 @@ class SchemaRegistry:
 
         Raises:
             InvalidSchema: if the text is not a schema.
-            IncompatibleSchema: if it is not compatible with the newest version, or the library cannot decide that.
-            TimeoutError: if another process or thread holds the lock for too long.
+            IncompatibleSchema: if the schema is not compatible with the newest version, or the library cannot decide.
+            TimeoutError: if another process or thread holds the lock for more than ``lock_timeout`` seconds.
             OSError: if the file cannot be read or written.
         """
         if kind not in get_args(Kind):
@@ -142,7 +142,7 @@ class SchemaRegistry:
         return self._change(add)
 
     def get(self, id: int, /) -> Schema | None:
-        """Return the schema of a global ID, or None."""
+        """Return the schema with a global ID, or None."""
         return self._state.schemas.get(id) if is_integer(id) else None
 
     def versions(self, subject: str) -> list[Schema]:
@@ -156,11 +156,11 @@ class SchemaRegistry:
         )
 
     def compatibility(self, subject: str) -> Compatibility:
-        """Return the compatibility that a new version of a subject must have; ``none`` if it was not set."""
+        """Return the compatibility required of new versions of a subject; ``none`` by default."""
         return self._state.compatibility.get(subject, "none")
 
     def set_compatibility(self, subject: str, mode: Compatibility) -> None:
-        """Set the compatibility that a new version of a subject must have with the newest version.
+        """Set the compatibility required of a new version of a subject with the newest version.
 
         Args:
             subject: Name of the schema.
@@ -168,7 +168,7 @@ class SchemaRegistry:
                 reads what the new one writes; ``full``: both.
 
         Raises:
-            TimeoutError: if another process or thread holds the lock for too long.
+            TimeoutError: if another process or thread holds the lock for more than ``lock_timeout`` seconds.
             OSError: if the file cannot be read or written.
         """
         if mode not in get_args(Compatibility):
@@ -181,7 +181,7 @@ class SchemaRegistry:
         self._change(set_mode)
 
     def _change(self, change: Callable[[_State], _Made]) -> _Made:
-        """Change a copy of the newest state, save it, and only then make it the registry's."""
+        """Apply a change to a copy of the newest state, save the copy, and use it only after the save."""
         with self._mutex:
             if self._path is None:
                 state = self._state.copy()
@@ -198,7 +198,7 @@ class SchemaRegistry:
             return made
 
     def _read(self, path: Path) -> _State:
-        """Read the file, which must hold everything that this registry has read or saved before."""
+        """Read the file, and check that it still contains every schema that this registry has read or saved."""
         state = _parsed(path, read_json(path))
         for id, schema in self._state.schemas.items():
             if state.schemas.get(id) != schema:

@@ -1,4 +1,4 @@
-"""Schemas of other registries by ID: a lookup function, or a client of Confluent's Schema Registry."""
+"""Schemas by ID from other registries: a lookup function, or a client of Confluent's Schema Registry."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _KINDS: Final[dict[str, Kind]] = {"AVRO": "avro", "JSON": "json"}
 
 
 def from_lookup(lookup: Callable[[int], Schema | str | None], *, kind: Kind = "json") -> SchemaSource:
-    """Return schemas by ID from a function; each schema that is found is kept in memory.
+    """Return a source of schemas by ID from a function; found schemas are kept in memory.
 
     `check` compares a message's subject and version only with a `Schema` that has them.
 
     Args:
-        lookup: A function of an ID. It returns a `Schema` or the text of a schema. For an unknown ID, it returns None
-            or raises LookupError (KeyError is one). For `spark_ext.check_schema`, it must be picklable.
+        lookup: Function of an ID that returns a `Schema` or the text of a schema. For an unknown ID, it returns None or
+            raises LookupError (such as KeyError). For `spark_ext.check_schema`, it must be picklable.
         kind: Kind of a schema that is returned as text: ``json`` or ``avro``.
 
     >>> from msgid.schemas import check
@@ -39,14 +39,14 @@ def from_lookup(lookup: Callable[[int], Schema | str | None], *, kind: Kind = "j
 
 
 def from_confluent(client: Any) -> SchemaSource:
-    """Return schemas by ID from a client of Confluent's Schema Registry; each schema that is found is kept in memory.
+    """Return a source of schemas by ID from a client of Confluent's Schema Registry; found schemas stay in memory.
 
-    The registry does not name the subject of an ID, so `check` compares neither subject nor version.
+    The registry does not return the subject of an ID, so `check` compares neither subject nor version.
 
     Args:
-        client: An object with a method ``get_schema(id)``, as
-            ``confluent_kafka.schema_registry.SchemaRegistryClient``, or a function without arguments that makes one.
-            For `spark_ext.check_schema`, pass a function: each process makes its own client.
+        client: Object with a method ``get_schema(id)``, such as
+            ``confluent_kafka.schema_registry.SchemaRegistryClient``, or a function without arguments that creates one.
+            For `spark_ext.check_schema`, pass a function: each process creates its own client.
 
     The method returns an object with ``schema_str``, ``schema_type`` (``AVRO`` or ``JSON``) and ``references``. An
     error with the HTTP status 404 means that the ID is unknown; every other error reaches the caller of `check`.

@@ -1,4 +1,4 @@
-"""Check a message's payload against its schema, by the policy of its topic."""
+"""Check the payload of a message against its schema, by the policy of its topic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SchemaSource(Protocol):
 
 
 class Verdict(NamedTuple):
-    """The outcome of a check, and the reason unless the message is accepted."""
+    """The result of a check, with the reason if the message is not accepted."""
 
     verdict: Outcome
     reason: str | None = None
@@ -43,29 +43,28 @@ def check(
     policy: Policy,
     framing: Framing = "none",
 ) -> Verdict:
-    """Check a message against its schema. No payload makes the function raise.
+    """Check a message against its schema; a malformed payload gives a verdict and never an error.
 
-    JSON must be UTF-8 with finite numbers, nested at most 128 levels. An Avro payload may nest 128 levels and hold
-    100,000 values that take no bytes, and it must end where its value ends.
+    JSON must be UTF-8 with finite numbers and at most 128 levels of nesting. An Avro payload can have 128 levels and
+    100,000 values without bytes, and it must end where its value ends.
 
     Args:
         payload: Payload of the message.
         registry: Schemas by ID.
-        subject: Subject that the schema must belong to. A source that does not know subjects does not compare it.
-        schema_id: Schema ID that the message names, or None.
-        schema_version: Schema version that the message names, or None.
-        policy: ``none`` accepts every message; ``enforce`` rejects a message without a schema that it fits; ``warn``
-            passes such a message and adds the reason.
+        subject: Subject to which the schema must belong. It is not compared if the source does not know subjects.
+        schema_id: Schema ID in the message, or None.
+        schema_version: Schema version in the message, or None.
+        policy: ``none`` accepts every message. ``enforce`` rejects a message if its schema is missing or rejects it.
+            ``warn`` lets such a message pass and adds the reason.
         framing: ``confluent`` if the payload begins with a zero byte and the schema ID (u32, big-endian). An ID in
-            ``schema_id`` must then be the same.
+            ``schema_id`` must then have the same value.
 
     Returns:
-        A verdict.
+        The verdict, with the reason if the message is not accepted.
 
     Raises:
         ValueError: if the policy or the framing is unknown.
-        Exception: if a lookup of the schema fails for another reason than an unknown ID. A registry that cannot be
-            reached is not the message's fault.
+        Exception: any error of the schema source except an unknown ID; for example if the registry is unreachable.
 
     >>> from msgid.schemas import SchemaRegistry, frame
     >>> registry = SchemaRegistry()
@@ -86,13 +85,13 @@ ACCEPT: Final = Verdict("accept")
 
 
 def checked_policy(policy: Policy) -> Policy:
-    """Return a policy if it is one.
+    """Check the name of a policy and return it.
 
     Raises:
-        ValueError: if it is not.
+        ValueError: if the policy is unknown.
     """
     if policy not in get_args(Policy):
-        raise ValueError(f"policy must be one of {', '.join(get_args(Policy))}, not {quote(policy)}")
+        raise ValueError(f"policy must be one of {', '.join(get_args(Policy))}, got {quote(policy)}")
     return policy
 
 
@@ -127,6 +126,6 @@ def _problem(
         return f"schema {schema_id} is version {schema.version} of {quote(schema.subject)}, not {schema_version}"
     try:
         problem = validator(schema.kind, schema.text)(body)
-    except InvalidSchema as error:  # of a registry that does not check its schemas
+    except InvalidSchema as error:  # from a source that does not check its schemas
         return f"schema {schema_id}: {error}"
     return None if problem is None else f"payload {quote(body)}: {problem}"

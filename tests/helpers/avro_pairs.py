@@ -1,7 +1,7 @@
-"""Random pairs of Avro schemas, an old one and one that was made from it by a few changes, and values of the old one.
+"""Random pairs of Avro schemas, an old one and a changed copy of it, and values of the old one.
 
-A schema is a model here: a tree of types, and named definitions beside it. A definition is written at its first use, so
-a dropped field moves it.
+A schema is a model here: a tree of types and a dict of named definitions. A definition is written at its first use, so
+dropping a field can move the definition.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Model:
                 branches = simple or part
             branch = random.choice(branches)
             value = self.value(random, branch, depth + 1)
-            # fastavro takes the branch of a record by its name.
+            # fastavro chooses the branch of a record by its name
             named = branch[0] == "named" and self.defs[branch[1]]["type"] == "record"
             return (self.defs[branch[1]]["name"], value) if named else value
         if kind in ("array", "map"):
@@ -185,7 +185,7 @@ def _field(random: Random, name: str, type: list[Any]) -> dict[str, Any]:
 
 
 def evolved(model: Model, random: Random) -> Model:
-    """Return a copy of a schema with one to three changes; many keep it readable."""
+    """Return a copy of a schema with one to three changes; the copy often still reads the old data."""
     made = copy.deepcopy(model)
     spaces = sorted({name.rpartition(".")[0] + "." if "." in name else "" for name in _names(made)}) or [""]
     for _ in range(random.randrange(1, 4)):
@@ -229,7 +229,7 @@ def _change_type(model: Model, type: list[Any], random: Random, spaces: list[str
     elif type[0] in promotions and choice < 0.6:
         type[0] = random.choice(promotions[type[0]])
     elif type[0] in ("named", *PRIMITIVES) and type[0] != "null" and choice < 0.8:
-        # A union in a union is invalid; the caller leaves such a schema out.
+        # A union directly in a union is invalid; the caller skips such a schema.
         type[:] = ["union", [["null", None], list(type)]]
     else:
         type[:] = [random.choice(PRIMITIVES), None]

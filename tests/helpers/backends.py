@@ -26,10 +26,10 @@ def _take_out() -> dict[str, ModuleType]:
 
 @contextmanager
 def backend(name: str) -> Iterator[ModuleType]:
-    """Make ``import msgid`` give a backend, ``"c"`` or ``"python"``, within the block and in processes started there.
+    """Make ``import msgid`` return a backend, ``"c"`` or ``"python"``, in the block and in processes started there.
 
-    The package is imported a second time, and its modules are kept apart from those of the process. A value of one
-    backend is of another class than the same value of the other.
+    The package is imported a second time, separate from the modules of the process. A value of one backend and the
+    same value of the other belong to different classes.
     """
     outside = _take_out()
     sys.modules.update(outside if outside["msgid"].backend == name else _modules.get(name, {}))

@@ -1,4 +1,4 @@
-"""The operator of `process` without Spark: its state in dicts, its rows packed as Spark would hand them over."""
+"""The operator of `process` without Spark: its state in dicts, and its rows packed as Spark passes them."""
 
 from types import SimpleNamespace
 
@@ -46,7 +46,7 @@ class _Value:
 
 
 class Checkpoint:
-    """One bucket's state and timers, which outlive a query."""
+    """The state and timers of one bucket, which outlive a query."""
 
     def __init__(self):
         self.maps = {}
@@ -67,15 +67,15 @@ class Checkpoint:
 
 
 def settings(**changes):
-    """Return how a query handles messages: without limits, unless they are given."""
+    """Return the settings by which a query handles messages; without limits by default."""
     usual = {"retention_ms": 1 << 50, "remember_ms": 1 << 50, "attempts": 1, "keep_outputs": False}
     return Settings(columns=COLUMNS, body=(2, 3), **{**usual, **changes})
 
 
 def run_batch(checkpoint, handler, lines, now_ms, *, buckets=1, **changes):
-    """Handle a micro-batch of (id, key, amount, raw, timestamp) as a query would that starts and ends with it.
+    """Handle a micro-batch of (id, key, amount, raw, timestamp) as a query that starts and ends with it.
 
-    Return the rows of the result. Timers that are due fire after the rows are handled.
+    Return the rows of the result. Expired timers fire after the rows are handled.
     """
     operator = Operator(handler, settings(**changes), buckets)
     operator.init(checkpoint)

@@ -1,4 +1,4 @@
-"""Examples in docstrings and guides, run as tests; those of an extra that is not installed are skipped."""
+"""Run examples of docstrings and guides as tests; skip an example if the extra that it needs is not installed."""
 
 import doctest
 
@@ -6,7 +6,7 @@ import pytest
 
 __all__ = ["is_of_an_absent_extra", "run_example"]
 
-# The packages of the extras, which tests skip where they are absent.
+# The packages of the extras. A test that needs a missing package is skipped.
 EXTRAS = {
     "click", "deltalake", "django", "fastavro", "filelock", "google", "jsonschema_rs", "numpy", "pandas", "psycopg",
     "pyarrow", "pyspark", "rich", "sqlalchemy", "xxhash",
@@ -14,12 +14,12 @@ EXTRAS = {
 
 
 def is_of_an_absent_extra(error):
-    """Return whether an ImportError is about a package of an extra that is not installed."""
+    """Return whether an ImportError is caused by a missing package of an extra."""
     return error.name is not None and error.name.partition(".")[0] in EXTRAS
 
 
 class Runner(doctest.DocTestRunner):
-    """Run examples, and notice where a package of an extra is absent."""
+    """Runs examples, and detects a missing package of an extra."""
 
     absent = None
 
@@ -32,7 +32,7 @@ class Runner(doctest.DocTestRunner):
 
 
 def run_example(example, options=0):
-    """Run an example and check it; skip the test if a package of an extra is absent."""
+    """Run an example and check it; skip the test if a package of an extra is missing."""
     runner = Runner(optionflags=options)
     failed = runner.run(example).failed
     if runner.absent:

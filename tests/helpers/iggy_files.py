@@ -1,4 +1,4 @@
-"""Files and frames of Iggy that a seed makes: any number of them, of every layout, the same ones each time."""
+"""Iggy files and frames from a seed, of every layout; the same seed always gives the same bytes."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -31,7 +31,7 @@ def _headers(chance, layout):
 
 
 def messages(chance, layout, count, first=0, size=60):
-    """Return messages of a layout at rising offsets; some payloads are empty, some are zeros."""
+    """Return messages of a layout with increasing offsets; some payloads are empty, and some contain only zeros."""
     made, offset, time = [], first, 1_785_000_000_000_000
     for _ in range(count):
         payload = chance.choice([chance.randbytes(chance.randrange(1, size)), bytes(chance.randrange(1, size)), b""])
@@ -53,12 +53,12 @@ def messages(chance, layout, count, first=0, size=60):
 
 
 def contents(messages):
-    """Return messages without their checksums, which in ``batch256`` depend on the place in the batch."""
+    """Return messages without their checksums, which in ``batch256`` depend on the position in the batch."""
     return [replace(message, checksum=0) for message in messages]
 
 
 def mutated(chance, raw):
-    """Return bytes that are changed, cut, put in or overwritten with the lengths that break readers."""
+    """Return bytes after a random change: changed, cut or inserted bytes, or lengths that often break readers."""
     raw = bytearray(raw)
     for _ in range(chance.randrange(1, 4)):
         place = chance.randrange(len(raw))

@@ -1,4 +1,4 @@
-"""Iggy's messages as bytes that tests build by hand: the documents' own, and frames whose lengths can be wrong."""
+"""Iggy messages as bytes that tests build: those of the documents, and frames with lengths that can be wrong."""
 
 import json
 import struct
@@ -49,14 +49,14 @@ BROKEN = [
         "within headers of 11 bytes a header's key needs 200 bytes, and 7 are left",
         45,
     ),
-    ("", framed(header(b"\xff")), r"a header's key b'\\xff', which is no UTF-8", 45),
+    ("", framed(header(b"\xff")), r"a header's key must be UTF-8, got b'\\xff'", 45),
     ("", framed(header(kind=0)), "a header's kind 0, not 1 to 15", 46),
     ("", framed(header(kind=16)), "a header's kind 16, not 1 to 15", 46),
     ("", framed(header(value=b"")), "a header's value of 0 bytes, not 1 to 255", 47),
     ("", framed(header(value_length=HUGE)), "a header's value of 4294967295 bytes, not 1 to 255", 47),
     ("", framed(header(kind=3, value=b"\x02")), r"a header of kind bool with the value b'\\x02'", 47),
     ("", framed(header(kind=7)), "a header's value of 1 bytes for kind int64", 47),
-    ("", framed(header(value=b"\xff")), r"a header of kind string with the value b'\\xff', no UTF-8", 47),
+    ("", framed(header(value=b"\xff")), r"a header of kind string must be UTF-8, got b'\\xff'", 47),
     ("", framed(header() + header()), "a second header 'k'", 52),
     (
         "",

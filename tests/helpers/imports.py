@@ -1,4 +1,4 @@
-"""The imports between the modules of a package, as they are written in its source."""
+"""The imports between the modules of a package, from its source."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def imports_in(source: str, module: str, known: set[str], is_package: bool) -> s
 
 
 def cycle_in(graph: dict[str, set[str]]) -> list[str]:
-    """Return the modules of one import cycle, from a module back to itself; empty if there is no cycle."""
+    """Return the modules of one import cycle, from a module back to itself; empty without a cycle."""
     finished: set[str] = set()
 
     def walk(module: str, path: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Random pairs of JSON Schemas, an old one and one that was made from it by a change or two, and random JSON values."""
+"""Random pairs of JSON Schemas, an old one and a copy with one or two changes, and random JSON values."""
 
 from __future__ import annotations
 
@@ -76,18 +76,18 @@ class Pairs:
         return (old, new) if self.random.random() < 0.5 else (new, old)
 
     def document(self) -> dict[str, Any]:
-        """Return a schema that names its draft and defines two others."""
+        """Return a schema that sets its draft and defines two other schemas."""
         definitions = {"d": self.schema(1), "e": self.schema(1)}
         return {"$schema": DRAFTS[self.draft], "definitions": definitions, **self.object(0)}
 
     def schema(self, depth: int) -> Any:
-        """Return a schema: a boolean now and then, if the draft has them."""
+        """Return a schema, sometimes a boolean if the draft allows it."""
         if self.random.random() < 0.08:
             return {} if self.draft == "4" else self.random.choice((True, False, {}))
         return self.object(depth)
 
     def object(self, depth: int) -> dict[str, Any]:
-        """Return a schema of a few keywords."""
+        """Return a schema with a few keywords."""
         made: dict[str, Any] = {}
         for _ in range(self.random.choice((1, 1, 2, 2, 3))):
             keyword = self.random.choice(KEYWORDS)
@@ -96,7 +96,7 @@ class Pairs:
         return made
 
     def value(self, keyword: str, depth: int) -> Any:
-        """Return a value of a keyword."""
+        """Return a value for a keyword."""
         random = self.random
         if keyword in (*ONE, *ONE_2019):
             tuple_items = keyword == "items" and self.draft != "2020-12" and random.random() < 0.3
@@ -115,7 +115,7 @@ class Pairs:
         return self.other(keyword)
 
     def other(self, keyword: str) -> Any:
-        """Return a value of a keyword without schemas."""
+        """Return a value for a keyword without schemas."""
         random = self.random
         if keyword == "type":
             return random.choice(TYPES) if random.random() < 0.7 else random.sample(TYPES, random.randrange(1, 4))
@@ -134,7 +134,7 @@ class Pairs:
         return made[keyword]
 
     def changed(self, schema: Any) -> Any:
-        """Return a schema with a change or two, of itself or of a schema in it."""
+        """Return a schema with one or two changes, in itself or in a nested schema."""
         random = self.random
         if not isinstance(schema, dict) or not schema or random.random() < 0.1:
             return schema if isinstance(schema, dict) and "$schema" in schema else self.schema(1)

@@ -1,4 +1,4 @@
-"""What the tests of the generator share: ways to mint, and threads and forked children that mint at once."""
+"""Shared helpers for tests of generators: ways to make IDs, and threads and forked children that run concurrently."""
 
 import multiprocessing
 import threading
@@ -7,7 +7,7 @@ NOON = 1_700_000_000
 
 
 def mint(generator, how):
-    """Mint as the word says and return the bytes of the IDs."""
+    """Make IDs in the named way and return their bytes."""
     if how == "generate":
         return [bytes(generator.generate())]
     if how == "generate_hex":

@@ -13,16 +13,16 @@ import pytest
 
 @contextmanager
 def running_postgres():
-    """Start a real PostgreSQL server, and return its connection string; skip the test where none is installed."""
+    """Start a real PostgreSQL server and return its connection string; skip the test if PostgreSQL is not installed."""
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     initdb = shutil.which("initdb") or next((str(place / "initdb") for place in places), None)
     if initdb is None or sys.platform == "win32":
         pytest.skip("no PostgreSQL server is installed")
-    # Not in pytest's folders: another user cannot look into them, and a socket's path has at most 107 bytes.
+    # Not in pytest's folders: another user cannot read them, and the path of a socket has at most 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix="msgid-"))
     binaries, data = Path(initdb).parent, folder / "data"
     as_user = []
-    if os.geteuid() == 0:  # the server refuses to be run by root
+    if os.geteuid() == 0:  # the server does not run as root
         as_user = ["runuser", "-u", "postgres", "--"]
         shutil.chown(folder, "postgres")
 

@@ -4,7 +4,7 @@ import spark_ext
 
 
 def numbers(df):
-    """The values of the column ``id``, in order."""
+    """Return the values of the column ``id``, in order."""
     return sorted(row.id for row in df.select("id").collect())
 
 
@@ -31,7 +31,7 @@ def run_query(spark, folder, name, rows=2, **options):
 
 
 def put(folder, name, text):
-    """Put a file into a folder as a whole, as a stream's source must be fed."""
+    """Move a complete file into a folder in one step, as the source of a stream requires."""
     folder.mkdir(exist_ok=True)
     partial = folder.parent / name
     partial.write_text(text)

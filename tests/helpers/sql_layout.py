@@ -1,4 +1,4 @@
-"""SQL laid out for reading: one part per line, the long tables as a checksum."""
+"""SQL formatted for review: one part per line, the long tables as a checksum."""
 
 import re
 import zlib
@@ -14,7 +14,7 @@ _BREAK = re.compile(r", | (?=(?:WHEN|THEN|ELSE|END|AND|OR(?! REPLACE)|RETURN)\b)
 
 
 def laid_out(sql):
-    """Return a statement, laid out and shortened as `NOTES` says."""
+    """Return a statement, formatted and shortened as `NOTES` explains."""
     return "\n".join(_lines(shortened(sql), 0))
 
 
@@ -34,7 +34,7 @@ def _lines(sql, indent):
     if indent + len(sql) <= WIDTH:
         return [" " * indent + sql] if sql else []
     depths, depth = [], 0
-    masked = _TEXT.sub(lambda match: "q" * len(match[0]), sql)  # a bracket in a text does not count
+    masked = _TEXT.sub(lambda match: "q" * len(match[0]), sql)  # a bracket in a text is not counted
     for char in masked:
         depth -= char == ")"
         depths.append(depth)

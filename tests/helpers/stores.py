@@ -1,4 +1,4 @@
-"""Add to stores and read from them as a processor does."""
+"""Append to stores and read from them like a processor."""
 
 from msgid.processing import Append, Entry
 
@@ -17,5 +17,5 @@ def add(store, id, state, *, key="key", handler="h", stored_at=0):
 
 
 def read(store, id, key="key", handler="h"):
-    """Return the reading without the part that only the store reads."""
+    """Return the reading without the internal part of the store."""
     return store.read(handler, [(key, id)])[0]._replace(held=None)

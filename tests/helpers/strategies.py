@@ -11,7 +11,7 @@ from msgid import danube, iggy, layout
 
 UINT16 = st.integers(0, 2**16 - 1)
 UINT32 = st.integers(0, 2**32 - 1)
-# Not evenly drawn: a real id has few bits set or many, and the edges are where things break.
+# Not uniform: the IDs have few or many bits set, because most errors occur at the limits.
 EDGES32 = st.one_of(UINT32, st.integers(0, 3), st.integers(2**32 - 3, 2**32 - 1))
 
 nodes = st.one_of(st.integers(0, 2**48 - 1), st.sampled_from([0, 2**48 - 1, 0x56F7E71C361B]))
@@ -31,7 +31,7 @@ def _v0_id(kind, *arguments, **fields):
 
 message_ids = st.builds(_message_id, node=nodes, pid=UINT16, seconds=EDGES32, sequence=EDGES32)
 
-# Addresses with runs of zero groups are where the text of IPv6 is hard.
+# The text of an IPv6 address with runs of zero groups is the difficult case.
 _zero_heavy = st.lists(st.one_of(st.just(0), st.just(0), UINT16), min_size=8, max_size=8).map(
     lambda groups: ipaddress.IPv6Address(b"".join(group.to_bytes(2, "big") for group in groups))
 )
@@ -46,13 +46,13 @@ client_unique_ids = st.builds(
 v0_ids = st.one_of(broker_offset_ids, client_unique_ids)
 ids = st.one_of(message_ids, v0_ids)
 
-# Any moment a datetime can hold, within a day of its ends.
+# Any time of a datetime, except the first and last day.
 moments = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)).map(lambda naive: naive.replace(tzinfo=timezone.utc))
 
-# Text that UTF-8 can write: anything but lone surrogates.
+# Text that can be encoded as UTF-8: any text without lone surrogates.
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
-# A clock's readings, as it might misbehave: standing still, creeping, leaping, going back, before 2021 and past 2157.
+# Readings of a faulty clock: constant, slow, jumping, going back, before 2021 and after 2157.
 readings = st.lists(
     st.one_of(
         st.floats(-1e10, 1e11),
@@ -63,7 +63,7 @@ readings = st.lists(
     max_size=50,
 )
 
-# Messages. Payloads and headers of every size that is an edge, and ids of every kind.
+# Messages, with payloads and headers of every limiting size and with IDs of every kind.
 BYTES = st.binary(max_size=300)
 keys = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60).filter(lambda key: len(key.encode()) <= 255)
 
@@ -87,13 +87,13 @@ def _header(kind):
 
 iggy_header = st.one_of(*map(_header, iggy.HeaderKind))
 iggy_headers = st.dictionaries(keys, iggy_header, max_size=4)
-# The layouts since release 0.7.0 have keys of every kind.
+# Layouts since release 0.7.0 allow keys of every kind.
 _typed_keys = iggy_header.filter(lambda header: header.kind is not iggy.HeaderKind.STRING).map(
     lambda header: iggy.HeaderKey(*header)
 )
 iggy_typed_headers = st.dictionaries(st.one_of(keys, _typed_keys), iggy_header, max_size=4)
 uint64 = st.one_of(st.integers(0, 2**63 - 1), st.sampled_from([0, 2**63 - 1]))
-# UUIDs of version 7 as the servers 0.4.1 to 0.5.0 make them: the time, the version, the variant, the rest by chance.
+# UUIDs of version 7 as the servers 0.4.1 to 0.5.0 make them: time, version, variant and random bits.
 uuids_v7 = st.integers(0, 2**128 - 1).map(
     lambda bits: uuid.UUID(int=bits & ~(0xF << 76) & ~(0x3 << 62) | 0x7 << 76 | 0x2 << 62)
 )
@@ -102,7 +102,7 @@ timestamps = st.integers(0, 253_402_300_799_999_999)
 
 
 def iggy_messages(layout="m45", **fixed):
-    """Messages that fit the columns of a table; ``fixed`` are strategies of single fields."""
+    """Return a strategy for messages that fit the columns of a table; ``fixed`` has strategies of single fields."""
     typed = iggy.LAYOUTS[{"current": "m45"}.get(layout, layout)].typed_keys
     fields = {
         "id": iggy_ids,

@@ -1,8 +1,8 @@
-"""What the tests of streams share."""
+"""Shared helpers for tests of streams."""
 
 
 def run_to_end(df, folder):
-    """Write what a stream has for now to ``out`` in a folder, from the checkpoint there; give the ended query."""
+    """Write the available rows of a stream to ``out`` in a folder, with the checkpoint there; return the query."""
     query = (
         df.writeStream.format("parquet")
         .option("checkpointLocation", str(folder / "checkpoint"))

@@ -1,4 +1,4 @@
-"""The tables in tests/vectors: real ids from public logs, and what RocketMQ's own Java says of them."""
+"""The tables in tests/vectors: real IDs from public logs, and the output of RocketMQ's own Java for them."""
 
 import csv
 from datetime import datetime, timedelta, timezone
@@ -12,7 +12,7 @@ FOLDER = TESTS / "vectors"
 REAL_IDS_FILE = FOLDER / "real_ids.tsv"
 ORDERS_FILE = REAL_IDS_FILE.with_name("orders.csv")
 
-# The table's name for where an id is from -> the kind it must parse to.
+# The origin of an ID in the table -> the kind that `parse` must return.
 _KIND_OF = {
     "v1": "v1",
     "v1_aliyun_api_doc": "v1",
@@ -31,7 +31,7 @@ _KIND_OF = {
 
 
 class RealId(NamedTuple):
-    """A real id, the kind it must parse to, and what RocketMQ's Java printed."""
+    """A real ID, the kind that `parse` must return, and the output of RocketMQ's Java."""
 
     id: str
     kind: str
@@ -44,7 +44,7 @@ class RealId(NamedTuple):
 
 
 class UniqIdTime(NamedTuple):
-    """What MessageClientIDSetter.getNearlyTimeFromID says of an id, in a time zone, at a moment."""
+    """The result of MessageClientIDSetter.getNearlyTimeFromID for an ID, a time zone and a time."""
 
     zone: str
     id: str
@@ -58,7 +58,7 @@ def _rows(name):
 
 
 def from_ms(ms):
-    """The moment of so many Unix milliseconds, exactly."""
+    """Return the exact datetime of a number of Unix milliseconds."""
     return datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=int(ms))
 
 

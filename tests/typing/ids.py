@@ -1,4 +1,4 @@
-"""User code on IDs, which mypy checks: each annotation is the type that the user must get."""
+"""User code on IDs that mypy checks: each annotation is the type that the user must get."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ columns: msgid.IdColumns = msgid.parse_batch(texts)
 
 
 def describe(value: str) -> str:
-    """Return what an ID of any kind says about its origin."""
+    """Return the origin of an ID of any kind."""
     id = msgid.parse(value)
     match id:
         case msgid.MessageId():
@@ -38,7 +38,7 @@ def describe(value: str) -> str:
 
 
 def refused(value: object) -> str | None:
-    """Return why a value is not an ID, or None if it is one."""
+    """Return the reason why a value is not an ID, or None if it is one."""
     try:
         msgid.parse(value)  # type: ignore[arg-type]  # an ID is text or bytes
     except msgid.InvalidMessageId as error:

@@ -1,4 +1,4 @@
-"""User code on handlers and Spark columns, which mypy checks."""
+"""User code on handlers and Spark columns that mypy checks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ published: list[Output] = []
 
 
 def publish(outputs: Sequence[Output]) -> None:
-    """Keep what a handler publishes."""
+    """Collect the outputs of a handler."""
     published.extend(outputs)
 
 
@@ -33,7 +33,7 @@ Processor(MemoryStore(), "count", publish)  # type: ignore[arg-type]  # a handle
 
 
 def read(orders: DataFrame) -> DataFrame:
-    """Return the orders with their time, each once."""
+    """Return the orders with their time, without duplicates."""
     time: Column = spark_ext.id_time("id")
     fields: Column = spark_ext.try_parse_id(orders["id"])
     return orders.select(time, fields, spark_ext.position_id("topic", "offset", "at"))

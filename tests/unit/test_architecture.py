@@ -1,4 +1,4 @@
-"""The layout of the source: one-way imports, small folders and files, and tests that mirror the packages."""
+"""The structure of the source: one-way imports, small folders and files, and tests that mirror the packages."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -17,8 +17,8 @@ IMPORTS = {
     for name, path in EVERY_MODULE.items()
 }
 
-# From the lowest layer to the highest. A module imports its own room and the layers below it, never another room of
-# its own layer. "" is the package's own __init__, which exports the public names.
+# From the lowest layer to the highest. A module imports its own group and lower layers, but no other group of its
+# own layer. "" is the package's own __init__, which exports the public names.
 LAYERS = {
     "msgid": [
         ["errors", "layout"],
@@ -43,7 +43,7 @@ LAYERS = {
     ],
 }
 
-# Modules that have the same name, and why they may. Every package has an __init__.
+# Modules with the same name, and the reason. Every package has an __init__.
 SAME_NAME = {
     "__main__": "python -m msgid, python -m spark_ext",
     "cli": "the command line of each package",
@@ -61,7 +61,7 @@ MOST_LINES = 400
 
 
 def room_of(package, module):
-    """Return the layer and the room of a module: the longest room that the module's name starts with."""
+    """Return the layer and the group of a module: the longest group with which the module's name starts."""
     inner = module.removeprefix(package).removeprefix(".")
     found = [
         (len(room), layer, room)
@@ -74,7 +74,7 @@ def room_of(package, module):
 
 
 def shown_entries(folder):
-    """Return the entries of a folder that are a subject each: no compiled files, and no file that every package has."""
+    """Return the entries of a folder, without compiled files and files that every package has."""
     hidden = {"__pycache__", "__init__.py", "__main__.py", "py.typed"}
     return [
         entry.name for entry in folder.iterdir() if entry.name not in hidden and entry.suffix not in {".so", ".pyd"}
@@ -90,13 +90,13 @@ FOLDERS = [
 
 
 def test_imports_of_all_modules_have_no_cycle():
-    """No module imports itself by way of others, not even lazily in a function."""
+    """Modules do not import themselves through others, not even in a function."""
     assert cycle_in(IMPORTS) == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_imports_between_layers_go_one_way(package):
-    """A module imports only its own room and lower layers of its package."""
+    """A module imports only its own group and lower layers of its package."""
     wrong = []
     for module in MODULES[package]:
         layer, room = room_of(package, module)
@@ -108,26 +108,26 @@ def test_imports_between_layers_go_one_way(package):
 
 
 def test_imports_of_msgid_never_reach_spark_ext():
-    """spark_ext imports msgid, and msgid does not know of spark_ext."""
+    """spark_ext imports msgid; msgid does not import spark_ext."""
     assert [name for name in MODULES["msgid"] if IMPORTS[name] & set(MODULES["spark_ext"])] == []
     assert any(IMPORTS[name] & set(MODULES["msgid"]) for name in MODULES["spark_ext"])
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_layers_of_a_package_name_existing_modules(package):
-    """The table of layers has no room that no longer exists."""
+    """Every group in the table of layers exists."""
     rooms = [room for rooms in LAYERS[package] for room in rooms]
     assert [room for room in rooms if f"{package}.{room}".rstrip(".") not in MODULES[package]] == []
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_folder_of_a_package_shows_few_entries(folder):
-    """A reader sees at most 15 entries in each folder."""
+    """A folder has at most 15 entries."""
     assert len(shown_entries(folder)) <= MOST_ENTRIES, sorted(shown_entries(folder))
 
 
 def test_python_files_are_short():
-    """No Python file of the packages, the tests or the benchmarks is above 400 lines."""
+    """Python files of the packages, the tests and the benchmarks have at most 400 lines."""
     roots = [*PACKAGES.values(), TESTS, REPOSITORY / "bench"]
     files = [path for root in roots for path in root.rglob("*.py")]
     assert len(files) > len(EVERY_MODULE)
@@ -145,7 +145,7 @@ def test_test_folders_mirror_folders_of_the_package(tests, package):
 
 
 def test_module_names_are_used_once():
-    """Two modules share a name only where one is another form of the other."""
+    """Two modules share a name only if one is another form of the other."""
     places = defaultdict(list)
     for name, path in EVERY_MODULE.items():
         if path.name != "__init__.py" or path.parent not in PACKAGES.values():
@@ -169,11 +169,11 @@ def test_module_names_are_used_once():
     ],
 )
 def test_imports_in_a_source_are_found(source, imported):
-    """Lazy and relative imports are found, submodules are told from names, and imports for type checkers are not."""
+    """Lazy and relative imports are found; submodules differ from names; imports for type checkers are ignored."""
     assert imports_in(source, "msgid.ids.parsing", set(MODULES["msgid"]), is_package=False) == imported
 
 
 def test_cycle_in_a_graph_is_found():
-    """A cycle is given from a module back to itself, also where it does not begin at the first module."""
+    """A cycle is returned from a module back to itself, also if it does not contain the first module."""
     assert cycle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
     assert cycle_in({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []

@@ -29,7 +29,7 @@ def run(*arguments, stdin="", **environment):
 
 
 def test_generate_of_a_count_prints_one_id_per_line():
-    """One by default, or as many as asked for; each is valid, and none comes twice."""
+    """The default is one ID; all IDs are valid and different."""
     assert msgid.is_valid(run("generate").stdout.decode().strip())
     lines = run("generate", "-n", "100000").stdout.decode().split()
     assert len(set(lines)) == len(lines) == 100_000
@@ -38,7 +38,7 @@ def test_generate_of_a_count_prints_one_id_per_line():
 
 
 def test_generate_into_a_file_writes_the_same_lines(tmp_path):
-    """``--output`` writes the same lines to a file, and says nothing."""
+    """``--output`` writes the same lines to a file, and prints nothing."""
     file = tmp_path / "ids.txt"
     result = run("generate", "-n", "3", "--output", str(file))
     assert (result.stdout, result.stderr, result.returncode) == (b"", b"", 0)
@@ -46,7 +46,7 @@ def test_generate_into_a_file_writes_the_same_lines(tmp_path):
 
 
 def test_generate_on_a_terminal_alone_draws_a_progress_bar(tmp_path):
-    """Long work shows how far it is when standard error is a terminal; short work and pipes stay quiet."""
+    """Long runs show their progress if standard error is a terminal; short runs and pipes do not."""
     arguments = [sys.executable, "-m", "msgid", "generate", "-o", str(tmp_path / "ids"), "-n"]
     shown = {}
     for number in ("1000000", "10"):
@@ -65,12 +65,12 @@ def test_generate_on_a_terminal_alone_draws_a_progress_bar(tmp_path):
 
 @pytest.mark.parametrize("number", ["-1", "x", "1.5"])
 def test_generate_of_a_bad_count_is_a_usage_error(number):
-    """A usage error, exit status 2."""
+    """An invalid count is a usage error with exit status 2."""
     assert run("generate", "-n", number).returncode == 2
 
 
 def test_generate_into_a_closed_pipe_ends_silently():
-    """``msgid generate -n 10000000 | head -1`` ends with head."""
+    """``msgid generate -n 10000000 | head -1`` ends together with head."""
     process = subprocess.Popen(
         [sys.executable, "-m", "msgid", "generate", "-n", "10000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -82,7 +82,7 @@ def test_generate_into_a_closed_pipe_ends_silently():
 
 
 def test_inspect_of_an_id_shows_every_field_with_its_meaning():
-    """The digits of each field stand above its name and what it says."""
+    """The digits of each field are above its name and meaning."""
     out = run("inspect", V1).stdout.decode()
     for shown in ("01", "56F7E71C361B", "21BC", "024CCDBE", "00000000"):
         assert f" {shown} " in out
@@ -97,7 +97,7 @@ def test_inspect_of_an_id_shows_every_field_with_its_meaning():
 
 
 def test_inspect_on_a_terminal_is_coloured():
-    """Fields have colours where they can be shown, and none in a pipe."""
+    """Fields are coloured on a terminal but not in a pipe."""
     assert b"\x1b[" not in run("inspect", V1).stdout
     ours, theirs = pty.openpty()
     subprocess.run(
@@ -109,7 +109,7 @@ def test_inspect_on_a_terminal_is_coloured():
 
 
 def test_inspect_of_standard_input_reports_bad_lines():
-    """Each line is an id; a bad one is reported with its number, the rest goes on, and the exit status is 1."""
+    """A malformed line is reported with its number, the other IDs are shown, and the exit status is 1."""
     result = run("inspect", "--json", "-", stdin=f"{V1}\r\nnonsense\n\n{V1.lower()}")
     objects = [json.loads(line) for line in result.stdout.decode().splitlines()]
     assert [(o["line"], o.get("kind")) for o in objects] == [(1, "v1"), (2, None), (3, None), (4, "v1")]
@@ -122,14 +122,14 @@ def test_inspect_of_standard_input_reports_bad_lines():
 
 
 def test_inspect_of_bytes_that_are_not_text_reports_them():
-    """A line that is not UTF-8 is one bad line."""
+    """A line that is not UTF-8 is one malformed line."""
     result = run("inspect", "--json", "-", stdin=b"\xff\xfe\0\n" + V1.encode() + b"\n")
     assert [json.loads(line).get("kind") for line in result.stdout.decode().splitlines()] == [None, "v1"]
     assert result.returncode == 1
 
 
 def test_inspect_as_json_has_every_field():
-    """All real ids, one object a line, with the fields that `msgid.parse` gives."""
+    """All real IDs are printed as one JSON object per line, with the fields of `msgid.parse`."""
     result = run("inspect", "--json", "-", stdin="\n".join(row.id for row in vectors.REAL_IDS))
     assert result.returncode == 0
     for row, line in zip(vectors.REAL_IDS, result.stdout.decode().splitlines(), strict=True):
@@ -152,14 +152,14 @@ def test_inspect_as_json_has_every_field():
 
 
 def test_inspect_without_ids_is_a_usage_error():
-    """It does not wait at a terminal for input that nobody said was coming."""
+    """Without arguments, the command does not wait for input at a terminal."""
     result = run("inspect")
     assert result.returncode == 2
     assert b"give one or more ids" in result.stderr
 
 
 def test_node_without_arguments_shows_what_is_stamped():
-    """The explanation, or one object of it."""
+    """The command prints the explanation, or one JSON object."""
     assert run("node").stdout.decode().startswith(msgid.explain_node().mac)
     shown = json.loads(run("node", "--json", MSGID_NODE="aa:bb:cc:dd:ee:ff").stdout)
     assert (shown["mac"], shown["source"]) == ("aa:bb:cc:dd:ee:ff", "environment")
@@ -167,13 +167,13 @@ def test_node_without_arguments_shows_what_is_stamped():
 
 
 def test_version_of_the_command_is_that_of_the_package():
-    """``--version`` says which."""
+    """``--version`` prints the backend."""
     assert msgid.__version__ in run("--version").stdout.decode()
 
 
 @pytest.mark.parametrize("missing", ["click", "rich"])
 def test_command_without_its_extra_says_what_to_install(missing):
-    """One line, no traceback."""
+    """A malformed policy gives a message of one line without a traceback."""
     program = f"import sys; sys.modules['{missing}'] = None; from msgid.__main__ import main; main()"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert result.returncode == 1
@@ -181,7 +181,7 @@ def test_command_without_its_extra_says_what_to_install(missing):
 
 
 def test_expire_reports_expired_segments_and_deletes_them_when_told_to(tmp_path):
-    """A dry run by default; the report is there either way, and the open segment stays."""
+    """The default is a dry run; both runs print the report, and the active segment is kept."""
     from msgid import iggy
 
     for offset in (0, 1):
@@ -210,7 +210,7 @@ def test_version_names_the_backend_and_why_it_is_not_the_compiled_one():
 
 
 def test_version_without_click_is_printed_all_the_same():
-    """The library alone, without the extra ``cli``, answers ``--version``."""
+    """``--version`` works without the extra ``cli``."""
     program = "import sys; sys.modules['click'] = None; sys.argv = ['msgid', '--version'];"
     program += "import runpy; runpy.run_module('msgid', run_name='__main__')"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -219,7 +219,7 @@ def test_version_without_click_is_printed_all_the_same():
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_prints_the_script_of_a_shell(shell):
-    """The script calls the command, which answers with what can follow."""
+    """The script calls the command, which prints the possible completions."""
     if shell == "bash" and shutil.which("bash") is None:
         pytest.skip("needs bash")
     script = run("completion", shell).stdout.decode()

@@ -1,4 +1,4 @@
-"""Danube's messages: the document's own bytes, display forms, identities, and one error for what is no message."""
+"""Danube's messages: the document's bytes, display forms, identities, and `InvalidMessage` for malformed input."""
 
 import importlib.util
 import json
@@ -41,21 +41,21 @@ def test_message_of_the_document_decodes_and_encodes_to_the_same_bytes():
 @needs_protobuf
 @given(strategies.danube_messages)
 def test_message_written_to_bytes_or_json_reads_back(message):
-    """Any message comes back from protobuf and from JSON as it was; nothing is not the same as 0 or no text."""
+    """Any message is equal after protobuf and JSON; a missing field differs from 0 and from empty text."""
     assert StreamMessage.decode(message.encode()) == message
     assert StreamMessage.from_json(message.to_json()) == message
 
 
 @given(strategies.danube_ids)
 def test_display_form_of_an_id_parses(id):
-    """All but the broker's address comes back: it is no part of the identity."""
+    """The display form contains every field except the broker's address, which is not part of the identity."""
     assert MessageID.parse(str(id)) == id._replace(broker_addr="")
     assert MessageID.parse(str(id)).key == id.key == id._replace(broker_addr="elsewhere").key
 
 
 @given(strategies.danube_ids, st.integers(0, 2**31))
 def test_position_id_of_a_message_does_not_depend_on_the_broker(id, at):
-    """A topic that moves to another broker keeps its messages' ids."""
+    """The messages of a topic keep their IDs if the topic moves to another broker."""
     id = id._replace(topic_offset=id.topic_offset % 2**48)
     assert id.position_id(at) == id._replace(broker_addr="moved").position_id(at)
     assert id.position_id(at) == msgid.position_id(id.source, id.topic_offset, at)
@@ -76,13 +76,13 @@ def test_position_id_of_a_message_does_not_depend_on_the_broker(id, at):
     ],
 )
 def test_invalid_display_form_raises_invalid_message_id(text):
-    """One error, which quotes what was given."""
+    """A malformed display form raises `InvalidMessage`, which quotes it."""
     with pytest.raises(msgid.InvalidMessage, match="message id"):
         MessageID.parse(text)
 
 
 def test_producer_that_never_left_0_has_no_identity():
-    """Two messages at offset 0 of a topic without a log would have one identity: they have none."""
+    """Messages of a topic without a log all have offset 0, so they do not have an identity."""
     ids = [MessageID(1, "/a", "", 0), MessageID(1, "/a", "", 0), MessageID(2, "/a", "", 0), MessageID(2, "/a", "", 1)]
     assert unlogged(ids) == {("/a", 1)}
     assert unlogged([]) == set()
@@ -91,7 +91,7 @@ def test_producer_that_never_left_0_has_no_identity():
 @needs_protobuf
 @given(st.binary(max_size=80))
 def test_decode_of_any_bytes_gives_a_message_or_the_one_error(raw):
-    """Nothing else is raised."""
+    """Malformed bytes raise only `InvalidMessage`."""
     try:
         StreamMessage.decode(raw)
     except msgid.InvalidMessage:
@@ -101,7 +101,7 @@ def test_decode_of_any_bytes_gives_a_message_or_the_one_error(raw):
 @needs_protobuf
 @pytest.mark.parametrize("cut", range(len(VECTOR)))
 def test_message_cut_anywhere_raises_or_is_another_message(cut):
-    """A message cut off is refused, or, cut between two fields, lacks what came after: never another error."""
+    """A cut message raises `InvalidMessage`, or decodes without the fields after the cut; no other error occurs."""
     try:
         short = StreamMessage.decode(VECTOR[:cut])
     except msgid.InvalidMessage:
@@ -115,28 +115,28 @@ GOOD = json.loads(EXPECTED.to_json())
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"request_id": 1.0}, "request_id 1.0, not an integer"),
-        ({"request_id": True}, "request_id True, not an integer"),
-        ({"request_id": -1}, "request_id -1, not an integer of 0 to"),
-        ({"schema_version": 1 << 32}, "schema_version 4294967296, not an integer of 0 to 4294967295"),
-        ({"payload": "a"}, "payload 'a', not base64"),
-        ({"payload": None}, "payload None, not text"),
-        ({"msg_id": None}, "msg_id is None, no JSON object"),
-        ({"msg_id": {**GOOD["msg_id"], "x": 1}}, "no field 'x' in msg_id"),
-        ({"attributes": {"a": 1}}, "attributes {'a': 1}, not texts by name"),
-        ({"extra": 1}, "no field 'extra' in the message"),
-        ({"producer_name": 5}, "producer_name 5, not text"),
+        ({"request_id": 1.0}, "request_id must be an integer of 0 to .*, got 1.0"),
+        ({"request_id": True}, "request_id must be an integer of 0 to .*, got True"),
+        ({"request_id": -1}, "request_id must be an integer of 0 to .*, got -1"),
+        ({"schema_version": 1 << 32}, "schema_version must be an integer of 0 to 4294967295, got 4294967296"),
+        ({"payload": "a"}, "payload must be base64, got 'a'"),
+        ({"payload": None}, "payload must be text, got None"),
+        ({"msg_id": None}, "msg_id must be a JSON object, got None"),
+        ({"msg_id": {**GOOD["msg_id"], "x": 1}}, "unknown field 'x' in msg_id"),
+        ({"attributes": {"a": 1}}, "attributes must be an object of texts, got {'a': 1}"),
+        ({"extra": 1}, "unknown field 'extra' in the message"),
+        ({"producer_name": 5}, "producer_name must be text, got 5"),
     ],
 )
 def test_malformed_json_raises_one_error_that_quotes_it(change, reason):
-    """One error, which quotes what was given."""
+    """Malformed JSON raises `InvalidMessage`, which quotes the invalid value."""
     with pytest.raises(msgid.InvalidMessage, match=reason):
         StreamMessage.from_json(json.dumps({**GOOD, **change}))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "1", "{", b"\xff", "[" * 100_000])
 def test_json_that_is_not_an_object_raises_invalid_message(text):
-    """The same error."""
+    """JSON other than an object raises `InvalidMessage`."""
     with pytest.raises(msgid.InvalidMessage):
         StreamMessage.from_json(text)
 
@@ -144,6 +144,6 @@ def test_json_that_is_not_an_object_raises_invalid_message(text):
 @needs_protobuf
 @pytest.mark.parametrize("change", [{"request_id": -1}, {"schema_version": 1 << 32}, {"payload": "text"}])
 def test_field_out_of_range_is_not_written(change):
-    """ValueError or TypeError of the protobuf runtime."""
+    """A field out of range raises ValueError or TypeError from protobuf."""
     with pytest.raises((ValueError, TypeError)):
         replace(EXPECTED, **change).encode()

@@ -9,7 +9,7 @@ from msgid.danube import MessageID, StreamMessage
 
 
 def test_attributes_of_two_messages_are_not_shared():
-    """A message without attributes has an empty dict of its own."""
+    """Each message without attributes has its own empty dict."""
     one, other = (StreamMessage(7, MessageID(9, "/a/b", "", n), b"", 5, "p") for n in range(2))
     one.attributes["a"] = "1"
     assert other.attributes == {}
@@ -17,7 +17,7 @@ def test_attributes_of_two_messages_are_not_shared():
 
 
 def test_message_set_field_raises():
-    """A message cannot be changed, and travels between processes."""
+    """A message is immutable and can be pickled."""
     message = StreamMessage(7, MessageID(9, "/a/b", "", 1), b"", 5, "p")
     with pytest.raises(FrozenInstanceError):
         message.payload = b"x"

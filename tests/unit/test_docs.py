@@ -22,7 +22,7 @@ def script(name):
 
 @pytest.mark.parametrize("page", markdown.pages(needs_spark=False), ids=markdown.name_of)
 def test_examples_of_a_page_without_spark_give_what_they_show(page, monkeypatch, tmp_path):
-    """Each block of Python runs, one after the other."""
+    """The Python blocks of a page run in order."""
     if "iggy" in page.name:
         pytest.importorskip("xxhash")
     monkeypatch.chdir(tmp_path)
@@ -31,7 +31,7 @@ def test_examples_of_a_page_without_spark_give_what_they_show(page, monkeypatch,
 
 @pytest.mark.parametrize("page", markdown.pages(), ids=markdown.name_of)
 def test_python_blocks_of_a_page_run_or_say_why_not(page):
-    """A block of Python is an interactive session, or stands under a comment that says why it does not run."""
+    """A Python block is an interactive session, or follows a comment with the reason why it does not run."""
     for before, code in markdown.python_blocks(page):
         assert code.lstrip().startswith(">>>") or re.search(r"<!-- not run: .+ -->\s*$", before)
 
@@ -57,7 +57,7 @@ def test_pages_are_in_the_navigation():
 
 
 def test_a_wrong_example_is_noticed(tmp_path):
-    """The test of the examples can fail."""
+    """The test of the examples detects a wrong example."""
     page = tmp_path / "page.md"
     page.write_text("```python\n>>> 1 + 1\n3\n\n```\n", encoding="utf-8")
     with pytest.raises(AssertionError, match="example"):

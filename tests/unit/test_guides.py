@@ -1,4 +1,4 @@
-"""The guide to databases: each section's examples run and give what they show."""
+"""The guide to databases: the examples of each section run and print the shown results."""
 
 import doctest
 import itertools
@@ -28,7 +28,7 @@ def sections():
 @pytest.mark.skipif(not GUIDES.exists(), reason="the tests run outside the repository")
 @pytest.mark.parametrize(("guide", "line", "title", "text"), list(sections()))
 def test_examples_in_a_guide_give_what_they_show(guide, line, title, text):
-    """A section is run as a reader types it; one that needs a PostgreSQL connection gets one."""
+    """Each section runs as a reader types it, with a PostgreSQL connection if it needs one."""
     plain = re.sub(r"^```.*$", "", text, flags=re.MULTILINE)
     example = doctest.DocTestParser().get_doctest(plain, {}, title, str(guide), line)
     if "connection.execute(" not in plain or "create_engine" in plain:

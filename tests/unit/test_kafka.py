@@ -1,4 +1,4 @@
-"""Kafka records in plain Python: what a row must have, and the ID that every reader of a record finds."""
+"""Kafka records in plain Python: the required columns of a row, and the same ID from every reader."""
 
 from datetime import datetime, timedelta, timezone
 
@@ -49,7 +49,7 @@ def test_message_id_of_one_moment_in_any_spelling_is_the_same(timestamp):
     ids=["v1 text", "v1 bytes", "v0", "uuid", "16 letters", "empty", "null", "not utf-8"],
 )
 def test_message_id_with_header_is_the_headers_id_or_else_the_position(value, expected):
-    """The header gives the ID if it holds one of any version or a UUID, and is ignored if it does not."""
+    """The ID is the header's ID or UUID of any version; a header with other content is ignored."""
     record = Record.of({**ROW, "headers": [("other", b"x"), ("message_id", value)]})
     assert record.message_id() == (expected or Record.of(ROW).message_id())
     assert record.message_id(header=None) == Record.of(ROW).message_id()
@@ -62,7 +62,7 @@ def test_message_id_with_a_repeated_header_is_the_last_ones():
 
 
 def test_tombstone_is_a_message_with_an_id():
-    """A record without a value has the ID of its place."""
+    """A record without a value has the ID of its position."""
     record = Record.of({**ROW, "value": None})
     assert record.value is None
     assert record.message_id() == Record.of(ROW).message_id()

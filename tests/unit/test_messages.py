@@ -1,4 +1,4 @@
-"""What the message formats share: states and topic names."""
+"""Message states and topic names, which all message formats share."""
 
 import pytest
 
@@ -9,13 +9,13 @@ import msgid
     ("code", "name"), [(1, "available"), (10, "unavailable"), (20, "poisoned"), (30, "marked_for_deletion")]
 )
 def test_state_of_a_code_or_a_name_is_the_same(code, name):
-    """Four codes, each with a name; nothing else is a state."""
+    """There are four states, each with a code and a name; other values raise `InvalidMessage`."""
     assert (int(msgid.MessageState.of(name)), str(msgid.MessageState.of(code))) == (code, name)
 
 
 @pytest.mark.parametrize("value", [0, 2, 255, -1, True, None, "Available", "1", "", 1.0])
 def test_state_of_another_value_raises_invalid_message(value):
-    """One error, which quotes what was given."""
+    """An unknown state raises `InvalidMessage`, which quotes the value."""
     with pytest.raises(msgid.InvalidMessage, match="state"):
         msgid.MessageState.of(value)
 
@@ -31,7 +31,7 @@ def test_state_of_another_value_raises_invalid_message(value):
     ],
 )
 def test_normalize_name_of_a_name_or_its_normal_form_is_the_same(name, normal):
-    """Lower case, trimmed, a dot for each run of white space; the normal form is its own."""
+    """A name becomes lower case, trimmed, with a dot for each run of white space; normalizing twice changes nothing."""
     assert msgid.normalize_name(name) == msgid.normalize_name(normal) == normal
 
 

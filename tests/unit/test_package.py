@@ -1,4 +1,4 @@
-"""The packages as packages: what is public, what an import costs, and the examples in the docstrings."""
+"""The packages: their public names, the cost of an import, and the examples in the docstrings."""
 
 import doctest
 import importlib
@@ -39,14 +39,14 @@ def test_import_of_msgid_loads_nothing_heavy():
 
 
 def test_parse_of_an_id_loads_nothing_heavy():
-    """Parsing needs no network card and no library; minting needs psutil, once."""
+    """Parsing needs neither a network card nor a library; making IDs loads psutil once."""
     parse = f"import msgid; str(msgid.parse('{'01' * 17}').time); msgid.is_valid('x')"
     assert not (loaded_by(parse) - loaded_by("pass")) & HEAVY
     assert "psutil" in loaded_by("import msgid; msgid.generate()")
 
 
 def test_all_of_the_package_names_what_is_public():
-    """``__all__`` names what the package offers: all of it and nothing more, in order."""
+    """``__all__`` lists exactly the public names, in order."""
     assert msgid.__all__ == sorted(msgid.__all__)
     modules = {name for _, name, _ in pkgutil.iter_modules(msgid.__path__)}
     offered = {name for name in vars(msgid) if not name.startswith("_")} - modules
@@ -71,7 +71,7 @@ NAMES = sorted(modules_of("msgid", folder_of("msgid")))
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.endswith("__main__")])
 def test_modules_of_the_package_have_a_docstring_and_their_all(name):
-    """Each module has a docstring, and an ``__all__`` of things it has."""
+    """Each module has a docstring, and an ``__all__`` of names that it defines."""
     if name == "msgid.cli":
         pytest.importorskip("click")
     module = importlib.import_module(name)
@@ -81,7 +81,7 @@ def test_modules_of_the_package_have_a_docstring_and_their_all(name):
 
 
 def examples(modules, globs):
-    """The doctests of modules; classes by themselves, as theirs say that they live in the package."""
+    """Return the doctests of modules, and of classes separately, because a class names the package as its module."""
     finder = doctest.DocTestFinder()
     for module in modules:
         yield from finder.find(module, globs={**vars(module), **globs})
@@ -96,13 +96,13 @@ EXAMPLES = [example for example in examples(MODULES, {}) if example.examples]
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_examples_in_docstrings_give_what_they_show(example):
-    """What the docstrings show is what happens."""
+    """Each example in a docstring gives the shown result."""
     run_example(example, doctest.IGNORE_EXCEPTION_DETAIL)
 
 
 @pytest.mark.parametrize("name", [name for name in msgid.__all__ if name != "backend"])
 def test_public_names_of_the_package_have_an_example(name):
-    """Each public name shows how it is used, in a doctest."""
+    """Each public name has a doctest."""
     thing = getattr(msgid, name)
     assert ">>>" in thing.__doc__
 
@@ -115,7 +115,7 @@ def test_commands_of_the_distribution_can_be_called():
 
 
 def test_command_for_spark_without_pyspark_names_what_to_install():
-    """Without the extra ``spark``, the command ends with one line."""
+    """Without the extra ``spark``, the command prints one line and exits."""
     program = "import sys; sys.modules['pyspark'] = None; sys.argv = ['/bin/msgid-spark'];"
     program += "from spark_ext.__main__ import main; main()"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -124,7 +124,7 @@ def test_command_for_spark_without_pyspark_names_what_to_install():
 
 
 def test_packages_for_type_checkers_are_marked_typed():
-    """Type checkers are told to read the annotations."""
+    """The packages contain ``py.typed``, so that type checkers read the annotations."""
     for package in ("msgid", "spark_ext"):
         spec = importlib.util.find_spec(package)
         assert (Path(spec.origin).parent / "py.typed").exists()
@@ -135,7 +135,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 @pytest.mark.skipif(not README.exists(), reason="the tests run outside the repository")
 def test_examples_in_the_readme_give_what_they_show():
-    """The README's examples run and give what they show; those on Spark, between markers, have their own tests."""
+    """The README's examples give the shown results; the Spark examples, between markers, have separate tests."""
     text = re.sub(r"<!-- (orders|messages) -->.*?<!-- end -->", "", README.read_text(), flags=re.DOTALL)
     example = doctest.DocTestParser().get_doctest(text, {}, "README.md", str(README), 0)
     assert len(example.examples) >= 4

@@ -1,4 +1,4 @@
-"""RocketMQ rows in plain Python: what a row must have, and which of a message's two IDs is taken."""
+"""RocketMQ rows in plain Python: the required columns of a row, and which of the two IDs is used."""
 
 import json
 
@@ -29,7 +29,7 @@ def test_message_id_with_unique_key_is_that_id_in_canonical_form():
 
 @pytest.mark.parametrize("properties", [None, "{}", {}, {"UNIQ_KEY": "not an id"}, {"KEYS": "7"}])
 def test_message_id_without_unique_key_is_the_position(properties):
-    """Without a good `UNIQ_KEY` the ID is `position_id` of broker, topic and queue, offset and storing time."""
+    """Without a valid `UNIQ_KEY` the ID is `position_id` of broker, topic and queue, offset and storing time."""
     expected = str(msgid.position_id("rocketmq:broker-a/orders/2", 7, 1648047038))
     assert Record.of({**ROW, "properties": properties}).message_id() == expected
 

@@ -9,7 +9,7 @@ from spark_ext.streaming._seen import LABELS, Batch, Run, compacted, label_rows,
 
 WITHIN = 10
 
-# Few hashes, so that IDs repeat; many of them share the first half, which real hashes hardly do.
+# Few hashes, so that IDs repeat. Many share their first half, which is rare for real hashes.
 hashes = st.tuples(st.integers(0, 3), st.integers(0, 3))
 contents = st.tuples(st.integers(0, 1), st.integers(0, 1))
 rows = st.tuples(hashes, contents, st.integers(0, 60), st.sampled_from([True, True, True, False]))
@@ -23,7 +23,7 @@ def columns(rows):
 
 
 def labels_of_model(rows, seen, watermark):
-    """Label rows one by one, remembering in a dictionary what each ID had first and until when it is needed."""
+    """Label rows one by one; a dictionary holds each ID's first row and the time until which it is needed."""
     labels = [""] * len(rows)
     for place, (id, content, time, has_id) in sorted(enumerate(rows), key=lambda item: (item[1][2], item[1][1])):
         if time < watermark:
@@ -59,7 +59,7 @@ def test_labels_of_any_batches_equal_those_of_a_dictionary(steps):
 
 
 def test_compacted_entries_whose_time_has_passed_are_dropped():
-    """A merge keeps the newest entry of each ID, and none that is needed no longer."""
+    """A merge keeps the newest entry of each ID, and drops expired entries."""
     old = Run(*(np.array([1, 2, 3], np.uint64) for _ in range(4)), until=np.array([5, 5, 50]))
     new = Run(*(np.array([2], np.uint64) for _ in range(4)), until=np.array([20]))
     assert compacted([old, new], 10).high.tolist() == [2, 3]

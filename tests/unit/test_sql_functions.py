@@ -1,6 +1,6 @@
-"""The SQL functions as text: a golden file shows in a diff what SQL users get. This needs PySpark, and no Java.
+"""The text of the SQL functions: a golden file shows each change in a diff. This needs PySpark but not Java.
 
-After a change that is meant, write the file anew: pytest tests/unit/test_sql_functions.py --update-golden
+After an intended change, write the file again: pytest tests/unit/test_sql_functions.py --update-golden
 """
 
 import re
@@ -29,7 +29,7 @@ def statements():
 
 
 def test_sql_functions_equal_the_golden_file(request):
-    """Every SQL function is what the file says; a meant change of one is a change of the file."""
+    """Every SQL function equals the file; an intended change also changes the file."""
     text = "\n".join([NOTES, *(f"{laid_out(sql)};\n" for sql in statements())])
     if request.config.getoption("--update-golden"):
         GOLDEN.write_text(text, encoding="ascii")
@@ -43,7 +43,7 @@ def test_layout_of_a_statement_changes_white_space_alone():
 
 
 def test_unknown_function_in_sql_raises():
-    """A function that is not in the list is refused where it is named, not by Spark later."""
+    """An unknown function raises an error where it is named, not later in Spark."""
     with sql_text(), pytest.raises(AttributeError, match=r"cannot write F\.sqrt in SQL"):
         _ = F.sqrt
     with sql_text():

@@ -1,7 +1,7 @@
-"""The compiled core, chosen once, when the package is imported.
+"""The choice of the compiled core or the pure-Python reference, made once at import.
 
-``MSGID_PURE=1`` asks for the pure-Python reference. Where the core was not compiled, the reference runs without a
-warning. `msgid.backend` names what runs, and ``python -m msgid --version`` gives the reason.
+``MSGID_PURE=1`` selects the reference. If the core was not compiled, the reference runs without a warning.
+`msgid.backend` is the name of the selected backend; ``python -m msgid --version`` prints the reason.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PLACES: Final = ("node", "pid", "seconds", "sequence")
 
 
 def _layout() -> dict[str, int]:
-    """Return every number of the layout that the C repeats, by its name there."""
+    """Return every layout number that the C code repeats, by its name in C."""
     numbers = {name: getattr(layout, name) for name in _NUMBERS}
     for name in _PLACES:
         field = layout.FIELDS[name]
@@ -54,11 +54,11 @@ def _load() -> tuple[ModuleType | None, str]:
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == _NAME:
             return None, "the compiled core was not built for this interpreter"
-        # The file is there, so somebody expects its speed.
+        # The file exists, so the user expects the speed of the compiled core.
         reason = f"the compiled core cannot be loaded: {error}"
         warnings.warn(f"msgid runs in pure Python: {reason}", RuntimeWarning, stacklevel=2)
         return None, reason
-    # A core that was compiled from another version of the source writes other bytes.
+    # A core compiled from another version of the source can encode other bytes.
     if _layout() != _speedups.LAYOUT:
         return None, "the compiled core was built from other source code"
     return _speedups, ""
@@ -67,19 +67,19 @@ def _load() -> tuple[ModuleType | None, str]:
 _loaded = _load()
 native: Final = _loaded[0]
 REASON: Final = _loaded[1]
-"""Why the reference runs; empty where the compiled core does."""
+"""The reason why the reference runs; empty with the compiled core."""
 BACKEND: Final = "python" if native is None else "c"
 
 
 def version_line(version: str) -> str:
-    """Return one line with the version and the backend that runs, and the reason if that is not the compiled core."""
+    """Return one line with the version, the selected backend, and the reason for pure Python."""
     return f"msgid {version}, compiled core" if native is not None else f"msgid {version}, pure Python: {REASON}"
 
 
 def twin(reference: F) -> F:
-    """Return the compiled twin of a function, or the function itself if the compiled core is missing."""
+    """Return the compiled version of a function; the function itself without the compiled core."""
     if native is None:
         return reference
     compiled: F = getattr(native, reference.__name__)
-    compiled.__module__ = reference.__module__  # where users import it from
+    compiled.__module__ = reference.__module__  # the module from which users import it
     return compiled

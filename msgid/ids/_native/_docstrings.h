@@ -1,16 +1,16 @@
 /* The docstrings of the reference, for the compiled core. Written by:
  * pytest tests/unit/ids/test_native_docstrings.py --update-golden */
 #define DOC_CORE \
-    "An immutable value of bytes: equal, hashed and ordered by them within its own kind."
+    "An immutable value of bytes. Values of the same class are equal, hashed and ordered by their bytes."
 #define DOC_CORE__OF \
     "_of($type, raw, /)\n" \
     "--\n" \
     "\n" \
-    "Wrap bytes that are known to be good."
+    "Return an instance with bytes that the caller has checked."
 #define DOC_CORE_HEX \
-    "The text: two upper-case hex digits for each byte."
+    "The text of the ID: two upper-case hex digits for each byte."
 #define DOC_MINTER \
-    "Hands out ids: the part of a generator that meets threads and the clock."
+    "The part of a generator that makes IDs and handles threads and the clock."
 #define DOC_MINTER_GENERATE \
     "generate($self, /)\n" \
     "--\n" \
@@ -39,15 +39,15 @@
     "parse($module, /, value)\n" \
     "--\n" \
     "\n" \
-    "Read an ID of any version from its text or its bytes.\n" \
+    "Parse an ID of any version from its text or its bytes.\n" \
     "\n" \
     "Args:\n" \
     "    value: ASCII hex digits in either case and nothing else, or bytes. Version 1 has 34 digits or 17 bytes. Version\n" \
-    "        0 has 32 or 56 digits, or 16 or 28 bytes; its version byte in front adds two digits, or one byte.\n" \
+    "        0 has 32 or 56 digits, or 16 or 28 bytes; with its version byte, 34 or 58 digits, or 17 or 29 bytes.\n" \
     "\n" \
     "Returns:\n" \
-    "    A `MessageId`, a `BrokerOffsetId` or a `ClientUniqueId`. The rule in `msgid.layout.v0_kind` tells the two\n" \
-    "    version-0 kinds apart; where it cannot decide, the result is a `ClientUniqueId` that is ``ambiguous``.\n" \
+    "    A `MessageId`, a `BrokerOffsetId` or a `ClientUniqueId`. The rule in `msgid.layout.v0_kind` distinguishes the\n" \
+    "    two version-0 kinds. If it cannot decide, the result is a `ClientUniqueId` that is ``ambiguous``.\n" \
     "\n" \
     "Raises:\n" \
     "    InvalidMessageId: if the value is anything else.\n" \
@@ -63,7 +63,7 @@
     "is_valid($module, /, value)\n" \
     "--\n" \
     "\n" \
-    "Return whether `parse` reads a value.\n" \
+    "Return whether `parse` accepts a value.\n" \
     "\n" \
     "Args:\n" \
     "    value: Any object.\n" \
@@ -77,7 +77,7 @@
     "rows($module, prefix, parts, /)\n" \
     "--\n" \
     "\n" \
-    "Write the ids out back to back, 17 bytes each.\n" \
+    "Encode the IDs one after the other, 17 bytes each.\n" \
     "\n" \
     ">>> rows(bytes(9), ((1, 0x10, 1, 2),)).hex(\" \", 17)\n" \
     "'0000000000000000000000000100000010 0000000000000000000000000100000011'"
@@ -85,9 +85,9 @@
     "hex_rows($module, prefix, parts, /)\n" \
     "--\n" \
     "\n" \
-    "Write the ids' text out back to back, 34 ASCII digits each."
+    "Encode the text of the IDs one after the other, 34 ASCII digits each."
 #define DOC_HEX_LIST \
     "hex_list($module, prefix, parts, /)\n" \
     "--\n" \
     "\n" \
-    "Write each id out as a text of its own."
+    "Encode each ID as its text."

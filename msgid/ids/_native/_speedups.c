@@ -1,12 +1,11 @@
 /* The hot paths of msgid in C: values, minting, reading, rows.
  *
  * The reference is pure Python: msgid/ids/_base.py (Core), _pure_minter.py (Minter), parsing.py, bulk.py and _batch_bytes.py.
- * The same tests run on both. Nothing is decided here: what is out of the ordinary (an error, an odd type) is handed to
- * the Python reference.
+ * The same tests run on both. The C code handles only the common cases: errors and unusual types are passed to the
+ * Python reference.
  *
- * No static variable changes after the module is loaded, so that subinterpreters and free-threaded builds are safe: all
- * state is in the module or in an object, and a Minter is guarded by the interpreter's lock or, where there is none, by
- * a mutex of its own.
+ * No static variable changes after the module is loaded, so subinterpreters and free-threaded builds are safe. All state
+ * is in the module or in an object. The interpreter's lock protects a Minter; in free-threaded builds its own mutex does.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -21,8 +20,8 @@
 #define HUGE_FROM (8 << 20)
 #endif
 
-/* The layout, as in msgid/layout.py. Every number here is in LAYOUT below, by the name that Python has for it. Python
- * compares them when it loads the core, and does not use a core that differs in one. */
+/* The layout, as in msgid/layout.py. LAYOUT below contains every number by its Python name. Python compares the numbers
+ * when it loads the core, and does not use a core with a different number. */
 #define EPOCH_UNIX 1609459200
 #define VERSION_0 0
 #define VERSION_1 1
@@ -45,8 +44,7 @@
 #define MAX_LENGTH (1 + IPV6_ID_LENGTH)
 #define UINT32_SPAN ((uint64_t)1 << 32)
 
-/* What the code below takes for granted of these numbers: the fields follow each other, and the widths are those of the
- * integers that hold them. */
+/* Assumptions of the code below: the fields are adjacent, and each width is that of the integer type of the field. */
 _Static_assert(NODE_START == 1 && NODE_WIDTH == 6, "a node is read as 16 and 32 bits after the version");
 _Static_assert(PID_START == NODE_START + NODE_WIDTH && PID_WIDTH == 2, "a pid is 16 bits after the node");
 _Static_assert(SECONDS_START == PID_START + PID_WIDTH && SECONDS_WIDTH == 4, "seconds are 32 bits after the pid");
@@ -56,7 +54,7 @@ _Static_assert(PREFIX_LENGTH == SECONDS_START && ID_LENGTH == SEQUENCE_START + S
 #ifdef Py_GIL_DISABLED
 #define LOCK(self) PyMutex_Lock(&(self)->mutex)
 #define UNLOCK(self) PyMutex_Unlock(&(self)->mutex)
-#else /* the interpreter's lock is held, and is not given up between the two */
+#else /* the interpreter's lock is held, and is not released between the two */
 #define LOCK(self)
 #define UNLOCK(self)
 #endif
@@ -67,7 +65,7 @@ _Static_assert(PREFIX_LENGTH == SECONDS_START && ID_LENGTH == SEQUENCE_START + S
 static const char PAIRS[] = SIXTEEN("0") SIXTEEN("1") SIXTEEN("2") SIXTEEN("3") SIXTEEN("4") SIXTEEN("5") SIXTEEN("6")
     SIXTEEN("7") SIXTEEN("8") SIXTEEN("9") SIXTEEN("A") SIXTEEN("B") SIXTEEN("C") SIXTEEN("D") SIXTEEN("E") SIXTEEN("F");
 
-/* A digit's value; BAD, which no sum of two good ones reaches, for all other characters. */
+/* The value of a digit; BAD for other characters, which is above the sum of any two valid values. */
 #define BAD 0x100
 #define B8 BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD
 #define B16 B8, B8
@@ -83,10 +81,10 @@ write_hex(char *out, const unsigned char *raw, Py_ssize_t length)
     }
 }
 
-/* One number eight times, a byte each: the eight digits of a block are worked on at once, and no sum carries over. */
+/* One number in each of eight bytes: eight digits are processed at once, and no sum carries into the next byte. */
 #define EACH(number) (0x0101010101010101u * (number))
 
-/* Read 8 digits; in *bad, bits are set if any of the characters is none. */
+/* Read 8 digits; sets bits in *bad if a character is not a hex digit. */
 static inline void
 read_hex_block(unsigned char *raw, const unsigned char *text, uint64_t *bad)
 {
@@ -106,7 +104,7 @@ read_hex_block(unsigned char *raw, const unsigned char *text, uint64_t *bad)
     }
 }
 
-/* Read 2 * length digits; 0 if any of the characters is none. */
+/* Read 2 * length digits; returns 0 if a character is not a hex digit. */
 static inline int
 read_hex(unsigned char *raw, const unsigned char *text, Py_ssize_t length)
 {
@@ -144,7 +142,7 @@ get32(const unsigned char *raw)
     return (uint32_t)raw[0] << 24 | (uint32_t)raw[1] << 16 | (uint32_t)raw[2] << 8 | raw[3];
 }
 
-/* --- Core: an immutable value that is its bytes --------------------------------------------------------------------- */
+/* --- Core: an immutable value of bytes ----------------------------------------------------------------------------- */
 
 typedef struct {
     PyObject_HEAD
@@ -155,7 +153,7 @@ typedef struct {
 static PyObject *
 core_make(PyTypeObject *type, const unsigned char *raw, Py_ssize_t length)
 {
-    Core *self = PyObject_New(Core, type); /* all of it is written below, so it need not be zeroed */
+    Core *self = PyObject_New(Core, type); /* every byte is written below, so no zeroing is needed */
     if (self != NULL) {
         self->length = (unsigned char)length;
         memcpy(self->raw, raw, (size_t)length);
@@ -216,7 +214,7 @@ core_get_bytes(PyObject *self, void *Py_UNUSED(closure))
     return core_bytes(self, NULL);
 }
 
-/* The hash of the bytes, as the reference has it. */
+/* The hash of the bytes, equal to that of the reference. */
 static Py_hash_t
 core_hash(PyObject *self)
 {
@@ -275,8 +273,8 @@ static PyType_Slot core_slots[] = {
     {0, NULL},
 };
 
-/* A subclass made in Python would have a size and a collector that core_make does not know: once the kinds of ids are made,
- * the module takes Py_TPFLAGS_BASETYPE away. */
+/* core_make does not support the size and the garbage collection of a subclass made in Python. So the module removes
+ * Py_TPFLAGS_BASETYPE after it has created the classes of IDs. */
 static PyType_Spec core_spec = {
     .name = "msgid.ids._native._speedups.Core",
     .basicsize = sizeof(Core),
@@ -284,8 +282,8 @@ static PyType_Spec core_spec = {
     .slots = core_slots,
 };
 
-/* The kinds of ids. Python fills in what they can do (see msgid/ids/_base.py); they are made here because every object of a
- * class made in Python is known to the garbage collector, which takes time and memory, and an id refers to nothing. */
+/* The classes of IDs. Python adds their methods (see msgid/ids/_base.py). They are created here because the garbage
+ * collector tracks every object of a class made in Python. This costs time and memory, and an ID refers to no object. */
 static PyType_Slot id_slots[] = {
     {Py_tp_dealloc, core_dealloc},
     {0, NULL},
@@ -315,8 +313,8 @@ typedef struct {
     PyObject *id_type; /* MessageId */
     PyObject *run_type; /* msgid.ids._sequence.Run */
     PyObject *clock; /* a function giving whole Unix seconds; NULL for the system's clock */
-    int64_t second; /* of the last id, since the epoch; 0 before the first, so that no id is dated before the epoch */
-    uint64_t sequence; /* the next one; UINT32_SPAN when about to wrap */
+    int64_t second; /* of the last ID, since the epoch; 0 before the first ID, so that no ID is dated before the epoch */
+    uint64_t sequence; /* of the next ID; UINT32_SPAN if it wraps next */
     int has_prefix;
     unsigned char prefix[PREFIX_LENGTH];
     uint64_t head; /* the second and the sequence but for its last byte, of the digits below; NO_HEAD before the first */
@@ -357,7 +355,7 @@ minter_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-/* A sequence number to start with; UINT32_SPAN, where the sequence is about to wrap, is the last one allowed. */
+/* The first sequence number; the maximum is UINT32_SPAN, at which the sequence wraps next. */
 static int
 read_sequence(PyObject *number, uint64_t *sequence)
 {
@@ -372,7 +370,7 @@ read_sequence(PyObject *number, uint64_t *sequence)
     return 0;
 }
 
-/* _begin(id_type, run_type, clock or None, first): what __init__ of the Python class hands over. */
+/* _begin(id_type, run_type, clock or None, first): called by __init__ of the Python class. */
 static PyObject *
 minter_begin(PyObject *op, PyObject *args)
 {
@@ -402,7 +400,7 @@ minter_begin(PyObject *op, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* _restart(first): in a forked child, where no other thread is left. */
+/* _restart(first): called in a forked child, which has only one thread. */
 static PyObject *
 minter_restart(PyObject *op, PyObject *first)
 {
@@ -412,7 +410,7 @@ minter_restart(PyObject *op, PyObject *first)
         return NULL;
     }
 #ifdef Py_GIL_DISABLED
-    memset(&self->mutex, 0, sizeof(self->mutex)); /* another thread of the parent's may have held it */
+    memset(&self->mutex, 0, sizeof(self->mutex)); /* another thread of the parent may have held it */
 #endif
     self->second = 0;
     self->sequence = sequence;
@@ -421,7 +419,7 @@ minter_restart(PyObject *op, PyObject *first)
     Py_RETURN_NONE;
 }
 
-/* Ask the Python class for the nine bytes that all ids of this process begin with. */
+/* Get from the Python class the nine bytes with which all IDs of this process begin. */
 static int
 minter_find_prefix(Minter *self)
 {
@@ -435,7 +433,7 @@ minter_find_prefix(Minter *self)
         return -1;
     }
     LOCK(self);
-    if (!self->has_prefix) { /* else another thread was here first, and its prefix may be in use already */
+    if (!self->has_prefix) { /* otherwise another thread has set it, and it may be in use */
         memcpy(self->prefix, PyBytes_AS_STRING(prefix), PREFIX_LENGTH);
         self->has_prefix = 1;
     }
@@ -444,7 +442,7 @@ minter_find_prefix(Minter *self)
     return 0;
 }
 
-/* The second that the clock shows, since the epoch. All Python that may run, runs in here, before any state is read. */
+/* The second of the clock, since the epoch. Python code runs only here, before any state is read. */
 static inline int
 minter_now(Minter *self, int64_t *now)
 {
@@ -474,11 +472,11 @@ minter_now(Minter *self, int64_t *now)
     return 0;
 }
 
-/* The rule of msgid/ids/_sequence.py, for ids of one run: up to `count` of them that share a second. */
+/* The rule of msgid/ids/_sequence.py for one run: up to `count` IDs with the same second. */
 static inline uint64_t
 take_run(Minter *self, int64_t now, uint64_t count, int64_t *second, uint64_t *start)
 {
-    if (self->sequence == UINT32_SPAN) { /* within one second the numbers would repeat, so that second is over */
+    if (self->sequence == UINT32_SPAN) { /* sequence numbers repeat from here, so the IDs need a new second */
         self->second++;
         self->sequence = 0;
     }
@@ -527,7 +525,7 @@ minter_generate(PyObject *op, PyObject *Py_UNUSED(ignored))
     return (PyObject *)id;
 }
 
-/* 256 texts in a row differ in their last two digits alone: the others are written once. */
+/* 256 consecutive texts differ only in their last two digits, so the other digits are written once. */
 static PyObject *
 minter_generate_hex(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -559,7 +557,7 @@ minter_generate_hex(PyObject *op, PyObject *Py_UNUSED(ignored))
     return text;
 }
 
-/* _reserve(count) -> (prefix, runs), as the Python reference gives it. */
+/* _reserve(count) -> (prefix, runs), as in the Python reference. */
 static PyObject *
 minter_reserve(PyObject *op, PyObject *number)
 {
@@ -627,8 +625,8 @@ static PyType_Spec minter_spec = {
 /* --- the module's state --------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    PyObject *id_type; /* MessageId, once bind() has told */
-    PyObject *parse; /* the references, for all that is out of the ordinary */
+    PyObject *id_type; /* MessageId, set by bind() */
+    PyObject *parse; /* the Python references, for errors and unusual types */
     PyObject *is_valid;
 } State;
 
@@ -656,7 +654,7 @@ bind(PyObject *module, PyObject *args)
 
 /* --- reading -------------------------------------------------------------------------------------------------------- */
 
-/* A version byte that goes with the length; lengths of version 0 have none. */
+/* Whether a version byte fits the length; bare version-0 IDs do not have a version byte. */
 static inline int
 known_version(unsigned char first, Py_ssize_t length)
 {
@@ -708,7 +706,7 @@ parse(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names
     return PyObject_Vectorcall(state->parse, args, (size_t)nargs, names);
 }
 
-/* Whether digits are an id's; raw gets its bytes, and the length is theirs. */
+/* Whether digits are those of an ID; writes its bytes to raw. The length counts bytes. */
 static inline int
 read_id(unsigned char *raw, const unsigned char *text, Py_ssize_t digits)
 {
@@ -716,7 +714,7 @@ read_id(unsigned char *raw, const unsigned char *text, Py_ssize_t digits)
     if (digits & 1 || !known_version(VERSION_0, length)) { /* version 0 comes in every length */
         return 0;
     }
-    /* The length as a constant, where it is the usual one: the loop is unrolled. */
+    /* A constant length in the common case, so that the compiler unrolls the loop. */
     return (length == ID_LENGTH ? read_hex(raw, text, ID_LENGTH) : read_hex(raw, text, length)) &&
            known_version(raw[0], length);
 }
@@ -739,7 +737,7 @@ is_valid(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *na
     return state->is_valid == NULL ? unbound() : PyObject_Vectorcall(state->is_valid, args, (size_t)nargs, names);
 }
 
-/* --- rows: a batch written out --------------------------------------------------------------------------------------- */
+/* --- rows: an encoded batch ----------------------------------------------------------------------------------------- */
 
 typedef struct {
     uint32_t second;
@@ -748,7 +746,7 @@ typedef struct {
     Py_ssize_t count;
 } Part;
 
-/* Read (prefix, ((second, start, step, count), ...)); give the parts (to be freed) and how many ids they hold. */
+/* Read (prefix, ((second, start, step, count), ...)); returns the parts, which the caller frees, and their IDs' number. */
 static Part *
 read_parts(PyObject *args, const unsigned char **prefix, Py_ssize_t *parts, Py_ssize_t *total)
 {
@@ -795,8 +793,8 @@ read_parts(PyObject *args, const unsigned char **prefix, Py_ssize_t *parts, Py_s
     return read;
 }
 
-/* What all rows of a part have in common, bytes and digits, ready to be stored from registers: a row that is changed in
- * memory and then copied waits for each change to arrive. */
+/* The common bytes and digits of all rows of a part, ready to be stored from registers. Changing a row in memory and then
+ * copying it is slower, because the copy waits for each change. */
 typedef struct {
     unsigned char same[SEQUENCE_START];
     char digits[2 * SEQUENCE_START];
@@ -848,8 +846,8 @@ fill_hex_rows(char *out, const unsigned char *prefix, const Part *parts, Py_ssiz
     }
 }
 
-/* Make room for a batch. Fresh memory comes in pages, each at the price of an interrupt, which for a large batch is more
- * than filling it takes: ask for large pages where the system has them. */
+/* Allocate memory for a batch. Each new page costs an interrupt; for a large batch this takes longer than filling it. So
+ * request large pages if the system has them. */
 static PyObject *
 new_bytes(Py_ssize_t size)
 {
@@ -858,13 +856,13 @@ new_bytes(Py_ssize_t size)
     if (bytes != NULL && size >= HUGE_FROM) {
         uintptr_t start = (uintptr_t)PyBytes_AS_STRING(bytes), end = start + (uintptr_t)size;
         start = (start + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
-        (void)madvise((void *)start, (end - start) & ~(size_t)(PAGE - 1), MADV_HUGEPAGE); /* it is only advice */
+        (void)madvise((void *)start, (end - start) & ~(size_t)(PAGE - 1), MADV_HUGEPAGE); /* only a hint, so errors are ignored */
     }
 #endif
     return bytes;
 }
 
-/* rows(prefix, parts) -> bytes, 17 an id. Nobody else has the bytes yet, so others may run while they are filled. */
+/* rows(prefix, parts) -> bytes, 17 per ID. No other thread has the bytes, so they are filled without the lock. */
 static PyObject *
 rows(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -885,7 +883,7 @@ rows(PyObject *Py_UNUSED(module), PyObject *args)
     return result;
 }
 
-/* hex_rows(prefix, parts) -> bytes, 34 digits an id. */
+/* hex_rows(prefix, parts) -> bytes, 34 digits per ID. */
 static PyObject *
 hex_rows(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -946,7 +944,7 @@ typedef struct {
     uint8_t *valid;
 } Columns;
 
-/* The columns are zero to begin with: what is no id, or has no such field, is left so. */
+/* The columns start with zeros, which stay for invalid values and missing fields. */
 static inline void
 read_row(const Columns *columns, Py_ssize_t row, const unsigned char *raw, Py_ssize_t length)
 {
@@ -960,7 +958,7 @@ read_row(const Columns *columns, Py_ssize_t row, const unsigned char *raw, Py_ss
     }
 }
 
-/* Point the columns into six writable buffers of n elements each. */
+/* Set the columns to six writable buffers of n elements each. */
 static int
 open_columns(PyObject *const *objects, Py_ssize_t n, Py_buffer *views, Columns *columns)
 {
@@ -994,7 +992,7 @@ close_columns(Py_buffer *views)
     }
 }
 
-/* read_texts(values, *columns) -> the rows that are left to the reference: those of an odd type. */
+/* read_texts(values, *columns) -> the rows with unusual types, which the reference reads. */
 static PyObject *
 read_texts(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
@@ -1037,7 +1035,7 @@ read_texts(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
     return others;
 }
 
-/* Read an offset once: what another thread writes into the buffer afterwards does not undo the check of what was read. */
+/* Read an offset only once, so that a later write of another thread cannot invalidate the check of the value. */
 static inline int64_t
 read_offset(const char *offsets, Py_ssize_t row)
 {
@@ -1047,7 +1045,7 @@ read_offset(const char *offsets, Py_ssize_t row)
     return once;
 }
 
-/* read_rows(data, offsets, is_hex, *columns): rows lie in data from offsets[i] to offsets[i + 1], which are int64. */
+/* read_rows(data, offsets, is_hex, *columns): row i is data[offsets[i]:offsets[i + 1]]; the offsets are int64. */
 static PyObject *
 read_rows(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {

@@ -1,4 +1,4 @@
-"""The tests of IDs run on both backends: a test that takes the fixture ``msgid`` runs once with each."""
+"""The tests of IDs run on both backends: a test with the fixture ``msgid`` runs once with each."""
 
 import pytest
 from helpers import backends
@@ -8,7 +8,7 @@ import msgid as installed
 
 @pytest.fixture(params=["c", "python"], scope="module")
 def msgid(request):
-    """The package with the compiled core, then with the pure-Python reference."""
+    """Return the package with the compiled core, then with the pure-Python reference."""
     if request.param == "c" and installed.backend != "c":
         pytest.skip("the compiled core is missing or not wanted")
     with backends.backend(request.param) as package:
@@ -17,7 +17,7 @@ def msgid(request):
 
 @pytest.fixture(autouse=True)
 def _same_backend_everywhere(request):
-    """Imports within a test, the strategies and the processes that it starts use the test's backend."""
+    """Make imports in a test, the strategies and started processes use the backend of the test."""
     if "msgid" not in request.fixturenames:
         yield
         return

@@ -1,4 +1,4 @@
-"""Batches: a sequence of ids, and its forms."""
+"""Batches as sequences of IDs, and their encoded forms."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ steps = st.one_of(st.none(), st.integers(-7, 7).filter(bool))
 
 @given(firsts, st.integers(0, 60))
 def test_batch_in_every_form_has_the_same_ids(msgid, first, count):
-    """Texts, bytes, iteration and indexing are the same ids in the same order, over the wrap as well."""
+    """Texts, bytes, iteration and indexing return the same IDs in the same order, also across the wrap."""
     batch = batch_of(msgid, count, first)
     listed = list(batch)
     assert len(batch) == len(listed) == count
@@ -32,7 +32,7 @@ def test_batch_in_every_form_has_the_same_ids(msgid, first, count):
 
 @given(firsts, st.integers(0, 60))
 def test_batch_as_an_array_has_the_ids_in_order(msgid, first, count):
-    """NumPy and Arrow arrays are the same IDs in the same order, over the wrap as well."""
+    """NumPy and Arrow arrays contain the same IDs in the same order, also across the wrap."""
     pytest.importorskip("numpy")
     pytest.importorskip("pyarrow")
     batch = batch_of(msgid, count, first)
@@ -46,7 +46,7 @@ def test_batch_as_an_array_has_the_ids_in_order(msgid, first, count):
 
 @given(firsts, st.integers(0, 60), indices, indices, steps)
 def test_slice_of_a_batch_is_the_batch_of_a_list_slice(msgid, first, count, start, stop, step):
-    """A slice of a batch, also a slice's slice, backwards or in steps, is the batch of a list's slice."""
+    """A slice of a batch equals the same slice of a list, also with negative steps and for a slice of a slice."""
     batch, part = batch_of(msgid, count, first), slice(start, stop, step)
     sliced = batch[part]
     assert type(sliced) is type(batch)
@@ -57,7 +57,7 @@ def test_slice_of_a_batch_is_the_batch_of_a_list_slice(msgid, first, count, star
 
 @given(firsts, st.integers(1, 60), st.integers(-100, 100))
 def test_index_of_a_batch_is_that_of_a_list(msgid, first, count, index):
-    """An index counts from either end; one outside is an IndexError, as for any sequence."""
+    """A negative index counts from the end; an index outside the batch raises IndexError."""
     batch = batch_of(msgid, count, first)
     if -count <= index < count:
         assert batch[index] == list(batch)[index]
@@ -68,7 +68,7 @@ def test_index_of_a_batch_is_that_of_a_list(msgid, first, count, index):
 
 @given(firsts, st.integers(0, 60), steps)
 def test_in_of_an_id_looks_at_its_fields(msgid, first, count, step):
-    """An id is in a batch if it is one of its own; texts and other generators' ids are not."""
+    """``in`` is True only for the IDs of the batch; texts and IDs of other generators are not in it."""
     batch = batch_of(msgid, count, first)
     part = batch[:: step or 1]
     for id in batch:
@@ -79,7 +79,7 @@ def test_in_of_an_id_looks_at_its_fields(msgid, first, count, step):
 
 
 def test_batch_of_the_largest_size_costs_nothing_until_written(msgid):
-    """A batch of the largest size is made, measured and looked into at once."""
+    """A batch of the maximum size is made, measured and indexed at once."""
     batch = batch_of(msgid, 2**32, first=7)
     assert batch[0].sequence == 7
     assert batch[-1].sequence == 6
@@ -89,14 +89,14 @@ def test_batch_of_the_largest_size_costs_nothing_until_written(msgid):
 
 
 def test_batch_without_ids_is_empty_in_every_form(msgid):
-    """No ids: every form is empty."""
+    """Every form of an empty batch is empty."""
     batch = batch_of(msgid, 0)
     assert (len(batch), batch.hex(), batch.to_bytes(), list(batch)) == (0, [], b"", [])
     assert repr(batch) == "<IdBatch of 0>"
 
 
 def test_empty_batch_as_an_array_is_empty(msgid):
-    """No IDs: an array without rows."""
+    """An empty batch becomes an array without rows."""
     pytest.importorskip("numpy")
     pytest.importorskip("pyarrow")
     assert batch_of(msgid, 0).to_numpy().shape == (0, 17)
@@ -104,13 +104,13 @@ def test_empty_batch_as_an_array_is_empty(msgid):
 
 
 def test_repr_of_a_large_batch_shows_its_ends(msgid):
-    """A batch's repr is short whatever its size."""
+    """The repr of a batch is short for every size."""
     assert repr(batch_of(msgid, 10**6)) == (
         "<IdBatch of 1000000: 0156F7E71C361B21BC05658B0000000000 to 0156F7E71C361B21BC05658B00000F423F>"
     )
 
 
 def test_batches_of_one_generator_follow_each_other(msgid):
-    """Two batches of a generator are neighbours."""
+    """Two batches of a generator are consecutive."""
     one, other = msgid.generate_batch(5), msgid.generate_batch(5)
     assert one[-1] < other[0]

@@ -1,4 +1,4 @@
-"""Reading ids in bulk: every form of input against `msgid.parse`, one by one."""
+"""`parse_batch` compared with `msgid.parse` on single IDs, for every form of input."""
 
 import pytest
 from helpers import vector_files as vectors
@@ -22,11 +22,11 @@ BYTES = st.one_of(ids.map(bytes), ids.map(lambda id: bytes.fromhex(id.canonical)
 
 
 class Text(str):
-    """Text of a class of its own."""
+    """A subclass of str."""
 
 
 class Bytes(bytes):
-    """Bytes of a class of their own."""
+    """A subclass of bytes."""
 
 
 OTHER_FORMS = st.one_of(
@@ -40,7 +40,7 @@ OTHER_FORMS = st.one_of(
 
 
 def expected(msgid, values):
-    """What the columns must hold, by way of `msgid.parse`."""
+    """Return the expected columns, from `msgid.parse`."""
     rows = []
     for value in values:
         try:
@@ -60,7 +60,7 @@ def rows(columns):
 
 @given(st.lists(st.one_of(TEXTS, BYTES, OTHER_FORMS, st.none(), st.integers(), st.text().map(list))))
 def test_parse_batch_of_any_objects_is_parse_of_each(msgid, values):
-    """Texts, bytes and anything else, in a list, a generator or an array of objects."""
+    """A list, a generator or an array of objects can contain texts, bytes and any other values."""
     assert rows(msgid.parse_batch(values)) == expected(msgid, values)
     assert rows(msgid.parse_batch(value for value in values)) == expected(msgid, values)
     objects = np.empty(len(values), object)
@@ -71,7 +71,7 @@ def test_parse_batch_of_any_objects_is_parse_of_each(msgid, values):
 
 @given(st.lists(st.one_of(TEXTS, st.none())), st.integers(0, 5), st.integers(0, 5))
 def test_parse_batch_of_arrow_text_is_parse_of_each(msgid, values, before, after):
-    """Arrow text of every kind, with NULLs, sliced, in chunks and dictionary-encoded."""
+    """Arrow text of every kind is read: with NULLs, sliced, in chunks and dictionary-encoded."""
     for kind in (pa.string(), pa.large_string(), pa.string_view()):
         assert rows(msgid.parse_batch(pa.array(values, kind))) == expected(msgid, values)
     array = pa.array([V1] * before + values + ["x"] * after, pa.string()).slice(before, len(values))
@@ -82,16 +82,16 @@ def test_parse_batch_of_arrow_text_is_parse_of_each(msgid, values, before, after
 
 @given(st.lists(st.one_of(BYTES, st.none())), st.integers(0, 5))
 def test_parse_batch_of_arrow_binary_is_parse_of_each(msgid, values, before):
-    """Arrow binary holds the bytes of ids, not their text."""
+    """Arrow binary contains the bytes of IDs, not their text."""
     for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
         assert rows(msgid.parse_batch(pa.array([b"x"] * before + values, kind)[before:])) == expected(msgid, values)
 
 
 @pytest.mark.parametrize("width", [0, 1, 16, 17, 18, 28, 29, 34])
-@settings(max_examples=30)  # of each width
+@settings(max_examples=30)  # one ID of each width
 @given(data=st.data())
 def test_parse_batch_of_fixed_width_rows_is_parse_of_each(msgid, width, data):
-    """Fixed-size binary and rows of uint8: each row the bytes of an id, if it is as long as one."""
+    """Fixed-size binary and uint8 rows contain the bytes of an ID if they have the length of one."""
     first = st.sampled_from([b"", b"\0", b"\1", b"\2"]).map(lambda start: start[:width])
     value = first.flatmap(
         lambda start: st.binary(min_size=width - len(start), max_size=width - len(start)).map(start.__add__)
@@ -108,7 +108,7 @@ def test_parse_batch_of_fixed_width_rows_is_parse_of_each(msgid, width, data):
 
 @given(st.lists(TEXTS))
 def test_parse_batch_of_numpy_text_is_parse_of_each(msgid, values):
-    """NumPy text of either kind; it cannot hold trailing zeros, nor S what is not ASCII."""
+    """NumPy text of either kind is read; it cannot contain trailing zeros, and kind S only ASCII."""
     values = [value.rstrip("\0") for value in values]
     assert rows(msgid.parse_batch(np.array(values, dtype=np.str_))) == expected(msgid, values)
     assert rows(msgid.parse_batch(np.array(values, dtype=np.str_).astype(">U60"))) == expected(
@@ -120,14 +120,14 @@ def test_parse_batch_of_numpy_text_is_parse_of_each(msgid, values):
 
 
 def test_parse_batch_of_real_ids_is_parse_of_each(msgid):
-    """All real ids, as a list and as Arrow."""
+    """All real IDs are read, as a list and as Arrow."""
     texts = [row.id for row in vectors.REAL_IDS]
     assert rows(msgid.parse_batch(texts)) == rows(msgid.parse_batch(pa.array(texts))) == expected(msgid, texts)
     assert msgid.parse_batch(texts).valid.all()
 
 
 def test_parse_batch_of_a_written_batch_has_its_fields(msgid):
-    """A batch's Arrow and NumPy forms are read to the fields of its ids."""
+    """The Arrow and NumPy forms of a batch give the fields of its IDs."""
     batch = msgid.generate_batch(1000)
     for form in (batch.to_arrow(), batch.to_arrow(hex=True), batch.to_numpy(), batch.hex(), list(map(bytes, batch))):
         columns = msgid.parse_batch(form)
@@ -136,7 +136,7 @@ def test_parse_batch_of_a_written_batch_has_its_fields(msgid):
 
 
 def test_to_arrow_of_columns_names_them(msgid):
-    """The columns as a record batch, by their names."""
+    """`to_arrow` returns the columns as a record batch with their names."""
     table = msgid.parse_batch([V1, "x"]).to_arrow()
     assert table.to_pydict() == {
         "version": [1, 0], "node": [0x56F7E71C361B, 0], "pid": [8636, 0],
@@ -145,7 +145,7 @@ def test_to_arrow_of_columns_names_them(msgid):
 
 
 def test_parse_batch_of_nothing_gives_empty_columns(msgid):
-    """No ids, no rows."""
+    """Empty input gives empty columns."""
     for empty in (
         [],
         (),
@@ -171,6 +171,6 @@ def test_parse_batch_of_nothing_gives_empty_columns(msgid):
     ],
 )
 def test_parse_batch_of_another_value_raises_type_error(msgid, given, message):
-    """One id, numbers, and arrays of other shapes."""
+    """A single ID, numbers, and arrays of other shapes raise TypeError."""
     with pytest.raises(TypeError, match=message):
         msgid.parse_batch(given)

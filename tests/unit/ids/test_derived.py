@@ -1,4 +1,4 @@
-"""Ids that follow from a position or a parent."""
+"""IDs from a position in a log or from a parent."""
 
 import hashlib
 import subprocess
@@ -23,7 +23,7 @@ def bits(text):
 
 @given(names, offsets, moments)
 def test_position_id_of_any_row_is_laid_out_by_the_rule(msgid, source, offset, at):
-    """Node: 44 bits of the source's SHA-256 and the origin; pid and sequence: the offset; seconds: the time's."""
+    """The node holds 44 bits of the source's SHA-256, the pid and sequence the offset, and the seconds the time."""
     id = msgid.position_id(source, offset, at)
     assert id.origin == "position"
     node = bits(id.node.to_bytes(6, "big"))
@@ -35,7 +35,7 @@ def test_position_id_of_any_row_is_laid_out_by_the_rule(msgid, source, offset, a
 
 @given(ids, names)
 def test_derived_id_of_any_parent_is_laid_out_by_the_rule(msgid, parent, name):
-    """Node, pid and sequence: 92 bits of SHA-256(parent's bytes, 0, name); seconds: the parent's, or 0."""
+    """Node, pid and sequence hold 92 bits of SHA-256(parent's bytes, 0, name); the seconds are the parent's, or 0."""
     id = msgid.derive_id(parent, name)
     h = bits(hashlib.sha256(bytes(parent) + b"\0" + name.encode()).digest())
     node = bits(id.node.to_bytes(6, "big"))
@@ -49,7 +49,7 @@ def test_derived_id_of_any_parent_is_laid_out_by_the_rule(msgid, parent, name):
 
 @given(message_ids, names, moments)
 def test_parent_in_every_form_has_the_same_derived_id(msgid, parent, name, at):
-    """A parent given as a value, its text in either case or its bytes has the same offspring."""
+    """A parent as a value, as text in either case or as bytes gives the same derived ID."""
     derived = msgid.derive_id(parent, name, at)
     for form in (str(parent), str(parent).lower(), bytes(parent)):
         assert msgid.derive_id(form, name, at) == derived
@@ -58,19 +58,19 @@ def test_parent_in_every_form_has_the_same_derived_id(msgid, parent, name, at):
 
 @given(names)
 def test_parent_of_version_0_with_its_version_byte_has_the_same_derived_id(msgid, name):
-    """A canonical version-0 id and the bare one are one id, so they have the same offspring."""
+    """A version-0 ID with and without its version byte gives the same derived ID."""
     text = "7F0000010000238F000000000001E240"
     assert msgid.derive_id(text, name) == msgid.derive_id("00" + text, name)
 
 
 @given(message_ids, st.integers(-(10**30), 10**30))
 def test_name_that_is_an_integer_is_its_decimal_digits(msgid, parent, name):
-    """An integer stands for its decimal digits."""
+    """An integer name means its decimal digits."""
     assert msgid.derive_id(parent, name) == msgid.derive_id(parent, str(name))
 
 
 def test_ids_of_pinned_inputs_never_change(msgid):
-    """The ids of these inputs, worked out once by hand from the rule: they must never change."""
+    """These IDs were computed by hand from the rule and must never change."""
     at = datetime(2022, 3, 23, 14, 50, 38, tzinfo=UTC)
     assert str(msgid.position_id("kafka://orders/3", 1234, at)) == "013B0121EF30BE0000024CCDBE000004D2"
     assert str(msgid.position_id("", 0, EPOCH)) == "01EB3B0C44298F00000000000000000000"
@@ -84,7 +84,7 @@ def _position(source, pid, seconds, sequence):
 
 
 def test_ids_in_every_process_are_the_same(msgid):
-    """Nothing of the process goes in: hash randomisation, pid and time leave no trace."""
+    """The ID does not depend on the process: not on hash randomisation, pid or time."""
     program = f"import msgid; print(msgid.position_id('log', 7, 1.7e9), msgid.derive_id('{PARENT}', 'x'))"
     runs = {
         subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -95,7 +95,7 @@ def test_ids_in_every_process_are_the_same(msgid):
 
 @given(message_ids, names, offsets, moments)
 def test_ids_of_different_origins_never_meet(msgid, parent, name, offset, at):
-    """Ids of different origins differ, whatever they are made of; none is a network card's."""
+    """IDs of different origins always differ, and their nodes are never those of a network card."""
     made = [
         msgid.position_id(name, offset, at),
         msgid.derive_id(parent, name),
@@ -107,7 +107,7 @@ def test_ids_of_different_origins_never_meet(msgid, parent, name, offset, at):
 
 @given(st.integers(0, 2**44 - 1))
 def test_synthetic_node_of_44_bits_keeps_them(free):
-    """No two of the 2**44 give the same node, whatever the origin."""
+    """Different hashes of 44 bits give different nodes, for every origin."""
     nodes = {layout.synthetic_node(origin, free) for origin in layout.ORIGINS}
     assert len(nodes) == len(layout.ORIGINS)
     for node in nodes:
@@ -116,7 +116,7 @@ def test_synthetic_node_of_44_bits_keeps_them(free):
 
 
 def test_lease_without_a_name_is_random_and_with_one_the_same(msgid):
-    """The same run has the same lease; without a name, each is another."""
+    """The same run has the same node; without a name, each call returns another node."""
     assigned_node = msgid.ids.derived.assigned_node
     assert assigned_node("nightly") == assigned_node("nightly") != assigned_node("hourly")
     assert len({assigned_node() for _ in range(100)}) == 100
@@ -139,7 +139,7 @@ def test_lease_without_a_name_is_random_and_with_one_the_same(msgid):
     ],
 )
 def test_time_before_2021_or_after_2157_is_taken_modulo(msgid, at, seconds):
-    """A message's own time may be anything: its seconds are rounded down and taken modulo 2**32."""
+    """Every time of a message is accepted: its seconds are rounded down and taken modulo 2**32."""
     assert msgid.position_id("log", 0, at).seconds == msgid.derive_id(PARENT, "x", at).seconds == seconds
 
 
@@ -160,7 +160,7 @@ def test_time_before_2021_or_after_2157_is_taken_modulo(msgid, at, seconds):
     ],
 )
 def test_position_id_with_bad_arguments_raises(msgid, arguments, error, message):
-    """Each argument says what was given and what is allowed."""
+    """Each error quotes the argument and names the allowed values."""
     with pytest.raises(error, match=message):
         msgid.position_id(*arguments)
 
@@ -177,13 +177,13 @@ def test_position_id_with_bad_arguments_raises(msgid, arguments, error, message)
     ],
 )
 def test_derive_id_with_bad_arguments_raises(msgid, arguments, error, message):
-    """Each argument says what was given and what is allowed."""
+    """Each error quotes the argument and names the allowed values."""
     with pytest.raises(error, match=message):
         msgid.derive_id(*arguments)
 
 
 @pytest.mark.parametrize(("parent", "reason"), [(PARENT[:-1], "33 characters"), (None, "a NoneType")])
 def test_derive_id_of_an_invalid_parent_raises_invalid_message_id(msgid, parent, reason):
-    """The parent is read as any ID is."""
+    """The parent is read like any other ID."""
     with pytest.raises(msgid.InvalidMessageId, match=reason):
         msgid.derive_id(parent, "x")

@@ -1,4 +1,4 @@
-"""How notebooks show IDs: tables of the fields, in the colours of the command line."""
+"""Notebooks show IDs as tables of the fields, in the colours of the command line."""
 
 import re
 from html.parser import HTMLParser
@@ -13,7 +13,7 @@ V0 = {
 
 
 class Table(HTMLParser):
-    """The texts of the cells, row by row, and their colours."""
+    """Return the texts of the cells by row, and their colours."""
 
     def __init__(self, html):
         super().__init__()
@@ -42,7 +42,7 @@ class Table(HTMLParser):
 
 
 def test_html_of_an_id_shows_each_field_with_its_meaning(msgid):
-    """The digits of a field stand above its name and meaning, in a colour of its own."""
+    """The digits of each field are above its name and meaning, in the field's own colour."""
     table = Table(msgid.parse(V1)._repr_html_())
     assert table.rows[0] == ["01", "56F7E71C361B", "21BC", "024CCDBE", "00000000"]
     assert table.rows[1] == [
@@ -58,13 +58,13 @@ def test_html_of_an_id_shows_each_field_with_its_meaning(msgid):
 
 @pytest.mark.parametrize("text", V0)
 def test_html_of_a_version_0_id_has_its_own_fields(msgid, text):
-    """An ID of a broker or a client is drawn with the fields that it has."""
+    """An ID of a broker or a client is shown with its own fields."""
     assert Table(msgid.parse(text)._repr_html_()).rows[0] == V0[text]
 
 
 @pytest.mark.parametrize(("count", "shown"), [(0, 0), (1, 1), (5, 5), (10, 10), (11, 11), (1000, 11)])
 def test_html_of_a_batch_shows_its_ends(msgid, count, shown):
-    """A short batch is shown whole; of a long one the first five IDs, an ellipsis, and the last five."""
+    """A short batch is shown completely; a long one as its first five IDs, an ellipsis, and its last five."""
     batch = msgid.generate_batch(count)
     html = batch._repr_html_()
     head, *rows = Table(html).rows

@@ -1,4 +1,4 @@
-"""The generator in one thread: the clock, the sequence, and bad arguments."""
+"""The generator in one thread: the clock, the sequence, and invalid arguments."""
 
 import copy
 import gc
@@ -18,9 +18,9 @@ ask = st.sampled_from(["generate", "generate_hex", "batch of 0", "batch of 1", "
 
 @given(readings, st.lists(ask, min_size=1, max_size=30), EDGES32)
 def test_ids_under_any_clock_and_any_call_strictly_increase(msgid, clock, calls, first):
-    """Rules 1 to 3: single ids, texts and batches mixed, on a clock that stands still, leaps or goes back.
+    """IDs increase with single IDs, texts and batches mixed, for a clock that stands still, jumps or goes back.
 
-    The seconds are kept modulo 2**32, so the order is that of the bytes until 2157. Before 2021 they are 0.
+    The seconds are taken modulo 2**32, so the IDs sort as bytes until 2157. Before 2021 the seconds are 0.
     """
     latest = itertools.chain(clock, itertools.repeat(clock[-1]))
     minting = msgid.Generator(node=1, pid=2, clock=lambda: next(latest), sequence=first)
@@ -55,7 +55,7 @@ def test_clock_that_goes_back_is_followed_forward_only(msgid, clock, seconds):
 
 
 def test_sequence_at_its_end_goes_to_0_and_the_next_second(msgid):
-    """At 2**32 the sequence goes to 0 and the second one further, for single ids and within a batch."""
+    """After sequence 2**32 - 1 come sequence 0 and the next second, for single IDs and within a batch."""
     single = msgid.Generator(node=1, pid=2, clock=lambda: NOON, sequence=2**32 - 1)
     before, after = single.generate(), single.generate()
     assert (before.sequence, after.sequence) == (2**32 - 1, 0)
@@ -65,7 +65,7 @@ def test_sequence_at_its_end_goes_to_0_and_the_next_second(msgid):
 
 
 def test_batch_between_single_ids_is_contiguous(msgid):
-    """A batch takes the numbers next to the last single id's, and the next single id the one after the batch."""
+    """The IDs of a batch directly follow the last single ID, and the next single ID follows the batch."""
     minting = msgid.Generator(clock=lambda: NOON, sequence=0)
     assert minting.generate().sequence == 0
     assert [id.sequence for id in minting.generate_batch(300)] == list(range(1, 301))
@@ -73,7 +73,7 @@ def test_batch_between_single_ids_is_contiguous(msgid):
 
 
 def test_sequence_by_default_starts_at_random_below_2_to_31(msgid):
-    """Rule 5: two processes alike in node, pid and second start at different numbers, far from the wrap."""
+    """Two processes with the same node, pid and second start at different numbers, far from the wrap."""
     starts = {msgid.Generator(node=1, pid=1, clock=lambda: NOON).generate().sequence for _ in range(200)}
     assert len(starts) > 190
     assert max(starts) < 2**31
@@ -81,7 +81,7 @@ def test_sequence_by_default_starts_at_random_below_2_to_31(msgid):
 
 
 def test_generator_without_users_is_collected(msgid):
-    """A generator that nobody uses is freed: the fork hook does not keep it alive."""
+    """An unused generator is freed: the fork hook does not keep it alive."""
     gc.collect()
     before = len(msgid.ids.generator._alive)
     msgid.Generator(node=1)
@@ -109,7 +109,7 @@ def test_generator_without_users_is_collected(msgid):
     ],
 )
 def test_generator_with_bad_arguments_raises_when_it_is_made(msgid, arguments, error, message):
-    """Each says what was given and what is allowed."""
+    """Each error quotes the argument and names the allowed values."""
     with pytest.raises(error, match=message):
         msgid.Generator(**arguments)
 
@@ -118,20 +118,20 @@ def test_generator_with_bad_arguments_raises_when_it_is_made(msgid, arguments, e
     ("n", "error"), [(-1, ValueError), (2**32 + 1, ValueError), (1.0, TypeError), ("3", TypeError), (True, TypeError)]
 )
 def test_generate_batch_with_a_bad_count_raises(msgid, n, error):
-    """A batch has 0 to 2**32 ids."""
+    """A batch has 0 to 2**32 IDs."""
     with pytest.raises(error, match="n must be"):
         msgid.generate_batch(n)
 
 
 @pytest.mark.parametrize("now", [float("nan"), float("inf"), -float("inf"), 10**400, None, "noon", 1j])
 def test_clock_that_gives_no_time_raises_value_error(msgid, now):
-    """What is no number of Unix seconds is refused with what the clock gave."""
+    """A clock that does not return Unix seconds raises an error that quotes the result of the clock."""
     with pytest.raises(ValueError, match="the clock must give Unix seconds, not "):
         msgid.Generator(clock=lambda: now).generate()
 
 
 def test_clock_that_raises_costs_no_id(msgid):
-    """The clock's own exception comes out, and the next id is made as if nothing had been."""
+    """An error of the clock reaches the caller, and the generator continues as if it had not occurred."""
     failing = [False]
 
     def clock():
@@ -149,7 +149,7 @@ def test_clock_that_raises_costs_no_id(msgid):
 
 
 def test_generator_with_a_node_of_any_form_stamps_it(msgid):
-    """An int, 6 bytes, a MAC address with either separator, or random bits."""
+    """A node is an int, 6 bytes, a MAC address with either separator, or random bits."""
     assert {msgid.Generator(node=node).generate().mac for node in (1, b"\0\0\0\0\0\1", "00:00:00:00:00:01")} == {
         "00:00:00:00:00:01"
     }
@@ -159,7 +159,7 @@ def test_generator_with_a_node_of_any_form_stamps_it(msgid):
 
 @pytest.mark.parametrize("copying", [copy.copy, copy.deepcopy, pickle.dumps], ids=lambda function: function.__name__)
 def test_copy_of_a_generator_raises_type_error(msgid, copying):
-    """A copy would repeat every ID that the generator makes from then on."""
+    """A copy is rejected, because it would repeat every later ID of the generator."""
     generator = msgid.Generator(node=1)
     generator.generate()
     with pytest.raises(TypeError, match="cannot copy a Generator: the copy would repeat its IDs"):

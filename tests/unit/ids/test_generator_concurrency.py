@@ -1,4 +1,4 @@
-"""A generator under threads, signals, forks and many processes: no ID is made twice."""
+"""A generator with threads, signals, forks and many processes never repeats an ID."""
 
 import itertools
 import os
@@ -15,7 +15,7 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no f
 
 
 def test_threads_of_one_generator_never_share_an_id_and_each_sees_its_own_increase(msgid):
-    """8 threads x 200 000 ids of one generator: no duplicate, and each thread's own ids increase."""
+    """8 threads make 200 000 IDs each from one generator: no duplicates, and the IDs of each thread increase."""
     count = 200_000
     minted = run_threads(8, lambda _: [msgid.generate_hex() for _ in range(count)])
     for own in minted:
@@ -24,8 +24,8 @@ def test_threads_of_one_generator_never_share_an_id_and_each_sees_its_own_increa
 
 
 def test_threads_mixing_batches_and_single_ids_never_share_an_id(msgid):
-    """The same with batches in between: a batch is contiguous, and nobody gets one of its numbers."""
-    minting = msgid.Generator(clock=lambda: NOON, sequence=2**32 - 100_000)  # over the wrap, too
+    """With concurrent batches, each batch is consecutive, and no other caller gets its numbers."""
+    minting = msgid.Generator(clock=lambda: NOON, sequence=2**32 - 100_000)  # also across the wrap
 
     def work(seed):
         own = []
@@ -46,7 +46,7 @@ def test_threads_mixing_batches_and_single_ids_never_share_an_id(msgid):
 
 
 def test_signal_handler_that_mints_makes_new_ids(msgid):
-    """A handler that mints while its thread is minting neither hangs nor makes an id that is repeated."""
+    """A signal handler that makes an ID while its thread makes one does not block and repeats no ID."""
     minting = msgid.Generator(clock=lambda: NOON)
     in_handler, in_loop = [], []
     previous = signal.signal(signal.SIGALRM, lambda *_: in_handler.extend(minting.generate_batch(3).hex()))
@@ -65,7 +65,7 @@ def test_signal_handler_that_mints_makes_new_ids(msgid):
 
 
 def test_interrupt_at_any_step_leaves_no_lock_behind(msgid):
-    """An exception out of a signal handler, at any step of minting, leaves a generator that others can go on with."""
+    """An error from a signal handler at any step leaves a generator that still works for others."""
     minting = msgid.Generator(clock=lambda: NOON)
 
     def interrupt(*_):
@@ -90,7 +90,7 @@ def test_interrupt_at_any_step_leaves_no_lock_behind(msgid):
 
 
 def test_clock_that_mints_itself_makes_new_ids(msgid):
-    """A clock that mints (or a finalizer that runs in it) is the deepest a call can be nested: still no duplicate."""
+    """A clock (or a finalizer in it) that makes IDs is the deepest nesting: it causes no duplicates either."""
     minted, depth = [], []
 
     def clock():
@@ -109,20 +109,20 @@ def test_clock_that_mints_itself_makes_new_ids(msgid):
 
 @forks
 def test_forked_children_in_a_frozen_second_never_mint_the_parents_ids(msgid):
-    """8 children x 10 000 ids of one generator, in one frozen second, with the parent's own: no duplicate."""
+    """8 children and their parent make 10 000 IDs each in one frozen second: no duplicates."""
     minting = msgid.Generator(clock=lambda: NOON)
     before = minting.generate_batch(10).hex()
     minted = run_children(8, lambda: [minting.generate_hex() for _ in range(10_000)])
     own = minting.generate_batch(10_000).hex()
     everything = [*before, *own, *itertools.chain.from_iterable(minted)]
     assert len(set(everything)) == len(everything) == 90_010
-    # The parent's sequence is untouched.
+    # The sequence of the parent does not change.
     assert msgid.MessageId(own[0]).sequence == (msgid.MessageId(before[-1]).sequence + 1) % 2**32
 
 
 @forks
 def test_forked_child_of_a_generator_with_a_pid_has_its_own_pid(msgid):
-    """A pid and a sequence that are handed in hold for one process: a child that kept them would repeat its ids."""
+    """Arguments for pid and sequence apply to one process only: a child that kept them would repeat IDs."""
     minting = msgid.Generator(node=1, pid=7, clock=lambda: NOON, sequence=0)
     parent = minting.generate()
     ((child_pid, child),) = run_children(1, lambda: (os.getpid(), minting.generate_hex()))
@@ -133,7 +133,7 @@ def test_forked_child_of_a_generator_with_a_pid_has_its_own_pid(msgid):
 
 @forks
 def test_forked_child_while_a_thread_is_minting_mints_at_once(msgid):
-    """The child of a process whose other threads are minting mints at once: no lock is inherited held."""
+    """A child can make IDs at once, even if other threads of the parent were making IDs: it inherits no locked lock."""
     minting = msgid.Generator()
     stop = threading.Event()
 
@@ -156,7 +156,7 @@ def test_forked_child_while_a_thread_is_minting_mints_at_once(msgid):
 
 @forks
 def test_forked_grandchildren_have_their_own_pids(msgid):
-    """A fork of a fork has its own pid and sequence as well."""
+    """A fork of a fork also has its own pid and sequence."""
     minting = msgid.Generator(clock=lambda: NOON)
     family = [minting.generate_hex()]
 
@@ -169,7 +169,7 @@ def test_forked_grandchildren_have_their_own_pids(msgid):
 
 
 def test_processes_started_afresh_mint_different_ids(msgid):
-    """Processes that share nothing with each other but the node mint different ids."""
+    """Processes with only the node in common make different IDs."""
     program = "import msgid; print('\\n'.join(msgid.generate_batch(500).hex()))"
     runs = [subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)]
     everything = [line for run in runs for line in run.stdout.split()] + msgid.generate_batch(500).hex()
@@ -177,7 +177,7 @@ def test_processes_started_afresh_mint_different_ids(msgid):
 
 
 def test_containers_alike_in_node_and_pid_mint_different_ids():
-    """Processes alike in node, pid and second, as containers are, mint different ids: 8 of them, 10 000 each."""
+    """8 processes with the same node, pid and second, as in containers, make 10 000 different IDs each."""
     program = (
         "import msgid; g = msgid.Generator(node='02:42:ac:11:00:02', pid=1, clock=lambda: 1.7e9);"
         "print('\\n'.join(g.generate_hex() for _ in range(10_000)))"

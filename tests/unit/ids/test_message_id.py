@@ -16,7 +16,7 @@ TEXT = "0156F7E71C361B21BC024CCDBE00000000"
 
 @given(ids)
 def test_id_in_any_form_reads_back(msgid, id):
-    """Every kind of id reads back from its text, in either case, and from its bytes, as its own kind."""
+    """Every kind of ID is read from its text, in either case, and from its bytes, as the same kind."""
     for form in (str(id), str(id).lower(), id.hex, bytes(id), bytearray(bytes(id)), memoryview(bytes(id))):
         assert (type(id) if isinstance(id, msgid.MessageId) else type(id).parse)(form) == id
     assert str(id) == id.hex == bytes(id).hex().upper()
@@ -24,7 +24,7 @@ def test_id_in_any_form_reads_back(msgid, id):
 
 @given(nodes, UINT16, EDGES32, EDGES32)
 def test_from_fields_of_any_values_keeps_them(msgid, node, pid, seconds, sequence):
-    """An id's fields are those it was made of, and the origin is that of its node."""
+    """The fields of an ID are its arguments, and the origin is that of its node."""
     id = msgid.MessageId.from_fields(node=node, pid=pid, seconds=seconds, sequence=sequence)
     assert (id.version, id.node, id.pid, id.seconds, id.sequence) == (1, node, pid, seconds, sequence)
     assert id.mac.replace(":", "") == f"{node:012x}"
@@ -34,14 +34,14 @@ def test_from_fields_of_any_values_keeps_them(msgid, node, pid, seconds, sequenc
 
 @given(message_ids)
 def test_body_and_uuid_of_an_id_make_it_again(msgid, id):
-    """The 16 bytes after the version byte, as bytes and as a UUID, make the same id again."""
+    """The 16 bytes after the version byte, as bytes or as a UUID, give the same ID again."""
     assert id.body == bytes(id)[1:] == id.uuid.bytes
     assert msgid.MessageId.from_body(id.body) == msgid.MessageId.from_uuid(id.uuid) == id
 
 
 @given(message_ids, message_ids)
 def test_order_of_ids_is_that_of_their_bytes(msgid, one, other):
-    """Ids of a kind are totally ordered by their bytes; the time key orders by (seconds, sequence, node, pid)."""
+    """IDs of a kind are ordered by their bytes; the time key orders them by (seconds, sequence, node, pid)."""
     for compare in ("__lt__", "__le__", "__gt__", "__ge__", "__eq__"):
         assert getattr(one, compare)(other) == getattr(bytes(one), compare)(bytes(other))
     key = [(id.seconds, id.sequence, id.node, id.pid) for id in (one, other)]
@@ -51,7 +51,7 @@ def test_order_of_ids_is_that_of_their_bytes(msgid, one, other):
 
 @given(ids)
 def test_id_compared_with_text_or_bytes_is_never_equal(msgid, id):
-    """An id is equal to nothing but an id of its kind, and cannot be compared with anything else."""
+    """An ID is equal only to an ID of its kind, and cannot be compared with other values."""
     assert id != str(id)
     assert id != bytes(id)
     assert str(id) not in {id}
@@ -61,14 +61,14 @@ def test_id_compared_with_text_or_bytes_is_never_equal(msgid, id):
 
 
 def test_ids_of_two_kinds_are_never_equal(msgid):
-    """The same 16 bytes read as one kind and as the other are two values."""
+    """The same 16 bytes read as different kinds are different values."""
     text = "7F0000010000238F000000000001E240"
     assert msgid.BrokerOffsetId.parse(text) != msgid.ClientUniqueId.parse(text)
 
 
 @given(ids)
 def test_id_pickled_copied_or_evaluated_is_equal(msgid, id):
-    """Pickle of every protocol, copies, and ``eval(repr(id))`` give back what was put in."""
+    """Pickle of every protocol, copies and ``eval(repr(id))`` return an equal value."""
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         assert pickle.loads(pickle.dumps(id, protocol)) == id
     assert copy.copy(id) is id
@@ -76,11 +76,11 @@ def test_id_pickled_copied_or_evaluated_is_equal(msgid, id):
     assert eval(repr(id), {type(id).__name__: type(id)}) == id
 
 
-# What precedes and follows the values' own bytes, protocol by protocol.
+# The bytes before and after the value's own bytes, by protocol.
 P2 = b"\x80\x02cmsgid\n"
 P4 = b"\x80\x04\x95%c\x00\x00\x00\x00\x00\x00\x00\x8c\x05msgid\x94"
 BODY = b"\x01V\xf7\xe7\x1c6\x1b!\xbc\x02L\xcd\xbe\x00\x00\x00\x00"
-LATIN = b"\x01V\xc3\xb7\xc3\xa7\x1c6\x1b!\xc2\xbc\x02L\xc3\x8d\xc2\xbe\x00\x00\x00\x00"  # protocol 2 has no bytes
+LATIN = b"\x01V\xc3\xb7\xc3\xa7\x1c6\x1b!\xc2\xbc\x02L\xc3\x8d\xc2\xbe\x00\x00\x00\x00"  # without bytes in protocol 2
 VALUES = {
     "ID": lambda msgid: msgid.MessageId(TEXT),
     "BROKER": lambda msgid: msgid.BrokerOffsetId("127.0.0.1", 9103, 123456),
@@ -101,17 +101,17 @@ PINNED = [
 
 @pytest.mark.parametrize(("name", "protocol", "golden"), PINNED, ids=lambda value: str(value)[:20])
 def test_pickle_of_each_kind_has_pinned_bytes(msgid, name, protocol, golden):
-    """What is pickled today can be read for ever: the bytes are fixed, and name nothing but public classes."""
+    """Pickles of today stay readable: their bytes are fixed and name only public classes."""
     id = VALUES[name](msgid)
     assert pickle.dumps(id, protocol) == golden
     assert pickle.loads(golden) == id
-    if protocol == 4:  # 5 differs from 4 in its version byte alone
+    if protocol == 4:  # protocol 5 differs from 4 only in its version byte
         assert pickle.dumps(id, 5) == golden[:1] + b"\x05" + golden[2:]
 
 
 @pytest.mark.parametrize("kind", ["ID", "IPV6", "CLIENT"])
 def test_attribute_of_an_id_cannot_be_changed(msgid, kind):
-    """No attribute can be set, added or deleted, and there is no dictionary to slip one into."""
+    """Attributes cannot be set, added or deleted, and the value does not have a ``__dict__``."""
     id = VALUES[kind](msgid)
     for name in ("pid", "_bytes", "hex", "anything"):
         with pytest.raises(AttributeError, match=f"is immutable: cannot set '{name}'"):
@@ -122,7 +122,7 @@ def test_attribute_of_an_id_cannot_be_changed(msgid, kind):
 
 
 def test_format_of_an_id_is_its_text(msgid):
-    """In an f-string an id is its text, with a width if one is given."""
+    """In an f-string an ID is its text, padded to a given width."""
     value = msgid.MessageId(TEXT)
     assert f"{value}" == TEXT
     assert f"{value:>40}" == " " * 6 + TEXT
@@ -139,7 +139,7 @@ def test_time_of_an_id_is_aware_utc(msgid):
 
 @given(moments)
 def test_time_near_a_moment_resolves_the_wrap(msgid, moment):
-    """From a moment near it, 32 bits of seconds give back the moment, also after 2157."""
+    """The low 32 bits of the seconds and a nearby time give the exact time, also after 2157."""
     value = msgid.MessageId(TEXT)
     epoch = datetime(2021, 1, 1, tzinfo=timezone.utc)
     if moment < epoch:
@@ -157,7 +157,7 @@ def test_time_near_a_moment_resolves_the_wrap(msgid, moment):
 
 
 def test_time_near_an_invalid_moment_raises(msgid):
-    """Naive moments, other types, and a moment past the year 9999 are errors that say so."""
+    """Naive times, other types, and times after the year 9999 raise errors with the reason."""
     value = msgid.MessageId(TEXT)
     with pytest.raises(ValueError, match=r"naive 2026-01-01T00:00:00"):
         value.time_near(datetime(2026, 1, 1))
@@ -183,7 +183,7 @@ def test_time_near_an_invalid_moment_raises(msgid):
     ],
 )
 def test_from_fields_out_of_range_raises(msgid, field, value, error):
-    """Each field says what it was given and what is allowed."""
+    """Each error names the field, quotes the value and names the allowed values."""
     fields = {"node": 0, "pid": 0, "seconds": 0, "sequence": 0, field: value}
     with pytest.raises(error, match=rf"{field} must be .* not {value}"):
         msgid.MessageId.from_fields(**fields)
@@ -191,21 +191,21 @@ def test_from_fields_out_of_range_raises(msgid, field, value, error):
 
 @pytest.mark.parametrize("body", [b"", b"x" * 15, b"x" * 17, "x" * 16, 16, None])
 def test_from_body_of_another_shape_raises_invalid_message_id(msgid, body):
-    """A body is 16 bytes."""
+    """A body has 16 bytes."""
     with pytest.raises(msgid.InvalidMessageId, match="the body of an id is 16 bytes"):
         msgid.MessageId.from_body(body)
 
 
 @pytest.mark.parametrize("value", [str(uuid.UUID(int=1)), b"x" * 16, 1, None])
 def test_from_uuid_of_another_type_raises_invalid_message_id(msgid, value):
-    """Text is no UUID: it would be taken for an id's."""
+    """Text is not accepted as a UUID, because it could be the text of an ID."""
     with pytest.raises(msgid.InvalidMessageId, match=r"from_uuid takes a uuid\.UUID"):
         msgid.MessageId.from_uuid(value)
 
 
 @pytest.mark.parametrize("value", ["7F0000010000238F000000000001E240", "00" + "7F0000010000238F000000000001E240"])
 def test_constructor_of_a_version_0_id_raises_invalid_message_id(msgid, value):
-    """`MessageId` of a version-0 id is refused; `msgid.parse` reads every version."""
+    """`MessageId` rejects a version-0 ID; `msgid.parse` reads every version."""
     with pytest.raises(msgid.InvalidMessageId, match="not version 1"):
         msgid.MessageId(value)
 
@@ -214,9 +214,9 @@ def test_constructor_of_a_version_0_id_raises_invalid_message_id(msgid, value):
     ("first_byte", "origin"),
     [
         (0x00, "mac"),
-        (0x02, "mac"),  # locally administered, but a card's
+        (0x02, "mac"),  # a locally administered address of a card
         (0xAC, "mac"),
-        (0x01, "random"),  # the multicast bit alone, as RFC 9562 asks of others
+        (0x01, "random"),  # only the multicast bit, as RFC 9562 requires
         (0x0D, "random"),
         (0x03, "random"),
         (0xF3, "random"),
@@ -227,12 +227,12 @@ def test_constructor_of_a_version_0_id_raises_invalid_message_id(msgid, value):
     ],
 )
 def test_origin_of_a_node_follows_its_low_bits(msgid, first_byte, origin):
-    """The low four bits of the node's first byte say where an id is from."""
+    """The low four bits of the node's first byte are the origin of an ID."""
     id = msgid.MessageId.from_fields(node=first_byte << 40 | 123, pid=0, seconds=0, sequence=0)
     assert id.origin == origin
 
 
 def test_canonical_of_version_1_is_the_id_itself(msgid):
-    """Version 1 carries its version byte already."""
+    """A version-1 ID already contains its version byte."""
     value = msgid.MessageId(TEXT)
     assert value.canonical == value.hex == msgid.parse(value.canonical).hex

@@ -1,4 +1,4 @@
-"""The compiled core and the reference: which runs, that both hold, and that the C neither leaks nor crashes."""
+"""The compiled core and the reference: the selection, equal results, and no leaks or crashes in C."""
 
 import gc
 import os
@@ -29,12 +29,12 @@ def run(program, **environment):
 
 
 def test_backend_of_the_package_names_what_runs():
-    """`msgid.backend` is "c" or "python", and so are the things that it names."""
+    """`msgid.backend` is "c" or "python", and the classes and functions belong to that backend."""
     assert msgid.backend == ("python" if native is None else "c")
 
 
 def test_backend_under_test_is_the_one_of_its_functions(msgid):
-    """The tests of IDs get functions of the backend that they ask for, and so do imports within them."""
+    """Tests of IDs get the functions of the requested backend, and so do imports within them."""
     assert sys.modules["msgid"] is msgid
     assert msgid.MessageId is sys.modules["msgid.ids.message_id"].MessageId
     assert ("built-in" in repr(msgid.generate_hex)) == (msgid.backend == "c")
@@ -42,7 +42,7 @@ def test_backend_under_test_is_the_one_of_its_functions(msgid):
 
 @pytest.mark.parametrize(("value", "backend"), [("1", "python"), ("yes", "python"), ("0", None), ("", None)])
 def test_msgid_pure_of_any_value_but_0_forces_the_reference(value, backend):
-    """MSGID_PURE=1 asks for pure Python; 0 and nothing do not."""
+    """MSGID_PURE=1 selects pure Python; 0 and an empty value do not."""
     result = run("import msgid; print(msgid.backend, msgid.is_valid(msgid.generate_hex()))", MSGID_PURE=value)
     default = "c" if _built() else "python"
     assert result.stdout == f"{backend or default} True\n"
@@ -53,7 +53,7 @@ def _built():
 
 
 def test_import_without_the_compiled_core_is_silent(tmp_path):
-    """Where the core was not compiled, the reference runs without a warning, and the reason is kept."""
+    """Without a compiled core, the reference runs without a warning, and the reason is stored."""
     package = Path(msgid.__file__).parent
     shutil.copytree(package, tmp_path / "msgid", ignore=shutil.ignore_patterns("_speedups*.so", "_speedups*.pyd"))
     program = f"""
@@ -66,7 +66,7 @@ print(msgid.backend, len(msgid.generate_hex()), _native.REASON)
 
 
 def test_import_with_a_core_of_other_source_is_silent():
-    """A core that was compiled from another version of the source is not used, and the reason is kept."""
+    """A core compiled from another version of the source is not used, and the reason is stored."""
     program = """
 import sys, types
 stale = types.ModuleType("stale")
@@ -80,7 +80,7 @@ print(msgid.backend, len(msgid.generate_hex()), _native.REASON)
 
 
 def test_import_of_a_core_that_does_not_load_warns_once():
-    """A compiled core that is there but cannot be loaded is a defect of the installation: the reason is shown."""
+    """A compiled core that cannot be loaded is a defect of the installation, so the reason is shown."""
     program = """
 import importlib.abc, importlib.machinery, sys, warnings
 class Broken(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -104,7 +104,7 @@ print(_native.REASON)
 
 @compiled_only
 def test_rows_of_both_backends_are_the_same():
-    """The compiled rows are the reference's, in steps and backwards, over the whole range of each field."""
+    """The compiled rows equal those of the reference, with steps, backwards, and over the whole range of each field."""
     reference = {name: getattr(_reference(), name) for name in ("rows", "hex_rows", "hex_list")}
     prefix = bytes(range(9))
     for parts in (
@@ -118,7 +118,7 @@ def test_rows_of_both_backends_are_the_same():
 
 
 def _reference():
-    """The module of rows as it is without the compiled core."""
+    """Import the module of rows without the compiled core."""
     spec = _batch_bytes.__spec__
     import importlib.util
     from unittest import mock
@@ -146,7 +146,7 @@ BAD_ARGUMENTS = [(name, arguments) for name, many in BAD_CALLS.items() for argum
 @compiled_only
 @pytest.mark.parametrize(("name", "arguments"), BAD_ARGUMENTS, ids=[str(n) for n in range(len(BAD_ARGUMENTS))])
 def test_inner_function_with_bad_arguments_raises_and_keeps_no_memory(name, arguments):
-    """Even inner functions, called with nonsense, raise; thousands of times over, they keep no memory."""
+    """Internal functions raise errors for invalid arguments, and thousands of such calls do not leak memory."""
     function = getattr(native, name)
 
     def call_often():
@@ -169,7 +169,7 @@ def test_inner_function_with_bad_arguments_raises_and_keeps_no_memory(name, argu
 
 
 def test_millions_of_ids_leave_no_memory_behind():
-    """4 M IDs minted, read, compared, copied and thrown away: the process is no larger than after the first."""
+    """After 4 M IDs are made, read, compared and copied, the process is as large as after the first ones."""
     pytest.importorskip("pyarrow")
 
     def work(count):
@@ -200,7 +200,7 @@ def test_millions_of_ids_leave_no_memory_behind():
 
 @compiled_only
 def test_reference_counts_of_the_types_after_use_are_as_before():
-    """Ids hold their type while they live, and let go of it: also in batches, copies and failed calls."""
+    """IDs hold a reference to their type and release it, also in batches, copies and failed calls."""
     before = sys.getrefcount(MessageId)
     ids = [msgid.generate() for _ in range(1000)]
     assert sys.getrefcount(MessageId) >= before + 1000
@@ -213,7 +213,7 @@ def test_reference_counts_of_the_types_after_use_are_as_before():
 
 @compiled_only
 def test_value_of_the_core_made_empty_or_extended_raises_type_error():
-    """There is no way round the constructors, and no class below the kinds."""
+    """The constructors cannot be bypassed, and the classes cannot be subclassed."""
     with pytest.raises(TypeError):
         object.__new__(MessageId)
     with pytest.raises(TypeError):
@@ -229,14 +229,14 @@ def test_value_of_the_core_made_empty_or_extended_raises_type_error():
 
 @compiled_only
 def test_generator_without_init_raises_type_error():
-    """A generator whose ``__init__`` has not run says so."""
+    """A generator without ``__init__`` raises an error with the reason."""
     unfinished = msgid.Generator.__new__(msgid.Generator)
     for call in (unfinished.generate, unfinished.generate_hex, lambda: unfinished._reserve(1)):
         with pytest.raises(TypeError, match="not initialised"):
             call()
     with pytest.raises(TypeError):
         unfinished._begin(int, None, None, 0)
-    for first in (-1, 2**32 + 1, 2**64):  # beyond the numbers that a sequence can have
+    for first in (-1, 2**32 + 1, 2**64):  # above the maximum of a sequence
         with pytest.raises((ValueError, OverflowError)):
             unfinished._begin(MessageId, Run, None, first)
         with pytest.raises((ValueError, OverflowError)):
@@ -245,7 +245,7 @@ def test_generator_without_init_raises_type_error():
 
 @compiled_only
 def test_offsets_that_change_while_they_are_read_do_no_harm():
-    """Another thread moves a row far beyond the data: the rows read are of the data, or the call raises."""
+    """If another thread moves a row outside the data, the call reads only the data or raises an error."""
     pytest.importorskip("numpy")
     program = """
 import threading
@@ -277,13 +277,13 @@ print("alive")
 
 @compiled_only
 def test_layout_of_the_core_is_the_one_of_the_source():
-    """The C repeats the numbers that must be constants there; they are compared at import."""
+    """The constants that C repeats are compared at import."""
     expected = {"EPOCH_UNIX": layout.EPOCH_UNIX, "VERSION_1": 1, "ID_LENGTH": 17, "PREFIX_LENGTH": 9, "TAIL_LENGTH": 12}
     assert expected.items() <= native.LAYOUT.items()
 
 
 def test_subinterpreters_that_mint_have_their_own_generators():
-    """Each interpreter of a process has its own types and generators, and its ids are its own."""
+    """Each subinterpreter has its own types, generators and IDs."""
     program = """
 import sys, msgid
 try:

@@ -1,4 +1,4 @@
-"""The docstrings of the compiled core: those of the reference, generated into its header file."""
+"""The docstrings of the compiled core equal those of the reference, from which its header file is generated."""
 
 import inspect
 from pathlib import Path
@@ -36,7 +36,7 @@ SIGNATURES = {
 
 @pytest.fixture(scope="module")
 def reference():
-    """The docstrings of the reference, by the names of the twins."""
+    """Return the docstrings of the reference, by the names of the compiled objects."""
     with backends.backend("python") as msgid:
         homes = [
             msgid.ids._base,
@@ -48,7 +48,7 @@ def reference():
 
 
 def found(homes, name):
-    """Return what a dotted name means in the first of the modules that has it."""
+    """Return the object of a dotted name, from the first of the modules that has it."""
     first, *rest = name.split(".")
     thing = next(getattr(home, first) for home in homes if hasattr(home, first))
     for part in rest:
@@ -57,7 +57,7 @@ def found(homes, name):
 
 
 def header(docstrings):
-    """Write the docstrings as C: one macro for each, with the signature that `inspect` reads."""
+    """Return the docstrings as C: one macro for each, with the signature that `inspect` reads."""
     lines = [
         "/* The docstrings of the reference, for the compiled core. Written by:",
         " * pytest tests/unit/ids/test_native_docstrings.py --update-golden */",
@@ -73,7 +73,7 @@ def header(docstrings):
 
 
 def test_header_of_docstrings_is_that_of_the_reference(reference, request):
-    """The header file holds the reference's docstrings, word for word."""
+    """The header file contains the reference's docstrings word for word."""
     if request.config.getoption("--update-golden"):
         HEADER.write_text(header(reference), encoding="utf-8")
     if not HEADER.exists():
@@ -93,5 +93,5 @@ def test_compiled_docstring_is_that_of_the_reference(reference, name):
     ("name", "signature"), [("parse", "(value)"), ("is_valid", "(value)"), ("rows", "(prefix, parts, /)")]
 )
 def test_compiled_signature_can_be_inspected(name, signature):
-    """`inspect.signature` names the arguments of compiled functions."""
+    """`inspect.signature` returns the arguments of compiled functions."""
     assert str(inspect.signature(found([_native.native], name))) == signature

@@ -1,4 +1,4 @@
-"""The numbers of the layout that the C repeats: a core that differs in any of them is not used."""
+"""The layout numbers that C repeats: a core with a different number is not used."""
 
 from types import SimpleNamespace
 
@@ -12,19 +12,19 @@ NUMBERS = _native._layout()
 
 @pytest.fixture(autouse=True)
 def _wanted(monkeypatch):
-    """The environment asks for the compiled core."""
+    """Make the environment request the compiled core."""
     monkeypatch.setenv("MSGID_PURE", "")
 
 
 def test_core_with_the_same_numbers_is_used(monkeypatch):
-    """A core that has every number of the source is used."""
+    """A core with every number of the source is used."""
     monkeypatch.setattr(_native, "_speedups", SimpleNamespace(LAYOUT=dict(NUMBERS)), raising=False)
     assert _native._load() == (_native._speedups, "")
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_core_with_one_other_number_is_not_used(monkeypatch, name):
-    """A core in which one number is another, or missing, is not used."""
+    """A core with a different or missing number is not used."""
     others = [{**NUMBERS, name: NUMBERS[name] + 1}, {key: value for key, value in NUMBERS.items() if key != name}]
     for numbers in others:
         monkeypatch.setattr(_native, "_speedups", SimpleNamespace(LAYOUT=numbers), raising=False)
@@ -32,7 +32,7 @@ def test_core_with_one_other_number_is_not_used(monkeypatch, name):
 
 
 def test_source_with_one_other_number_does_not_use_the_core(monkeypatch):
-    """A number that changes in `msgid.layout` alone leaves the core of before unused."""
+    """If a number changes only in `msgid.layout`, an older core is not used."""
     monkeypatch.setattr(_native, "_speedups", SimpleNamespace(LAYOUT=dict(NUMBERS)), raising=False)
     for name in _native._NUMBERS:
         with monkeypatch.context() as patched:
@@ -48,5 +48,5 @@ def test_source_with_one_other_number_does_not_use_the_core(monkeypatch):
 
 @pytest.mark.skipif(_native.native is None, reason="the compiled core is not there, or not wanted")
 def test_core_repeats_every_number():
-    """The compiled core has the numbers that Python compares, and no others."""
+    """The compiled core has exactly the numbers that Python compares."""
     assert _native.native.LAYOUT == NUMBERS

@@ -1,4 +1,4 @@
-"""Which MAC address is stamped, and why."""
+"""The choice of the MAC address of new IDs, with its explanation."""
 
 import itertools
 import os
@@ -32,7 +32,7 @@ def chosen(*interfaces):
     ],
 )
 def test_better_of_two_cards_is_taken_in_any_order(better, worse, reason):
-    """Up before down, universal before local, then by name; Docker's made-up addresses only if all else fails."""
+    """Cards that are up come first, then universal addresses, then names; Docker's generated addresses come last."""
     for order in ((better, worse), (worse, better)):
         assert chosen(*order) == (better[0], {worse[0]: reason})
 
@@ -51,19 +51,19 @@ def test_better_of_two_cards_is_taken_in_any_order(better, worse, reason):
         ("ee:ee:ee:ee:ee:ee", "shared by many machines: Calico's end of every container's link"),
         ("02:00:00:00:00:00", "shared by many machines: what Android 6 and later tells every app"),
         ("00:16:3e:01:02", "not 6 bytes"),
-        ("00:00:00:00:00:00:00:e0", "not 6 bytes"),  # a tunnel's or InfiniBand's
+        ("00:00:00:00:00:00:00:e0", "not 6 bytes"),  # the address of a tunnel or of InfiniBand
         ("", "not 6 bytes"),
     ],
 )
 def test_address_that_is_shared_or_not_a_card_is_never_taken(mac, reason):
-    """Zero, multicast, of another length, or known to be shared: passed over with the reason, even if alone."""
+    """Zero, multicast, shared and malformed addresses are rejected with the reason, even without another card."""
     name, reasons = chosen(("x", mac, True))
     assert name is None
     assert reasons["x"].startswith(reason)
 
 
 def test_choice_of_cards_in_any_order_is_stable():
-    """Whatever order the interfaces are listed in, the same one is taken."""
+    """The choice does not depend on the order in which the interfaces are listed."""
     interfaces = [("c", CARD, True), ("b", CARD[:-1] + "4", True), ("a", DOCKER, True), ("d", LOCAL, False)]
     assert {chosen(*order)[0] for order in itertools.permutations(interfaces)} == {"b"}
 
@@ -77,7 +77,7 @@ def never():
 
 
 def test_node_of_the_environment_comes_before_every_card():
-    """MSGID_NODE names an address, or asks for random bits."""
+    """MSGID_NODE is an address, or requests random bits."""
     choice = choose_node({"MSGID_NODE": "0A-00-27-00-00-01"}, never, never, 0)
     assert (choice.mac, choice.source, choice.reason) == ("0a:00:27:00:00:01", "environment", "set by MSGID_NODE")
     node = random_node()
@@ -86,7 +86,7 @@ def test_node_of_the_environment_comes_before_every_card():
 
 
 def test_node_without_environment_comes_from_card_then_route_then_random():
-    """Each source is asked only where the one before had nothing, and the choice says which it was."""
+    """A source is used only if the previous one found nothing, and the choice names the source."""
     card, bad = Interface("eth0", CARD, True), Interface("lo", "00:00:00:00:00:00", True)
     choice = choose_node({}, lambda: [bad, card], never, 0)
     assert (choice.mac, choice.source, choice.interface) == (CARD, "interface", "eth0")
@@ -108,7 +108,7 @@ def fails(error):
 
 
 def test_source_that_is_missing_or_broken_is_passed_over_with_the_reason():
-    """Without psutil or getmac, or where either raises, the next source is asked, and the choice says why."""
+    """If psutil or getmac is missing or raises, the next source is used, and the choice has the reason."""
     missing, broken = ImportError("No module named 'psutil'"), OSError("no such device")
     choice = choose_node({}, fails(missing), lambda: CARD, 0)
     assert (choice.mac, choice.source) == (CARD, "default-route")
@@ -123,7 +123,7 @@ def test_source_that_is_missing_or_broken_is_passed_over_with_the_reason():
 
 
 def test_generator_without_psutil_and_getmac_mints_on_random_bits():
-    """Neither library has to be there: IDs carry random bits, and `explain_node` gives both reasons."""
+    """Without both libraries, IDs have random bits, and `explain_node` returns both reasons."""
     program = """
 import sys
 sys.modules["psutil"] = sys.modules["getmac"] = None
@@ -135,14 +135,14 @@ print(msgid.generate().origin, [passed.name for passed in msgid.explain_node().p
 
 
 def test_generator_with_a_node_loads_neither_psutil_nor_getmac():
-    """Only a node that must be looked for needs the libraries: not an argument, and not MSGID_NODE."""
+    """The libraries are needed only to look up a node: not for an argument and not for MSGID_NODE."""
     program = "import sys, msgid; {}; print({{'psutil', 'getmac'}} & set(sys.modules))"
     assert run(program.format("msgid.Generator(node=1).generate()"), MSGID_NODE="").stdout == "set()\n"
     assert run(program.format("msgid.generate_batch(3)"), MSGID_NODE="random").stdout == "set()\n"
 
 
 def test_random_nodes_are_not_cards_and_differ():
-    """Random nodes have the multicast bit, which no card has, and declare themselves; all 44 bits are drawn."""
+    """Random nodes have the multicast bit, which no card has, and declare their origin; all 44 bits are random."""
     nodes = [random_node() for _ in range(2000)]
     assert {msgid.layout.origin_of(node) for node in nodes} == {"random"}
     assert len(set(nodes)) == 2000
@@ -155,7 +155,7 @@ def test_random_nodes_are_not_cards_and_differ():
 
 
 def test_explain_node_is_the_node_that_is_stamped():
-    """What `explain_node` says is what ids carry, and its text names the address and what was passed over."""
+    """The node of `explain_node` is the node of the IDs, and its text has the address and the rejected cards."""
     choice = msgid.explain_node()
     assert msgid.generate().mac == choice.mac
     assert choice is msgid.explain_node()
@@ -165,7 +165,7 @@ def test_explain_node_is_the_node_that_is_stamped():
 
 
 def test_node_of_this_machine_is_one_of_its_cards():
-    """Where psutil lists a card, its address is taken."""
+    """If psutil lists a card, its address is used."""
     if "MSGID_NODE" in os.environ:
         pytest.skip("MSGID_NODE is set")
     macs = {a.address for addresses in psutil.net_if_addrs().values() for a in addresses if a.family == psutil.AF_LINK}
@@ -183,7 +183,7 @@ def run(program, **environment):
 
 
 def test_msgid_node_set_after_import_is_read_at_the_first_id():
-    """The environment variable decides for the whole process; a bad one is an error at the first id, not at import."""
+    """The environment variable applies to the whole process; an invalid value raises at the first ID, not at import."""
     mint = "import msgid; print(msgid.generate().mac)"
     assert run(mint, MSGID_NODE="aa:bb:cc:dd:ee:ff").stdout == "aa:bb:cc:dd:ee:ff\n"
     assert run("import msgid; print(msgid.generate().origin)", MSGID_NODE="random").stdout == "random\n"
@@ -193,7 +193,7 @@ def test_msgid_node_set_after_import_is_read_at_the_first_id():
 
 @pytest.mark.parametrize("missing", [["psutil"], ["psutil", "getmac"]])
 def test_node_without_psutil_or_getmac_is_still_found(missing):
-    """Where psutil or getmac fail, the next source is taken; in the end random bits."""
+    """If psutil or getmac fails, the next source is used; the last one is random bits."""
     program = (
         f"import sys; sys.modules.update(dict.fromkeys({missing!r}));"
         "import msgid; c = msgid.explain_node(); print(c.source); msgid.generate()"

@@ -1,4 +1,4 @@
-"""Reading ids of any version, and refusing what is none."""
+"""Parse IDs of any version, and reject all other input."""
 
 import pickle
 
@@ -20,7 +20,7 @@ UUID = "56f7e71c-361b-21bc-024c-cdbe00000000"
 
 
 def readers(msgid, value):
-    """Every public call that reads an id. A parent of a derived ID may be a UUID or a value as well."""
+    """Every public function that reads an ID. The parent of a derived ID can also be a UUID or a value."""
     readers = [msgid.parse, msgid.MessageId, msgid.BrokerOffsetId.parse, msgid.ClientUniqueId.parse, msgid.translate_v0]
     if value == UUID or isinstance(value, msgid.MessageId | msgid.BrokerOffsetId | msgid.ClientUniqueId):
         return readers
@@ -70,7 +70,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize(("value", "reason"), HOSTILE.values(), ids=HOSTILE)
 def test_invalid_id_in_every_reader_raises_one_clear_line(msgid, value, reason):
-    """Every reader refuses it with the one error, which quotes the input, shortened, and says what is wrong."""
+    """Every reader rejects malformed input with `InvalidMessageId`, which quotes the shortened input and the reason."""
     assert not msgid.is_valid(value)
     for read in readers(msgid, value):
         with pytest.raises(msgid.InvalidMessageId) as caught:
@@ -79,14 +79,14 @@ def test_invalid_id_in_every_reader_raises_one_clear_line(msgid, value, reason):
         assert reason in message
         assert message.startswith("invalid message id ")
         assert "\n" not in message
-        assert len(message) < 100 + 10 * QUOTED_LENGTH  # a character outside ASCII takes up to ten
+        assert len(message) < 100 + 10 * QUOTED_LENGTH  # a character outside ASCII takes up to ten characters
         assert message.isascii()
         assert caught.value.__cause__ is None
         assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
 def test_is_valid_of_a_hostile_object_never_raises(msgid):
-    """Values whose own methods raise are no ids, and quoting them does no harm."""
+    """A value whose own methods raise is not a valid ID, and quoting it does not raise."""
 
     class Hostile:
         def __repr__(self):
@@ -106,7 +106,7 @@ def test_is_valid_of_a_hostile_object_never_raises(msgid):
 
 @given(ids, st.data())
 def test_text_with_a_mutation_that_is_not_hex_is_invalid(msgid, id, data):
-    """A character replaced by one that is no hex digit, put in or left out: refused, whatever the character."""
+    """An ID with a replaced, inserted or missing character is rejected, whatever the character."""
     text = str(id)
     place = data.draw(st.integers(0, len(text) - 1))
     other = data.draw(st.characters(exclude_categories=["Cs"]))
@@ -125,7 +125,7 @@ def test_text_with_a_mutation_that_is_not_hex_is_invalid(msgid, id, data):
 
 @given(st.one_of(st.text(), st.binary(), st.text("0123456789abcdefABCDEF", max_size=60), st.none(), st.integers()))
 def test_is_valid_of_any_value_agrees_with_parse(msgid, value):
-    """`is_valid` and `parse` agree on everything."""
+    """`is_valid` and `parse` agree on every value."""
     try:
         msgid.parse(value)
     except msgid.InvalidMessageId:
@@ -136,9 +136,9 @@ def test_is_valid_of_any_value_agrees_with_parse(msgid, value):
 
 @given(ids)
 def test_parse_of_every_kind_reads_back(msgid, id):
-    """``parse(str(x)) == x``: a version-1 id always; one of version 0 where its bytes are of its own kind by the rule.
+    """``parse(str(x)) == x`` for version 1, and for version 0 if the rule decides for the kind of ``x``.
 
-    Some bytes are both kinds'; then the id that comes back has the same bytes and is of the kind the rule says.
+    Some bytes are valid as both kinds; then the result has the same bytes and the kind of the rule.
     """
     back = msgid.parse(str(id))
     assert bytes(back) == bytes(id)
@@ -151,14 +151,14 @@ def test_parse_of_every_kind_reads_back(msgid, id):
         assert (back == id) == (isinstance(id, msgid.BrokerOffsetId) == (rule == "v0-broker-offset"))
     else:
         assert back == id
-    # What parse has given, it gives again, from every form.
+    # Each form of a parsed ID parses to the same value.
     for form in (str(back), str(back).lower(), bytes(back), back.canonical, bytes.fromhex(back.canonical)):
         assert msgid.parse(form) == back
 
 
 @given(v0_ids)
 def test_translate_v0_of_a_version_0_id_loses_nothing(msgid, id):
-    """The canonical form is ``00`` and the id's digits; it loses nothing, and translating it again changes nothing."""
+    """The canonical form is ``00`` and the ID's digits; it loses nothing, and translating it again has no effect."""
     canonical = msgid.translate_v0(str(id))
     assert canonical == id.canonical == "00" + str(id)
     assert str(msgid.parse(canonical)) == str(id)
@@ -168,7 +168,7 @@ def test_translate_v0_of_a_version_0_id_loses_nothing(msgid, id):
 
 @given(message_ids)
 def test_translate_v0_of_version_1_raises_invalid_message_id(msgid, id):
-    """A version-1 id has its version byte already."""
+    """A version-1 ID already contains its version byte."""
     with pytest.raises(msgid.InvalidMessageId, match="not version 0, but version 1"):
         msgid.translate_v0(str(id))
 
@@ -195,7 +195,7 @@ def test_translate_v0_of_version_1_raises_invalid_message_id(msgid, id):
     ],
 )
 def test_kind_of_version_0_follows_port_and_offset(msgid, port, offset, kind):
-    """A broker offset needs a port and 48 bits; from 2**40 on, a zero byte at the end leaves it open."""
+    """A broker offset needs a valid port and 48 bits; from 2**40 on, a zero byte at the end makes it ambiguous."""
     for address in (bytes(4), bytes(16)):
         raw = address + port.to_bytes(4, "big", signed=True) + offset.to_bytes(8, "big", signed=True)
         id = msgid.parse(raw)
@@ -205,7 +205,7 @@ def test_kind_of_version_0_follows_port_and_offset(msgid, port, offset, kind):
 
 
 def test_parse_of_34_digits_starting_with_00_is_version_0(msgid):
-    """RocketMQ's own decoders read them so: the id is the 32 digits after the prefix."""
+    """RocketMQ's own decoders read the same: the ID is the 32 digits after the prefix."""
     assert str(msgid.parse("00" + V0)) == V0
     assert str(msgid.parse("00" + V0_IPV6)) == V0_IPV6
     assert str(msgid.parse("00" * 17)) == "00" * 16
@@ -215,7 +215,7 @@ def test_parse_of_34_digits_starting_with_00_is_version_0(msgid):
     "text", ["0156f7E71C361B21BC024CCDBE0000000A", "AbCdEf0123456789" * 2, "00" + "9aF" * 18 + "00"]
 )
 def test_each_character_at_each_place_is_a_digit_or_invalid(msgid, text):
-    """The 22 hex digits are read at every place, with their value; no other character is, however near its code."""
+    """The 22 hex digits are read at every position; all other characters are rejected, even with a similar code."""
     digits = set("0123456789abcdefABCDEF")
     for place in range(2, len(text)):
         for code in range(0x180):
@@ -228,7 +228,7 @@ def test_each_character_at_each_place_is_a_digit_or_invalid(msgid, text):
 
 @pytest.mark.parametrize("name", ["parse", "is_valid", "translate_v0"])
 def test_reader_takes_its_value_by_name_too(msgid, name):
-    """Both backends take one argument, by place or as ``value``, and refuse any other call alike."""
+    """Both backends take one argument, by position or as ``value``, and reject every other call equally."""
     reader = getattr(msgid, name)
     text = "7F0000010000238F000000000001E240"
     assert reader(value=text) == reader(text)
@@ -239,14 +239,14 @@ def test_reader_takes_its_value_by_name_too(msgid, name):
 
 @pytest.mark.parametrize("name", ["parse", "is_valid", "translate_v0"])
 def test_reader_says_where_it_is_defined(msgid, name):
-    """The compiled readers name the public module of their reference, and pickle by it."""
+    """The compiled readers name the public module of their reference, and are pickled by that name."""
     reader = getattr(msgid, name)
     assert (reader.__module__, reader.__qualname__) == ("msgid.ids.parsing", name)
     assert pickle.loads(pickle.dumps(reader)) is reader
 
 
 def test_error_of_an_invalid_id_pickles_with_its_parts(msgid):
-    """The error crosses processes as it is."""
+    """The error is equal after pickling between processes."""
     with pytest.raises(msgid.InvalidMessageId) as caught:
         msgid.parse("xyz")
     again = pickle.loads(pickle.dumps(caught.value))
@@ -255,7 +255,7 @@ def test_error_of_an_invalid_id_pickles_with_its_parts(msgid):
 
 
 def test_lengths_in_the_errors_are_those_of_the_layout():
-    """The words of the errors list what the layout allows."""
+    """The texts of the errors list the lengths that the layout allows."""
     lengths = sorted({layout.ID_LENGTH, *layout.V0_LENGTHS, *(1 + length for length in layout.V0_LENGTHS)})
     for template, numbers in (
         (_bytes.WRONG_BYTE_LENGTH, lengths),

@@ -9,14 +9,14 @@ from msgid.ids import _pure_minter
 
 
 def pure_minter():
-    """The pure-Python minter, whichever one the generators are built on."""
+    """Return the pure-Python minter, even if the generators use the compiled one."""
     plain = _pure_minter.Minter()
     plain._begin(MessageId, _pure_minter._sequence.Run, None, 0)
     return plain
 
 
 def test_minter_without_an_interpreter_lock_takes_its_own_lock():
-    """In free-threaded builds drawing a number is not one step by itself: there a method takes the lock."""
+    """In free-threaded builds, drawing a number is not atomic, so the method acquires the lock."""
     held = []
 
     def method(self):

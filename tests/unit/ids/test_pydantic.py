@@ -1,4 +1,4 @@
-"""Ids as the fields of Pydantic models."""
+"""IDs as fields of Pydantic models."""
 
 import pytest
 
@@ -18,13 +18,13 @@ def model_of(msgid):
 
 @pytest.mark.parametrize("given", [V1, V1.lower(), bytes.fromhex(V1), "value"])
 def test_field_given_an_id_in_any_form_holds_the_value(msgid, given):
-    """Text, bytes or a value; the field holds the value."""
+    """A field accepts text, bytes or a value, and contains the value."""
     id = msgid.MessageId(V1)
     assert model_of(msgid)(id=id if given == "value" else given).id == id
 
 
 def test_json_of_a_model_reads_back(msgid):
-    """In JSON an id is its text; in Python it stays a value."""
+    """In JSON an ID is its text; in Python it stays a value."""
     Message = model_of(msgid)
     message = Message(id=V1, parent=BROKER)
     assert message.model_dump_json() == f'{{"id":"{V1}","parent":"{BROKER}"}}'
@@ -35,7 +35,7 @@ def test_json_of_a_model_reads_back(msgid):
 
 @pytest.mark.parametrize("text", [V1, BROKER, CLIENT, "00" + CLIENT])
 def test_union_of_the_kinds_takes_the_one_that_parse_says(msgid, text):
-    """In a union of the kinds, a text becomes the one that it is."""
+    """In a union of the kinds, a text becomes a value of its own kind."""
     adapter = pydantic.TypeAdapter(msgid.MessageId | msgid.BrokerOffsetId | msgid.ClientUniqueId)
     assert adapter.validate_python(text) == msgid.parse(text)
 
@@ -44,13 +44,13 @@ def test_union_of_the_kinds_takes_the_one_that_parse_says(msgid, text):
     ("given", "message"), [("xyz", "3 characters"), (BROKER, "is a v0-broker-offset id, not a MessageId"), (1, "a int")]
 )
 def test_field_given_an_invalid_id_raises_validation_error(msgid, given, message):
-    """Pydantic's own error, with the reason in it."""
+    """Pydantic raises its own error, which contains the reason."""
     with pytest.raises(pydantic.ValidationError, match=message):
         model_of(msgid)(id=given)
 
 
 def test_json_schema_of_an_id_is_text_with_a_pattern(msgid):
-    """The schema says text, with the digits it may have."""
+    """The JSON schema describes a text with the allowed digits."""
     schema = pydantic.TypeAdapter(msgid.MessageId).json_schema()
     assert schema == {"type": "string", "pattern": "^01[0-9A-Fa-f]{32}$", "title": "MessageId"}
     for kind in (msgid.BrokerOffsetId, msgid.ClientUniqueId):

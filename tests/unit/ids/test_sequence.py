@@ -1,4 +1,4 @@
-"""The rule by which (second, sequence) are handed out, for any clock, with no clock, thread or process in sight."""
+"""The rule that assigns (second, sequence), tested for any clock without clocks, threads or processes."""
 
 from helpers.strategies import EDGES32
 from hypothesis import given
@@ -12,13 +12,13 @@ steps = st.lists(st.tuples(seconds, st.integers(0, 2**33)), min_size=1, max_size
 
 
 def _pairs(run):
-    """The ends of a run, which is all that order and uniqueness can fail at."""
+    """Return the ends of a run; only they can violate order and uniqueness."""
     return [(run.second, run.sequences[0]), (run.second, run.sequences[-1])]
 
 
 @given(EDGES32, steps)
 def test_runs_under_any_clock_strictly_grow(first, clock):
-    """Whatever the clock does and however many are asked for, (second, sequence) never comes twice nor goes down."""
+    """For every clock and every count, (second, sequence) never repeats and never decreases."""
     state, last = _sequence.fresh(first), None
     for now, count in clock:
         runs, state = _sequence.reserve(state, now, count)
@@ -32,7 +32,7 @@ def test_runs_under_any_clock_strictly_grow(first, clock):
 
 @given(EDGES32, steps)
 def test_sequence_of_any_calls_counts_on_without_a_gap(first, clock):
-    """The sequence is one counter for the generator's life: each number is one up, and 0 follows 2**32 - 1."""
+    """The sequence is one counter for the life of the generator: it increases by one, and 0 follows 2**32 - 1."""
     state, expected = _sequence.fresh(first), first
     for now, count in clock:
         runs, state = _sequence.reserve(state, now, count)
@@ -43,7 +43,7 @@ def test_sequence_of_any_calls_counts_on_without_a_gap(first, clock):
 
 @given(EDGES32, st.lists(seconds, min_size=1))
 def test_clock_that_goes_forward_is_followed(first, clock):
-    """Without a wrap, the second is the latest that the clock has shown, or 0 before the clock has reached 2021."""
+    """Without a wrap, the second is the latest one that the clock has shown, or 0 before 2021."""
     state, latest = _sequence.fresh(min(first, 2**32 - 1 - len(clock))), 0
     for now in clock:
         (run,), state = _sequence.reserve(state, now, 1)
@@ -52,16 +52,16 @@ def test_clock_that_goes_forward_is_followed(first, clock):
 
 
 def test_sequence_that_wraps_within_a_second_takes_the_next():
-    """At 2**32 the sequence is 0 again, and the second one further than the clock, so that no id is repeated."""
+    """After sequence 2**32 - 1 come sequence 0 and a second after the clock's, so that no ID repeats."""
     runs, state = _sequence.reserve(State(second=5, sequence=2**32 - 2), 5, 4)
     assert runs == (_sequence.Run(5, range(2**32 - 2, 2**32)), _sequence.Run(6, range(2)))
-    # The clock has still not moved on: the borrowed second is kept.
+    # The clock has not advanced, so the later second is kept.
     (run,), _ = _sequence.reserve(state, 5, 1)
     assert run == _sequence.Run(6, range(2, 3))
 
 
 def test_sequence_that_wraps_between_calls_takes_the_next_second():
-    """The same where the wrap falls between two calls."""
+    """The result is the same if the wrap is between two calls."""
     _, state = _sequence.reserve(State(second=5, sequence=2**32 - 1), 5, 1)
     (run,), _ = _sequence.reserve(state, 5, 1)
     assert run == _sequence.Run(6, range(1))
@@ -69,7 +69,7 @@ def test_sequence_that_wraps_between_calls_takes_the_next_second():
 
 @given(seconds, st.integers(0, 2**32), seconds)
 def test_block_of_numbers_ends_where_the_last_byte_would_turn(second, sequence, now):
-    """A block's ids have all but their last byte in common, and reserving one is reserving its ids."""
+    """The IDs of a block differ only in their last byte, and reserving a block reserves its IDs."""
     state = State(second, sequence)
     run, after = _sequence.reserve_block(state, now)
     assert 1 <= len(run.sequences) <= _sequence.BLOCK

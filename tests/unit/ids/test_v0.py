@@ -1,4 +1,4 @@
-"""The version-0 values: what they are made of, and when a client id was made."""
+"""The version-0 values: their fields, and when a client ID was made."""
 
 import ipaddress
 from datetime import datetime, timedelta, timezone
@@ -14,7 +14,7 @@ UTC = timezone.utc
 
 @given(hosts, st.integers(0, 65535), offsets)
 def test_broker_offset_id_of_any_fields_keeps_them(msgid, host, port, offset):
-    """A broker offset id has the fields it was made of, whether the host is an address or its text."""
+    """A broker-offset ID has the fields of its arguments, with the host as an address or as text."""
     id = msgid.BrokerOffsetId(host, port, offset)
     assert (id.version, id.kind, id.host, id.port, id.offset) == (0, "v0-broker-offset", host, port, offset)
     assert msgid.BrokerOffsetId(str(host), port, offset) == id
@@ -23,7 +23,7 @@ def test_broker_offset_id_of_any_fields_keeps_them(msgid, host, port, offset):
 
 @given(hosts, UINT16, EDGES32, EDGES32, UINT16)
 def test_client_unique_id_of_any_fields_keeps_them(msgid, host, pid, loader_hash, elapsed_ms, counter):
-    """A client id has the fields it was made of."""
+    """A client ID has the fields of its arguments."""
     id = msgid.ClientUniqueId(host, pid, loader_hash, elapsed_ms, counter)
     assert (id.version, id.host, id.pid, id.loader_hash, id.elapsed_ms, id.counter) == (
         0, host, pid, loader_hash, elapsed_ms, counter,
@@ -51,7 +51,7 @@ def test_client_unique_id_of_any_fields_keeps_them(msgid, host, pid, loader_hash
     ],
 )
 def test_broker_offset_id_of_bad_fields_raises(msgid, arguments, error, message):
-    """Each argument says what was given and what is allowed."""
+    """Each error quotes the argument and names the allowed values."""
     with pytest.raises(error, match=message):
         msgid.BrokerOffsetId(*arguments)
 
@@ -69,7 +69,7 @@ def test_broker_offset_id_of_bad_fields_raises(msgid, arguments, error, message)
     ],
 )
 def test_client_unique_id_of_bad_fields_raises(msgid, field, value, error):
-    """Each field says what was given and what is allowed."""
+    """Each error names the field, quotes the value and names the allowed values."""
     fields = {"pid": 0, "loader_hash": 0, "elapsed_ms": 0, "counter": 0, field: value}
     with pytest.raises(error, match=f"{field} must be .* not {value}"):
         msgid.ClientUniqueId("10.0.0.1", **fields)
@@ -81,8 +81,8 @@ def client(msgid, elapsed):
 
 @given(st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1)), st.timedeltas(timedelta(0), timedelta(days=27)))
 def test_time_seen_within_a_month_is_the_moment_of_making(msgid, made, later):
-    """Seen within a month, in the zone it was made in, a client id gives back its millisecond."""
-    zone = ZoneInfo("Asia/Kolkata")  # half an hour off, and no summer time to skip milliseconds in
+    """A client ID that is seen within a month, in its own time zone, gives its exact millisecond."""
+    zone = ZoneInfo("Asia/Kolkata")  # half an hour off, and without summer time, which would skip milliseconds
     made = made.replace(tzinfo=UTC, microsecond=made.microsecond // 1000 * 1000)
     month = made.astimezone(zone).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     id = client(msgid, made - month)
@@ -97,32 +97,32 @@ def test_time_seen_within_a_month_is_the_moment_of_making(msgid, made, later):
 @pytest.mark.parametrize(
     ("elapsed", "near", "tz", "made"),
     [
-        # Just after the month began, an id from its last day is of the month before.
+        # Just after the start of a month, an ID from the last day belongs to the month before.
         (timedelta(days=30, hours=23), "2026-06-01T00:00:01+00:00", "UTC", "2026-05-31T23:00:00+00:00"),
-        # Made at the very moment it is seen: not before it, so a month earlier, as RocketMQ has it.
+        # An ID made exactly at ``near`` is not before it, so the result is a month earlier, as in RocketMQ.
         (timedelta(days=1), "2026-06-02T00:00:00+00:00", "UTC", "2026-05-02T00:00:00+00:00"),
         (timedelta(days=1), "2026-06-02T00:00:00.001+00:00", "UTC", "2026-06-02T00:00:00+00:00"),
-        # January: the month before is in the year before.
+        # January: the month before is in the previous year.
         (timedelta(days=20), "2026-01-01T00:00:00+00:00", "UTC", "2025-12-21T00:00:00+00:00"),
-        # The month began in the producer's zone, not in ours.
+        # The month began in the producer's time zone, not in UTC.
         (timedelta(0), "2026-06-15T00:00:00+00:00", "Asia/Shanghai", "2026-05-31T16:00:00+00:00"),
-        # Milliseconds are counted, not wall clocks: over the change to summer time an hour is missing.
+        # Milliseconds are elapsed time, not wall-clock time: at the change to summer time an hour is missing.
         (timedelta(days=20), "2026-03-30T00:00:00+00:00", "America/New_York", "2026-03-21T05:00:00+00:00"),
-        # 2**31 ms and more are unsigned.
+        # Values of 2**31 ms and more are unsigned.
         (timedelta(milliseconds=2**31), "2026-06-30T00:00:00+00:00", "UTC", "2026-06-25T20:31:23.648000+00:00"),
     ],
 )
 def test_time_at_the_edges_of_a_month_is_found(msgid, elapsed, near, tz, made):
-    """Where a month begins, ends, changes its clock or its year."""
+    """A month can begin or end, change its clock or change its year at such a time."""
     assert client(msgid, elapsed).time(near=datetime.fromisoformat(_padded(near)), tz=tz).isoformat() == made
 
 
 def _padded(text):
-    return text if "." not in text else text.replace(".001", ".001000")  # Python 3.10 wants six digits
+    return text if "." not in text else text.replace(".001", ".001000")  # Python 3.10 requires six digits
 
 
 def test_time_in_a_zone_or_its_name_is_the_same_and_utc_by_default(msgid):
-    """The zone is the client's; where it is not known, UTC is as good as any."""
+    """The time zone is the client's; the default is UTC."""
     id, near = client(msgid, timedelta(days=3)), datetime(2026, 6, 15, tzinfo=UTC)
     assert id.time(near=near) == id.time(near=near, tz="UTC") == datetime(2026, 6, 4, tzinfo=UTC)
     shanghai = id.time(near=near, tz=ZoneInfo("Asia/Shanghai"))
@@ -144,12 +144,12 @@ def test_time_in_a_zone_or_its_name_is_the_same_and_utc_by_default(msgid):
     ],
 )
 def test_time_near_an_invalid_moment_or_zone_raises(msgid, near, tz, error, message):
-    """Each says what was given and what is allowed."""
+    """Each error quotes the argument and names the allowed values."""
     with pytest.raises(error, match=message):
         client(msgid, timedelta(days=40)).time(near=near, tz=tz)
 
 
 def test_host_of_an_id_is_an_address_of_its_family(msgid):
-    """The host is an address of the standard library, of the id's family."""
+    """The host is an address of the standard library, of the ID's family."""
     assert msgid.parse("7F0000010000238F000000000001E240").host == ipaddress.ip_address("127.0.0.1")
     assert msgid.BrokerOffsetId("::ffff:1.2.3.4", 1, 1).host == ipaddress.ip_address("::ffff:1.2.3.4")

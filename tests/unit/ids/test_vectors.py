@@ -1,4 +1,4 @@
-"""Real ids, and the vectors of the other libraries' own tests, read as those libraries read them."""
+"""Real IDs, and the vectors of other libraries' tests, give the results of those libraries."""
 
 import ipaddress
 
@@ -8,12 +8,12 @@ from helpers import vector_files as vectors
 
 @pytest.mark.parametrize("row", vectors.REAL_IDS, ids=lambda row: row.id)
 def test_real_ids_of_public_logs_parse_to_what_rocketmq_printed(msgid, row):
-    """Every real id parses to the kind it is, and its fields are those that RocketMQ's Java prints of it."""
+    """Every real ID parses to its kind, and its fields equal the output of RocketMQ's Java."""
     id = msgid.parse(row.id)
     assert id.kind == row.kind
     assert str(id) == row.id.upper()
     if isinstance(id, msgid.MessageId):
-        # This Java knows no version 1: it takes the first 4 bytes for the ip, and the pid from before the last 10.
+        # This Java does not know version 1: it reads the first 4 bytes as the IP, and the pid from before the last 10.
         assert row.java_ip == ".".join(str(byte) for byte in bytes(id)[:4])
         assert row.java_pid == int.from_bytes(bytes(id)[5:7], "big")
         return
@@ -22,7 +22,7 @@ def test_real_ids_of_public_logs_parse_to_what_rocketmq_printed(msgid, row):
         host, port, offset = row.java_decoded.rsplit("|", 2)
         assert (id.host, id.port, id.offset) == (ipaddress.ip_address(host), int(port), int(offset))
     elif id.ambiguous:
-        assert row.java_decoded == f"{id.host}|13950|56753002317824"  # taken for a broker offset; a client made it
+        assert row.java_decoded == f"{id.host}|13950|56753002317824"  # taken for a broker offset
     else:
         assert id.pid == row.java_pid
 
@@ -33,12 +33,12 @@ def _without_leading_zeros(ip):
 
 @pytest.mark.parametrize("row", vectors.UNIQ_ID_TIMES, ids=lambda row: f"{row.zone}-{row.id}-{row.now:%Y%m%d}")
 def test_time_of_a_client_id_is_that_of_rocketmq(msgid, row):
-    """A client id's time, near a moment in a time zone, is the millisecond that RocketMQ's Java gives."""
+    """The time of a client ID, near a time and in a time zone, is the millisecond that RocketMQ's Java returns."""
     assert msgid.ClientUniqueId.parse(row.id).time(near=row.now, tz=row.zone) == row.born
 
 
 def test_example_of_the_document_parses_to_its_fields(msgid):
-    """The example of RocketMQ's message-identifier document, which the Java, Go and Node.js clients test too."""
+    """The example of RocketMQ's message-identifier document, which the Java, Go and Node.js clients also test."""
     id = msgid.parse("0156F7E71C361B21BC024CCDBE00000000")
     assert (id.version, id.mac, id.pid, id.seconds, id.sequence) == (1, "56:f7:e7:1c:36:1b", 8636, 38587838, 0)
     assert str(id) == "0156F7E71C361B21BC024CCDBE00000000"
@@ -48,14 +48,14 @@ def test_example_of_the_document_parses_to_its_fields(msgid):
 
 @pytest.mark.parametrize("count", [64, 500_000])
 def test_ids_of_many_calls_are_distinct_and_34_digits(msgid, count):
-    """The clients' own tests: so many ids, all different, of 34 characters (Java and Go 64, C++ 500 000)."""
+    """The clients' own tests: IDs are different and have 34 characters (64 IDs in Java and Go, 500 000 in C++)."""
     ids = [msgid.generate_hex() for _ in range(count)]
     assert len(set(ids)) == count
     assert {len(id) for id in ids} == {34}
 
 
 def test_next_id_of_a_generator_shares_its_beginning_and_counts_on(msgid):
-    """The C# and Node.js clients' tests: 24 characters in common, and a sequence one up."""
+    """The C# and Node.js clients' tests: 24 common characters, and a sequence that increases by one."""
     generator = msgid.Generator(clock=lambda: 1_700_000_000)
     first, second = generator.generate(), generator.generate()
     assert str(first)[:24] == str(second)[:24]
@@ -63,7 +63,7 @@ def test_next_id_of_a_generator_shares_its_beginning_and_counts_on(msgid):
 
 
 def test_sequence_that_starts_at_0_is_the_number_of_the_id(msgid):
-    """With ``sequence=0`` ids are counted as RocketMQ's clients do: the last 8 digits are the number of the id."""
+    """With ``sequence=0`` IDs are numbered as in RocketMQ's clients: the last 8 digits are the number of the ID."""
     generator = msgid.Generator(sequence=0)
     assert [generator.generate_hex()[26:] for _ in range(17)] == [f"{n:08X}" for n in range(17)]
 
@@ -90,7 +90,7 @@ def test_sequence_that_starts_at_0_is_the_number_of_the_id(msgid):
     ],
 )
 def test_broker_offset_ids_of_other_libraries_decode_and_encode_the_same(msgid, text, host, port, offset):
-    """What the other libraries' tests decode, decodes here to the same; what they encode, encodes to the same."""
+    """IDs from the tests of other libraries decode to the same fields and encode to the same text."""
     id = msgid.parse(text)
     assert id == msgid.BrokerOffsetId(host, port, offset)
     assert (str(id.host), id.port, id.offset) == (host, port, offset)
@@ -105,7 +105,7 @@ def test_broker_offset_ids_of_other_libraries_decode_and_encode_the_same(msgid, 
     ],
 )
 def test_port_0_is_a_broker_offset_only_when_read_as_one(msgid, text, host, offset):
-    """Two libraries' tests write port 0. The rule takes such an id for a client's; read as a broker's, it is one."""
+    """Two libraries' tests write port 0. The rule reads such an ID as a client's; `BrokerOffsetId.parse` accepts it."""
     id = msgid.BrokerOffsetId(host, 0, offset)
     assert str(id) == text
     assert msgid.BrokerOffsetId.parse(text) == id
@@ -113,13 +113,13 @@ def test_port_0_is_a_broker_offset_only_when_read_as_one(msgid, text, host, offs
 
 
 def test_client_id_that_another_library_reads_as_offset_is_a_client_id(msgid):
-    """mxsm/rocketmq-rust's test reads this client id as a broker's, the port cut to 16 bits; it is a client's."""
+    """mxsm/rocketmq-rust's test reads this client ID as a broker's, with the port cut to 16 bits."""
     id = msgid.parse("7F0000010007D8260BF075769D36C348")
     assert (id.kind, id.pid) == ("v0-client-unique", 7)
 
 
 def test_offset_that_is_negative_is_not_a_broker_offset(msgid):
-    """EventHorizon.RocketMQ's test round-trips offset -42; the rule takes it for a client id, and loses nothing."""
+    """EventHorizon.RocketMQ's test round-trips offset -42; the rule reads it as a client ID and loses nothing."""
     text = "20010DB800000000000000000000000100002A9FFFFFFFFFFFFFFFD6"
     assert msgid.parse(text).kind == "v0-client-unique"
     assert str(msgid.parse(text)) == text
@@ -133,23 +133,23 @@ def test_offset_that_is_negative_is_not_a_broker_offset(msgid):
         "0" * 40,  # rocketmq-rust's validate_message_id
         "C0A80001000030390000000000000001"[:31],  # EventHorizon.RocketMQ
         "GG" + "0" * 30,
-        "3132372E302E302E310000000B000000000000000C",  # rocketmq-client-go: a text taken for an address
+        "3132372E302E302E310000000B000000000000000C",  # rocketmq-client-go: a text in place of an address
     ],
 )
 def test_text_that_other_libraries_refuse_is_invalid(msgid, text):
-    """Wrong lengths and digits in the other libraries' tests are refused."""
+    """Wrong lengths and digits from other libraries' tests are rejected."""
     assert not msgid.is_valid(text)
 
 
 def test_id_of_16_bytes_starting_with_01_is_version_0(msgid):
-    """NewLife's private 16-byte form starts with 01; of 32 digits, an id is version 0 whatever it starts with."""
+    """NewLife's private 16-byte form starts with 01; an ID of 32 digits is always version 0."""
     text = "01AABBCCDDEEFF303900010932000000"
     assert msgid.parse(text).version == 0
     assert msgid.parse("C0A80001000030390000000000000001").kind == "v0-broker-offset"
 
 
 def test_host_of_ipv6_compares_by_address(msgid):
-    """RocketMQ prints IPv6 in zero-padded upper-case groups (UtilAllTest#testIPv6Check); the address is the same."""
+    """RocketMQ prints IPv6 as padded upper-case groups (UtilAllTest#testIPv6Check); the address is the same."""
     id = msgid.parse("24084004018081003FAA1DDE2B3F898A00002A9F0000000000000CA0")
     assert id.host.exploded.upper() == "2408:4004:0180:8100:3FAA:1DDE:2B3F:898A"
 

@@ -33,7 +33,7 @@ def test_header_kinds_have_the_names_and_codes_of_the_document():
     ],
 )
 def test_header_of_each_kind_encodes_and_reads_back(value, kind, raw):
-    """Python's value to the kind's bytes and back."""
+    """A Python value is encoded as the bytes of its kind, and decoded to the same value."""
     header = Header.of(value, kind)
     assert (header.raw.hex(), header.value, type(header.value)) == (raw, value, type(value))
     assert iggy.decode(iggy.encode(Message.new(b"", id=1, headers={"k": header}))).headers == {"k": header}
@@ -52,7 +52,7 @@ def test_header_of_each_kind_encodes_and_reads_back(value, kind, raw):
     ],
 )
 def test_header_with_a_value_out_of_range_raises_value_error(value, kind):
-    """ValueError, before anything is written."""
+    """A header that cannot be encoded raises ValueError before anything is written."""
     with pytest.raises(ValueError, match="header"):
         Header.of(value, kind)
 
@@ -61,13 +61,13 @@ def test_header_with_a_value_out_of_range_raises_value_error(value, kind):
     ("value", "kind"), [(None, None), ([], None), ("1", HeaderKind.INT8), (1, HeaderKind.BOOL), (True, HeaderKind.INT8)]
 )
 def test_header_with_a_value_of_another_type_raises_type_error(value, kind):
-    """TypeError, which quotes the value."""
+    """A value of the wrong type raises TypeError, which quotes the value."""
     with pytest.raises(TypeError):
         Header.of(value, kind)
 
 
 @pytest.mark.parametrize("key", ["", "k" * 256, "é" * 128])
 def test_header_key_of_0_or_256_bytes_raises_value_error(key):
-    """Counted in UTF-8."""
+    """The length of a key is counted in UTF-8 bytes."""
     with pytest.raises(ValueError, match="a header's key must have 1 to 255 bytes"):
         Message.new(b"", id=1, headers={key: 1})

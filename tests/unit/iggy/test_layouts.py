@@ -1,4 +1,4 @@
-"""Every layout by property: logs, responses and requests read back as written; IDs, typed keys and batches."""
+"""Properties of every layout: logs, responses and requests are read as written; IDs, typed keys and batches."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ partitionings = st.one_of(
 @FEW
 @given(data=st.data())
 def test_log_of_each_layout_reads_back(layout, data):
-    """Any messages of a layout come back, with right checksums; a batch has messages of one server time."""
+    """Messages of a layout are read as written, with correct checksums; a batch has one server time."""
     made = data.draw(st.lists(strategies.iggy_messages(layout), max_size=4))
     raw = iggy.encode_log(made, layout)
     read = iggy.decode_log(raw, layout)
@@ -40,7 +40,7 @@ def test_log_of_each_layout_reads_back(layout, data):
 @FEW
 @given(data=st.data())
 def test_poll_of_each_layout_reads_back(layout, data):
-    """A response comes back; one byte less or more is an error."""
+    """A response is read as written; a missing or additional byte is an error."""
     made = data.draw(st.lists(strategies.iggy_messages(layout), max_size=3))
     raw = iggy.encode_poll(iggy.PollResponse(1, 2, made), layout)
     read = iggy.decode_poll(raw, layout)
@@ -55,8 +55,8 @@ def test_poll_of_each_layout_reads_back(layout, data):
 @FEW
 @given(data=st.data(), stream=targets, topic=targets, partitioning=partitionings)
 def test_request_of_each_layout_reads_back(layout, data, stream, topic, partitioning):
-    """Target and messages come back; what the server fills in is 0."""
-    near = st.integers(10**15, 10**15 + 10**9)  # the producer's times of one batch are at most an hour apart
+    """Target and messages are read as written; fields that the server sets are 0."""
+    near = st.integers(10**15, 10**15 + 10**9)  # the producer times of one batch differ by at most an hour
     made = data.draw(st.lists(strategies.iggy_messages(layout, origin_timestamp=near), max_size=3))
     request = SendMessages(stream, topic, partitioning, made)
     raw = request.encode(layout)
@@ -72,12 +72,12 @@ def test_request_of_each_layout_reads_back(layout, data, stream, topic, partitio
             SendMessages.decode(raw[:cut], layout)
         except msgid.InvalidMessage:
             continue
-        # Requests of 2023 lack a count: whole messages are a whole request.
+        # Requests of 2023 do not have a count, so a request that ends after any message is complete.
         assert not iggy.LAYOUTS[layout].has_origin
 
 
 def test_request_with_entries_that_lie_is_refused():
-    """The entries say where messages end."""
+    """Index entries that differ from the ends of the messages raise `InvalidMessage`."""
     raw = bytearray(SendMessages(1, 2, Partitioning(), [Message.new(b"a", id=1, layout="h64")]).encode("h64"))
     raw[4 + 6 + 6 + 2 + 4 + 4] ^= 1
     with pytest.raises(msgid.InvalidMessage, match="entries"):
@@ -89,26 +89,26 @@ def test_request_with_entries_that_lie_is_refused():
     [(Partitioning(1, b"k"), "not both"), (Partitioning(key=b""), "1 to 255"), (Partitioning(2**32), "partition must")],
 )
 def test_request_with_an_impossible_partitioning_is_refused(partitioning, error):
-    """ValueError, before anything is written."""
+    """An invalid partitioning raises ValueError before anything is written."""
     with pytest.raises(ValueError, match=error):
         SendMessages(1, 2, partitioning, []).encode("h64")
 
 
 @given(st.one_of(st.uuids(version=4), strategies.uuids_v7))
 def test_id_of_a_uuid_of_version_4_or_7_is_shown_as_the_uuid(value):
-    """Servers and clients make both."""
+    """UUIDs of versions 4 and 7 are recognised, because servers and clients make both."""
     assert Message.new(b"", id=value).id_text == str(value)
     assert iggy.id_value(str(value)) == int.from_bytes(value.bytes, "little")
 
 
 @given(strategies.message_ids.filter(lambda id: id.seconds < 2**31))
 def test_id_of_version_1_is_never_shown_as_a_uuid(id):
-    """No version-1 ID before 2089 looks like a UUID, whatever its process ID."""
+    """Version-1 IDs from before 2089 never look like a UUID, whatever their process ID."""
     assert Message.new(b"", id=id).id_text == str(id)
 
 
 def test_header_key_that_is_not_text_needs_a_layout_with_kinds_of_keys():
-    """It is text in tables and JSON, and cannot be written in an older layout."""
+    """A typed key is text in tables and JSON, and older layouts reject it."""
     key = HeaderKey.of(-5, HeaderKind.INT32)
     message = Message.new(b"x", id=1, headers={key: 1, "b": 2, HeaderKey.of(b"\x00\xff"): 3}, layout="h64")
     assert [str(name) for name in message.headers] == ["raw:00ff", "b", "int32:-5"]
@@ -124,7 +124,7 @@ def test_header_key_that_is_not_text_needs_a_layout_with_kinds_of_keys():
 
 @LAYOUTS
 def test_message_of_one_layout_is_written_in_another_with_a_right_checksum(layout):
-    """The checksum is made anew, and a missing producer's time becomes the server's."""
+    """The checksum is computed again, and the server's time replaces a missing producer time."""
     message = Message.new(b"hello", id=7, timestamp=10**15)
     (read,) = iggy.decode_log(iggy.encode(message, layout), layout)
     assert read.checksum_ok is not False
@@ -136,7 +136,7 @@ def test_message_of_one_layout_is_written_in_another_with_a_right_checksum(layou
 
 @LAYOUTS
 def test_message_with_a_wrong_checksum_is_written_with_it(layout):
-    """Reading and writing repairs nothing."""
+    """A wrong checksum stays wrong after reading and writing."""
     if layout == "previous":
         pytest.skip("a layout without checksums")
     message = replace(Message.new(b"hello", id=7, layout=layout), checksum=5)
@@ -146,7 +146,7 @@ def test_message_with_a_wrong_checksum_is_written_with_it(layout):
 
 
 def test_batch_with_a_wrong_header_has_no_message_with_a_right_checksum():
-    """The frames' checksums do not cover the batch's offset and time: its own checksum does."""
+    """The frames' checksums do not cover the batch's offset and time; the batch's checksum does."""
     made = [Message.new(b"x", id=n, offset=n, layout="batch256") for n in range(3)]
     raw = bytearray(iggy.encode_log(made, "batch256"))
     raw[8] ^= 1
@@ -160,7 +160,7 @@ def test_batch_with_a_wrong_header_has_no_message_with_a_right_checksum():
 
 
 def test_batches_hold_messages_of_one_server_time():
-    """A message with another server time, or far away, starts a batch."""
+    """A message with another server time, or a distant time, starts a new batch."""
     times = [5, 5, 6, 6, 6]
     made = [Message.new(b"x", id=n, offset=n, timestamp=time, layout="batch256") for n, time in enumerate(times)]
     far = Message.new(b"x", id=9, offset=2**40, timestamp=6, layout="batch256")
@@ -170,7 +170,7 @@ def test_batches_hold_messages_of_one_server_time():
 
 
 def test_last_slice_of_a_batch_keeps_its_offsets():
-    """A server may send the end of a batch: the first offset is above the batch's."""
+    """A server can send the end of a batch: then the first offset is above the batch's."""
     made = [Message.new(b"x", id=n, offset=100 + n, layout="batch256") for n in range(5)]
     read = iggy.decode_log(iggy.encode_log(made, "batch256"))[3:]
     (one, two) = iggy.decode_poll(iggy.encode_poll(iggy.PollResponse(0, 104, read), "batch256")).messages
@@ -179,7 +179,7 @@ def test_last_slice_of_a_batch_keeps_its_offsets():
 
 @LAYOUTS
 def test_message_fields_of_each_layout_are_checked(layout):
-    """A state is refused in a layout without states, and a missing checksum in a layout with them."""
+    """A state in a layout without states and a missing checksum in other layouts raise ValueError."""
     message, facts = Message.new(b"", id=1, layout=layout), iggy.LAYOUTS[layout]
     state = None if facts.has_state else msgid.MessageState.AVAILABLE
     with pytest.raises(ValueError, match="state"):

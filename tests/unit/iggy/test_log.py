@@ -1,4 +1,4 @@
-"""Logs and poll responses of Iggy: many messages one after the other."""
+"""Logs and poll responses of Iggy: consecutive messages."""
 
 import io
 import tracemalloc
@@ -15,7 +15,7 @@ from msgid.iggy import Message
 
 @given(st.lists(strategies.iggy_messages(), max_size=5), st.integers(1, 400), st.integers(0, 400))
 def test_log_read_in_chunks_of_any_size_gives_the_same_messages(messages, chunk, cut):
-    """Pieces of any size give the same messages, and where a half message at the end begins."""
+    """Pieces of any size give the same messages, and the position of an incomplete message at the end."""
     raw = iggy.encode_log(messages)
     short = raw[: max(0, len(raw) - cut)]
     whole = []
@@ -35,7 +35,7 @@ def test_log_read_in_chunks_of_any_size_gives_the_same_messages(messages, chunk,
 
 
 def test_log_of_many_messages_takes_constant_memory():
-    """64 MB of messages are read with a few MB."""
+    """Reading 64 MB of messages takes only a few MB of memory."""
     large = iggy.encode(Message.new(bytes(8_000), id=1))
 
     class Endless(io.RawIOBase):
@@ -60,7 +60,7 @@ def test_log_of_many_messages_takes_constant_memory():
     st.one_of(st.none(), st.tuples(st.integers(0, (1 << 32) - 1), st.integers(0, (1 << 64) - 1))),
 )
 def test_poll_response_of_either_release_reads_back(messages, head):
-    """A response comes back as it was; that of the first release has a count alone."""
+    """A response is read as written; the first release writes only a count."""
     response = iggy.PollResponse(*(head or (None, None)), messages)
     raw = iggy.encode_poll(response)
     assert iggy.decode_poll(raw, "m45", first_release=head is None) == response

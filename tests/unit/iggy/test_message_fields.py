@@ -31,14 +31,14 @@ GOOD = Message.new(b"hello", id=7, offset=3, headers={"n": 1})
     ],
 )
 def test_message_invalid_field_raises(change, error, says):
-    """A message with a field that cannot be written is refused when it is made, not when it is encoded."""
+    """An invalid field raises an error when the message is created, not when it is encoded."""
     with pytest.raises(error, match=says):
         replace(GOOD, **change)
 
 
 @pytest.mark.parametrize("made", [GOOD, iggy.decode(iggy.encode(GOOD))], ids=["made", "decoded"])
 def test_message_set_field_raises(made):
-    """A message cannot be changed, whether it was made or decoded, and has no room for other attributes."""
+    """Created and decoded messages are immutable and reject unknown attributes."""
     with pytest.raises(FrozenInstanceError):
         made.offset = 4
     with pytest.raises((AttributeError, TypeError)):
@@ -47,7 +47,7 @@ def test_message_set_field_raises(made):
 
 @pytest.mark.parametrize("made", [GOOD, iggy.decode(iggy.encode(GOOD))], ids=["made", "decoded"])
 def test_message_copied_or_pickled_is_equal(made):
-    """A message travels between processes: copies and pickles are equal to it and of its class."""
+    """Copies and pickles of a message are equal to it and of the same class."""
     for again in (copy.copy(made), copy.deepcopy(made), *(pickle.loads(pickle.dumps(made, n)) for n in range(6))):
         assert again == made == GOOD
         assert type(again) is type(made) is Message

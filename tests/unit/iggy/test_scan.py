@@ -1,4 +1,4 @@
-"""The scanner, compiled and in Python: equal on all bytes, and nothing but the documented error for bad ones."""
+"""The compiled scanner and the Python scanner are equal on all bytes and raise only the documented error."""
 
 import io
 import os
@@ -30,14 +30,14 @@ def test_xxh3_of_any_bytes_is_that_of_the_package(length, seed):
 
 @needs_native
 def test_xxh3_of_each_length_is_that_of_the_package():
-    """Each length up to the second block."""
+    """XXH3 is compared for every length up to the second block."""
     for length in range(1100):
         data = random.Random(length).randbytes(length)
         assert checksums.native.xxh3(data) == checksums.reference_xxh3(data)
 
 
 def compare(raw, layout, chance):
-    """Check that both scanners return the same of bytes, in every way of asking."""
+    """Check that both scanners return the same for bytes, with all combinations of arguments."""
     code = iggy.LAYOUTS[layout].code
     known = chance.choice([-1, len(raw), len(raw) + 50])
     place = chance.choice([0, 0, chance.randrange(len(raw) + 1)])
@@ -50,7 +50,7 @@ def compare(raw, layout, chance):
 @needs_native
 @LAYOUTS
 def test_scan_of_mutated_frames_is_the_same_compiled_and_in_python(layout):
-    """Rows and stops are equal, bit for bit."""
+    """Rows and stops of both scanners are equal, bit for bit."""
     chance = random.Random(1)
     for _ in range(200):
         frame = iggy.encode_log(messages(chance, layout, chance.randrange(1, 5)), layout)
@@ -71,14 +71,14 @@ def check_mutated(raw, layout, *, table):
         pytest.importorskip("pyarrow")
         found = iggy.decode_table(raw, layout)
         assert found.length <= len(raw)
-        # Offsets and times that the columns cannot hold are errors of the table only.
+        # Only the table reports offsets and times that its columns cannot hold.
         too_large = any(reason in str(found) for reason in ("after the year 9999", "more than 9223372036854775807"))
         assert error is not None or (found.error is None and not found.malformed) or too_large
     return error is not None
 
 
 def mutate_many(layout, count):
-    """Mutate so many frames of a layout; return how many were malformed."""
+    """Mutate a number of frames of a layout; return how many were malformed."""
     chance, wrong, frames = random.Random(20261121), 0, []
     for number in range(count):
         if number % 100 == 0:
@@ -90,19 +90,19 @@ def mutate_many(layout, count):
 
 @LAYOUTS
 def test_500_mutated_frames_raise_the_one_error(layout):
-    """Messages or `InvalidMessage`, nothing else."""
+    """Mutated bytes give messages or `InvalidMessage`."""
     assert 100 < mutate_many(layout, 500) < 500
 
 
 @pytest.mark.slow
 @LAYOUTS
 def test_100_000_mutated_frames_raise_the_one_error(layout):
-    """Messages or `InvalidMessage`, nothing else; a seed makes the run the same each time."""
+    """Mutated bytes give messages or `InvalidMessage`; a fixed seed repeats the run."""
     assert 20_000 < mutate_many(layout, 100_000) < 100_000
 
 
 class Pipe(io.RawIOBase):
-    """A file of good messages and a broken one that cannot seek; it counts the bytes that are read."""
+    """A file of valid messages and a broken one that is not seekable; it counts the bytes that are read."""
 
     def __init__(self, head, size):
         self.head = head
@@ -123,13 +123,13 @@ LENGTH_AT = {"m45": 37, "previous": 32, "batch24": 8, "h56-crc": 52, "h56-xxh3":
 @LAYOUTS
 @pytest.mark.parametrize("claim", [200_000_000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
 def test_broken_length_in_600_mb_holds_little_memory(layout, claim):
-    """A record that claims more than the limit is one error at once, also of a file whose end is not known."""
+    """A record above the limit raises an error at once, also for a file of unknown length."""
     pytest.importorskip("pyarrow")
     made = [iggy.Message.new(b"x" * 1000, id=n, offset=n, timestamp=n, layout=layout) for n in range(10)]
     good, broken = iggy.encode_log(made, layout), bytearray(iggy.encode(made[0], layout))
     broken[LENGTH_AT[layout] : LENGTH_AT[layout] + 4] = claim.to_bytes(4, "little")
     for read in (iggy.read_log, iggy.read_tables):
-        list(read(io.BytesIO(good), layout))  # imports what it needs
+        list(read(io.BytesIO(good), layout))  # imports the modules that it needs
         pipe = Pipe(good + bytes(broken), 600_000_000)
         tracemalloc.start()
         rows, error = 0, None
@@ -149,7 +149,7 @@ def test_broken_length_in_600_mb_holds_little_memory(layout, claim):
 
 
 def test_message_longer_than_the_limit_is_read_with_another_limit():
-    """The limit is the reader's argument; a message of 5 MB needs more than 1 MB."""
+    """The limit is an argument of the reader; a message of 5 MB needs more than 1 MB."""
     raw = iggy.encode(iggy.Message.new(bytes(5_000_000), id=1, layout="h64"), "h64")
     with pytest.raises(msgid.InvalidMessage, match="more than the limit"):
         list(iggy.read_log(Pipe(raw, len(raw)), "h64", limit=1_000_000))
@@ -162,12 +162,12 @@ def test_message_longer_than_the_limit_is_read_with_another_limit():
 
 @LAYOUTS
 def test_message_with_malformed_headers_does_not_stop_the_others(layout):
-    """The table has its row and the reason; the log calls back, or raises."""
+    """The table has a row and a reason for the message; the log calls back or raises."""
     pytest.importorskip("pyarrow")
     made = [iggy.Message.new(b"x", id=n, offset=n, headers={"key": "value"}, layout=layout) for n in range(3)]
     parts = [iggy.encode(message, layout) for message in made]
     parts[1] = parts[1].replace(b"key", b"\xff\xff\xff")
-    if iggy.LAYOUTS[layout].code >= 3:  # the checksum covers the headers: make it fit, as a client with a bug does
+    if iggy.LAYOUTS[layout].code >= 3:  # the checksum covers the headers: compute it again, as a faulty client does
         at = 256 if layout == "batch256" else 0
         body = parts[1][at + 8 :]
         digest = iggy.checksum(body) if layout == "h56-crc" else checksums.xxh3(body)
@@ -186,12 +186,12 @@ def test_message_with_malformed_headers_does_not_stop_the_others(layout):
     read = list(iggy.read_log(io.BytesIO(raw), layout, malformed=errors.append))
     assert [message.offset for message in read] == [0, 2]
     assert [(str(e), e.offset) for e in errors] == [(str(error), error.offset)]
-    with pytest.raises(msgid.InvalidMessage, match="no UTF-8"):
+    with pytest.raises(msgid.InvalidMessage, match="must be UTF-8"):
         list(iggy.read_log(io.BytesIO(raw), layout))
 
 
 def test_reference_runs_where_the_compiled_scanner_is_not_wanted():
-    """``MSGID_PURE=1`` reads with the Python scanner, and without xxhash names the missing package in one line."""
+    """``MSGID_PURE=1`` reads with the Python scanner, and names the missing package if xxhash is not installed."""
     code = (
         "import sys; from msgid import iggy; from msgid.iggy._records import checksums as c;"
         "raw = iggy.encode(iggy.Message.new(b'a', id=1, layout='h64'), 'h64');"

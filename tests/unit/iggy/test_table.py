@@ -1,4 +1,4 @@
-"""Iggy's messages as Arrow tables: the same messages and errors as one by one."""
+"""Iggy messages as Arrow tables: the same messages and errors as in single decoding."""
 
 import io
 import random
@@ -22,7 +22,7 @@ LAYOUT = st.sampled_from(list(LAYOUTS))
 @settings(max_examples=200)  # a slow test decodes 100 000 mutated frames
 @given(st.data(), LAYOUT)
 def test_table_of_mutated_messages_has_the_messages_of_the_log(data, layout):
-    """Bytes changed, cut, doubled or put in anywhere give messages or the one error, never another."""
+    """Changed, cut, doubled or inserted bytes give messages or `InvalidMessage`, and no other error."""
     raw = bytearray(iggy.encode_log(data.draw(st.lists(strategies.iggy_messages(layout), max_size=3)), layout))
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(raw)))
@@ -38,7 +38,7 @@ def test_table_of_mutated_messages_has_the_messages_of_the_log(data, layout):
     if all(m.offset < 1 << 63 and m.timestamp <= 253_402_300_799_999_999 for m in decoded):
         shown = rows(found.table)
         assert shown[: len(decoded)] == [row(message) for message in decoded]
-        # A message with malformed headers stops the log; in the table, its row says so and others follow.
+        # A message with malformed headers ends the log, but in the table only its row is affected.
         first_malformed = min((message.row for message in found.malformed), default=len(shown))
         assert len(decoded) <= first_malformed or found.table["origin_timestamp"].null_count
         assert (found.error is None and not found.malformed) or error is not None
@@ -46,7 +46,7 @@ def test_table_of_mutated_messages_has_the_messages_of_the_log(data, layout):
 
 @pytest.mark.slow
 def test_decode_of_100_000_mutated_frames_raises_the_one_error():
-    """Nothing but the one error comes of them; a seed makes the run the same each time."""
+    """Mutated bytes raise only `InvalidMessage`; a fixed seed repeats the run."""
     chance = random.Random(20261121)
     frames = [bytes.fromhex(row["hex"]) for row in MESSAGES.values()] + [ONE, framed(header() * 1), ONE + ONE]
     wrong = 0
@@ -75,7 +75,7 @@ def test_decode_of_100_000_mutated_frames_raises_the_one_error():
 
 @pytest.mark.parametrize(("kind", "raw", "reason", "offset"), BROKEN, ids=lambda value: str(value)[:40])
 def test_table_of_a_malformed_message_has_the_error_and_the_rows_before(kind, raw, reason, offset):
-    """The error stands beside the rows; bytes after the end do not cost the message before them."""
+    """The error is returned with the rows; bytes after the end do not remove the message before them."""
     found = iggy.decode_table(raw, "m45")
     in_headers = offset >= 41 and not kind and "after the end" not in reason
     assert found.table.num_rows == ("after the end" in reason or in_headers)
@@ -84,9 +84,9 @@ def test_table_of_a_malformed_message_has_the_error_and_the_rows_before(kind, ra
 
 
 def test_table_of_a_message_with_a_huge_length_reserves_no_memory():
-    """A length of 4 GB in a message of 50 bytes takes no memory."""
+    """A length field of 4 GB in a message of 50 bytes does not allocate memory."""
     raws = (framed(headers_length=HUGE), framed(payload_length=HUGE))
-    iggy.decode_table(raws[0])  # imports what it needs
+    iggy.decode_table(raws[0])  # imports the modules that it needs
     tracemalloc.start()
     for raw in raws:
         assert iggy.decode_table(raw, "m45").error is not None
@@ -96,7 +96,7 @@ def test_table_of_a_message_with_a_huge_length_reserves_no_memory():
 
 @given(st.lists(strategies.iggy_messages(), max_size=5), st.integers(0, 400))
 def test_table_of_a_log_cut_anywhere_has_the_whole_messages(messages, cut):
-    """The rows are the whole messages, and the length is where a half message at the end begins."""
+    """The rows are the complete messages, and the length is the position of an incomplete message at the end."""
     raw = iggy.encode_log(messages)
     short = raw[: max(0, len(raw) - cut)]
     ends = [len(iggy.encode_log(messages[:count])) for count in range(len(messages) + 1)]
@@ -107,7 +107,7 @@ def test_table_of_a_log_cut_anywhere_has_the_whole_messages(messages, cut):
 
 @given(data=st.data(), layout=st.sampled_from(["current", "previous"]), chunk=st.integers(1, 200))
 def test_tables_read_in_chunks_are_the_table_of_the_bytes(data, layout, chunk):
-    """However it is cut into chunks, and whatever is at its end: the same rows, places and error."""
+    """Chunks of every size give the same rows, positions and error."""
     made = data.draw(st.lists(strategies.iggy_messages(layout), max_size=5))
     raw = iggy.encode_log(made, layout) + data.draw(st.binary(max_size=60))
     whole = iggy.decode_table(raw, layout, base=7)
@@ -118,12 +118,12 @@ def test_tables_read_in_chunks_are_the_table_of_the_bytes(data, layout, chunk):
         assert sum(part.length for part in parts) == whole.length
         errors = [part.error for part in parts if part.error is not None]
         assert errors == [part.error for part in parts[-1:] if part.error is not None]
-        # The words may differ: where the length is known, what cannot fit is known before all of it is read.
+        # The texts can differ: with a known length, an impossible record is detected before it is read completely.
         assert [(type(e), e.offset) for e in errors] == [(type(e), e.offset) for e in [whole.error] if e is not None]
 
 
 def test_tables_of_a_file_with_a_broken_length_read_only_what_is_left():
-    """A message that says it is longer than what is left is not waited for."""
+    """A message with a length beyond the remaining bytes is reported without waiting for more."""
 
     class Counted(io.BytesIO):
         most = 0

@@ -12,7 +12,7 @@ KINDS = ["memory", "sqlite", "sqlite, deltas", "postgres", "postgres, deltas"]
 
 @pytest.fixture(scope="session")
 def postgres():
-    """A real PostgreSQL server, where one and psycopg are installed."""
+    """A real PostgreSQL server, if PostgreSQL and psycopg are installed."""
     pytest.importorskip("psycopg")
     with running_postgres() as conninfo:
         yield conninfo
@@ -20,7 +20,7 @@ def postgres():
 
 @pytest.fixture
 def schema(postgres):
-    """The address of an empty schema of its own."""
+    """The address of an empty schema for one test."""
     import psycopg
 
     name = f"s{random.randrange(1 << 60)}"
@@ -31,7 +31,7 @@ def schema(postgres):
 
 @pytest.fixture(params=KINDS)
 def new_store(request, tmp_path):
-    """Opens the same store each time; at first it is empty."""
+    """A function that opens the same store each time; the store is empty at first."""
     options = {"deltas": 3} if "deltas" in request.param else {}
     memory, opened = MemoryStore(), []
 

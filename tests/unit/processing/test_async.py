@@ -15,7 +15,7 @@ def message(id, word="x", key="key"):
 
 
 async def waiting(state, message, context):
-    """The careless handler, which lets other tasks go on in its middle."""
+    """Handle like the test handler, but let other tasks run in the middle."""
     await asyncio.sleep(0)
     return careless(state, message, context)
 
@@ -49,7 +49,7 @@ def test_coroutines_give_what_plain_functions_give(new_store):
 
 
 def test_tasks_on_one_key_lose_nothing(new_store):
-    """Tasks that handle messages of one key at the same time: each message changes the state once."""
+    """Concurrent tasks with messages of one key: each message changes the state once."""
     published = []
 
     async def main():
@@ -111,7 +111,7 @@ def test_errors_of_coroutines_are_raised(new_store):
 
 
 def test_processor_of_plain_functions_refuses_coroutine_functions():
-    """A coroutine that nobody awaits would be a message that is not handled: the error names the other class."""
+    """An unawaited coroutine would lose the message, so the error names the other class."""
     with pytest.raises(TypeError, match="handler must be a plain function; AsyncProcessor takes coroutine functions"):
         Processor(MemoryStore(), waiting, list)
     with pytest.raises(TypeError, match="publish must be a plain function"):

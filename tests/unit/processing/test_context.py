@@ -1,4 +1,4 @@
-"""What a handler is given: equal on every machine, and lossless."""
+"""The context of a handler: its values are equal on every machine and keep their types."""
 
 import math
 import uuid
@@ -22,7 +22,7 @@ UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
 
 
 def noisy(state, message, context):
-    """Publish all that a context gives."""
+    """Publish all values of a context."""
     context.publish({"id": str(context.new_id()), "random": context.random.random(), "of": message.id})
     message.body.append("changed")
     return [*(state or []), "changed"]
@@ -48,7 +48,7 @@ def test_outputs_have_the_ids_that_derive_id_gives(id):
 
 
 def test_outputs_of_uuids_and_other_text_have_ids_of_their_own():
-    """Any text is a parent: its outputs have valid IDs, and different parents have different outputs."""
+    """Any text can be an ID: its outputs have valid IDs, and different texts have different outputs."""
     parents = [UUID, "orders-0-42", "orders-0-43", "Orders-0-42", "\x01" + "a" * 16]
     ids = [Context(Message(parent, "key", None)).publish("x") for parent in parents]
     assert len(set(ids)) == len(ids)
@@ -56,7 +56,7 @@ def test_outputs_of_uuids_and_other_text_have_ids_of_their_own():
 
 
 def test_run_leaves_the_callers_state_and_message_as_they_are():
-    """A handler may change what it is given: the next attempt starts from the same values."""
+    """A handler can change its arguments: the next attempt starts from the original values."""
     state, message = ["first"], Message("orders-0-42", "key", ["body"])
     before = run(noisy, state, message)
     assert (state, message.body) == (["first"], ["body"])
@@ -64,7 +64,7 @@ def test_run_leaves_the_callers_state_and_message_as_they_are():
 
 
 def test_publish_copies_the_body():
-    """A body that the handler changes after it has published is published as it was."""
+    """A change of a body after `publish` does not change the output."""
     context = Context(Message(V1, "key", None))
     body = {"sizes": [1, (2, 3)]}
     context.publish(body)
@@ -74,8 +74,8 @@ def test_publish_copies_the_body():
 
 @pytest.mark.parametrize("id", [V0, UUID, "orders-0-42"])
 def test_now_of_a_message_without_a_time_raises(id):
-    """The time is never 1970 in silence: without a timestamp, and without a time in the ID, `now` is an error."""
-    with pytest.raises(MissingTime, match="has no time: its ID holds none, and its timestamp is None"):
+    """Without a timestamp or a time in the ID, `now` raises an error and does not return 1970."""
+    with pytest.raises(MissingTime, match="does not have a time: neither its ID nor its timestamp contains one"):
         Context(Message(id, "key", None)).now  # noqa: B018
     assert Message(id, "key", None).at is None
     assert Context(Message(id, "key", None, 0)).now == datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -154,7 +154,7 @@ def test_random_numbers_of_nothing_are_an_error(call, error):
 
 
 def without_fold(moment):
-    """The same moment as ISO 8601 writes it."""
+    """Return a time in ISO 8601."""
     return moment.replace(fold=0)
 
 
@@ -197,7 +197,7 @@ def test_canonical_json_is_equal_for_equal_values_alone(one, other):
 
 
 def exact(value):
-    """A picture of a value in which 1, 1.0 and True differ."""
+    """Return a text of a value in which 1, 1.0 and True differ."""
     if isinstance(value, dict):
         return [(exact(key), exact(held)) for key, held in value.items()]
     if isinstance(value, list):

@@ -154,7 +154,7 @@ def test_child_of_a_fork_in_the_middle_of_a_transaction_is_refused(tmp_path):
 
 
 def test_child_of_a_fork_that_python_was_not_told_of_is_refused(tmp_path, monkeypatch):
-    """A process ID that has changed without notice: the inherited connection is neither used nor closed."""
+    """If the process ID changed without a fork hook, the inherited connection is neither used nor closed."""
     store = SqliteStore(tmp_path / "states.db")
     handle(store, "one", 1)
     held = store._held
@@ -167,7 +167,7 @@ def test_child_of_a_fork_that_python_was_not_told_of_is_refused(tmp_path, monkey
 
 
 def test_memory_store_goes_on_in_parent_and_child():
-    """Each has a copy, and none is left locked."""
+    """After a fork, each process has a copy, and no lock stays locked."""
     store = MemoryStore()
     handle(store, "before", 5)
 

@@ -41,7 +41,7 @@ def message(id, word="x", key="key", timestamp=1):
 )
 @pytest.mark.parametrize("many", [False, True], ids=["handle", "handle_many"])
 def test_another_spelling_of_an_id_is_the_same_message(spellings, many, new_store, published):
-    """A second spelling changes no state and publishes the same outputs."""
+    """Another spelling of an ID changes no state and publishes the same outputs."""
     store = new_store()
     processor = Processor(store, careless, published.extend)
     messages = [message(spelling) for spelling in spellings]
@@ -75,7 +75,7 @@ def test_uuids_and_other_text_are_ids(new_store, published):
     ],
 )
 def test_malformed_message_is_refused_before_anything_is_read(wrong):
-    """An ID, a key or a timestamp that cannot be one is an error, and with a dead-letter output a letter."""
+    """A malformed ID, key or timestamp is an error, or a dead letter if there is a dead-letter output."""
 
     def never(*arguments):
         raise AssertionError
@@ -109,7 +109,7 @@ def test_handler_that_raises_is_tried_so_often_and_then_raised(new_store, publis
 
 
 def test_handler_that_succeeds_at_a_later_attempt_is_handled(published):
-    """A failure that passes costs attempts alone."""
+    """A temporary failure only costs attempts."""
     left = [ValueError("one"), ValueError("two")]
 
     def flaky(state, message, context):
@@ -144,7 +144,7 @@ def test_state_that_json_cannot_hold_is_the_handlers_failure(returned):
 
 
 def test_message_that_cannot_be_copied_does_not_stop_its_batch(new_store, published):
-    """A body that has no copy, or a state that cannot be read, fails its own message; the others are handled."""
+    """A body that cannot be copied, or a state that cannot be read, affects only its own message."""
     letters = []
 
     def broken(raw):
@@ -340,7 +340,7 @@ def test_publisher_that_fails_is_called_again_with_the_same_outputs(new_store, p
 
 
 def test_errors_and_outcomes_pickle():
-    """They travel between processes."""
+    """The errors of a batch can be pickled."""
     for error in (
         TooLate(message("a"), 7),
         ChangedOutputs(message("a"), b"1", b"2"),

@@ -11,7 +11,7 @@ from msgid.processing.store import Reading
 
 
 def test_read_after_append_returns_the_state_before_each_message(new_store):
-    """A store keeps what was appended to the newest version, and no other entry."""
+    """A store stores an entry only if its version is the newest."""
     store = new_store()
     assert add(store, "a", b"first")
     (stale,) = store.read("h", [("key", "b")])

@@ -26,7 +26,7 @@ def test_policy_invalid_setting_raises(setting, says):
 
 
 def test_policy_given_dict_changed_later_stays():
-    """A policy keeps its own expiries: what the caller does with the dict afterwards does not reach it."""
+    """A policy copies the expiries of topics, so a later change of the caller's dict has no effect on it."""
     topics = {"orders": 10}
     policy = RetentionPolicy(topics=topics)
     topics["orders"] = -1

@@ -1,4 +1,4 @@
-"""When messages expire and segments go: the rules as a table, and a cleaner that is killed at every file operation."""
+"""Expiry of messages and deletion of segments: a table of the rules, and a cleaner killed at every operation."""
 
 import os
 import threading
@@ -42,7 +42,7 @@ def test_is_expired_at_the_edges_follows_the_rule(age, expiry, default, expired)
 
 @given(st.integers(0, 1 << 60), st.integers(1, (1 << 32) - 1), st.integers(0, 1 << 60), st.integers(0, 1 << 40))
 def test_clock_that_goes_back_expires_nothing_more(timestamp, expiry, now, back):
-    """What has not expired at a moment has not at an earlier one."""
+    """A message that is not expired at a time is not expired at an earlier time."""
     assert is_expired(timestamp, expiry, now - back) <= is_expired(timestamp, expiry, now)
 
 
@@ -58,13 +58,13 @@ def segment(first=0, *, size=10, closed=True, latest=NOW - 10 * DAY):
         (segment(latest=NOW), 86_400, False, False),
         (segment(latest=NOW, size=100), 86_400, True, False),
         (segment(), 0, False, False),
-        (segment(latest=None), 86_400, False, False),  # there are no messages
+        (segment(latest=None), 86_400, False, False),  # the segment is empty
         (segment(latest=NOW - 86_400_000_000), 86_400, True, True),
         (segment(latest=NOW - 86_400_000_000 + 1), 86_400, False, False),
     ],
 )
 def test_segment_of_any_state_closes_and_goes_by_the_rule(held, expiry, closing, removing):
-    """A segment closes when it is full or has expired; it goes when it is closed and has expired."""
+    """A segment is closed when it is full or has expired; it is deleted when it is closed and has expired."""
     assert closes(held, 100, expiry, NOW) is closing
     assert removable([held], expiry, NOW) == ([held] if removing else [])
     assert removable([held], expiry, NOW, enabled=False) == []
@@ -88,13 +88,13 @@ def test_segment_of_any_state_closes_and_goes_by_the_rule(held, expiry, closing,
     ],
 )
 def test_policy_with_bad_values_raises(values, says):
-    """By what is wrong; an interval of 0 is an error."""
+    """Each invalid policy raises an error with the reason; an interval of 0 is invalid."""
     with pytest.raises(InvalidPolicy, match=says):
         RetentionPolicy.of(values)
 
 
 def test_policy_in_a_file_is_read(tmp_path):
-    """TOML; a topic of its own expiry, of the default, and of none."""
+    """A TOML policy sets the expiry of a topic, the default, or no expiry."""
     path = tmp_path / "policy.toml"
     path.write_text("default_expiry = 60\ninterval = 5\n[topics]\norders = 10\naudit = 0\n")
     policy = RetentionPolicy.load(path)
@@ -111,7 +111,7 @@ BESIDE = (".index", ".timeindex")
 
 
 def fill(folder, topic="orders", segments=4, ending=b""):
-    """Segments of two messages each, a minute apart, with their indexes; give their folder."""
+    """Create segments of two messages each, a minute apart, with their indexes; return their folder."""
     inner = folder / "streams" / "1" / "topics" / topic / "partitions" / "1"
     inner.mkdir(parents=True)
     for number in range(segments):
@@ -135,7 +135,7 @@ def names(folder):
 
 
 def test_cleaner_on_a_dry_run_removes_nothing(tmp_path):
-    """It says what would go."""
+    """A dry run reports the segments that would be deleted."""
     inner = fill(tmp_path)
     before = names(inner)
     report = cleaner(tmp_path, 121).clean()
@@ -151,7 +151,7 @@ def test_cleaner_on_a_dry_run_removes_nothing(tmp_path):
 
 
 def test_cleaner_of_expired_segments_removes_whole_ones(tmp_path):
-    """To the microsecond of the last message; with their indexes, and nothing else."""
+    """Segments expire to the microsecond of their last message, and only they and their indexes are deleted."""
     inner = fill(tmp_path)
     (inner / "notes.txt").write_text("mine")
     just_not = Cleaner(tmp_path, POLICY, clock=lambda: NOW + 61_000_000 - 1)
@@ -162,21 +162,21 @@ def test_cleaner_of_expired_segments_removes_whole_ones(tmp_path):
 
 
 def test_cleaner_of_the_active_segment_never_touches_it(tmp_path):
-    """However old its messages are."""
+    """The active segment is kept, whatever the age of its messages."""
     inner = fill(tmp_path)
     cleaner(tmp_path, 10**6).clean(dry_run=False)
     assert names(inner) == [f"{6:020d}{suffix}" for suffix in (".index", ".log", ".timeindex")]
 
 
 def test_cleaner_with_a_policy_of_a_topic_uses_its_expiry(tmp_path):
-    """Never is never."""
+    """Segments of a topic that never expires are kept."""
     kept, gone = fill(tmp_path, "audit"), fill(tmp_path, "orders")
     cleaner(tmp_path, 10**6).clean(dry_run=False)
     assert (len(names(kept)), len(names(gone))) == (12, 3)
 
 
 def test_cleaner_of_malformed_segments_keeps_them(tmp_path):
-    """How old its last message is cannot be told: the report says why it stays."""
+    """A segment without a readable last message is kept, and the report has the reason."""
     inner = fill(tmp_path, ending=b"half")
     report = cleaner(tmp_path, 10**6).clean(dry_run=False)
     assert len(names(inner)) == 12
@@ -186,7 +186,7 @@ def test_cleaner_of_malformed_segments_keeps_them(tmp_path):
 
 
 def test_cleaner_that_is_disabled_removes_nothing(tmp_path):
-    """Nothing is looked at, nothing removed, and the loop ends at once."""
+    """A stopped loop ends at once, without reading or deleting files."""
     inner = fill(tmp_path)
     off = cleaner(tmp_path, 10**6, replace(POLICY, enabled=False))
     assert off.clean(dry_run=False) == []
@@ -195,7 +195,7 @@ def test_cleaner_that_is_disabled_removes_nothing(tmp_path):
 
 
 def test_cleaner_in_a_loop_cleans_until_it_is_stopped(tmp_path):
-    """Once a round; an interval of 0 is an error."""
+    """The loop runs once per interval; an interval of 0 is an error."""
     inner = fill(tmp_path)
     stop = threading.Event()
     thread = threading.Thread(target=cleaner(tmp_path, 10**6, replace(POLICY, interval=0.01)).run, args=(stop,))
@@ -210,17 +210,17 @@ def test_cleaner_in_a_loop_cleans_until_it_is_stopped(tmp_path):
 
 
 def test_cleaner_of_a_missing_folder_removes_nothing(tmp_path):
-    """Is an error that names it."""
+    """A malformed segment is an error that names it."""
     with pytest.raises(FileNotFoundError, match=r"no folder .*nothing"):
         cleaner(tmp_path / "nothing", 0).clean()
 
 
 class KilledError(BaseException):
-    """The process ended here."""
+    """Simulates the end of the process."""
 
 
 class FailingFiles(OsFiles):
-    """Ends at its nth operation: before it, or after it is done."""
+    """Stops at its nth file operation, before or after it."""
 
     def __init__(self, at, after):
         self.left, self.after = at, after

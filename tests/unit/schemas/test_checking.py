@@ -109,7 +109,7 @@ def test_unframe_of_a_framed_payload_returns_both_parts(id, payload):
 
 
 def test_frame_of_an_id_out_of_range_is_refused():
-    """Four bytes hold it; what cannot be unframed is the documented error."""
+    """The ID takes four bytes; malformed framing raises the documented error."""
     for id in (-1, 2**32):
         with pytest.raises(ValueError, match="schema_id must be 0 to 4294967295"):
             frame(id, b"")
@@ -118,7 +118,7 @@ def test_frame_of_an_id_out_of_range_is_refused():
 
 
 def test_check_with_an_unknown_option_names_the_known_ones(registry):
-    """ValueError for a policy, a framing, a kind and a compatibility."""
+    """An unknown policy, framing, kind or compatibility raises ValueError."""
     for call in (
         lambda: check(b"", registry, "events", 1, policy="strict"),
         lambda: check(b"", registry, "events", 1, policy="none", framing="iggy"),
@@ -161,7 +161,7 @@ def test_check_with_an_unknown_option_names_the_known_ones(registry):
     ],
 )
 def test_register_of_an_invalid_schema_raises_invalid_schema(registry, text, kind):
-    """Nothing is added, and nothing is fetched."""
+    """An invalid schema is not added, and no document is fetched."""
     with pytest.raises(InvalidSchema, match=r"[Ss]chema"):
         registry.register("events", text, kind)
     assert len(registry.versions("events")) == 2
@@ -181,7 +181,7 @@ def test_register_of_an_invalid_schema_raises_invalid_schema(registry, text, kin
     ],
 )
 def test_check_of_json_follows_the_schemas_draft(schema, wrong, right):
-    """2020-12 holds for a schema that names none."""
+    """A schema without ``$schema`` follows draft 2020-12."""
     assert problem("json", schema, wrong) is not None
     assert problem("json", schema, right) is None
 
@@ -227,7 +227,7 @@ def test_check_of_text_beyond_a_bound_gives_the_reason(payload, reason):
     ],
 )
 def test_check_of_text_within_the_bounds_is_accepted(payload):
-    """Brackets in strings and beside each other are not nesting; a pair of surrogates is a character."""
+    """Brackets in strings or side by side are not nesting; a pair of surrogates is one character."""
     assert problem("json", "true", payload) is None
 
 
@@ -327,7 +327,7 @@ def test_walk_at_the_deepest_level_still_reads():
 
 
 def test_check_of_five_kilobytes_of_recursive_avro_does_not_end_the_process():
-    """A process of its own lives on, in a thread with a small stack too."""
+    """The process survives, also in a thread with a small stack."""
     program = f"""
 import threading
 from msgid.schemas import SchemaRegistry, check

@@ -188,7 +188,7 @@ def test_compare_of_two_schemas_gives_the_verdict_of_each_direction(kind, old, n
 
 @pytest.mark.parametrize(("kind", "row"), [("avro", row) for row in AVRO] + [("json", row) for row in JSON])
 def test_compare_of_a_schema_with_itself_is_compatible(kind, row):
-    """Its own values are read, whatever the rules can follow."""
+    """A schema reads its own values, even if the rules cannot follow it."""
     for text in row[:2]:
         assert compare("full", kind, text, kind, f" {text}").verdict == YES
 
@@ -226,7 +226,7 @@ def test_rules_of_json_find_a_reason_where_a_keyword_depends_on_another(draft, w
 
 
 def test_compare_of_two_kinds_is_incompatible():
-    """Nothing reads JSON as Avro."""
+    """JSON and Avro schemas are never compatible."""
     assert compare("backward", "json", "{}", "avro", '"int"') == (NO, ("the kind was json and is avro",))
 
 
@@ -247,7 +247,7 @@ def test_compare_of_many_combinations_ends():
     ],
 )
 def test_compare_with_an_unknown_mode_or_kind_raises_value_error(arguments):
-    """ValueError, which names the known ones."""
+    """An unknown mode or kind raises ValueError with the known ones."""
     with pytest.raises(ValueError, match="must be one of"):
         compare(*arguments)
 

@@ -93,7 +93,7 @@ def test_get_looks_a_schema_up_by_its_id(path):
     ],
 )
 def test_a_file_that_is_not_a_registry_is_refused(path, text):
-    """InvalidSchema, which names the file; the file is not touched."""
+    """A malformed file raises InvalidSchema, which names the file; the file does not change."""
     path.write_text(text)
     with pytest.raises(InvalidSchema, match=r"schemas\.json is not a schema registry"):
         SchemaRegistry(path)
@@ -114,7 +114,7 @@ def test_register_after_another_writer_keeps_its_schemas(path):
 
 
 def test_reload_reads_what_another_writer_saved(path):
-    """Reading methods use memory until then."""
+    """Reading methods use the registry in memory until `reload`."""
     reader, writer = SchemaRegistry(path), SchemaRegistry(path)
     writer.register("a", "{}")
     assert reader.get(1) is None
@@ -144,7 +144,7 @@ def test_register_whose_save_fails_changes_nothing(path, monkeypatch, call):
 
 
 def test_a_refused_schema_changes_nothing(path):
-    """Neither memory nor the file."""
+    """A failed save changes neither memory nor the file."""
     registry = SchemaRegistry(path)
     registry.register("a", '{"type": "string"}')
     registry.set_compatibility("a", "backward")
@@ -179,7 +179,7 @@ def test_register_of_a_bad_subject_is_refused(path, subject, error):
 
 
 def test_register_while_the_lock_is_held_times_out(path):
-    """TimeoutError, and the registry works when the lock is free again."""
+    """A locked file raises TimeoutError, and the registry works after the lock is released."""
     registry = SchemaRegistry(path, lock_timeout=0.1)
     with registry_file.locked(path, 1), pytest.raises(TimeoutError, match=r"cannot lock .*schemas\.json"):
         registry.register("a", "{}")
@@ -206,7 +206,7 @@ def test_registers_of_many_threads_share_no_id(path, shared):
 
 
 def test_a_pickled_registry_works_on():
-    """Workers get a copy."""
+    """Workers get a copy of the registry."""
     registry = SchemaRegistry()
     registry.register("s", "{}")
     copy = pickle.loads(pickle.dumps(registry))
@@ -320,7 +320,7 @@ def test_from_confluent_checks_by_the_clients_schema():
 
 
 def test_from_confluent_of_a_function_makes_a_client_per_process():
-    """A client cannot be pickled in general, a function can."""
+    """A client usually cannot be pickled; a function can."""
     source = from_confluent(Client)
     assert source.get(1).kind == "avro"
     copy = pickle.loads(pickle.dumps(source))
