@@ -128,7 +128,7 @@ class RecordFile:
                 if starts is not None:
                     return place, starts[0], True
                 return self.decoded_to(start, target, code)
-            if len(codes) == 1 or last <= start or self.code_at(last, (code,), 0):
+            if len(codes) == 1 or last < start or self.code_at(last, (code,), 0):
                 return place, code, place >= target
             sure, at, whole = self.decoded_to(start, place, code)
             if not whole or (sure, at) == (place, code):
