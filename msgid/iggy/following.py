@@ -10,6 +10,7 @@ that happened. Bytes that were seen and are gone before they were read are a `Pa
 from __future__ import annotations
 
 import hashlib
+import itertools
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from msgid._validate import quote
@@ -18,7 +19,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-__all__ = ["HEAD", "Mark", "Marks", "Part", "Seen", "Segment", "fingerprint", "from_json", "latest", "parts", "to_json"]
+__all__ = [
+    "HEAD",
+    "Mark",
+    "Marks",
+    "Part",
+    "Seen",
+    "Segment",
+    "divided",
+    "fingerprint",
+    "from_json",
+    "has_head",
+    "latest",
+    "parts",
+    "to_json",
+]
 
 HEAD: Final = 256
 """How many of a segment's first bytes tell it from another of its name."""
@@ -136,8 +151,8 @@ def from_json(held: Mapping[str, Any], inner: Callable[[str], str | None]) -> Ma
         found = inner(name)
         if found is None or not isinstance(position, int):
             raise ValueError(
-                f"cannot continue from the checkpoint: its offset names {quote(name)}, which is not in the path that is "
-                "read; use the path of the first run, or a new checkpoint"
+                f"cannot continue from the checkpoint: its offset names {quote(name)}, which is not in the path "
+                "that is read; use the path of the first run, or a new checkpoint"
             )
         marks[found] = Mark(position, position, 0)
     return marks
@@ -173,7 +188,7 @@ class _Look:
         segment = self.opened(file.name)
         if segment is None:
             return None
-        now = mark._replace(size=segment.size, modified=file.modified)
+        now = mark._replace(size=min(file.size, segment.size), modified=file.modified)
         if not has_head(mark.head, segment.bytes_at) or (not mark.head and now.size < mark.position):
             self.changed = True
             return Mark(0, now.size, now.modified, "", mark.generation + 1)
@@ -297,6 +312,4 @@ def divided(name: str, start: int, end: int, every: int, head: str = "") -> list
     """
     count = min(-(-(end - start) // every), _MOST_PARTS)
     edges = [start + (end - start) * number // count for number in range(count + 1)] if count else []
-    return [
-        Part(name, low, high, start, end, head) for low, high in zip(edges[:-1], edges[1:], strict=True) if low < high
-    ]
+    return [Part(name, low, high, start, end, head) for low, high in itertools.pairwise(edges) if low < high]

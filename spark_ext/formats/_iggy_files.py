@@ -54,9 +54,8 @@ class SegmentFolder:
         self.layout = layout
         self._files, self._inner = filesystem(path)
         self._local = isinstance(self._files, pafs.LocalFileSystem)
-        self._single = False
         if self._local:  # one name for a place, however its path is spelled
-            self._inner = os.path.abspath(self._inner)  # noqa: PTH100 - keeps symbolic links
+            self._inner = os.path.abspath(self._inner)
             self._base = self._inner
         else:
             self._inner = self._inner.rstrip("/")
@@ -91,7 +90,7 @@ class SegmentFolder:
         if self._local:
             import pyarrow.fs as pafs
 
-            path = os.path.abspath(path) if isinstance(files, pafs.LocalFileSystem) else file  # noqa: PTH100
+            path = os.path.abspath(path) if isinstance(files, pafs.LocalFileSystem) else file
         if path == self._inner:
             return path.rpartition("/")[2]
         return path[len(self._inner) + 1 :] if path.startswith(f"{self._inner}/") else None
@@ -187,12 +186,13 @@ def _local_names(root: str) -> list[str]:
     """Return the segments within a folder of the disk; each folder once, whatever links lead to it."""
     found: list[str] = []
     visited: set[tuple[int, int]] = set()
-    folders, links = [root], []
+    folders: list[str] = [root]
+    links: list[str] = []
     while folders or links:
         # Links come last, so that a folder has its own name where it has one.
         folder = folders.pop() if folders else links.pop(0)
         try:
-            status = os.stat(folder)  # noqa: PTH116
+            status = os.stat(folder)
             if (status.st_dev, status.st_ino) in visited:
                 continue
             visited.add((status.st_dev, status.st_ino))
@@ -212,5 +212,5 @@ def _local_names(root: str) -> list[str]:
 def _stats(root: str, paths: list[str]) -> Iterator[Seen]:
     for path in paths:
         with suppress(FileNotFoundError):
-            status = os.stat(path)  # noqa: PTH116
+            status = os.stat(path)
             yield Seen(path[len(root.rstrip("/")) + 1 :], status.st_size, status.st_mtime_ns // 1_000_000)

@@ -1,4 +1,4 @@
-"""The compiled scanner; its functions are the twins of `reference.scan`, `reference.steps` and `checksums.reference_xxh3`."""
+"""The compiled scanner; `reference.scan`, `reference.steps` and `checksums.reference_xxh3` are the twins in Python."""
 
 VERSION: int
 
