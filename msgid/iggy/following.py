@@ -1,7 +1,7 @@
-"""How far a reader has come in folders of segments that grow, are purged and are deleted: the rules alone.
+"""The progress of a reader in folders of segments that grow, are purged and are deleted: the rules alone.
 
-The state of a reader is a `Mark` for each segment that is there, by its path within the followed folder. So the state
-has the size of what is there, not of what ever was, and a folder that is spelled otherwise has the same state.
+The state of a reader is a `Mark` for each segment that is there, by its path within the followed folder. So the
+state grows with the present segments, not with history, and a folder has one state however its path is spelled.
 
 A segment that was purged and begun anew under its name has another head: other first bytes. A mark counts how often
 that happened. Bytes that were seen and are gone before they were read are a `Part` of their own, which is lost.
@@ -85,7 +85,7 @@ class Part(NamedTuple):
 
 
 class Segment(Protocol):
-    """What `latest` asks of an open segment."""
+    """An open segment, as `latest` uses it."""
 
     @property
     def size(self) -> int:
@@ -104,7 +104,7 @@ class Segment(Protocol):
 
 
 def fingerprint(data: bytes) -> str:
-    """Return how a segment's first bytes are told from others: their number and a hash.
+    """Return the number and a hash of a segment's first bytes.
 
     >>> fingerprint(b"first bytes")
     '11-e2bc6c6bd4f7cdca'
@@ -170,7 +170,7 @@ def _by_folder(seen: Iterable[Seen]) -> dict[str, list[Seen]]:
 
 
 class _Look:
-    """One look at all segments: what has changed, and how far each can be read."""
+    """One look at all segments: their changes, and how far each can be read."""
 
     def __init__(self, start: Mapping[str, Mark], opened: Callable[[str], Segment | None]) -> None:
         self.start = start
@@ -207,7 +207,7 @@ class _Look:
             stop = segment.boundary(mark.position + room, mark.position)
         else:
             stop = size if closed else segment.boundary(size, mark.position)
-        if closed and stop <= mark.position:  # what follows is no record, and no rest of it will come
+        if closed and stop <= mark.position:  # a broken record, whose rest will not come
             stop = size
         stop = min(stop, size)
         if stop <= mark.position:
@@ -277,7 +277,7 @@ def parts(
     every: int,
     resumed: Callable[[str, int], int],
 ) -> list[Part]:
-    """Return what readers read between two states: parts of about so many bytes, and what is lost.
+    """Return the parts between two states, of about so many bytes, and the lost parts.
 
     Args:
         start: How far segments had been read.

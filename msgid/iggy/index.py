@@ -61,7 +61,7 @@ def strides_of(layout: str) -> list[int]:
 
 
 class Blocks:
-    """The bytes of a file of which only the blocks are read that are asked for.
+    """The bytes of a file; a block is read when it is first needed.
 
     Args:
         read: Returns the bytes at a position.
@@ -97,7 +97,7 @@ class Blocks:
 
 
 IndexBytes = bytes | memoryview | Blocks
-"""What an index is read from."""
+"""The bytes of an index."""
 
 
 class Index:

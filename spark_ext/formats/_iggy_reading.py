@@ -79,7 +79,7 @@ def _count(options: Mapping[str, str], name: str, unit: str) -> int | None:
 
 
 def read_piece(options: Options, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a partition; Spark's own, where no file is, has none."""
+    """Return the rows of a partition; Spark's own partition, without a file, has 0 rows."""
     return _rows_of(options, partition.part) if isinstance(partition, Piece) else iter(())
 
 
@@ -120,7 +120,7 @@ def _messages(options: Options, part: Part, file: str, segment: OpenSegment, pla
         if found.error is not None:
             left, reason = part.stop - place, str(found.error)
             if left > _ORIGINAL_MAX:
-                reason += f" ({left} bytes are left in the part, of which the first {_ORIGINAL_MAX} are kept here)"
+                reason += f" ({left} bytes are left in the part; the first {_ORIGINAL_MAX} are kept here)"
             yield _poisoned(file, place, reason, segment.bytes_at(place, min(left, _ORIGINAL_MAX)))
 
 

@@ -26,7 +26,7 @@ __all__ = ["IggyStreamReader"]
 
 
 class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Read the segments that are there, and what is added to them; `msgid.iggy.following` has the rules."""
+    """Read the present segments, and later ones, as they grow; `msgid.iggy.following` has the rules."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options = Options.of(options)
@@ -43,7 +43,7 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if self.options.max_files is None else ReadMaxFiles(self.options.max_files)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Take what is there now as all that the query reads."""
+        """Take the present segments as all that the query reads."""
         self.bound = {seen.name: seen.size for seen in self.options.folder.seen()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:

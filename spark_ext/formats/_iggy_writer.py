@@ -22,7 +22,7 @@ __all__ = ["IggyWriter"]
 
 
 class Written(WriterCommitMessage):
-    """What a task has written: the file, under another name as yet, and the name it is to have."""
+    """The file that a task has written under a temporary name, and its later name."""
 
     def __init__(self, partial: str | None, name: str | None) -> None:
         self.partial = partial
@@ -59,7 +59,7 @@ class IggyWriter(DataSourceArrowWriter):
         return Written(partial, f"{path}/{first:020d}{ENDING}")
 
     def commit(self, messages: list[Any]) -> None:
-        """Give the files their names, once all tasks are done."""
+        """Rename the files after all tasks have ended."""
         import pyarrow.fs as pafs
 
         files, path = filesystem(self.path)
@@ -78,7 +78,7 @@ class IggyWriter(DataSourceArrowWriter):
             files.move(message.partial, message.name)
 
     def abort(self, messages: list[Any]) -> None:
-        """Remove what was written under other names."""
+        """Delete the files with temporary names."""
         files, _ = filesystem(self.path)
         for message in messages:
             if message is not None and message.partial is not None:
@@ -86,7 +86,7 @@ class IggyWriter(DataSourceArrowWriter):
 
 
 def message_of(row: dict[str, Any], layout: Any) -> Message:
-    """Make a message of a row; what is not there has the value that `msgid.iggy.Message.new` gives it."""
+    """Return the message of a row; `msgid.iggy.Message.new` has the values of missing columns."""
     from dataclasses import replace
 
     from msgid.iggy.headers import NAMES, checked

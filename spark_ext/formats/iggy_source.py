@@ -53,25 +53,25 @@ class IggyDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Give the name for ``format``."""
+        """Return the name for ``format``."""
         return "iggy"
 
     def schema(self) -> str:
-        """Give the columns; see `SCHEMA`."""
+        """Return the columns; see `SCHEMA`."""
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Give what reads the files that are there."""
+        """Return the reader of a batch query."""
         return IggyReader(self.options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Give what reads the files that are there and will be, and what is added to them."""
-        from spark_ext.formats._iggy_stream import IggyStreamReader  # Spark 4.2 has what it needs
+        """Return the reader of a stream."""
+        from spark_ext.formats._iggy_stream import IggyStreamReader  # needs Spark 4.2
 
         return IggyStreamReader(self.options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Give what writes messages as segment files."""
+        """Return the writer of segment files."""
         options = Options.of(self.options)
         return IggyWriter(options.path, options.layout, overwrite)
 

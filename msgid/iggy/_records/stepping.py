@@ -48,7 +48,7 @@ class RecordFile:
         """Step from a record's start to the first start at a target or after it.
 
         Returns:
-            That start, and the start before it; -1 if there is none. The steps end early where the next record is not
+            That start, and the start before it; -1 if no record was passed. The steps end early where the next record is not
             whole.
         """
         last, far = -1, False

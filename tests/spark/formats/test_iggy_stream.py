@@ -38,7 +38,7 @@ def segment(root, first, stream=1, topic=1):
 
 
 def follow(spark, path, folder, **options):
-    """Read what is there by now; return the offsets of good messages, and the reasons of others."""
+    """Read all present segments; return the offsets of good messages, and the reasons of others."""
     run_to_end(spark.readStream.format("iggy").options(**options).load(str(path)), folder)
     rows = spark.read.parquet(str(folder / "out")).collect()
     return sorted(row.offset for row in rows if row.reason is None), [row.reason for row in rows if row.reason]
