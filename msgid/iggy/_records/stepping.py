@@ -48,8 +48,8 @@ class RecordFile:
         """Step from a record's start to the first start at a target or after it.
 
         Returns:
-            That start, and the start before it; -1 if no record was passed. The steps end early where the next record is not
-            whole.
+            That start, and the start before it; -1 if no record was passed. The steps end early where the next
+            record is not whole.
         """
         last, far = -1, False
         while place < target:
