@@ -14,9 +14,9 @@ from msgid._validate import quote
 from msgid.iggy._wire import facts_of, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["Index", "IndexEntry", "index_entries", "strides_of", "time_entries"]
+__all__ = ["Blocks", "Index", "IndexBytes", "IndexEntry", "index_entries", "strides_of", "time_entries"]
 
 
 class IndexEntry(NamedTuple):
@@ -60,11 +60,51 @@ def strides_of(layout: str) -> list[int]:
     return [form.packed.size for form in _FORMS[name_of(layout)]]
 
 
+class Blocks:
+    """The bytes of a file; a block is read when it is first needed.
+
+    Args:
+        read: Returns the bytes at a position.
+        length: The length of the file in bytes.
+        block: How many bytes are read at once.
+
+    >>> blocks = Blocks(lambda position, length: b"an index"[position : position + length], 8, block=4)
+    >>> len(blocks), blocks[2:6]
+    (8, b' ind')
+    """
+
+    def __init__(self, read: Callable[[int, int], bytes], length: int, *, block: int = 1 << 14) -> None:
+        self._read = read
+        self._length = length
+        self._block = block
+        self._held: dict[int, bytes] = {}
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, part: slice) -> bytes:
+        start, stop, _ = part.indices(self._length)
+        first = start // self._block
+        return b"".join(self._at(number) for number in range(first, -(-stop // self._block)))[
+            start - first * self._block : stop - first * self._block
+        ]
+
+    def _at(self, number: int) -> bytes:
+        if number not in self._held:
+            start = number * self._block
+            self._held[number] = self._read(start, min(self._block, self._length - start))
+        return self._held[number]
+
+
+IndexBytes = bytes | memoryview | Blocks
+"""The bytes of an index."""
+
+
 class Index:
     """The bytes of an index; an entry is read when it is asked for.
 
     Args:
-        data: The bytes of an ``.index`` file: bytes, or anything with their interface, such as `mmap.mmap`.
+        data: The bytes of an ``.index`` file: bytes, a `mmap.mmap`, or `Blocks` of a file.
         layout: The layout of the segment.
         stride: The size of an entry. Default: that of the newest release with the layout.
 
@@ -73,13 +113,13 @@ class Index:
     (3, 103, 2)
     """
 
-    def __init__(self, data: bytes | memoryview, layout: str, stride: int | None = None) -> None:
+    def __init__(self, data: IndexBytes, layout: str, stride: int | None = None) -> None:
         forms = _FORMS[name_of(layout)]
         found = [form for form in forms if stride is None or form.packed.size == stride]
         if not found:
             raise ValueError(f"stride must be one of {strides_of(layout)}, got {quote(stride)}")
         self._form = found[0]
-        self._data = memoryview(data)
+        self._data = data if isinstance(data, Blocks) else memoryview(data)
         self.ends = facts_of(layout).has_origin and not facts_of(layout).batch
         """Whether positions are the ends of messages."""
 
@@ -89,7 +129,8 @@ class Index:
     def __getitem__(self, number: int) -> IndexEntry:
         if not 0 <= number < len(self):
             raise IndexError(number)
-        return _entry(self._form, self._form.packed.unpack_from(self._data, number * self._form.packed.size))
+        size = self._form.packed.size
+        return _entry(self._form, self._form.packed.unpack(self._data[number * size : (number + 1) * size]))
 
     def first_from(self, position: int) -> int:
         """Return the number of the first entry at a position or after it, if the positions rise."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgid._validate import integer
-from msgid.iggy._records.decoding import LATER, NAMES, LogDecoder, without_rows_from
-from msgid.iggy._wire import AUTO, BATCH24, BATCH256, LAYOUTS, M45, PREVIOUS, Layout, name_of
-from msgid.iggy.detect import LONGEST, Detection, detect, probe
+from msgid.iggy._records.decoding import NAMES, LogDecoder, without_rows_from
+from msgid.iggy._records.stepping import HEAD, RecordFile, later_codes
+from msgid.iggy._wire import AUTO, LAYOUTS, PREVIOUS, Layout, name_of
+from msgid.iggy.detect import LONGEST, Detection, detect
 from msgid.iggy.index import Index, strides_of
 from msgid.iggy.log import CHUNK, checked_limit
 from msgid.iggy.table import table_of
@@ -20,16 +21,13 @@ from msgid.iggy.table import table_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from msgid.iggy.index import IndexBytes
     from msgid.iggy.table import Decoded
 
-__all__ = ["Split", "Walk", "detect_file", "read_part", "split_points", "walk"]
+__all__ = ["Boundary", "Split", "Walk", "boundary", "detect_file", "read_part", "split_points", "walk"]
 
 _FEW: Final = 3
 """How many wrong positions of an index, or wrong checksums in a row, are tolerated."""
-_HEAD: Final = 1 << 16
-_WINDOW: Final = 1 << 18
-_FAR: Final = 1 << 12
-"""A record of so many bytes is stepped over without reading it."""
 
 
 class Split(NamedTuple):
@@ -56,6 +54,17 @@ class Walk(NamedTuple):
     """The layout of the last record."""
 
 
+class Boundary(NamedTuple):
+    """The result of `boundary`."""
+
+    place: int
+    """Where a record starts, or the last whole one ends."""
+    layout: str | None
+    """The layout of the record; None if it is not known."""
+    found: bool
+    """Whether the place is at the target or after it."""
+
+
 def detect_file(
     read: Callable[[int, int], bytes], size: int, *, place: int = 0, first_offset: int = 0, limit: int = LONGEST
 ) -> Detection:
@@ -68,88 +77,13 @@ def detect_file(
         first_offset: The lowest offset that its first message can have.
         limit: The longest record that is read, in bytes.
     """
-    wanted = _HEAD
+    wanted = HEAD
     while True:
         data = read(place, min(wanted, size - place))
         found = detect(data, known=size - place, first_offset=first_offset, limit=limit)
         if found.layout is not None or not found.needed or found.needed <= len(data):
             return found
         wanted = found.needed
-
-
-class _File:
-    """A file that is stepped through by the lengths of its records."""
-
-    def __init__(self, read: Callable[[int, int], bytes], size: int, limit: int) -> None:
-        self.read = read
-        self.size = size
-        self.limit = limit
-        self._held = b""
-        self._base = 0
-        self._far = False
-
-    def _bytes(self, place: int, length: int) -> bytes:
-        """Return bytes of the file, through a window of it while records are small."""
-        at = place - self._base
-        if at < 0 or at + length > len(self._held):
-            wanted = length if self._far else max(length, _WINDOW)
-            self._held, self._base, at = self.read(place, min(wanted, self.size - place)), place, 0
-        return self._held[at : at + length]
-
-    def _number(self, place: int, length: int = 4) -> int:
-        return int.from_bytes(self._bytes(place, length), "little")
-
-    def length(self, place: int, code: int) -> int | None:
-        """Return the length of the record at a place, by its header; None if it is not whole."""
-        facts = LAYOUTS[NAMES[code]]
-        least = facts.batch or facts.least
-        if place + least > self.size:
-            return None
-        if code == BATCH24:
-            length = least + self._number(place + 8)
-        elif code == BATCH256:
-            length = self._number(place + 32, 8)
-        elif code in (PREVIOUS, M45):
-            payload = place + least + self._number(place + least - 8)
-            length = payload - place + self._number(payload - 4) if payload <= self.size else self.size + 1
-        else:
-            length = least + self._number(place + 48) + self._number(place + 52)
-        self._far = length >= _FAR
-        return length if least <= length <= self.size - place else None
-
-    def code_at(self, place: int, codes: tuple[int, ...], above: int) -> tuple[int, int] | None:
-        """Return layout and offset of the record at a place; None if none starts there whose checksum holds."""
-        for code in codes:
-            wanted = _HEAD
-            while True:
-                data = self.read(place, min(wanted, self.size - place))
-                found = probe(data, LAYOUTS[NAMES[code]], self.size - place, above, self.limit)
-                if found.needed <= len(data):
-                    break
-                wanted = found.needed
-            if found.reason is None:
-                return code, found.offset
-        return None
-
-    def decoded_to(self, start: int, place: int, code: int) -> tuple[int, int] | None:
-        """Decode from a record's start: return the first boundary from a place on, and its layout; None on an error."""
-        decoder = LogDecoder(NAMES[code], limit=self.limit, upgrade=True)
-        base, needed, held = start, 0, b""
-        while base < place or decoder.within:
-            end = base + len(held)
-            wanted = max(needed - len(held), min(CHUNK, place - end))
-            more = self.read(end, min(wanted, self.size - end))
-            held += more
-            found = decoder.decode(held, self.size - base if more else len(held), base)
-            if found.error is not None or not more:
-                return None
-            held, base, needed = held[found.place :], base + found.place, found.needed
-        return base, code if decoder.code is None else decoder.code
-
-
-def _codes(code: int, *, upgrade: bool) -> tuple[int, ...]:
-    """Return the layouts that records can have after a record of a layout."""
-    return (code, *LATER.get(code, ())) if upgrade else (code,)
 
 
 def walk(
@@ -185,47 +119,24 @@ def walk(
     found = name if name != AUTO else detect_file(read, size, place=start, first_offset=first_offset).layout
     if found is None:
         return Walk([], start, None)
-    file = _File(read, size, checked_limit(limit))
-    code, place, last, checked, misses = LAYOUTS[found].code, start, start, start, 0
+    file = RecordFile(read, size, checked_limit(limit))
+    code, place, misses, above = LAYOUTS[found].code, start, 0, first_offset
     points: list[int] = []
-    above = first_offset
     target = size if every is None else start + integer("every", every, 1, 1 << 62)
     while True:
-        length = file.length(place, code)
-        if length is None:
-            if last <= checked or len(_codes(code, upgrade=upgrade)) == 1 or file.code_at(last, (code,), 0):
-                return Walk(points, place, NAMES[code])
-            # The walk may have gone astray where a server went on in another layout: decode to be sure.
-            sure = file.decoded_to(checked, place, code)
-            if sure is None or sure == (place, code):
-                return Walk(points, place, NAMES[code])
-            place, code = sure
-            last = checked = place
-            continue
-        if place >= target:
-            starts = file.code_at(place, _codes(code, upgrade=upgrade), above)
-            if starts is not None:
-                code, offset = starts
-                points.append(place)
-                checked, above, target, misses = place, offset + 1, place + (every or 0), 0
-                length = file.length(place, code)
-                if length is None:
-                    continue
-            elif misses < _FEW:
-                misses += 1
-                sure = file.decoded_to(checked, place, code)
-                if sure is None:
-                    return Walk(points, checked, NAMES[code])
-                if sure[0] != place:
-                    place, code = sure
-                    continue
-            else:
-                misses, target = 0, place + (every or 0)
-        last, place = place, place + length
+        place, code, whole = file.advance(place, code, target, upgrade=upgrade)
+        if not whole or place >= size:
+            return Walk(points, place, NAMES[code])
+        starts = file.code_at(place, later_codes(code, upgrade=upgrade), above)
+        if starts is not None:
+            code, above = starts[0], starts[1] + 1
+            points.append(place)
+        misses = 0 if starts is not None else misses + 1
+        target = place + 1 if 0 < misses <= _FEW else place + (every or 0)
 
 
 def _from_index(
-    file: _File, index: Index, codes: tuple[int, ...], every: int, first_offset: int
+    file: RecordFile, index: Index, codes: tuple[int, ...], every: int, first_offset: int
 ) -> tuple[list[int], int]:
     """Return the split points that an index gives and the log confirms, and how many it does not confirm."""
     points, wrong, target, above = [0], 0, every, first_offset
@@ -249,12 +160,80 @@ def _from_index(
     return points, wrong
 
 
+def _last_entry(
+    file: RecordFile, index: Index, codes: tuple[int, ...], low: int, high: int, first_offset: int
+) -> tuple[int, int] | None:
+    """Return the last record that an index has between two places and the log confirms, and its layout."""
+    number, back = index.first_from(high + 1) - 1, 1
+    for _ in range(_FEW):
+        if number < 0 or index[number].position <= low:
+            return None
+        entry = index[number]
+        least = first_offset + (entry.offset + 1 if index.ends and entry.offset is not None else 0)
+        starts = file.code_at(entry.position, codes, least) if entry.position < file.size else None
+        if starts is not None:
+            return entry.position, starts[0]
+        number, back = number - back, 2 * back
+    return None
+
+
+def boundary(
+    read: Callable[[int, int], bytes],
+    size: int,
+    target: int,
+    *,
+    start: int = 0,
+    index: IndexBytes | None = None,
+    layout: Layout = "auto",
+    first_offset: int = 0,
+    limit: int = LONGEST,
+) -> Boundary:
+    """Return the first record's start at a target or after it, without decoding the records before it.
+
+    Two readers that divide a file at any byte agree on where the second one begins. The search starts at the last
+    position of the index before the target that the log confirms. From there, the headers of the records are read.
+
+    Args:
+        read: Returns the bytes of the log at a position.
+        size: The size of the log in bytes.
+        target: A position in bytes; the size of the log to find the end of its last whole record.
+        start: Where a record starts, before the target.
+        index: As for `split_points`.
+        layout: The layout of the file's first record; later ones may follow. Default: found by checksum at the start.
+        first_offset: The number in the file's name.
+        limit: The longest record in bytes.
+
+    >>> from msgid.iggy import Message, encode_log
+    >>> log = encode_log([Message.new(b"a" * 100, id=n, offset=n) for n in range(10)]) + b"half"
+    >>> boundary(lambda place, length: log[place : place + length], len(log), 500)
+    Boundary(place=580, layout='m45', found=True)
+    >>> boundary(lambda place, length: log[place : place + length], len(log), len(log))
+    Boundary(place=1450, layout='m45', found=False)
+    """
+    name = name_of(layout, auto=True)
+    if name == AUTO:
+        found = detect_file(read, size, place=start, first_offset=first_offset, limit=limit).layout
+        if found is None:
+            return Boundary(start, None, start >= target)
+        name = found
+    file, code = RecordFile(read, size, checked_limit(limit)), LAYOUTS[name].code
+    if index is not None and code != PREVIOUS and target > start:
+        codes = later_codes(code, upgrade=True)
+        for stride in strides_of(name):
+            entry = _last_entry(file, Index(index, name, stride), codes, start, min(target, size), first_offset)
+            if entry is not None:
+                start, code = entry
+                break
+    place, code, whole = file.advance(start, code, target, upgrade=True)
+    return Boundary(place, NAMES[code], whole)
+
+
 def split_points(
     read: Callable[[int, int], bytes],
     size: int,
     every: int,
     *,
-    index: bytes | memoryview | None = None,
+    index: IndexBytes | None = None,
     layout: Layout = "auto",
     first_offset: int = 0,
     limit: int = LONGEST,
@@ -269,7 +248,7 @@ def split_points(
         read: Returns the bytes of the log at a position.
         size: The size of the log in bytes.
         every: The least distance of two points in bytes.
-        index: The bytes of the ``.index`` file, or anything with their interface, such as `mmap.mmap`.
+        index: The bytes of the ``.index`` file: bytes, a `mmap.mmap`, or `Blocks` of a file.
         layout: A layout's name. Default: found by the checksum of the first record.
         first_offset: The number in the file's name.
         limit: The longest record in bytes.
@@ -285,11 +264,11 @@ def split_points(
     found = name if name != AUTO else detect_file(read, size, first_offset=first_offset, limit=limit).layout
     if found is None or size <= every:
         return Split([0], found, "whole", 0)
-    file, code = _File(read, size, checked_limit(limit)), LAYOUTS[found].code
+    file, code = RecordFile(read, size, checked_limit(limit)), LAYOUTS[found].code
     points, dropped = [0], 0
     if index is not None and code != PREVIOUS:
         tries = [
-            _from_index(file, Index(index, found, stride), _codes(code, upgrade=name == AUTO), every, first_offset)
+            _from_index(file, Index(index, found, stride), later_codes(code, upgrade=name == AUTO), every, first_offset)
             for stride in strides_of(found)
         ]
         points, dropped = max(tries, key=lambda tried: len(tried[0]) - tried[1])
@@ -323,7 +302,7 @@ def read_part(
     Args:
         read: Returns the bytes at a position.
         start: Where a record starts: a point of `split_points`.
-        stop: The start of the next part, or the size of the file.
+        stop: The place from which on the next part's records start, or the size of the file.
         size: The size of the file in bytes.
         layout: A layout's name: that of `Split`, with ``upgrade``. Default: found by the checksum of the part's first
             record, which is not possible for a part whose payloads are all empty.
@@ -348,7 +327,9 @@ def read_part(
     held, base, needed = b"", start, 0
     while base < stop or decoder.within:
         end = base + len(held)
-        wanted = max(needed - len(held), min(chunk, stop - end))
+        # The last batch goes on after the part, and is read a message at a time, but nothing after it.
+        ahead = stop - end if end < stop else decoder.within - len(held)
+        wanted = max(needed - len(held), min(chunk, ahead))
         more = read(end, min(wanted, size - end))
         held += more
         found = decoder.decode(held, size - base if more else len(held), base)

@@ -13,7 +13,7 @@ __all__ = ["BACKEND", "crc32", "native", "xxh3"]
 
 crc32 = zlib.crc32
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 """The version of the compiled scanner that has the rows and arguments of `rows.py` and `reference.py`."""
 
 

@@ -145,8 +145,8 @@ def without_rows_from(found: Found, place: int) -> Found:
     while rows:
         row = Row._make(ROW.unpack_from(rows, len(rows) - ROW.size))
         # A message without the place of its batch goes on with a batch that started before.
-        start = row.batch if LAYOUTS[NAMES[row.layout]].batch else row.position
-        if start < place:
+        batched = LAYOUTS[NAMES[row.layout]].batch
+        if (row.batch if batched else row.position) < place or (batched and row.batch < 0):
             break
         rows = rows[: -ROW.size]
     if rows is found.rows and (found.error is None or found.place < place):

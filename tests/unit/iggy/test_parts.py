@@ -10,6 +10,7 @@ from helpers import vector_files as vectors
 from helpers.iggy_files import CHECKED, messages
 
 from msgid import iggy
+from msgid.iggy import index as iggy_index
 from msgid.iggy import parts
 from msgid.iggy._records.rows import ROW, Row
 from msgid.iggy._records.scanning import scan
@@ -257,3 +258,72 @@ def test_part_of_unknown_layout_is_one_error():
     assert found.table.num_rows == 0
     assert "cannot tell the layout" in str(found.error)
     assert parts.split_points(Log(raw[1:]), len(raw) - 1, 100).layout is None
+
+
+def read_between(raw, cuts, layout, index):
+    """Return the offsets of parts that start at any byte, each read by a reader that finds its first record."""
+    read, found = Log(raw), []
+    for start, stop in itertools.pairwise([0, *cuts, len(raw)]):
+        first = parts.boundary(read, len(raw), start, index=index, layout=layout, first_offset=FIRST)
+        assert first.found or start == 0
+        decoded = parts.read_part(read, first.place, stop, len(raw), layout, chunk=700, upgrade=True)
+        for one in decoded if first.place < stop else ():
+            assert one.error is None
+            found += one.table["offset"].to_pylist()
+    return found
+
+
+@LAYOUTS
+@pytest.mark.parametrize("indexed", ["no index", "right", *WRONG])
+def test_parts_between_any_bytes_have_each_message_once(layout, indexed):
+    """Readers that know a byte to start at, and no boundary, agree on where one ends and the next begins."""
+    made, raw = made_log(layout)
+    chance = random.Random(11)
+    index = None if indexed == "no index" else index_of(raw, layout)
+    if indexed in WRONG:
+        index = WRONG[indexed](index, chance)
+    for _ in range(3):
+        cuts = sorted(chance.sample(range(1, len(raw)), chance.randrange(1, 12)))
+        assert read_between(raw, cuts, layout, index) == [message.offset for message in made]
+
+
+@pytest.mark.parametrize("first", ["h56-crc", "h56-xxh3"])
+@pytest.mark.parametrize("indexed", [True, False])
+def test_parts_between_any_bytes_of_an_upgraded_file_have_each_message_once(first, indexed):
+    """The steps by lengths go astray where the layout changes; the check of the record tells."""
+    chance = random.Random(19)
+    old = [message for message in messages(chance, first, 100, FIRST) if message.payload]
+    new = [message for message in messages(chance, "h64", 100, 2000) if message.payload]
+    raw = iggy.encode_log(old, first) + iggy.encode_log(new, "h64")
+    index = index_of(iggy.encode_log(old, first), first) if indexed else None
+    for _ in range(8):
+        cuts = sorted(chance.sample(range(1, len(raw)), 5))
+        assert read_between(raw, cuts, first, index) == [message.offset for message in old + new]
+    end = parts.boundary(Log(raw + b"half"), len(raw) + 4, len(raw) + 4, layout=first, index=index)
+    assert end == (len(raw), "h64", False)
+
+
+@LAYOUTS
+def test_boundary_with_an_index_reads_little_of_the_log(layout):
+    """The last position of the index before the target is where the steps start."""
+    made = [iggy.Message.new(b"x" * 100, id=n, offset=FIRST + n, timestamp=n, layout=layout) for n in range(20_000)]
+    raw = b"".join(iggy.encode_log(made[n : n + 100], layout) for n in range(0, 20_000, 100))
+    index = index_of(raw, layout)
+    log, entries = Log(raw), Log(index)
+    blocks = iggy_index.Blocks(entries, len(index))
+    found = parts.boundary(log, len(raw), len(raw) // 2, index=blocks, first_offset=FIRST)
+    without = parts.boundary(Log(raw), len(raw), len(raw) // 2, first_offset=FIRST)
+    assert found == without
+    assert found.place - len(raw) // 2 < 20_000
+    assert log.read_in_all < 700_000
+    assert entries.read_in_all <= 1 << 17
+
+
+@LAYOUTS
+def test_boundary_after_a_broken_record_is_not_found(layout):
+    """A chain of records that is broken before the target gives the end of the last whole record."""
+    made = [iggy.Message.new(b"x" * 9, id=n, offset=FIRST + n, timestamp=1, layout=layout) for n in range(200)]
+    good, tail = iggy.encode_log(made[:100], layout), iggy.encode_log(made[100:], layout)
+    raw = good + b"\xff" * 300 + tail
+    found = parts.boundary(Log(raw), len(raw), len(raw) - 50, layout=layout)
+    assert found[0::2] == (len(good), False)

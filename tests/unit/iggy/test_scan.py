@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import msgid
 from msgid import iggy
-from msgid.iggy._records import checksums, reference, rows
+from msgid.iggy._records import checksums, reference, rows, scanning
 
 LAYOUTS = pytest.mark.parametrize("layout", iggy.LAYOUTS)
 needs_native = pytest.mark.skipif(checksums.native is None, reason="the scanner is not compiled")
@@ -214,3 +214,34 @@ def test_row_of_the_scanner_has_the_same_size_everywhere():
     """`struct` and NumPy read the same rows."""
     pytest.importorskip("numpy")
     assert rows.row_type().itemsize == rows.ROW.size
+
+
+@needs_native
+@LAYOUTS
+def test_steps_over_mutated_frames_are_the_same_compiled_and_in_python(layout):
+    """Places and needs are equal, also for lengths of 4 GB and a window that ends within a header."""
+    chance = random.Random(2)
+    for _ in range(400):
+        frame = iggy.encode_log(messages(chance, layout, chance.randrange(1, 9)), layout)
+        raw = mutated(chance, frame) if chance.random() < 0.7 else frame
+        held = raw[: chance.randrange(len(raw) + 1)] if chance.random() < 0.5 else raw
+        place = chance.choice([0, 0, chance.randrange(len(held) + 1)])
+        target = chance.choice([1 << 62, chance.randrange(len(raw) + 1)])
+        arguments = (held, iggy.LAYOUTS[layout].code, place, target, chance.choice([len(raw), len(raw) + 50, 1 << 40]))
+        assert reference.steps(*arguments) == checksums.native.steps(*arguments)
+
+
+@LAYOUTS
+def test_steps_over_whole_records_visit_each_start(layout):
+    """Each step ends where the scanner finds the next record."""
+    chance = random.Random(3)
+    made = messages(chance, layout, 50)
+    raw = b"".join(iggy.encode_log(made[n : n + 5], layout) for n in range(0, 50, 5))
+    code = iggy.LAYOUTS[layout].code
+    rows_of = [rows.Row._make(row) for row in rows.ROW.iter_unpack(scanning.scan(raw, code, known=len(raw)).rows)]
+    starts = sorted({row.batch if row.batch >= 0 else row.position for row in rows_of})
+    for target in range(0, len(raw), 7):
+        expected = next((start for start in starts if start >= target), len(raw))
+        place, last, needed = scanning.steps(raw, code, 0, target, len(raw))
+        assert (place, needed) == (expected, 0)
+        assert last == max((start for start in starts if start < place), default=-1)

@@ -1,0 +1,216 @@
+"""Iggy's segment files on any file system: where they are, and their bytes."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from msgid.iggy._wire import AUTO
+from msgid.iggy.following import Seen
+from msgid.iggy.index import Blocks
+from msgid.iggy.parts import boundary, detect_file
+from spark_ext._filesystem import filesystem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow.fs as pafs
+
+    from msgid.iggy.index import IndexBytes
+
+__all__ = ["ENDING", "OpenSegment", "SegmentFolder", "first_offset", "segments"]
+
+ENDING: Final = ".log"
+
+
+def first_offset(name: str) -> int:
+    """Return the first offset of a segment, which is its file's name; 0 for another name."""
+    stem = name.rpartition("/")[2].removesuffix(ENDING)
+    return int(stem) if stem.isascii() and stem.isdigit() else 0
+
+
+def segments(path: str) -> list[tuple[str, int]]:
+    """Return the segment files of a path or URL, with their sizes, in the order of their names.
+
+    Raises:
+        FileNotFoundError: if nothing is at the path.
+    """
+    folder = SegmentFolder(path)
+    return sorted((folder.file(seen.name), seen.size) for seen in folder.seen())
+
+
+class SegmentFolder:
+    """The segments of a path or URL: of a folder with all folders in it, or one file.
+
+    Args:
+        path: The path or URL.
+        layout: The layout of all segments, or ``auto``.
+    """
+
+    def __init__(self, path: str, layout: Any = AUTO) -> None:
+        import pyarrow.fs as pafs
+
+        self.layout = layout
+        self._files, self._inner = filesystem(path)
+        self._local = isinstance(self._files, pafs.LocalFileSystem)
+        if self._local:  # one name for a place, however its path is spelled
+            self._inner = os.path.abspath(self._inner)
+            self._base = self._inner
+        else:
+            self._inner = self._inner.rstrip("/")
+            self._base = path.rstrip("/").replace("s3a://", "s3://", 1)
+
+    def seen(self) -> list[Seen]:
+        """Return all segments.
+
+        Raises:
+            FileNotFoundError: if nothing is at the path.
+        """
+        import pyarrow.fs as pafs
+
+        found = self._files.get_file_info(self._inner)
+        if found.type == pafs.FileType.NotFound:
+            raise FileNotFoundError(f"no file or folder {self._base}")
+        if found.type == pafs.FileType.File:
+            return [_seen(found, self._inner.rpartition("/")[2])]
+        if self._local:
+            # Sizes are asked for after all names are known: a server ends a segment before it makes the next.
+            return list(_stats(self._inner, _local_names(self._inner)))
+        inside = self._files.get_file_info(pafs.FileSelector(self._inner, recursive=True))
+        return [
+            _seen(info, info.path[len(self._inner) + 1 :])
+            for info in inside
+            if info.type == pafs.FileType.File and info.path.endswith(ENDING)
+        ]
+
+    def inner(self, file: str) -> str | None:
+        """Return the path within the folder of a file, however the file's path is spelled; None if it is elsewhere."""
+        files, path = filesystem(file)
+        if self._local:
+            import pyarrow.fs as pafs
+
+            path = os.path.abspath(path) if isinstance(files, pafs.LocalFileSystem) else file
+        if path == self._inner:
+            return path.rpartition("/")[2]
+        return path[len(self._inner) + 1 :] if path.startswith(f"{self._inner}/") else None
+
+    def file(self, name: str) -> str:
+        """Return the whole path or URL of a segment."""
+        return self._base if self._is_single(name) else f"{self._base}/{name}"
+
+    def _is_single(self, name: str) -> bool:
+        return self._base.endswith(f"/{name}") and self._base.endswith(ENDING)
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[OpenSegment]:
+        """Open a segment.
+
+        Raises:
+            FileNotFoundError: if it is gone.
+        """
+        path = self._inner if self._is_single(name) else f"{self._inner}/{name}"
+        with self._files.open_input_file(path) as file:
+            opened = OpenSegment(self._files, path, file, self.layout)
+            try:
+                yield opened
+            finally:
+                opened.close()
+
+
+class OpenSegment:
+    """An open segment, and its index."""
+
+    def __init__(self, files: pafs.FileSystem, path: str, file: Any, layout: Any) -> None:
+        self._files = files
+        self._path = path
+        self._file = file
+        self._asked = layout
+        self._index: Any = None
+        self._layout: Any = None
+        self.size = int(file.size())
+
+    def bytes_at(self, position: int, length: int) -> bytes:
+        """Return bytes of the segment, fewer at its end."""
+        return bytes(self._file.read_at(length, position)) if length > 0 else b""
+
+    @property
+    def layout(self) -> Any:
+        """The layout that is asked for, or else that of the first record; ``auto`` if that is not known."""
+        if self._layout is None:
+            found = self._asked
+            if found == AUTO:
+                found = detect_file(self.bytes_at, self.size, first_offset=first_offset(self._path)).layout or AUTO
+            self._layout = found
+        return self._layout
+
+    def boundary(self, target: int, first: int) -> int:
+        """Return the first record's start at a target or after it, or where the last whole record ends."""
+        return self.boundary_to(target, first, self.size)
+
+    def boundary_to(self, target: int, first: int, end: int) -> int:
+        """Return what `boundary` returns for a segment that ends at ``end``."""
+        if target <= first:
+            return first
+        return boundary(
+            self.bytes_at,
+            end,
+            target,
+            start=first,
+            index=self._index_bytes(),
+            layout=self.layout,
+            first_offset=first_offset(self._path),
+        ).place
+
+    def _index_bytes(self) -> IndexBytes | None:
+        path = f"{self._path.removesuffix(ENDING)}.index"
+        if self._index is None:
+            with suppress(FileNotFoundError):
+                self._index = self._files.open_input_file(path)
+        if self._index is None:
+            return None
+        read: Callable[[int, int], bytes] = lambda position, length: bytes(self._index.read_at(length, position))  # noqa: E731
+        return Blocks(read, int(self._index.size()))
+
+    def close(self) -> None:
+        """Close the index."""
+        if self._index is not None:
+            self._index.close()
+
+
+def _seen(info: Any, name: str) -> Seen:
+    return Seen(name, int(info.size or 0), (info.mtime_ns or 0) // 1_000_000)
+
+
+def _local_names(root: str) -> list[str]:
+    """Return the segments within a folder of the disk; each folder once, whatever links lead to it."""
+    found: list[str] = []
+    visited: set[tuple[int, int]] = set()
+    folders: list[str] = [root]
+    links: list[str] = []
+    while folders or links:
+        # Links come last, so that a folder has its own name where it has one.
+        folder = folders.pop() if folders else links.pop(0)
+        try:
+            status = os.stat(folder)
+            if (status.st_dev, status.st_ino) in visited:
+                continue
+            visited.add((status.st_dev, status.st_ino))
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except FileNotFoundError:  # deleted since it was listed
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+            elif entry.is_symlink() and entry.is_dir():
+                links.append(entry.path)
+            elif entry.name.endswith(ENDING) and entry.is_file():
+                found.append(entry.path)
+    return found
+
+
+def _stats(root: str, paths: list[str]) -> Iterator[Seen]:
+    for path in paths:
+        with suppress(FileNotFoundError):
+            status = os.stat(path)
+            yield Seen(path[len(root.rstrip("/")) + 1 :], status.st_size, status.st_mtime_ns // 1_000_000)

@@ -1,0 +1,116 @@
+"""The writer of ``format("iggy")``: messages as segment files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from msgid._validate import unix_micros
+from msgid.iggy._wire import AUTO, facts_of
+from spark_ext._filesystem import filesystem
+from spark_ext.formats._iggy_files import ENDING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from msgid.iggy.message import Message
+
+__all__ = ["IggyWriter"]
+
+
+class Written(WriterCommitMessage):
+    """The file that a task has written under a temporary name, and its later name."""
+
+    def __init__(self, partial: str | None, name: str | None) -> None:
+        self.partial = partial
+        self.name = name
+
+
+class IggyWriter(DataSourceArrowWriter):
+    """Writes a segment file a task, named by its first offset, 20 digits; they appear when all are written."""
+
+    def __init__(self, path: str, layout: str, overwrite: bool) -> None:
+        self.path = path
+        self.layout = layout
+        self.overwrite = overwrite
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write a task's rows under a name of its own."""
+        import uuid
+
+        from msgid.iggy.log import encode
+
+        layout: Any = "m45" if self.layout == AUTO else self.layout
+        files, path = filesystem(self.path)
+        files.create_dir(path, recursive=True)
+        partial, first = f"{path}/.{uuid.uuid4().hex}.partial", None
+        with files.open_output_stream(partial) as file:
+            for batch in iterator:
+                for row in batch.to_pylist():
+                    message = message_of(row, layout)
+                    first = message.offset if first is None else first
+                    file.write(encode(message, layout))
+        if first is None:
+            files.delete_file(partial)
+            return Written(None, None)
+        return Written(partial, f"{path}/{first:020d}{ENDING}")
+
+    def commit(self, messages: list[Any]) -> None:
+        """Rename the files after all tasks have ended."""
+        import pyarrow.fs as pafs
+
+        files, path = filesystem(self.path)
+        written = [message for message in messages if message is not None and message.name is not None]
+        names = [message.name for message in written]
+        taken = [info.path for info in files.get_file_info(names) if info.type != pafs.FileType.NotFound]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice or (taken and not self.overwrite):
+            self.abort(messages)
+            raise FileExistsError(f"there would be two segments {(twice or taken)[0]}: sort and part rows by offset")
+        if self.overwrite:
+            for info in files.get_file_info(pafs.FileSelector(path, allow_not_found=True)):
+                if info.path.endswith(ENDING):
+                    files.delete_file(info.path)
+        for message in written:
+            files.move(message.partial, message.name)
+
+    def abort(self, messages: list[Any]) -> None:
+        """Delete the files with temporary names."""
+        files, _ = filesystem(self.path)
+        for message in messages:
+            if message is not None and message.partial is not None:
+                files.delete_file(message.partial)
+
+
+def message_of(row: dict[str, Any], layout: Any) -> Message:
+    """Return the message of a row; `msgid.iggy.Message.new` has the values of missing columns."""
+    from dataclasses import replace
+
+    from msgid.iggy.headers import NAMES, checked
+    from msgid.iggy.message import Message
+
+    timestamp = _micros(row.get("timestamp")) or 0
+    headers = dict(row.get("headers") or [])
+    made = Message.new(
+        row.get("payload") or b"",
+        id=int.from_bytes(row["id"], "little"),
+        offset=row.get("offset") or 0,
+        timestamp=timestamp,
+        state=row.get("state"),
+        headers={key: checked(NAMES[held["kind"]], held["value"], None) for key, held in headers.items()},
+        origin_timestamp=_micros(row.get("origin_timestamp")),
+        layout=layout,
+    )
+    given = row.get("checksum")
+    # Only the old layouts have a checksum that holds in every file: later ones cover the place of the message.
+    return made if given is None or not facts_of(layout).has_state else replace(made, checksum=given)
+
+
+def _micros(moment: Any) -> int | None:
+    """Return microseconds since 1970 of a datetime or a number."""
+    from datetime import datetime
+
+    return unix_micros(moment) if isinstance(moment, datetime) else moment

@@ -1,0 +1,174 @@
+"""``readStream.format("iggy")``: each message once, whatever happens to the files between two micro-batches."""
+
+import json
+import os
+import shutil
+import uuid
+
+import pytest
+from helpers.streams import run_to_end
+
+from msgid import iggy
+from spark_ext.formats._iggy_stream import IggyStreamReader
+from spark_ext.formats.iggy_source import IggyDataSource
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(autouse=True)
+def registered(spark):
+    spark.dataSource.register(IggyDataSource)
+
+
+def log(start, count, size=50):
+    """Messages of a server; ids and times differ from call to call, as a server's do."""
+    return iggy.encode_log(
+        [
+            iggy.Message.new(b"x" * size, id=uuid.uuid4().int, offset=n, timestamp=1_700_000_000_000_000, layout="h64")
+            for n in range(start, start + count)
+        ],
+        "h64",
+    )
+
+
+def segment(root, first, stream=1, topic=1):
+    path = root / "streams" / str(stream) / "topics" / str(topic) / "partitions" / "1" / f"{first:020d}.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def follow(spark, path, folder, **options):
+    """Read all present segments; return the offsets of good messages, and the reasons of others."""
+    run_to_end(spark.readStream.format("iggy").options(**options).load(str(path)), folder)
+    rows = spark.read.parquet(str(folder / "out")).collect()
+    return sorted(row.offset for row in rows if row.reason is None), [row.reason for row in rows if row.reason]
+
+
+def batches(spark, folder):
+    """Return the numbers of messages of the micro-batches."""
+    log = folder / "out" / "_spark_metadata"
+    return len([name for name in os.listdir(log) if name.isdigit()])
+
+
+def test_stream_of_a_purged_topic_reads_the_segment_begun_anew(spark, tmp_path):
+    """The new segment has the name of the old one, and is longer."""
+    root = tmp_path / "in"
+    segment(root, 0).write_bytes(log(0, 5))
+    assert follow(spark, root, tmp_path) == ([0, 1, 2, 3, 4], [])
+    segment(root, 0).write_bytes(log(10, 8))
+    assert follow(spark, root, tmp_path) == ([0, 1, 2, 3, 4, *range(10, 18)], [])
+
+
+def test_stream_whose_path_is_spelled_otherwise_reads_nothing_again(spark, tmp_path, monkeypatch):
+    """A URL, a slash at the end, a relative path and a link are the same folder, also in the column ``file``."""
+    root = tmp_path / "in"
+    segment(root, 0).write_bytes(log(0, 3))
+    (tmp_path / "link").symlink_to(root)
+    monkeypatch.chdir(tmp_path)
+    for path in (root, f"file://{root}", f"{root}/", f"{root}/../in", tmp_path / "link"):
+        assert follow(spark, path, tmp_path) == ([0, 1, 2], [])
+    with segment(root, 0).open("ab") as file:
+        file.write(log(3, 2))
+    assert follow(spark, f"file://{root}", tmp_path) == ([0, 1, 2, 3, 4], [])
+    files = {row.file for row in spark.read.parquet(str(tmp_path / "out")).collect()}
+    assert files == {str(segment(root, 0))}
+
+
+def test_stream_with_limits_reads_a_backlog_in_many_batches(spark, tmp_path):
+    """``maxBytesPerTrigger`` and ``maxFilesPerTrigger`` bound a batch of ``availableNow``; all of it is read."""
+    root = tmp_path / "in"
+    for first in (0, 100, 200):
+        segment(root, first).write_bytes(log(first, 20))
+    expected = [first + n for first in (0, 100, 200) for n in range(20)]
+    assert follow(spark, root, tmp_path, maxBytesPerTrigger=1500) == (expected, [])
+    assert batches(spark, tmp_path) == 5
+    other = tmp_path / "other"
+    assert follow(spark, root, other, maxFilesPerTrigger=1) == (expected, [])
+    assert batches(spark, other) == 3
+
+
+def test_stream_reports_segments_deleted_before_they_were_read(spark, tmp_path):
+    """A planned segment that is gone is one row with its bytes; the query goes on."""
+    root = tmp_path / "in"
+    for first in (0, 100, 200):
+        segment(root, first).write_bytes(log(first, 20))
+    size = segment(root, 100).stat().st_size
+    reader = IggyStreamReader({"path": str(root)})
+    limit = reader.getDefaultReadLimit()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, limit)
+    segment(root, 100).unlink()
+    rows = [row for piece in reader.partitions(start, end) for found in reader.read(piece) for row in found.to_pylist()]
+    (lost,) = [row for row in rows if row["reason"]]
+    assert sorted(row["offset"] for row in rows if not row["reason"]) == [*range(20), *range(200, 220)]
+    reason = f"lost: bytes 0 to {size} of the segment, which was deleted before they were read"
+    assert (lost["file"], lost["state"], lost["reason"]) == (str(segment(root, 100)), "poisoned", reason)
+    assert reader.partitions(end, reader.latestOffset(end, limit)) == []
+
+
+def test_stream_replays_a_batch_whose_segment_was_deleted(spark, tmp_path):
+    """A micro-batch that was planned and not committed is planned again from its offsets, and does not fail."""
+    root = tmp_path / "in"
+    segment(root, 0).write_bytes(log(0, 5))
+    segment(root, 100).write_bytes(log(100, 5))
+    assert follow(spark, root, tmp_path)[0] == [*range(5), *range(100, 105)]
+    for name in ("commits/0", "commits/.0.crc"):
+        (tmp_path / "checkpoint" / name).unlink()
+    shutil.rmtree(tmp_path / "out")
+    segment(root, 0).unlink()
+    good, reasons = follow(spark, root, tmp_path)
+    assert good == [*range(100, 105)]
+    assert [reason.partition(":")[0] for reason in reasons] == ["lost"]
+
+
+def test_stream_of_two_streams_with_equal_topics_reads_both(spark, tmp_path):
+    """Each has its own segments, and its own progress."""
+    root = tmp_path / "in"
+    for stream in (1, 2):
+        segment(root, 0, stream).write_bytes(log(stream * 10, 3))
+    assert follow(spark, root, tmp_path) == ([10, 11, 12, 20, 21, 22], [])
+    with segment(root, 0, 2).open("ab") as file:
+        file.write(log(23, 2))
+    assert follow(spark, root, tmp_path) == ([10, 11, 12, 20, 21, 22, 23, 24], [])
+
+
+def test_stream_with_links_in_circles_reads_each_message_once(spark, tmp_path):
+    """A link to a folder above, and two names of one folder."""
+    root = tmp_path / "in"
+    segment(root, 0).write_bytes(log(0, 3))
+    (root / "streams" / "again").symlink_to(root)
+    (root / "also").symlink_to(root / "streams" / "1")
+    assert follow(spark, root, tmp_path) == ([0, 1, 2], [])
+    assert spark.read.format("iggy").load(str(root)).count() == 3
+
+
+def test_stream_of_a_former_checkpoint_goes_on(spark, tmp_path):
+    """The offset of the form before, a position for each whole path, is read."""
+    root = tmp_path / "in"
+    raw = log(0, 10)
+    segment(root, 0).write_bytes(raw)
+    reader = IggyStreamReader({"path": f"{root}/"})
+    start = {str(segment(root, 0)): len(raw) // 2}
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    rows = [row for piece in reader.partitions(start, end) for found in reader.read(piece) for row in found.to_pylist()]
+    assert sorted(row["offset"] for row in rows) == [5, 6, 7, 8, 9]
+    assert json.loads(json.dumps(end))["version"] == 2
+    with pytest.raises(ValueError, match="which is not in the path that is read"):
+        reader.latestOffset({"/elsewhere/0.log": 1}, reader.getDefaultReadLimit())
+
+
+def test_partitions_of_a_large_segment_are_planned_without_reading_it(spark, tmp_path):
+    """The driver plans parts by bytes: a file of holes that no reader could decode is planned at once."""
+    path = tmp_path / f"{0:020d}.log"
+    with path.open("wb") as file:
+        file.truncate(10 << 30)
+    pieces = IggyDataSource({"path": str(path)}).reader(None).partitions()
+    assert len(pieces) == 80
+    assert max(piece.part.stop - piece.part.start for piece in pieces) <= 128 << 20
+
+
+@pytest.mark.parametrize("option", ["maxBytesPerTrigger", "maxFilesPerTrigger"])
+def test_stream_with_a_bad_limit_raises(option):
+    """The error names the option and the value."""
+    with pytest.raises(ValueError, match=f"{option} must be a number of .* above 0, got '0'"):
+        IggyStreamReader({"path": "x", option: "0"})
