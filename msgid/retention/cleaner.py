@@ -283,7 +283,9 @@ class Cleaner:
             if self.allow_gaps or looked.last is None:
                 closed = True
             elif reason is None:
-                reason = f"the next segment starts at offset {filled[0]}, not at {looked.last + 1}: it may be a stray file"
+                reason = (
+                    f"the next segment starts at offset {filled[0]}, not at {looked.last + 1}: it may be a stray file"
+                )
         elif not closed and (looked.cut or looked.starts):
             reason = None  # the active segment is being written
         segment = Segment(looked.first, looked.last, looked.size, closed, looked.latest)

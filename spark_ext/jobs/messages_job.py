@@ -24,6 +24,8 @@ __all__ = ["Source", "Summary", "run", "run_stream", "summary"]
 
 MESSAGES, CHECKPOINT = "messages", "checkpoint"
 SEGMENTS = ("topic", "partition", "segment")
+FOLDERS = ("source", *SEGMENTS)
+"""Parquet: one folder per segment of a source, so that two streams with equal topic names have folders of their own."""
 
 
 class Source(NamedTuple):
@@ -117,14 +119,16 @@ def run(
         output: a folder: ``messages`` in it is written.
         source: what the input is.
         mode: Spark's save mode, ``error`` or ``overwrite``.
-        by_segment: part the table by topic, partition and segment, as `spark_ext.clean` asks for.
+        by_segment: part the table by topic, partition and segment, as `spark_ext.clean` asks for; Parquet also by
+            source.
         table_format: ``parquet`` or ``delta``: the format of the tables.
 
     Raises:
         BadInput: what was asked for does not go with the input.
     """
     rows = source.table(source.read(spark, input))
-    write_table(rows, f"{output}/{MESSAGES}", mode, table_format, SEGMENTS if by_segment else ())
+    columns = FOLDERS if table_format == "parquet" else SEGMENTS
+    write_table(rows, f"{output}/{MESSAGES}", mode, table_format, columns if by_segment else ())
     return summary(spark, output)
 
 

@@ -18,9 +18,7 @@ LATE = 10**6
 
 
 def log(first, count=2, layout="m45", at=NOW):
-    made = [
-        iggy.Message.new(b"payload", id=1, offset=first + k, timestamp=at + k, layout=layout) for k in range(count)
-    ]
+    made = [iggy.Message.new(b"payload", id=1, offset=first + k, timestamp=at + k, layout=layout) for k in range(count)]
     return iggy.encode_log(made, layout)
 
 
