@@ -20,7 +20,7 @@ from uuid import uuid4
 from msgid._validate import integer, last_moment
 from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy.log import read_log
-from msgid.retention._files import Files, OsFiles, State
+from msgid.retention._disk import Files, OsFiles, State
 from msgid.retention.policy import MICROSECONDS, Segment, checked_policy, is_removable
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Cleaner:
         return report
 
     def _put_back(self, folder: str, names: Sequence[str]) -> set[str]:
-        """Put back the logs that an earlier run has renamed and not removed, to judge them again; return their names."""
+        """Put back the logs that an earlier run has renamed and not removed; return their names."""
         back = set()
         for match in filter(None, map(_HIDDEN.fullmatch, names)):
             hidden, name = os.path.join(folder, match[0]), f"{match[1]}.log"

@@ -27,7 +27,7 @@ State = frozenset[tuple[str, int, Any]]
 
 _NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 _REMOVING: Final = ".removing-"
-"""A folder that has been renamed and is to be compared with what was judged."""
+"""A folder that has been renamed and is to be compared with the files that were judged."""
 _REMOVED: Final = ".removed-"
 """A folder that has been compared and is being deleted."""
 _OURS: Final = re.compile(rf"(?:{re.escape(_REMOVING)}|{re.escape(_REMOVED)})(?:[0-9a-f]{{32}}-)?(.+)")
@@ -216,7 +216,7 @@ class SegmentFolders:
         return None
 
     def _put_back(self, hidden: str, path: str) -> None:
-        """Give a folder its name again; if a writer has made a new one of that name, move the files into it."""
+        """Rename a folder back; if a writer has made a new one of that name, move the files into it."""
         import pyarrow.fs as pafs
 
         with suppress(FileNotFoundError):  # another clean-up has put it back

@@ -127,7 +127,7 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime) 
 
 
 def _check_types(messages: DataFrame) -> None:
-    """Check the types that decide about expiry: text would be ordered as text, and a local time is no moment."""
+    """Check the types that decide about expiry: text would be ordered as text, and a local time depends on a zone."""
     from pyspark.sql.types import IntegralType, StringType, TimestampType
 
     for name, kind, wanted in (
@@ -180,7 +180,7 @@ def clean(
     Returns
     -------
     list of CleanedSegment
-        every segment of the table, with what was done. An expired segment that stays has a ``reason``.
+        every segment of the table, with its ``action``. An expired segment that stays has a ``reason``.
 
     Raises
     ------

@@ -114,7 +114,7 @@ class FolderReader:
         self.places = dict(self.places)
 
     def read(self):
-        """Return the messages that have come since the last call."""
+        """Return the messages since the last call."""
         found = []
         for folder in sorted({path.parent for path in self.folder.rglob("*.log")}):
             found += self._read_partition(folder)
@@ -210,7 +210,7 @@ class Soak:
             self.kills += 1
 
     def read(self):
-        """Read what has come."""
+        """Read the new messages."""
         if self.chance.random() < 0.2:
             self.reader.restart()
         self.delivered.update(self.reader.read())
@@ -274,7 +274,7 @@ class SparkReader:
         """Do nothing: every call of `read` begins at the checkpoint."""
 
     def read(self):
-        """Return the messages that have come since the last call."""
+        """Return the messages since the last call."""
         import spark_ext
 
         def write(batch, number):

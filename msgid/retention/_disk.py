@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["Files", "OsFiles", "State"]
 
 State = tuple[int, int, int, int]
-"""Device, number, size and time of change: what differs between a file and a later one of its name."""
+"""Device, number, size and time of change, by which a file differs from a later one of its name."""
 
 
 class Files(Protocol):
-    """What the cleaner does to files: `OsFiles`, or what a test puts in its place."""
+    """File operations of the cleaner: `OsFiles`, or a test's own."""
 
     def walk(self, folder: str) -> list[tuple[str, list[str]]]:
         """Return the folders in a folder, itself included, each with the names of its files."""
