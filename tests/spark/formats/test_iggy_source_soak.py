@@ -5,15 +5,15 @@ import random
 import pytest
 from helpers.soak import Soak, SparkReader
 
-import spark_ext
 from msgid import iggy
+from spark_ext.formats.iggy_source import IggyDataSource
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 LAYOUTS = [name for name, facts in iggy.LAYOUTS.items() if facts.checksum]
 
 
 def reader(spark, tmp_path):
-    spark.dataSource.register(spark_ext.IggyDataSource)
+    spark.dataSource.register(IggyDataSource)
     return lambda folder: SparkReader(spark, folder, tmp_path / "out", tmp_path / "checkpoint")
 
 
