@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import datetime, timezone
+from datetime import timedelta
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 import msgid as library
+from msgid._validate import UNIX_EPOCH
 from msgid.ids import _display
 from msgid.ids._native import version_line
 from msgid.iggy._wire import ALIASES, LAYOUTS
@@ -142,7 +143,8 @@ def completion(shell: str) -> None:
 )
 @click.option("--layout", type=click.Choice(["auto", *ALIASES, *LAYOUTS]), default="auto", help="Layout of the files.")
 @click.option("--apply", is_flag=True, help="Delete expired segments; without it, only report them (dry run).")
-def expire(folder: str, policy: str, layout: Layout, apply: bool) -> None:
+@click.option("--allow-gaps", is_flag=True, help="Close a segment also if offsets before the next segment are missing.")
+def expire(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: bool) -> None:
     """Report expired Iggy segments in a FOLDER; with --apply, delete them.
 
     The policy sets default_expiry in seconds (0: never), and the expiry of single topics under [topics].
@@ -151,27 +153,34 @@ def expire(folder: str, policy: str, layout: Layout, apply: bool) -> None:
     from msgid.retention.cleaner import Cleaner
 
     try:
-        cleaner = Cleaner(folder, RetentionPolicy.load(policy), layout=layout)
-    except InvalidPolicy as error:
+        cleaner = Cleaner(folder, RetentionPolicy.load(policy), layout=layout, allow_gaps=allow_gaps)
+        report = cleaner.clean(dry_run=not apply)
+    except (InvalidPolicy, OSError) as error:
         raise click.ClickException(str(error)) from None
-    report = cleaner.clean(dry_run=not apply)
     table = Table()
     for name in ("segment", "messages to", "bytes", "latest", ""):
         table.add_column(name, overflow="fold")
     for found in report:
         segment = found.segment
-        latest = (
-            "" if segment.latest is None else f"{datetime.fromtimestamp(segment.latest / 1e6, timezone.utc):%F %TZ}"
-        )
+        latest = "" if segment.latest is None else _shown_time(segment.latest)
         verdict = "expired" if found.expired else ("kept" if segment.closed else "open")
         last = "" if segment.last_offset is None else f"{segment.last_offset:,}"
-        row = (found.path, last, f"{segment.size:,}", latest, "\n".join(filter(None, (verdict, found.reason))))
+        shown = found.path.encode(errors="backslashreplace").decode()
+        row = (shown, last, f"{segment.size:,}", latest, "\n".join(filter(None, (verdict, found.reason))))
         table.add_row(*map(Text, row))
     if report:
         Console().print(table)
-    gone = [found.segment.size for found in report if found.expired]
+    gone = [found.segment.size for found in report if (found.removed if apply else found.expired)]
     done = "removed" if apply else "would be removed; --apply removes them"
     click.echo(f"{len(gone):,} of {len(report):,} segments, {sum(gone):,} bytes: {done}")
+
+
+def _shown_time(micros: int) -> str:
+    """Return a moment as text; the number itself if no calendar has it."""
+    try:
+        return f"{UNIX_EPOCH + timedelta(microseconds=micros):%F %TZ}"
+    except OverflowError:
+        return f"{micros} microseconds"
 
 
 _AUDIT_OPTIONS = (

@@ -154,7 +154,7 @@ def ids(
     default="none",
     help="What is done with messages that do not fit their schema.",
 )
-@click.option("--by-segment", is_flag=True, help="Part the table by topic, partition and segment, for 'expire'.")
+@click.option("--by-segment", is_flag=True, help="Part the table by segment, for 'expire'.")
 @click.option("--overwrite", is_flag=True, help="Replace what is in the output folder.")
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Print so many of the messages.")
 @click.option("--stream", is_flag=True, help="Do what is new since the last time, from a checkpoint.")
@@ -214,13 +214,14 @@ def messages(
 @click.option(
     "--policy", required=True, type=click.Path(exists=True, dir_okay=False), help="A TOML file: what expires."
 )
-@click.option("--apply", is_flag=True, help="Remove what has expired; without it, it is said alone.")
+@click.option("--apply", is_flag=True, help="Remove the expired segments. Default: only report them.")
 @click.option("--mark", is_flag=True, help="Mark the messages for deletion, and keep them.")
-def expire(table: str, policy: str, apply: bool, mark: bool) -> None:
-    """Say which segments of a message TABLE have expired, and with --apply remove them.
+@_table_format
+def expire(table: str, policy: str, apply: bool, mark: bool, table_format: str) -> None:
+    """Report which segments of a message TABLE have expired, and with --apply remove them.
 
-    TABLE is what 'messages --by-segment' has written: Parquet, partitioned by topic and segment. The policy has
-    default_expiry in seconds (0: never), and expiries by topic under [topics].
+    TABLE is written by 'messages --by-segment': Parquet, partitioned by source, topic, partition and segment, or Delta.
+    The policy has default_expiry in seconds (0: never), and expiries by topic under [topics].
     """
     from datetime import datetime, timezone
 
@@ -231,20 +232,18 @@ def expire(table: str, policy: str, apply: bool, mark: bool) -> None:
     with _one_line_errors(table):
         try:
             rules = RetentionPolicy.load(policy)
-            spark = session()
-            report = clean(table, rules, now, mark=mark, spark=spark)
-            for found in report:
-                latest = "" if found.latest is None else f"{found.latest:%F %T}"
-                verdict = "expired" if found.expired else ("kept" if found.closed else "open")
-                click.echo(
-                    f"{verdict:8} {found.messages:>12,} messages {found.bytes:>15,} bytes {latest:20} {found.folder}"
-                )
-            gone = [found for found in report if found.expired]
-            if apply and gone:
-                clean(table, rules, now, dry_run=False, mark=mark, spark=spark)
-        except (InvalidPolicy, TableBusy, ValueError) as error:
+            report = clean(table, rules, now, not apply, mark=mark, spark=session(), format=table_format)
+        except (InvalidPolicy, TableBusy, ValueError, OSError) as error:
             raise click.ClickException(str(error)) from None
+    for found in report:
+        latest = "" if found.latest is None else f"{found.latest:%F %T}"
+        verdict = "expired" if found.expired else ("kept" if found.closed else "open")
+        why = "" if found.reason is None else f" (kept: {found.reason})"
+        click.echo(
+            f"{verdict:8} {found.messages:>12,} messages {found.bytes:>15,} bytes {latest:20} {found.folder}{why}"
+        )
     done = "marked" if mark else "removed"
+    gone = [found for found in report if found.action == done]
     said = done if apply else f"would be {done}; --apply does it"
     messages, bytes = sum(found.messages for found in gone), sum(found.bytes for found in gone)
     click.echo(f"{len(gone):,} of {len(report):,} segments, {messages:,} messages, {bytes:,} bytes: {said}")

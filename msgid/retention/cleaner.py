@@ -1,117 +1,112 @@
-"""The cleaner: removes the expired segments of a folder of Iggy's ``.log`` files, whole ones and never the open one.
+"""The cleaner: removes the expired segments of a folder of Iggy's ``.log`` files, whole ones and never the active one.
 
-A segment is its ``.log`` file, named by its first offset, with the indexes of the same name beside it. It is there as
-long as the ``.log`` file is, and that file goes first and at once; what is left beside it when a run was cut short goes
-in the next.
+A segment is its ``.log`` file, named by its first offset, with the indexes of the same name beside it. The log goes
+first, by a rename that readers see at once. The renamed file is compared with the file that was judged, and put back if
+they differ. The next run completes a run that was cut short.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import uuid4
 
-from msgid.errors import InvalidMessage
+from msgid._validate import integer, last_moment
+from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy.log import read_log
-from msgid.retention.policy import Segment, is_removable
+from msgid.retention._disk import Files, OsFiles, State
+from msgid.retention.policy import MICROSECONDS, Segment, checked_policy, is_removable
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from msgid.iggy._wire import Layout
     from msgid.retention.policy import RetentionPolicy
 
-__all__ = ["Cleaner", "Files", "SegmentFile", "now_in_microseconds"]
+__all__ = ["Cleaner", "Files", "OsFiles", "SegmentFile", "now_in_microseconds"]
 
 _SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _BESIDE: Final = re.compile(r"(\d{20})\.(?:index|timeindex)", re.ASCII)
+_HIDDEN: Final = re.compile(r"\.(\d{20})\.[0-9a-f]{32}\.removing", re.ASCII)
+"""A log between its rename and its removal."""
 _TOPIC: Final = "topics"
+_PARTITION: Final = "partitions"
 """Iggy's folders: streams/1/topics/2/partitions/3."""
+_log: Final = logging.getLogger("msgid.retention")
 
 
 class SegmentFile(NamedTuple):
-    """A segment, where it is, and what the policy says of it."""
+    """A segment, its path, and the policy's verdict on it."""
 
     path: str
     topic: str | None
     segment: Segment
     expired: bool
-    """Closed, and all of its messages have expired: it goes."""
+    """Closed, and all of its messages have expired."""
     reason: str | None = None
-    """Why it stays although it is closed: it does not decode to its end."""
+    """Why the segment stays although it is closed or has expired."""
+    removed: bool = False
+    """Whether this run has removed it; False in a dry run."""
 
 
-class Files(Protocol):
-    """What the cleaner does to files: `OsFiles`, or what a test puts in its place."""
+class _Looked(NamedTuple):
+    """A ``.log`` file as it was read."""
 
-    def walk(self, folder: str) -> list[tuple[str, list[str]]]:
-        """Give the folders in a folder, itself included, each with the names of its files."""
-
-    def open(self, path: str) -> BinaryIO:
-        """Open a file for reading."""
-
-    def remove(self, path: str) -> None:
-        """Remove a file."""
-
-    def sync(self, folder: str) -> None:
-        """Have what was removed from a folder written to the disk."""
-
-
-class OsFiles:
-    """The files of the machine."""
-
-    def walk(self, folder: str) -> list[tuple[str, list[str]]]:
-        """Give the folders in a folder, each with the names of its files; FileNotFoundError if it is none."""
-        if not os.path.isdir(folder):
-            raise FileNotFoundError(f"no folder {folder}")
-        return [(inner, sorted(names)) for inner, _, names in sorted(os.walk(folder))]
-
-    def open(self, path: str) -> BinaryIO:
-        """Open a file for reading."""
-        return open(path, "rb")  # whoever asked for it closes it
-
-    def remove(self, path: str) -> None:
-        """Remove a file, which may be gone already."""
-        Path(path).unlink(missing_ok=True)
-
-    def sync(self, folder: str) -> None:
-        """Have what was removed from a folder written to the disk, where the system can do that."""
-        if os.name == "posix":
-            handle = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+    first: int
+    name: str
+    state: State | None
+    starts: bool
+    """Whether the file is empty, or starts with a whole message that belongs into it."""
+    last: int | None
+    latest: int | None
+    size: int
+    reason: str | None
+    cut: bool
+    """Whether the reason is the end of the file within a message."""
 
 
 def now_in_microseconds() -> int:
-    """Give the time, microseconds since 1970."""
+    """Return the time, microseconds since 1970."""
     return time.time_ns() // 1000
 
 
 class Cleaner:
-    """Finds and removes what has expired.
+    """Finds and removes expired segments.
+
+    A segment counts as closed if the folder has its successor: a segment that starts at the offset after its last
+    message, and is empty or begins with a valid message. A stray file of a higher number does not close the active
+    segment. Several cleaners may work on one folder.
 
     Args:
-        folder: in which the segments are, at any depth.
-        policy: how long what is kept, by topic; the topic is read from the folder ``topics/NAME``.
-        layout: of the messages.
-        files: what works on the files.
-        clock: gives the time, microseconds since 1970.
+        folder: Holds the segments, at any depth.
+        policy: Retention by topic; the topic is the folder's name in ``topics/NAME/partitions/NUMBER``.
+        layout: Layout of the messages. Default: found by checksum.
+        files: File operations.
+        clock: Returns the time, microseconds since 1970.
+        allow_gaps: Whether a later segment also closes one if offsets between the two are missing, as some servers
+            leave them after a recovery. Such a later segment may be a stray copy, so the default is False.
+
+    Raises:
+        TypeError: if ``policy`` is not a `RetentionPolicy`.
+        InvalidPolicy: if the policy has been changed to a value that is not allowed.
 
     >>> import tempfile
     >>> from msgid.iggy import Message, encode
     >>> from msgid.retention import RetentionPolicy
     >>> folder = tempfile.mkdtemp()
     >>> for offset in (0, 1):
-    ...     _ = Path(folder, f"{offset:020d}.log").write_bytes(encode(Message.new(b"", id=1, offset=offset)))
+    ...     _ = Path(folder, f"{offset:020d}.log").write_bytes(encode(Message.new(b"a", id=1, offset=offset)))
     >>> cleaner = Cleaner(folder, RetentionPolicy(default_expiry=60))
     >>> [(Path(found.path).name, found.segment.closed, found.expired) for found in cleaner.clean()]
     [('00000000000000000000.log', True, True), ('00000000000000000001.log', False, False)]
-    >>> _ = cleaner.clean(dry_run=False)
+    >>> [found.removed for found in cleaner.clean(dry_run=False)]
+    [True, False]
     >>> os.listdir(folder)
     ['00000000000000000001.log']
     """
@@ -121,77 +116,194 @@ class Cleaner:
         folder: str | os.PathLike[str],
         policy: RetentionPolicy,
         *,
-        layout: Layout = "current",
+        layout: Layout = "auto",
         files: Files | None = None,
         clock: Callable[[], int] = now_in_microseconds,
+        allow_gaps: bool = False,
     ) -> None:
         self.folder = os.fspath(folder)
-        self.policy = policy
+        self.policy = checked_policy(policy)
         self.layout: Layout = layout
+        self.allow_gaps = allow_gaps
         self._files: Files = OsFiles() if files is None else files
         self._clock = clock
 
     def clean(self, *, dry_run: bool = True) -> list[SegmentFile]:
-        """Say what each segment is and whether it has expired, and unless it is a dry run remove those.
+        """Report on each segment, and unless it is a dry run remove the expired ones.
 
-        Whatever happens in between, a segment is whole or gone, and the next run does what is left to do.
+        Whatever happens in between, a segment is whole or gone, and the next run does the rest. A segment that cannot
+        be read or removed stays, with the reason; the others go. A segment that vanishes meanwhile is not reported.
 
         Args:
-            dry_run: remove nothing.
+            dry_run: Remove nothing.
 
         Returns:
-            all segments that were there, folder by folder, in the order of their offsets.
+            All segments, folder by folder, in the order of their offsets.
 
         Raises:
-            FileNotFoundError: there is no such folder.
+            FileNotFoundError: if the folder is missing.
+            OSError: if a folder cannot be read.
+            InvalidPolicy: if the policy has been changed to a value that is not allowed.
+            ValueError: if the clock's time is not in microseconds since 1970, before the year 10000.
         """
-        if not self.policy.enabled:
+        policy = checked_policy(self.policy)
+        if not policy.enabled:
             return []
-        now = self._clock()
+        now = integer("the clock's time in microseconds", self._clock(), 0, last_moment(MICROSECONDS))
         report: list[SegmentFile] = []
         for folder, names in self._files.walk(self.folder):
-            firsts = [match[1] for match in map(_SEGMENT.fullmatch, names) if match]
-            found = [self._look(folder, first, first != firsts[-1], now) for first in firsts]
-            report += found
-            if dry_run or not firsts:
-                continue
-            for segment in found:
-                if segment.expired:
-                    self._files.remove(segment.path)
-                    self._files.sync(folder)  # before the indexes: the disk never has them without the log
-            gone = {first for first, segment in zip(firsts, found, strict=True) if segment.expired}
-            # Also of what a run before this one removed; not after the open one, whose log may be yet to come.
-            for match in filter(None, map(_BESIDE.fullmatch, names)):
-                if match[1] in gone or (match[1] not in firsts and match[1] < firsts[-1]):
-                    self._files.remove(os.path.join(folder, match[0]))
+            if any(_SEGMENT.fullmatch(name) or _HIDDEN.fullmatch(name) for name in names):
+                try:
+                    with nullcontext() if dry_run else self._files.lock(folder):
+                        report += self._clean(folder, names, now, dry_run)
+                except FileNotFoundError:
+                    continue  # the topic was deleted meanwhile
         return report
 
-    def run(self, stop: threading.Event) -> None:
-        """Clean at once and then at every interval, until ``stop`` is set; not at all where the policy is disabled."""
+    def run(self, stop: threading.Event, *, report: Callable[[list[SegmentFile]], object] | None = None) -> None:
+        """Clean at once and then at every interval, until ``stop`` is set; not at all if the policy is disabled.
+
+        A round that fails is logged by the logger ``msgid.retention``, and the next one is tried.
+
+        Args:
+            stop: Ends the loop, at the latest after the round in progress.
+            report: Called with the report of each round.
+
+        Raises:
+            InvalidPolicy: as for `clean`.
+            ValueError: as for `clean`.
+        """
         while self.policy.enabled:
-            self.clean(dry_run=False)
-            if stop.wait(self.policy.interval):
+            try:
+                found = self.clean(dry_run=False)
+            except OSError:
+                _log.exception("cannot clean %s; the next try is in %g seconds", self.folder, self.policy.interval)
+            else:
+                for kept in found:
+                    if kept.reason is not None:
+                        _log.warning("cannot remove %s: %s", kept.path, kept.reason)
+                if report is not None:
+                    report(found)
+            if stop.wait(min(self.policy.interval, threading.TIMEOUT_MAX)):
                 return
 
-    def _look(self, folder: str, first: str, closed: bool, now: int) -> SegmentFile:
-        path = os.path.join(folder, f"{first}.log")
-        topic = _topic_of(folder)
+    def _clean(self, folder: str, names: Sequence[str], now: int, dry_run: bool) -> list[SegmentFile]:
+        """Clean one folder."""
+        logs = {name for name in names if _SEGMENT.fullmatch(name)}
+        if not dry_run:
+            logs |= self._put_back(folder, names)
+        looked = [found for found in (self._look(folder, name) for name in sorted(logs)) if found is not None]
+        report = [self._judged(folder, found, looked, now) for found in looked]
+        if dry_run:
+            return report
+        for place, found in enumerate(report):
+            if found.expired:
+                reason = self._remove(folder, looked[place])
+                report[place] = found._replace(reason=reason, removed=reason is None)
+        kept = {looked[place].first for place, found in enumerate(report) if not found.removed}
+        closed = max((looked[place].first for place, found in enumerate(report) if found.segment.closed), default=-1)
+        for match in filter(None, map(_BESIDE.fullmatch, names)):
+            # Also of what an earlier run removed; not from the active one on, whose log may be yet to come.
+            if int(match[1]) <= closed and int(match[1]) not in kept:
+                self._remove_beside(os.path.join(folder, match[0]))
+        return report
+
+    def _put_back(self, folder: str, names: Sequence[str]) -> set[str]:
+        """Put back the logs that an earlier run has renamed and not removed; return their names."""
+        back = set()
+        for match in filter(None, map(_HIDDEN.fullmatch, names)):
+            hidden, name = os.path.join(folder, match[0]), f"{match[1]}.log"
+            if self._files.restore(hidden, os.path.join(folder, name)):
+                back.add(name)
+        return back
+
+    def _remove(self, folder: str, looked: _Looked) -> str | None:
+        """Remove the log that was judged; return why it stays if it does."""
+        path = os.path.join(folder, looked.name)
+        hidden = os.path.join(folder, f".{looked.first:020d}.{uuid4().hex}.removing")
+        try:
+            self._files.rename(path, hidden)
+            if self._files.state(hidden) != looked.state:
+                if self._files.restore(hidden, path):
+                    return "the file has changed since it was read"
+                return f"the file has changed since it was read, and is now {hidden}, as its name is taken"
+            self._files.remove(hidden)
+            self._files.sync(folder)  # before the indexes: the disk never has them without the log
+        except FileNotFoundError:
+            return "the file was removed by another process"
+        except OSError as error:
+            return f"cannot remove it: {error}"
+        return None
+
+    def _remove_beside(self, path: str) -> None:
+        try:
+            self._files.remove(path)
+        except OSError as error:
+            _log.warning("cannot remove %s: %s", path, error)
+
+    def _look(self, folder: str, name: str) -> _Looked | None:
+        """Read a log; return None if it is gone."""
+        path, first = os.path.join(folder, name), int(name[:20])
+        state: State | None = None
         last = latest = reason = None
-        with self._files.open(path) as file:
-            try:
-                for message in read_log(file, self.layout):
-                    last = message.offset
+        starts = cut = False
+        wrong = 0
+        try:
+            state = self._files.state(path)
+            if state is None:
+                return _Looked(first, name, None, False, None, None, 0, "not a regular file", False)
+            with self._files.open(path) as file:
+                starts = state[2] == 0
+                for message in read_log(file, self.layout, first_offset=first):
+                    wrong += message.checksum_ok is False
+                    if last is None:
+                        starts = message.offset >= first and not wrong
+                    last = message.offset if last is None else max(last, message.offset)
                     latest = message.timestamp if latest is None else max(latest, message.timestamp)
-            except InvalidMessage as error:
-                reason = str(error)
-            size = file.seek(0, os.SEEK_END)
-        segment = Segment(int(first), last, size, closed, latest)
-        expired = reason is None and is_removable(segment, self.policy.expiry_of(topic), now)
-        return SegmentFile(path, topic, segment, expired, reason if closed else None)
+            if wrong:  # the timestamps may be wrong as well
+                reason = f"wrong checksums of {wrong} messages"
+            elif self._files.state(path) != state:
+                reason = "the file changed while it was read"
+        except InvalidMessage as error:
+            reason, cut = str(error), isinstance(error, TruncatedMessage)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            reason = f"cannot read it: {error}"
+        return _Looked(first, name, state, starts, last, latest, 0 if state is None else state[2], reason, cut)
+
+    def _judged(self, folder: str, looked: _Looked, others: Sequence[_Looked], now: int) -> SegmentFile:
+        topic, reason = _topic_of(folder), looked.reason
+        later = [other for other in others if other.first > looked.first and other.starts]
+        following = {other.first: other for other in later}
+        closed = looked.last is not None and looked.last + 1 in following
+        beyond = [other.first for other in later if looked.last is None or other.first > looked.last]
+        filled = [other.first for other in later if other.first in beyond and other.last is not None]
+        if not closed and filled:
+            if self.allow_gaps or looked.last is None:
+                closed = True
+            elif reason is None:
+                reason = (
+                    f"the next segment starts at offset {filled[0]}, not at {looked.last + 1}: it may be a stray file"
+                )
+        elif not closed and (looked.cut or looked.starts):
+            reason = None  # the active segment is being written
+        segment = Segment(looked.first, looked.last, looked.size, closed, looked.latest)
+        expired = closed and reason is None and is_removable(segment, self.policy.expiry_of(topic), now)
+        return SegmentFile(os.path.join(folder, looked.name), topic, segment, expired, reason)
 
 
 def _topic_of(folder: str) -> str | None:
-    """Give the name after the last folder ``topics``."""
-    parts = Path(folder).parts
+    """Return the topic of a partition's folder, by its path or else by that of its links' targets."""
+    return _topic_in(os.path.abspath(folder)) or _topic_in(os.path.realpath(folder))
+
+
+def _topic_in(path: str) -> str | None:
+    parts = Path(path).parts
     places = [place for place, part in enumerate(parts[:-1]) if part == _TOPIC]
-    return parts[places[-1] + 1] if places else None
+    whole = [place for place in places if parts[place + 2 : place + 3] == (_PARTITION,) and len(parts) > place + 3]
+    if whole:
+        return parts[whole[-1] + 1]
+    # Without a folder of partitions: the name after the last "topics", or after the first of several in a row.
+    first = [place for place in places if place - 1 not in places]
+    return parts[first[-1] + 1] if first else None

@@ -20,6 +20,8 @@ __all__ = [
     "InvalidPolicy",
     "RetentionPolicy",
     "Segment",
+    "checked_expiry",
+    "checked_policy",
     "closes",
     "is_expired",
     "is_removable",
@@ -75,13 +77,24 @@ class RetentionPolicy:
     """Seconds between the cleaner's rounds, more than 0."""
 
     def __post_init__(self) -> None:
-        _check_expiry("default_expiry", self.default_expiry)
+        if isinstance(self.topics, Mapping):
+            object.__setattr__(self, "topics", dict(self.topics))  # the caller's own may change afterwards
+        self.check()
+
+    def check(self) -> None:
+        """Check every setting again: `topics` is a dict, which may have been changed since.
+
+        Raises:
+            InvalidPolicy: if a setting has a value that is not allowed.
+        """
+        checked_expiry("default_expiry", self.default_expiry)
         if not isinstance(self.topics, Mapping):
             raise InvalidPolicy(f"topics must be expiries by topic, not {quote(self.topics)}")
         for topic, expiry in self.topics.items():
+            if not isinstance(topic, str):
+                raise InvalidPolicy(f"topics must have texts as keys, not {quote(topic)}")
             if expiry is not None:
-                _check_expiry(f"the expiry of {quote(topic)}", expiry)
-        object.__setattr__(self, "topics", dict(self.topics))  # the caller's own may change afterwards
+                checked_expiry(f"the expiry of {quote(topic)}", expiry)
         if not is_integer(self.segment_bytes) or self.segment_bytes < 1:
             raise InvalidPolicy(f"segment_bytes must be 1 or more, not {quote(self.segment_bytes)}")
         if not isinstance(self.enabled, bool):
@@ -125,7 +138,7 @@ class RetentionPolicy:
     def expiry_of(self, topic: str | None) -> int:
         """Give the seconds that a topic's messages are kept; 0: for ever."""
         own = None if topic is None else self.topics.get(topic)
-        return self.default_expiry if own is None else own
+        return checked_expiry("expiry", self.default_expiry if own is None else own)
 
 
 def is_expired(timestamp: int, expiry: int | None, now: int, default: int = NEVER) -> bool:
@@ -137,10 +150,13 @@ def is_expired(timestamp: int, expiry: int | None, now: int, default: int = NEVE
         now: microseconds since 1970.
         default: seconds; 0: never.
 
+    Raises:
+        InvalidPolicy: if an expiry is not 0 to 4294967295 whole seconds.
+
     >>> is_expired(0, None, now=10**18), is_expired(0, None, now=5_000_000, default=5)
     (False, True)
     """
-    seconds = default if expiry is None else expiry
+    seconds = checked_expiry("expiry", default if expiry is None else expiry)
     return seconds != NEVER and timestamp + seconds * MICROSECONDS <= now
 
 
@@ -177,6 +193,16 @@ def _all_expired(segment: Segment, expiry: int | None, now: int, default: int) -
     return segment.latest is not None and is_expired(segment.latest, expiry, now, default)
 
 
-def _check_expiry(what: str, value: object) -> None:
+def checked_policy(policy: object) -> RetentionPolicy:
+    """Return a policy whose settings have been checked now, or raise TypeError or `InvalidPolicy`."""
+    if not isinstance(policy, RetentionPolicy):
+        raise TypeError(f"policy must be a RetentionPolicy, got {quote(policy)}")
+    policy.check()
+    return policy
+
+
+def checked_expiry(what: str, value: object) -> int:
+    """Return an expiry in seconds, or raise `InvalidPolicy`."""
     if not in_range(value, 0, UINT32_MAX):
         raise InvalidPolicy(f"{what} must be whole seconds, 0 to {UINT32_MAX}, not {quote(value)}")
+    return value

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from msgid._validate import aware, unix_micros
+from msgid._validate import UINT32_MAX, aware, unix_micros
 from msgid.retention import MICROSECONDS, NEVER
+from msgid.retention.policy import checked_expiry
 from spark_ext.columns._dialect import F
 from spark_ext.columns._expressions import column
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from spark_ext.columns._expressions import ColumnOrName
 
 __all__ = ["is_expired"]
+
+_WRONG: Final = f"expiry must be whole seconds, 0 to {UINT32_MAX}, not "
 
 
 def is_expired(
@@ -28,7 +31,7 @@ def is_expired(
     timestamp : Column or str
         timestamps: the messages' own.
     expiry : Column, str, int or None
-        seconds; NULL or None: the default; 0: never.
+        seconds; NULL or None: the default; 0: never. A column's value below 0 or above 4294967295 fails the query.
     now : Column, str or datetime.datetime
         the moment that is asked about; a datetime is aware.
     default : int
@@ -38,6 +41,11 @@ def is_expired(
     -------
     Column
         boolean; NULL where the timestamp is.
+
+    Raises
+    ------
+    msgid.retention.InvalidPolicy
+        if ``expiry`` or ``default`` is a number below 0 or above 4294967295.
 
     Examples
     --------
@@ -49,8 +57,15 @@ def is_expired(
     |true| false|
     +----+------+
     """
-    seconds = F.lit(expiry) if expiry is None or isinstance(expiry, int) else column(expiry)
-    seconds = F.coalesce(seconds.cast("bigint"), F.lit(default).cast("bigint"))
+    fallback = F.lit(checked_expiry("default", default)).cast("bigint")
+    if expiry is None:
+        seconds = fallback
+    elif isinstance(expiry, int):
+        seconds = F.lit(checked_expiry("expiry", expiry)).cast("bigint")
+    else:
+        given = F.coalesce(column(expiry).cast("bigint"), fallback)
+        wrong = F.concat(F.lit(_WRONG), given.cast("string"))
+        seconds = F.when(given.between(0, UINT32_MAX), given).otherwise(F.raise_error(wrong).cast("bigint"))
     moment = (
         F.timestamp_micros(F.lit(unix_micros(aware("now", now))).cast("bigint"))
         if isinstance(now, datetime)

@@ -39,6 +39,8 @@ __all__ = ["Source", "Summary", "run", "run_stream", "summary"]
 
 MESSAGES, CHECKPOINT = "messages", "checkpoint"
 SEGMENTS = ("topic", "partition", "segment")
+FOLDERS = ("source", *SEGMENTS)
+"""Parquet: one folder per segment of a source, so that two streams with equal topic names have folders of their own."""
 
 
 class Source(NamedTuple):
@@ -143,13 +145,15 @@ def run(
         output: a folder: ``messages`` in it is written, and the list ``unreadable`` of the files left out.
         source: what the input is.
         mode: Spark's save mode, ``error`` or ``overwrite``.
-        by_segment: part the table by topic, partition and segment, as `spark_ext.clean` asks for.
+        by_segment: part the table by topic, partition and segment, as `spark_ext.clean` asks for; Parquet also by
+            source.
         table_format: ``parquet`` or ``delta``: the format of the tables.
 
     Raises:
         BadInput: what was asked for does not go with the input.
     """
-    write_run(spark, _input(input, source), [_table(source, by_segment)], output, mode, table_format)
+    table = _table(source, by_segment, table_format)
+    write_run(spark, _input(input, source), [table], output, mode, table_format)
     return summary(spark, output)
 
 
@@ -183,7 +187,7 @@ def run_stream(
     """
     if by_segment and table_format != "delta":
         raise BadInput("by_segment of a stream needs table_format='delta': in Parquet, each batch is a folder")
-    files, table = _input(input, source), _table(source, by_segment)
+    files, table = _input(input, source), _table(source, by_segment, table_format)
     df = read_stream(spark, files, lambda schema: source.read(spark, input, stream=True, schema=schema))
     checkpoint = f"{output}/{CHECKPOINT}"
     # What does not go together is said now, not by the first batch.
@@ -198,8 +202,9 @@ def _input(path: str, source: Source) -> Input:
     return Input(path, lambda spark, files, schema: source.read(spark, files, schema=schema))
 
 
-def _table(source: Source, by_segment: bool) -> Table:
-    return Table(MESSAGES, source.table, SEGMENTS if by_segment else ())
+def _table(source: Source, by_segment: bool, table_format: str) -> Table:
+    columns = FOLDERS if table_format == "parquet" else SEGMENTS
+    return Table(MESSAGES, source.table, columns if by_segment else ())
 
 
 def summary(spark: SparkSession, output: str) -> Summary:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from spark_ext.tables._writers import Writer
 
-__all__ = ["check_columns", "is_written", "run_without_writing", "write_batch"]
+__all__ = ["RENAMES", "check_columns", "is_written", "run_without_writing", "write_batch"]
 
 _CLAIM: Final = "_writer.json"
 """Names a writer's query and its partition columns. Readers skip a file with this first character."""
 _WRITING: Final = ".writing"
 """The folder of batches that are being written. Readers skip a folder with this first character."""
-_RENAMES: Final = ("local", "hdfs")
+RENAMES: Final = ("local", "hdfs")
 """File systems, as Arrow names them, that rename a folder at once."""
 _RESERVED: Final = ("writer", "batch")
 _FOREIGN: Final = {
@@ -48,7 +48,7 @@ def write_batch(
     if _is_complete(files, f"{base}/{inner}"):
         run_without_writing(batch_df)
         return False
-    if files.type_name not in _RENAMES:
+    if files.type_name not in RENAMES:
         _write(batch_df, f"{path}/{inner}", "overwrite", partition_by)
         _mark(files, f"{base}/{inner}")
         return True

@@ -1,18 +1,18 @@
-"""Retention on Spark: which messages have expired, segment by segment, and the removal of whole expired segments.
+"""Retention on Spark: which messages have expired, segment by segment, and the deletion of whole expired segments.
 
-The rules are `msgid.retention`'s.
+The rules are those of `msgid.retention`.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import unquote
 
-from msgid.messages import MessageState
-from spark_ext._filesystem import filesystem
+from msgid.retention.policy import checked_policy
 from spark_ext.columns._dialect import F
 from spark_ext.columns.expiry import is_expired
+from spark_ext.tables._segment_folders import SegmentFolders, TableBusy
+from spark_ext.tables._segment_rows import clean_rows
+from spark_ext.tables.sinks import FORMATS
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -23,30 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CleanedSegment", "TableBusy", "clean", "segment_report"]
 
-_NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
-_REMOVED: Final = ".removed-"
-_MARKING: Final = ".marking-"
-_BUSY: Final = ("_temporary", ".spark-staging")
-"""What Spark has in a table's folder while it writes to it."""
-_FOLDER: Final = re.compile(r"(\w+)=([^/]*)")
-
-
-class TableBusy(RuntimeError):
-    """A table is being written to, so `clean` cannot tell its old files from new ones.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from datetime import datetime, timezone
-    >>> from msgid.retention import RetentionPolicy
-    >>> path = tempfile.mkdtemp()
-    >>> os.mkdir(os.path.join(path, "_temporary"))  # what Spark has there while it writes
-    >>> try:
-    ...     clean(path, RetentionPolicy(default_expiry=60), datetime.now(timezone.utc))
-    ... except TableBusy as busy:
-    ...     print(str(busy).removeprefix(path))
-    is being written to: there is _temporary
-    """
+_KEY: Final = ("source", "topic", "partition", "segment")
+_EXPIRY: Final = "expiry of the topic"
 
 
 class CleanedSegment(NamedTuple):
@@ -60,7 +38,7 @@ class CleanedSegment(NamedTuple):
 
     topic: str | None
     partition: int | None
-    segment: int
+    segment: int | None
     messages: int
     bytes: int
     """Of the payloads."""
@@ -68,29 +46,43 @@ class CleanedSegment(NamedTuple):
     closed: bool
     expired: bool
     folder: str
+    """In the table's folder; of a Delta table, as the folder would be named."""
     action: str
-    """``kept``, ``removed`` or ``marked``; in a dry run what would be done."""
+    """``kept``, ``removed`` or ``marked``; in a dry run, what would be done."""
+    source: str | None = None
+    """The log that the messages are from; None if the table does not say it."""
+    reason: str | None = None
+    """Why an expired segment is kept."""
 
 
 def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime) -> DataFrame:
-    """Say of each segment of a message table what is in it, and whether it has expired.
+    """Return the size and age of each segment of a message table, and whether it has expired.
+
+    A segment is one of a source, topic and partition: two streams with equal topic names do not mix.
 
     Parameters
     ----------
     messages : DataFrame
-        as `spark_ext.messages` gives it: with ``topic``, ``segment``, ``offset``, ``timestamp`` and ``payload``; with
-        ``partition`` or without.
+        message table of `spark_ext.messages`: with ``topic``, ``segment``, ``offset``, ``timestamp`` and ``payload``;
+        with or without ``source`` and ``partition``.
     policy : msgid.retention.RetentionPolicy
-        what expires when.
+        retention by topic.
     now : datetime.datetime
-        aware: the moment that is asked about.
+        aware; the moment for which expiry is decided.
 
     Returns
     -------
     DataFrame
-        a row a segment: ``topic``, ``partition``, ``segment``, ``messages``, ``bytes`` (of the payloads),
-        ``first_offset``, ``last_offset``, ``latest``, ``closed`` (it is not its partition's last) and ``expired``
-        (closed, and every message in it has expired; what did not decode never has).
+        one row per segment: ``source``, ``topic``, ``partition``, ``segment``, ``messages``, ``bytes`` (of the
+        payloads), ``first_offset``, ``last_offset``, ``latest``, ``closed`` (it is not its partition's last) and
+        ``expired`` (closed, and every message in it has expired; a message without a timestamp never expires). Rows
+        without a segment are one row per partition, never expired.
+
+    Raises
+    ------
+    ValueError
+        if a column has a type that cannot be compared: a topic that is not a string, a segment that is not an integer,
+        a timestamp without a time zone.
 
     Examples
     --------
@@ -109,7 +101,9 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime) 
     """
     from pyspark.sql import Window
 
-    place = [name for name in ("topic", "partition") if name in messages.columns]
+    checked_policy(policy)
+    _check_types(messages)
+    place = [name for name in _KEY[:-1] if name in messages.columns]
     grouped = messages.groupBy(*place, "segment").agg(
         F.count("*").alias("messages"),
         F.coalesce(F.sum(F.octet_length("payload")), F.lit(0)).alias("bytes"),
@@ -118,13 +112,32 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime) 
         F.max("timestamp").alias("latest"),
         F.count("timestamp").alias("dated"),
     )
-    expiry = F.lit(policy.default_expiry)
-    for topic in policy.topics:
-        expiry = F.when(F.col("topic") == topic, F.lit(policy.expiry_of(topic))).otherwise(expiry)
+    columns = grouped.columns
+    # A join, as an expression of many topics would grow too deep.
+    topics = [(topic, policy.expiry_of(topic)) for topic in policy.topics]
+    own = messages.sparkSession.createDataFrame(topics, f"topic string, `{_EXPIRY}` bigint")
+    grouped = grouped.join(F.broadcast(own), "topic", "left")
     closed = F.col("segment") < F.max("segment").over(Window.partitionBy(*place))
     known = F.col("dated") == F.col("messages")
-    expired = F.coalesce(F.col("closed") & known & is_expired("latest", expiry, now), F.lit(False))
-    return grouped.withColumn("closed", closed).withColumn("expired", expired).drop("dated").orderBy(*place, "segment")
+    due = is_expired("latest", F.col(_EXPIRY), now, policy.default_expiry)
+    judged = grouped.withColumn("closed", F.coalesce(closed, F.lit(False)))
+    judged = judged.withColumn("expired", F.coalesce(F.col("closed") & known & due, F.lit(False)))
+    order = [*place, "segment"]
+    return judged.select(*(name for name in columns if name != "dated"), "closed", "expired").orderBy(*order)
+
+
+def _check_types(messages: DataFrame) -> None:
+    """Check the types that decide about expiry: text would be ordered as text, and a local time depends on a zone."""
+    from pyspark.sql.types import IntegralType, StringType, TimestampType
+
+    for name, kind, wanted in (
+        ("topic", StringType, "a string"),
+        ("segment", IntegralType, "an integer"),
+        ("timestamp", TimestampType, "a timestamp with a time zone"),
+    ):
+        found = messages.schema[name].dataType
+        if not isinstance(found, kind):
+            raise ValueError(f"{name} must be {wanted}, got {found.simpleString()}")
 
 
 def clean(
@@ -135,38 +148,49 @@ def clean(
     *,
     mark: bool = False,
     spark: SparkSession | None = None,
+    format: str = "parquet",
+    storage_options: dict[str, str] | None = None,
 ) -> list[CleanedSegment]:
-    """Remove the expired segments of a message table, or mark their messages for deletion.
+    """Delete the expired segments of a message table, or mark their messages for deletion.
 
-    A segment goes at once: its folder is renamed to one that readers do not see, and then deleted. Stopped half way and
-    run again, it does the rest. On a store without a rename of folders (S3) it is not at once.
+    A Delta table changes in one commit; rows that another commit adds meanwhile are judged too. In a Parquet table a
+    segment's folder is renamed to a name that readers do not see, compared with the files that were judged, and then
+    deleted; if the files differ, the folder gets its name back. The next run completes a run that was cut short. A
+    store without a rename of folders (S3) deletes the judged files one by one.
 
     Parameters
     ----------
     path : str
-        the table: Parquet, partitioned by ``topic`` and ``segment``, and by ``partition`` where there are some.
+        the table. Parquet is partitioned by ``topic`` and ``segment``, and perhaps by ``source`` and ``partition``.
     policy : msgid.retention.RetentionPolicy
-        what expires when; where it is disabled nothing does.
+        retention by topic; a disabled policy does nothing.
     now : datetime.datetime
-        aware: the moment that is asked about.
+        aware; the moment for which expiry is decided.
     dry_run : bool
-        say what would be done, and do nothing.
+        report only.
     mark : bool
         set the messages' state to ``marked_for_deletion``, and keep them.
     spark : SparkSession, optional
         default: the active one.
+    format : str
+        ``parquet`` or ``delta``.
+    storage_options : dict of str to str, optional
+        Delta: credentials and settings with which `deltalake` reaches the table's store.
 
     Returns
     -------
     list of CleanedSegment
-        every segment that was there.
+        every segment of the table, with its ``action``. An expired segment that stays has a ``reason``.
 
     Raises
     ------
     TableBusy
-        the table is being written to.
+        if the table is being written to.
     ValueError
-        it is not partitioned so, or a segment is in several folders.
+        if the table is not partitioned as said, if another system manages it, or if a column has a type that cannot be
+        compared.
+    FileNotFoundError
+        if the table is missing.
 
     Examples
     --------
@@ -183,123 +207,82 @@ def clean(
     >>> spark.read.parquet(path).count()
     1
     """
-    if not policy.enabled:
+    if format not in FORMATS:
+        raise ValueError(f"format must be 'parquet' or 'delta', got {format!r}")
+    if not checked_policy(policy).enabled:
         return []
-    table = _Table(path)
-    before = table.folders()
+
+    def judge(messages: DataFrame) -> list[dict[str, Any]]:
+        return [row.asDict() for row in segment_report(messages, policy, now).collect()]
+
+    done = "marked" if mark else "removed"
+    if format == "delta":
+        rows = clean_rows(_active(spark), path, judge, dry_run=dry_run, mark=mark, storage_options=storage_options)
+        return [_cleaned(row, _folder_name(row), done if row["expired"] else "kept", None) for row in rows]
+    table = SegmentFolders(path)
     if not dry_run:
-        table.finish_removals()
+        table.complete_removals()
+    before = table.list()
     if not before:
         return []
-    rows = segment_report(_read(spark, path), policy, now).collect()
-    if table.folders() != before:
-        raise TableBusy(f"the files of {path} changed while they were looked at")
+    try:
+        rows = judge(_read(_active(spark), path))
+    finally:
+        changed = table.list() != before
+        if changed:
+            raise TableBusy(f"the files of {path} changed while they were looked at") from None
+    folders = [table.folder_of(row) for row in rows]
+    # A folder that is not parted by source may hold the segments of several.
+    staying = {folder for folder, row in zip(folders, rows, strict=True) if not row["expired"]}
+    reasons: dict[str, str | None] = dict.fromkeys(staying, "its folder holds a segment that has not expired")
     found = []
-    for row in rows:
-        key = (row["topic"], row.asDict().get("partition"), row["segment"])
-        folder = table.names[key]
-        action = ("marked" if mark else "removed") if row["expired"] else "kept"
-        if not dry_run and row["expired"]:
-            table.mark(folder) if mark else table.remove(folder)
-        parts = (row["messages"], row["bytes"], row["latest"], row["closed"], row["expired"])
-        found.append(CleanedSegment(*key, *parts, folder, action))
+    for folder, row in zip(folders, rows, strict=True):
+        if row["expired"] and folder not in reasons:
+            change = table.mark if mark else table.remove
+            reasons[folder] = None if dry_run else change(folder, before[folder])
+        reason = reasons[folder] if row["expired"] else None
+        action = done if row["expired"] and reason is None else "kept"
+        found.append(_cleaned(row, folder, action, reason))
     return found
 
 
-class _Table:
-    """The folders and files of a message table."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._files, self._base = filesystem(path)
-        self.names: dict[tuple[str | None, int | None, int], str] = {}
-
-    def folders(self) -> dict[str, set[tuple[str, int, Any]]]:
-        """Give the segments' folders, each with its files, their sizes and times.
-
-        Raises:
-            TableBusy: something is being written.
-            ValueError: files are elsewhere than in a segment's folder, or a segment's are in several.
-        """
-        import pyarrow.fs as pafs
-
-        found: dict[str, set[tuple[str, int, Any]]] = {}
-        for info in self._files.get_file_info(pafs.FileSelector(self._base, recursive=True)):
-            inner = info.path[len(self._base.rstrip("/")) + 1 :]
-            if any(part.startswith(_BUSY) for part in inner.split("/")):
-                raise TableBusy(f"{self.path} is being written to: there is {inner}")
-            if f"/{_REMOVED}" in f"/{inner}" or not info.base_name.endswith(".parquet"):
-                continue
-            if info.base_name.startswith((_MARKING, "_", ".")) or info.type != pafs.FileType.File:
-                continue
-            folder = inner.rpartition("/")[0]
-            values = dict(_FOLDER.findall(folder))
-            if not {"topic", "segment"} <= values.keys() or not values["segment"].isdigit():
-                raise ValueError(f"{self.path} is not partitioned by topic and segment: there is {inner}")
-            number = values.get("partition", _NO_VALUE)
-            key = (
-                None if values["topic"] == _NO_VALUE else unquote(values["topic"]),
-                None if number == _NO_VALUE else int(number),
-                int(values["segment"]),
-            )
-            if self.names.setdefault(key, folder) != folder:
-                raise ValueError(f"segment {key[2]} of topic {key[0]!r} is in both {self.names[key]} and {folder}")
-            found.setdefault(folder, set()).add((info.base_name, info.size, info.mtime_ns))
-        return found
-
-    def finish_removals(self) -> None:
-        """Delete what an earlier run had renamed."""
-        import pyarrow.fs as pafs
-
-        for info in self._files.get_file_info(pafs.FileSelector(self._base, recursive=True)):
-            if info.type == pafs.FileType.Directory and info.base_name.startswith(_REMOVED):
-                self._files.delete_dir(info.path)
-
-    def remove(self, folder: str) -> None:
-        """Take a segment's folder out of sight, and delete it."""
-        parent, _, name = f"{self._base}/{folder}".rpartition("/")
-        hidden = f"{parent}/{_REMOVED}{name}"
-        self._files.move(f"{self._base}/{folder}", hidden)
-        self._files.delete_dir(hidden)
-
-    def mark(self, folder: str) -> None:
-        """Set the state in a segment's files, each replaced as a whole; those that have it already stay as they are."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-        import pyarrow.fs as pafs
-        import pyarrow.parquet as pq
-
-        state = str(MessageState.MARKED_FOR_DELETION)
-        for info in self._files.get_file_info(pafs.FileSelector(f"{self._base}/{folder}")):
-            if not info.base_name.endswith(".parquet") or info.base_name.startswith("."):
-                continue
-            with self._files.open_input_file(info.path) as file:
-                held = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
-                old_times = any(held.schema.column(n).physical_type == "INT96" for n in range(len(held.schema)))
-                rows = held.read()
-            if pc.all(pc.fill_null(pc.equal(rows["state"], state), False)).as_py():
-                continue
-            place = rows.column_names.index("state")
-            marked = rows.set_column(place, rows.field(place), pa.repeat(pa.scalar(state), rows.num_rows))
-            parent = info.path.rpartition("/")[0]
-            partial, sums = f"{parent}/{_MARKING}{info.base_name}", f"{parent}/.{info.base_name}.crc"
-            with self._files.open_output_stream(partial) as out:
-                pq.write_table(marked, out, use_deprecated_int96_timestamps=old_times)  # as Spark has written them
-            if self._files.get_file_info(sums).type == pafs.FileType.File:
-                self._files.delete_file(sums)  # Hadoop's checksums, on a local disk, of what the file was
-            self._files.move(partial, info.path)
+def _cleaned(row: dict[str, Any], folder: str, action: str, reason: str | None) -> CleanedSegment:
+    return CleanedSegment(
+        row["topic"],
+        row.get("partition"),
+        row["segment"],
+        row["messages"],
+        row["bytes"],
+        row["latest"],
+        row["closed"],
+        row["expired"],
+        folder,
+        action,
+        row.get("source"),
+        reason,
+    )
 
 
-def _read(spark: SparkSession | None, path: str) -> DataFrame:
-    """Read a table, with the topic as the text that it is: Spark would guess a number."""
+def _folder_name(row: dict[str, Any]) -> str:
+    return "/".join(f"{name}={row[name]}" for name in _KEY if name in row)
+
+
+def _active(spark: SparkSession | None) -> SparkSession:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
     session = spark if spark is not None else SparkSession.getActiveSession()
     if session is None:
-        raise ValueError("there is no active Spark session: hand one in")
-    types = {"topic": StringType(), "partition": IntegerType(), "segment": LongType()}
+        raise ValueError("cannot read the table without an active Spark session: pass spark")
+    return session
+
+
+def _read(session: SparkSession, path: str) -> DataFrame:
+    """Read every file of a table, whatever the session leaves out, with the topic as text: Spark would guess."""
+    from pyspark.sql.types import IntegerType, LongType, StringType, StructType
+
+    every = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false", "__globPaths__": "false"}
+    types = {"source": StringType(), "topic": StringType(), "partition": IntegerType(), "segment": LongType()}
     schema = StructType()
-    for field in session.read.parquet(path).schema:
+    for field in session.read.options(**every).parquet(path).schema:
         schema.add(field.name, types.get(field.name, field.dataType))
-    return session.read.schema(schema).parquet(path)
+    return session.read.options(**every).schema(schema).parquet(path)

@@ -196,6 +196,8 @@ def test_expire_reports_expired_segments_and_deletes_them_when_told_to(tmp_path)
     done = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
     assert done.stdout.decode().endswith("1 of 2 segments, 46 bytes: removed\n")
     assert [path.name for path in tmp_path.glob("*.log")] == [f"{1:020d}.log"]
+    again = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
+    assert again.stdout.decode().endswith("0 of 1 segments, 0 bytes: removed\n")
     policy.write_text("interval = 0\n")
     wrong = run("expire", str(tmp_path), "--policy", str(policy))
     assert (wrong.returncode, wrong.stderr) == (1, b"Error: interval must be more than 0 seconds, not 0\n")
@@ -228,3 +230,19 @@ def test_completion_prints_the_script_of_a_shell(shell):
         _MSGID_COMPLETE=f"{shell}_complete", COMP_WORDS="msgid ins", COMP_CWORD="ins" if shell == "fish" else "1"
     )
     assert "inspect" in answer.stdout.decode()
+
+
+def test_expire_of_odd_times_and_names_reports_what_was_removed(tmp_path):
+    """A time that no calendar has, and a name that is not text, do not end the report after the removal."""
+    from msgid import iggy
+
+    folder = tmp_path / os.fsdecode(b"topics/\xff/partitions/1")
+    folder.mkdir(parents=True)
+    for offset, timestamp in ((0, 0), (1, (1 << 64) - 1), (2, 0)):
+        message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=timestamp)
+        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message))
+    policy = tmp_path / "policy.toml"
+    policy.write_text("default_expiry = 60\n")
+    done = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode().endswith("1 of 3 segments, 46 bytes: removed\n")

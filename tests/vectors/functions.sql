@@ -2123,13 +2123,47 @@ RETURN (
  CASE
  WHEN (unix_micros(msgid_is_expired.timestamp) IS NOT NULL)
  THEN (
-  (coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint)) <> 0)
+  (
+   (
+    CASE
+    WHEN (coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint)) BETWEEN 0 AND 4294967295L)
+    THEN coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint))
+    ELSE CAST(
+     raise_error(
+      concat(
+       'expiry must be whole seconds, 0 to 4294967295, not ',
+       CAST(coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint)) AS string)
+      )
+     )
+     AS bigint
+    )
+    END
+   )
+   <> 0
+  )
   AND (
    (
     unix_micros(
      msgid_is_expired.timestamp
     )
-    + (coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint)) * 1000000)
+    + (
+     (
+      CASE
+      WHEN (coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint)) BETWEEN 0 AND 4294967295L)
+      THEN coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint))
+      ELSE CAST(
+       raise_error(
+        concat(
+         'expiry must be whole seconds, 0 to 4294967295, not ',
+         CAST(coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint)) AS string)
+        )
+       )
+       AS bigint
+      )
+      END
+     )
+     * 1000000
+    )
    )
    <= unix_micros(msgid_is_expired.now)
   )

@@ -2,35 +2,18 @@
 
 import shutil
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from helpers.message_tables import EXPIRED, POLICY, SCHEMA, START, left, now, rows, write_table
 from pyspark.sql import functions as F
 
 import spark_ext as ids
 from msgid import retention
-from msgid.retention import RetentionPolicy
 from spark_ext.tables.segments import TableBusy
 
 pytestmark = pytest.mark.spark
-
-START = datetime(2026, 1, 1, tzinfo=timezone.utc)
-POLICY = RetentionPolicy(default_expiry=60, topics={"audit": 0, "slow": 10**6})
-SCHEMA = "topic string, partition int, segment bigint, offset bigint, timestamp timestamp, state string, payload binary"
-
-
-def rows(topic="orders", segments=4, partition=0):
-    """Two messages a segment, a minute a segment."""
-    return [
-        (topic, partition, 2 * n, 2 * n + k, START + timedelta(minutes=n, seconds=k), "available", b"abc")
-        for n in range(segments)
-        for k in range(2)
-    ]
-
-
-def now(seconds):
-    return START + timedelta(seconds=seconds)
 
 
 def test_is_expired_of_a_column_is_the_one_of_msgid(spark, ansi):
@@ -74,20 +57,10 @@ def test_segment_report_of_a_table_counts_each_segment(spark):
 
 @pytest.fixture
 def table(spark, tmp_path):
-    path = tmp_path / "messages"
-    df = spark.createDataFrame([*rows(), *rows("audit", 2), *rows("007", 2)], SCHEMA)
-    df.write.partitionBy("topic", "partition", "segment").parquet(str(path))
-    return path
-
-
-def left(spark, table):
-    """The segments that a reader sees; Spark guesses that the topic 007 is the number 7, which `clean` does not."""
-    rows = spark.read.parquet(str(table)).select("topic", "segment").distinct().collect()
-    return {({"7": "007"}.get(row.topic, row.topic), row.segment) for row in rows}
+    return write_table(spark, tmp_path / "messages")
 
 
 ALL = {("orders", n) for n in (0, 2, 4, 6)} | {("audit", n) for n in (0, 2)} | {("007", n) for n in (0, 2)}
-EXPIRED = {("orders", 0), ("orders", 2), ("007", 0)}
 
 
 def test_clean_in_a_dry_run_deletes_nothing(spark, table):

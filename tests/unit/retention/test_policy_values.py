@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from msgid.retention import InvalidPolicy, RetentionPolicy
+from msgid.retention import InvalidPolicy, RetentionPolicy, Segment, closes, is_expired, removable
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,30 @@ def test_policy_given_dict_changed_later_stays():
     with pytest.raises(FrozenInstanceError):
         policy.default_expiry = -1
     assert pickle.loads(pickle.dumps(policy)) == policy
+
+
+@pytest.mark.parametrize("expiry", [-1, -(10**9), True, 1.5, 1 << 32])
+def test_rules_with_an_expiry_that_is_not_allowed_raise(expiry):
+    """A negative expiry would make messages expire before they are written, wherever it enters."""
+    segment = Segment(0, 0, 1, True, 0)
+    for rule in (
+        lambda: is_expired(0, expiry, 10),
+        lambda: is_expired(0, None, 10, expiry),
+        lambda: closes(segment, 9, expiry, 10),
+        lambda: removable([segment], expiry, 10),
+        lambda: removable([segment], None, 10, expiry),
+    ):
+        with pytest.raises(InvalidPolicy, match="expiry must be whole seconds, 0 to 4294967295, not"):
+            rule()
+
+
+def test_policy_changed_afterwards_is_refused_by_check_and_expiry_of():
+    """The expiries by topic are a dict, which a caller can change."""
+    policy = RetentionPolicy()
+    policy.topics["orders"] = -1
+    with pytest.raises(InvalidPolicy, match="the expiry of 'orders' must be"):
+        policy.check()
+    with pytest.raises(InvalidPolicy, match="expiry must be"):
+        policy.expiry_of("orders")
+    with pytest.raises(InvalidPolicy, match="topics must have texts as keys, not 7"):
+        RetentionPolicy(topics={7: 60})

@@ -1,0 +1,135 @@
+"""The file operations of the cleaner, so that a test can stop it at each of them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+__all__ = ["Files", "OsFiles", "State"]
+
+State = tuple[int, int, int, int]
+"""Device, number, size and time of change, by which a file differs from a later one of its name."""
+
+
+class Files(Protocol):
+    """File operations of the cleaner: `OsFiles`, or a test's own."""
+
+    def walk(self, folder: str) -> list[tuple[str, list[str]]]:
+        """Return the folders in a folder, itself included, each with the names of its files."""
+
+    def lock(self, folder: str) -> AbstractContextManager[None]:
+        """Keep other cleaners out of a folder, where the system can do that."""
+
+    def state(self, path: str) -> State | None:
+        """Return the state of a file; None if the path is not a regular file."""
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a file for reading."""
+
+    def rename(self, path: str, to: str) -> None:
+        """Rename a file."""
+
+    def restore(self, path: str, to: str) -> bool:
+        """Rename a file unless the new name is taken; return whether it was renamed."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+
+    def sync(self, folder: str) -> None:
+        """Have the removals from a folder written to the disk."""
+
+
+class OsFiles:
+    """The files of the machine."""
+
+    def walk(self, folder: str) -> list[tuple[str, list[str]]]:
+        """Return the folders in a folder, each with the names of its files.
+
+        Links to folders are not followed. A folder that vanishes meanwhile is left out.
+
+        Raises:
+            FileNotFoundError: if the folder is missing.
+            OSError: if a folder cannot be read.
+        """
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(f"no folder {folder}")
+        return [(inner, sorted(names)) for inner, _, names in sorted(os.walk(folder, onerror=_unless_gone))]
+
+    @contextmanager
+    def lock(self, folder: str) -> Iterator[None]:
+        """Wait until no other cleaner works on a folder, and keep others out; not on Windows and some networks."""
+        if fcntl is None:
+            yield
+            return
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def state(self, path: str) -> State | None:
+        """Return the state of a file; None if the path is a link, a pipe or a folder."""
+        found = os.lstat(path)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a file for reading."""
+        return open(path, "rb")  # whoever asked for it closes it
+
+    def rename(self, path: str, to: str) -> None:
+        """Rename a file."""
+        os.rename(path, to)
+
+    def restore(self, path: str, to: str) -> bool:
+        """Rename a file unless the new name is taken; return whether it was renamed."""
+        try:
+            os.link(path, to)  # unlike a rename, it never replaces a file
+        except FileNotFoundError:
+            return False
+        except FileExistsError:
+            if not os.path.samefile(path, to):
+                return False
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK) and os.name == "posix":
+                raise
+            if os.path.lexists(to):  # a file system without links
+                return False
+            os.rename(path, to)
+            return True
+        self.remove(path)
+        return True
+
+    def remove(self, path: str) -> None:
+        """Remove a file, which may be gone already."""
+        Path(path).unlink(missing_ok=True)
+
+    def sync(self, folder: str) -> None:
+        """Have the removals from a folder written to the disk, where the system can do that."""
+        if os.name == "posix":
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error

@@ -1,0 +1,384 @@
+"""The cleaner of segment files against whatever makes it delete too much, or stop."""
+
+import os
+import shutil
+import threading
+import time
+
+import pytest
+
+from msgid import iggy
+from msgid.retention import InvalidPolicy, RetentionPolicy
+from msgid.retention.cleaner import Cleaner, OsFiles
+
+NOW = 1_700_000_000_000_000
+POLICY = RetentionPolicy(default_expiry=60)
+LATE = 10**6
+"""Seconds after which every message has expired."""
+
+
+def log(first, count=2, layout="m45", at=NOW):
+    made = [iggy.Message.new(b"payload", id=1, offset=first + k, timestamp=at + k, layout=layout) for k in range(count)]
+    return iggy.encode_log(made, layout)
+
+
+def put(folder, first, content=None):
+    path = folder / f"{first:020d}.log"
+    path.write_bytes(log(first) if content is None else content)
+    return path
+
+
+@pytest.fixture
+def partition(tmp_path):
+    """Three segments of two messages each; the last one is active."""
+    inner = tmp_path / "streams" / "1" / "topics" / "orders" / "partitions" / "1"
+    inner.mkdir(parents=True)
+    for first in (0, 2, 4):
+        put(inner, first)
+    return inner
+
+
+def cleaner(folder, seconds=LATE, policy=POLICY, **options):
+    return Cleaner(folder, policy, clock=lambda: NOW + seconds * 1_000_000, **options)
+
+
+def left(folder):
+    return sorted(int(path.name[:20]) for path in folder.glob("[0-9]*.log"))
+
+
+def removed(report):
+    return [found.segment.first_offset for found in report if found.removed]
+
+
+@pytest.mark.parametrize(
+    ("number", "content"),
+    [
+        (99, b""),
+        (99, b"not a message"),
+        (99, log(4)),  # a copy of the active segment under another name
+        (99, log(99)),  # another partition's segment
+        (5, log(5)),  # within the active segment
+        (6, b"not a message"),
+        (10**20 - 1, b""),
+    ],
+)
+def test_cleaner_with_a_stray_file_of_a_higher_number_keeps_the_active_segment(partition, number, content):
+    """The active segment is closed only by the segment that begins after its last message."""
+    put(partition, number, content)
+    report = cleaner(partition.parents[5]).clean(dry_run=False)
+    assert removed(report) == [0, 2]
+    assert left(partition) == [4, number]
+    assert not report[2].segment.closed
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink(os.devnull, path)])
+def test_cleaner_with_a_stray_entry_that_is_no_file_keeps_the_active_segment(partition, make):
+    """A folder, a pipe and a link close no segment; a pipe is not waited for."""
+    make(partition / f"{6:020d}.log")
+    report = cleaner(partition).clean(dry_run=False)
+    assert removed(report) == [0, 2]
+    assert (partition / f"{4:020d}.log").exists()
+    assert {found.reason for found in report[3:]} <= {"not a regular file"}
+
+
+@pytest.mark.parametrize("content", [b"", None])
+def test_cleaner_with_the_successor_of_a_segment_removes_it(partition, content):
+    """A server that has begun the next segment, also an empty one, no longer writes to the one before."""
+    put(partition, 6, content)
+    assert removed(cleaner(partition).clean(dry_run=False)) == [0, 2, 4]
+
+
+def test_cleaner_with_missing_offsets_between_segments_keeps_the_first_with_the_reason(partition):
+    """The next segment may be a stray copy; `allow_gaps` says that it is not."""
+    (partition / f"{2:020d}.log").unlink()
+    report = cleaner(partition).clean(dry_run=False)
+    assert (removed(report), report[0].segment.closed) == ([], False)
+    assert report[0].reason == "the next segment starts at offset 4, not at 2: it may be a stray file"
+    assert removed(cleaner(partition, allow_gaps=True).clean(dry_run=False)) == [0]
+
+
+@pytest.mark.parametrize(
+    "folders",
+    [
+        "streams/1/topics/topics/partitions/1",
+        "streams/topics/topics/topics/partitions/2",
+        "topics/streams/1/topics/topics/partitions/1",
+        "topics/topics",
+        "topics/topics/1",
+    ],
+)
+def test_cleaner_of_a_topic_called_topics_uses_its_policy(tmp_path, folders):
+    """The policy of `topics` keeps it for ever."""
+    inner = tmp_path / folders
+    inner.mkdir(parents=True)
+    for first in (0, 2):
+        put(inner, first)
+    policy = RetentionPolicy(default_expiry=60, topics={"topics": 0})
+    (found, _) = cleaner(tmp_path, policy=policy).clean(dry_run=False)
+    assert (found.topic, found.expired, left(inner)) == ("topics", False, [0, 2])
+
+
+def test_cleaner_of_a_relative_or_linked_folder_uses_the_policy_of_its_topic(partition, tmp_path, monkeypatch):
+    """The topic is known also if the path that was given does not name it."""
+    policy = RetentionPolicy(default_expiry=60, topics={"orders": 0})
+    os.symlink(partition, tmp_path / "link")
+    monkeypatch.chdir(partition)
+    for folder in (".", "../1", tmp_path / "link"):
+        report = cleaner(folder, policy=policy).clean(dry_run=False)
+        assert {(found.topic, found.expired) for found in report} == {("orders", False)}
+
+
+class Disturbed(OsFiles):
+    """Calls a function before an operation on a file of a given name."""
+
+    def __init__(self, operation, name, disturb):
+        self.operation, self.name, self.disturb = operation, name, disturb
+
+    def _before(self, operation, path):
+        if operation == self.operation and os.path.basename(path) == self.name:
+            self.name = None
+            self.disturb(path)
+
+    def state(self, path):
+        self._before("state", path)
+        return OsFiles.state(self, path)
+
+    def open(self, path):
+        self._before("open", path)
+        return OsFiles.open(self, path)
+
+    def rename(self, path, to):
+        self._before("rename", path)
+        OsFiles.rename(self, path, to)
+
+
+@pytest.mark.parametrize("operation", ["state", "open", "rename"])
+def test_cleaner_of_a_segment_that_vanishes_removes_the_others(partition, operation):
+    """Another process may remove a segment at any moment."""
+    files = Disturbed(operation, f"{0:020d}.log", os.unlink)
+    assert removed(cleaner(partition, files=files).clean(dry_run=False)) == [2]
+    assert left(partition) == [4]
+
+
+def test_cleaner_of_a_segment_that_cannot_be_read_keeps_it_with_the_reason(partition):
+    """The other segments go."""
+
+    def fail(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    report = cleaner(partition, files=Disturbed("open", f"{0:020d}.log", fail)).clean(dry_run=False)
+    assert removed(report) == [2]
+    assert report[0].reason.startswith("cannot read it: [Errno 13] Permission denied")
+    report = cleaner(partition, files=Disturbed("rename", f"{0:020d}.log", fail)).clean(dry_run=False)
+    assert (removed(report), report[0].expired) == ([], False)  # 2 is gone, so that 0 has no successor
+
+
+def test_cleaner_of_a_segment_that_cannot_be_removed_keeps_it_with_the_reason(partition):
+    """A folder without the right to write is no reason to stop."""
+
+    def fail(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    report = cleaner(partition, files=Disturbed("rename", f"{2:020d}.log", fail)).clean(dry_run=False)
+    assert (removed(report), left(partition)) == ([0], [2, 4])
+    assert report[1].reason.startswith("cannot remove it: [Errno 13]")
+
+
+def replace_with(content):
+    def replace(path):
+        os.unlink(path)
+        with open(path, "wb") as file:
+            file.write(content)
+
+    return replace
+
+
+def append(path):
+    with open(path, "ab") as file:
+        file.write(b"more")
+
+
+@pytest.mark.parametrize("disturb", [append, replace_with(b""), replace_with(log(0, at=NOW + LATE * 10**6))])
+def test_cleaner_of_a_segment_that_changed_after_it_was_judged_puts_it_back(partition, disturb):
+    """A topic may be purged and begun anew under the same name; the new messages stay."""
+    contents = []
+
+    def change(path):
+        disturb(path)
+        with open(path, "rb") as file:
+            contents.append(file.read())
+
+    report = cleaner(partition, files=Disturbed("rename", f"{0:020d}.log", change)).clean(dry_run=False)
+    assert removed(report) == [2]
+    assert report[0].reason == "the file has changed since it was read"
+    assert [(partition / f"{0:020d}.log").read_bytes()] == contents
+    assert sorted(path.suffix for path in partition.iterdir()) == [".log", ".log"]
+
+
+def test_cleaner_killed_after_a_rename_puts_the_log_back_and_judges_it_again(partition):
+    """A renamed log was perhaps not the one that was judged."""
+    hidden = partition / f".{2:020d}.{'0' * 32}.removing"
+    (partition / f"{2:020d}.log").rename(hidden)
+    assert removed(cleaner(partition, seconds=0).clean(dry_run=False)) == []
+    assert (left(partition), hidden.exists()) == ([0, 2, 4], False)
+
+
+def test_cleaner_that_puts_a_log_back_never_replaces_another(partition):
+    """A log of that name may have been begun meanwhile."""
+    hidden = partition / f".{2:020d}.{'0' * 32}.removing"
+    hidden.write_bytes(b"old")
+    cleaner(partition, seconds=0).clean(dry_run=False)
+    assert (partition / f"{2:020d}.log").read_bytes() == log(2)
+    assert hidden.read_bytes() == b"old"
+
+
+def test_cleaner_on_a_dry_run_after_a_rename_changes_nothing(partition):
+    """Also not the file that an earlier run has renamed."""
+    hidden = partition / f".{2:020d}.{'0' * 32}.removing"
+    (partition / f"{2:020d}.log").rename(hidden)
+    before = sorted(partition.iterdir())
+    cleaner(partition).clean()
+    assert sorted(partition.iterdir()) == before
+
+
+def test_two_cleaners_at_once_remove_each_segment_once(tmp_path):
+    """Neither fails, and each segment is in the report of one of them."""
+    count = 40
+    for topic in range(3):
+        inner = tmp_path / "topics" / str(topic) / "partitions" / "1"
+        inner.mkdir(parents=True)
+        for first in range(0, 2 * count, 2):
+            put(inner, first)
+    reports, start = [], threading.Barrier(3)
+
+    def work():
+        start.wait()
+        reports.append(cleaner(tmp_path).clean(dry_run=False))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    gone = [found.path for report in reports for found in report if found.removed]
+    assert len(reports) == 3
+    assert len(gone) == len(set(gone)) == 3 * (count - 1)
+
+
+@pytest.mark.parametrize("trouble", [FileNotFoundError, PermissionError, OSError])
+def test_cleaner_in_a_loop_goes_on_after_a_round_that_failed(partition, trouble, caplog):
+    """A folder that is missing for a while, as on a network, does not end the loop."""
+    rounds, stop = [], threading.Event()
+
+    class Failing(OsFiles):
+        def walk(self, folder):
+            rounds.append(folder)
+            if len(rounds) < 3:
+                raise trouble(f"{folder} is not there")
+            return OsFiles.walk(self, folder)
+
+    policy = RetentionPolicy(default_expiry=60, interval=0.001)
+    reports = []
+
+    def report(found):
+        reports.append(found)
+        stop.set()
+
+    cleaner(partition, policy=policy, files=Failing()).run(stop, report=report)
+    assert (len(rounds), [removed(found) for found in reports]) == (3, [[0, 2]])
+    assert [record.name for record in caplog.records] == ["msgid.retention"] * 2
+
+
+def test_cleaner_in_a_loop_with_an_endless_interval_waits(partition):
+    """An interval that the system cannot wait for is the longest that it can."""
+    stop = threading.Event()
+    policy = RetentionPolicy(default_expiry=60, interval=float("inf"))
+    thread = threading.Thread(target=cleaner(partition, policy=policy).run, args=(stop,))
+    thread.start()
+    while left(partition) != [4]:
+        time.sleep(0.01)
+    assert thread.is_alive()
+    stop.set()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("unit", [10**9, -1])
+def test_cleaner_with_a_clock_of_another_unit_raises(partition, unit):
+    """Nanoseconds taken for microseconds would expire everything."""
+    with pytest.raises(ValueError, match="the clock's time in microseconds must be 0 to"):
+        Cleaner(partition, POLICY, clock=lambda: 1_700_000_000 * unit).clean(dry_run=False)
+    assert left(partition) == [0, 2, 4]
+
+
+def test_cleaner_with_a_changed_policy_raises(partition):
+    """A policy's topics are a dict: they are checked when they are used."""
+    policy = RetentionPolicy(default_expiry=60)
+    busy = cleaner(partition, seconds=0, policy=policy)
+    policy.topics["orders"] = -(10**6)
+    for attempt in (busy.clean, lambda **options: cleaner(partition, policy=policy)):
+        with pytest.raises(InvalidPolicy, match="the expiry of 'orders' must be whole seconds"):
+            attempt(dry_run=False)
+    with pytest.raises(TypeError, match="policy must be a RetentionPolicy"):
+        cleaner(partition, policy={"default_expiry": -1})
+    assert left(partition) == [0, 2, 4]
+
+
+def test_cleaner_of_a_segment_with_wrong_checksums_keeps_it(partition):
+    """A damaged message may have a damaged timestamp."""
+    for first, layout in ((0, "h64"), (2, "h64"), (4, "h64")):
+        put(partition, first, log(first, layout=layout))
+    damaged = bytearray((partition / f"{2:020d}.log").read_bytes())
+    damaged[-1] ^= 1
+    put(partition, 2, bytes(damaged))
+    report = cleaner(partition).clean(dry_run=False)
+    assert removed(report) == [0]
+    assert report[1].reason == "wrong checksums of 1 messages"
+
+
+@pytest.mark.parametrize("layout", [name for name, facts in iggy.LAYOUTS.items() if facts.checksum])
+def test_cleaner_of_every_layout_finds_it_by_checksum(tmp_path, layout):
+    """Also in one folder, after an upgrade of the server."""
+    put(tmp_path, 0, log(0))
+    put(tmp_path, 2, log(2, layout=layout))
+    put(tmp_path, 4, log(4, layout=layout))
+    assert removed(cleaner(tmp_path).clean(dry_run=False)) == [0, 2]
+
+
+def test_cleaner_of_read_only_files_and_odd_names_removes_whole_segments(tmp_path):
+    """The rights of a file do not matter, nor bytes in a folder's name that are not text."""
+    odd = os.fsdecode(b"topics/ \xff\n'%2F=*?[a] /partitions/1")
+    inner = tmp_path / odd
+    inner.mkdir(parents=True)
+    for first in (0, 2):
+        put(inner, first).chmod(0o400)
+    report = cleaner(tmp_path).clean(dry_run=False)
+    assert (removed(report), left(inner)) == ([0], [2])
+    assert report[0].topic == os.fsdecode(b" \xff\n'%2F=*?[a] ")
+
+
+def test_cleaner_with_a_link_to_a_folder_does_not_follow_it(partition, tmp_path):
+    """A link in a circle, and a link to the segments of somebody else."""
+    other = shutil.copytree(partition, tmp_path / "other" / "topics" / "audit" / "partitions" / "1")
+    os.symlink(partition.parents[3], partition / "circle")
+    os.symlink(other, partition.parent / "2")
+    cleaner(tmp_path / "streams").clean(dry_run=False)
+    assert (left(partition), left(other)) == ([4], [0, 2, 4])
+
+
+def test_cleaner_with_a_linked_segment_keeps_it(partition, tmp_path):
+    """Removing a link would leave the data behind and lose its name."""
+    target = tmp_path / "elsewhere.log"
+    (partition / f"{0:020d}.log").rename(target)
+    os.symlink(target, partition / f"{0:020d}.log")
+    report = cleaner(partition).clean(dry_run=False)
+    assert (removed(report), left(partition), report[0].reason) == ([2], [0, 4], "not a regular file")
+
+
+def test_cleaner_removes_no_index_of_a_segment_that_stays(partition):
+    """The index of the active segment, of a kept one and of one to come stay."""
+    put(partition, 99, b"stray")
+    for number in (0, 2, 4, 6):
+        (partition / f"{number:020d}.index").write_bytes(b"index")
+    cleaner(partition).clean(dry_run=False)
+    assert sorted(int(path.stem) for path in partition.glob("*.index")) == [4, 6]
