@@ -303,11 +303,12 @@ def _one_line_errors(output: str) -> Iterator[None]:
     """Say what a user can mend in a line, without a traceback."""
     from pyspark.errors import AnalysisException
 
+    from spark_ext._filesystem import PathError
     from spark_ext.jobs._files import BadInput
 
     try:
         yield
-    except (NoJava, BadInput, ImportError) as error:
+    except (NoJava, BadInput, PathError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     except AnalysisException as error:
         if error.getCondition() == "PATH_ALREADY_EXISTS":

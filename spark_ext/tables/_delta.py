@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 from uuid import uuid4
 
-from spark_ext._filesystem import filesystem
+from spark_ext._filesystem import filesystem, resolve
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._delta_files import add_actions
 from spark_ext.tables._delta_schema import (
@@ -56,7 +56,7 @@ def open_table(path: str, storage_options: dict[str, str] | None = None) -> Delt
     ImportError
         if the package `deltalake` is missing.
     ValueError
-        if the path has a '%', which the package would decode.
+        if the path has a '%', which the package would decode, or if no file system serves its scheme.
     """
     _check_installed()
     from deltalake import DeltaTable
@@ -76,11 +76,12 @@ def _check_installed() -> None:
 
 
 def _uri(path: str) -> str:
+    import pyarrow.fs as pafs
+
     if "%" in path:
         raise ValueError(f"the path of a Delta table must not contain '%', got {path!r}")
-    if path.startswith("file:"):
-        return filesystem(path)[1]
-    return f"s3{path[3:]}" if path.startswith("s3a://") else path
+    files, inner = filesystem(path)
+    return inner if isinstance(files, pafs.LocalFileSystem) else resolve(path)
 
 
 def write_batch(
