@@ -128,7 +128,9 @@ def _qualified(path: str) -> str:
 
     try:
         named = spark._jvm.org.apache.hadoop.fs.Path(path)
-        return str(named.getFileSystem(settings).makeQualified(named).toString())  # Spark's working folder, not Python's
+        return str(
+            named.getFileSystem(settings).makeQualified(named).toString()
+        )  # Spark's working folder, not Python's
     except Py4JJavaError as error:
         raise PathError(f"cannot resolve {path!r}: {error.java_exception}") from None
 
@@ -142,7 +144,7 @@ def _on(default: str | None, path: str) -> str:
 
 
 def _session() -> Any:
-    """Return the active session; None in a worker of Spark, which has none."""
+    """Return the active session; None in a worker of Spark."""
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CORRUPT",
+    "OTHER_HEADER",
     "ColumnOrName",
     "byte_digits",
     "computed_below",
@@ -50,6 +51,8 @@ _V0_DIGITS = tuple(2 * length for length in layout.V0_LENGTHS)
 _CANONICAL_DIGITS = tuple(2 + digits for digits in _V0_DIGITS)
 CORRUPT = "_corrupt_record"
 """Where Spark keeps a line that does not fit its format."""
+OTHER_HEADER = "header "
+"""Before the header and the line, in that column, of a file that has another header than the first file."""
 
 VERSION_1_DIGITS = f"{layout.VERSION_1:02X}"
 
@@ -152,8 +155,16 @@ def padded_digits(number: Column, digits: int) -> Column:
 
 
 def seconds_digits(at: Column) -> Column:
-    """Write the seconds field of a moment: since 2021, rounded down, modulo 2**32."""
-    seconds = F.unix_seconds(at.cast("timestamp")) - layout.EPOCH_UNIX
+    """Write the seconds field of a moment: since 2021, rounded down, modulo 2**32.
+
+    A text, a date or a timestamp without time zone fails the query: its moment would depend on the session's zone.
+    """
+    moment = at.cast("timestamp")
+    if not is_writing_sql():  # whose parameters have types
+        kind = F.typeof(at)
+        wrong = F.concat(F.lit("at must be a timestamp with time zone or Unix seconds, got a column of type "), kind)
+        moment = F.when(kind.isin("string", "date", "timestamp_ntz"), F.raise_error(wrong)).otherwise(moment)
+    seconds = F.unix_seconds(moment) - layout.EPOCH_UNIX
     return padded_digits(seconds.bitwiseAND(layout.UINT32_MASK), 8)
 
 
@@ -189,8 +200,12 @@ def reason(text: Column) -> Column:
 
 def misfit_reason(df: DataFrame) -> Column:
     """Say why a row of a file is none, where Spark could not read its line; else NULL."""
-    misfit = F.lit("the line does not fit the format")
-    return F.when(F.col(CORRUPT).isNotNull(), misfit) if CORRUPT in df.columns else null_text()
+    if CORRUPT not in df.columns:
+        return null_text()
+    line = F.col(CORRUPT)
+    header = F.concat(F.lit("the file has another header than the first file: "), F.substring_index(line, "\n", 1))
+    misfit = F.when(line.startswith(OTHER_HEADER) & line.contains("\n"), header)
+    return F.when(line.isNotNull(), F.coalesce(misfit, F.lit("the line does not fit the format")))
 
 
 def no_id_reason(text: Column) -> Column:

@@ -11,6 +11,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_ext._filesystem import filesystem
 from spark_ext.columns._expressions import CORRUPT, quoted_name
+from spark_ext.jobs._csv import SEPARATORS, read_csv
 from spark_ext.tables._delta import is_streamed
 from spark_ext.tables._writers import TableConflict, checkpointed
 from spark_ext.tables.sinks import check_rows, read_table, write_rows
@@ -58,13 +59,13 @@ def guess_format(path: str) -> str:
 def read_rows(spark: SparkSession, path: str, format: str | None = None, *, stream: bool = False) -> DataFrame:
     """Read a file or folder of rows; as a stream, what files are in the folder and will be.
 
-    CSV and TSV have a header, and their columns stay text; each line of a text file is a ``value``. A line that does
-    not fit its header or is no JSON is in the column ``_corrupt_record``, as Spark has it, with what could be read. A
-    stream's schema is that of the files that are there when it starts.
+    CSV and TSV have a header in each file, by which the file is read; their columns stay text. Each line of a text file
+    is a ``value``. A line that does not fit its header or is not JSON is in the column ``_corrupt_record``, with the
+    columns that could be read. A stream's schema is that of the files that are there when it starts.
     """
     format = format or guess_format(path)
     reader: Any = spark.readStream if stream else spark.read
-    if format not in ("csv", "tsv"):
+    if format not in SEPARATORS:
         now = spark.read.format(format).load(path)
         if not stream:
             return now
@@ -73,12 +74,7 @@ def read_rows(spark: SparkSession, path: str, format: str | None = None, *, stre
             schema = StructType([*schema, StructField(CORRUPT, StringType())])  # a later file may have such lines
         followed: DataFrame = reader.format(format).schema(schema).load(path)
         return followed
-    options = {"sep": "\t" if format == "tsv" else ",", "header": True, "escape": '"', "multiLine": format == "csv"}
-    names = spark.read.options(**options).csv(path).columns
-    # With a schema that has the column for it, Spark keeps a line of too few or too many columns whole.
-    fields = [StructField(name, StringType()) for name in (*names, CORRUPT)]
-    read: DataFrame = reader.options(**options, columnNameOfCorruptRecord=CORRUPT).schema(StructType(fields)).csv(path)
-    return read
+    return read_csv(spark, path, format, stream=stream)
 
 
 def column_of(df: DataFrame, column: str) -> Column:

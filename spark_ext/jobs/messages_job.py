@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import functions as F
 
+from msgid.iggy._wire import LAYOUTS
+from msgid.kafka import CLUSTER, ID_HEADER
 from msgid.messages import MessageState
 from msgid.schemas import SchemaRegistry
+from spark_ext._filesystem import resolve
 from spark_ext.formats.iggy_source import IggyDataSource, segments
 from spark_ext.formats.message_table import messages
+from spark_ext.jobs._exports import EXPORTS, read_export
 from spark_ext.jobs._files import BadInput, check_output, column_of, follow, guess_format, write_table, written
 from spark_ext.tables.sinks import write_once
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
     from msgid.iggy._wire import Layout
-    from msgid.schemas import Policy
+    from msgid.messages import Encoding
+    from msgid.schemas import Framing, Policy
 
 __all__ = ["Source", "Summary", "run", "run_stream", "summary"]
 
@@ -39,6 +46,12 @@ class Source(NamedTuple):
     registry: str | None = None
     subject: str | None = None
     policy: Policy = "none"
+    framing: Framing = "none"
+    cluster: str = CLUSTER
+    id_header: str = ID_HEADER
+    encoding: Encoding = "utf-8"
+    files: str | None = None
+    """Of Kafka's and RocketMQ's rows: ``parquet`` or ``json``. Default: by their endings."""
 
     def read(self, spark: SparkSession, path: str, *, stream: bool = False) -> DataFrame:
         """Read the input as `spark_ext.messages` takes it."""
@@ -49,8 +62,12 @@ class Source(NamedTuple):
                 segments(path)
             except OSError as error:
                 raise BadInput(str(error)) from None
+            place = resolve(path)  # the source's workers do not see the session's default file system
+            path = place if "://" in place else path
             read: DataFrame = reader.format("iggy").option("layout", self.layout).load(path)
             return read
+        if self.format in EXPORTS:
+            return read_export(spark, path, self.format, self.files, stream=stream)
         if self.format.endswith("json"):
             return reader.text(path)  # type: ignore[no-any-return]
         if guess_format(path) == "parquet" or self.column is not None:
@@ -78,6 +95,10 @@ class Source(NamedTuple):
                 registry=registry,
                 subject=self.subject,
                 policy=self.policy,
+                framing=self.framing,
+                cluster=self.cluster,
+                id_header=self.id_header,
+                encoding=self.encoding,
             )
         except (ValueError, OSError) as error:
             raise BadInput(str(error)) from None
@@ -92,6 +113,8 @@ class Summary(NamedTuple):
     """Of the poisoned ones: how many did not decode, or failed their checksum or their schema."""
     without_id: int
     """How many have decoded and have no identity."""
+    layouts: Sequence[tuple[str, int]] = ()
+    """Number of messages in each layout of Iggy's bytes, oldest layout first."""
 
     @property
     def rows(self) -> int:
@@ -182,19 +205,24 @@ def summary(spark: SparkSession, output: str) -> Summary:
     )
     poisoned = F.col("state") == str(MessageState.POISONED)
     undecoded = F.coalesce(poisoned & (why == "decoding"), F.lit(False))
+    layout = F.col("layout") if "layout" in table.columns else F.lit(None).cast("string")  # an earlier version's table
     counted = (
-        table.groupBy("state", F.when(poisoned & F.col("reason").isNotNull(), why).alias("why"))
+        table.groupBy("state", layout.alias("layout"), F.when(poisoned & F.col("reason").isNotNull(), why).alias("why"))
         .agg(F.count("*").alias("rows"), F.sum(F.when(F.col("id").isNull() & ~undecoded, 1).otherwise(0)).alias("bare"))
         .collect()
     )
     states = {str(state): 0 for state in MessageState}
     reasons = dict.fromkeys(("decoding", "checksum", "schema"), 0)
+    layouts = dict.fromkeys(LAYOUTS, 0)
     for row in counted:
         states[row["state"]] += row["rows"]
+        if row["layout"] is not None:
+            layouts[row["layout"]] += row["rows"]
         if row["why"] is not None:
             reasons[row["why"]] += row["rows"]
     return Summary(
         [(state, rows) for state, rows in states.items() if rows],
         [(reason, rows) for reason, rows in reasons.items() if rows],
         sum(row["bare"] for row in counted),
+        [(name, rows) for name, rows in layouts.items() if rows],
     )

@@ -258,6 +258,9 @@ class _Table:
     def remove(self, folder: str) -> None:
         """Take a segment's folder out of sight, and delete it."""
         parent, _, name = f"{self._base}/{folder}".rpartition("/")
+        if self._files.type_name not in ("local", "hdfs"):
+            self._files.delete_dir(f"{self._base}/{folder}")  # a store without a rename of folders
+            return
         hidden = f"{parent}/{_REMOVED}{name}"
         self._files.move(f"{self._base}/{folder}", hidden)
         self._files.delete_dir(hidden)

@@ -131,5 +131,5 @@ def test_functions_of_a_path_that_nothing_serves_refuse_it(spark, tmp_path, monk
         lambda: spark_ext.clean(url, policy, now, spark=spark),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match="nosuch://host/: Arrow does not serve 'nosuch'|must not name a host"):
+        with pytest.raises(ValueError, match=r"nosuch://host/: Arrow does not serve 'nosuch'|must not name a host"):
             call()

@@ -122,6 +122,10 @@ GOOD = json.loads(EXPECTED.to_json())
         ({"payload": "a"}, "payload 'a', not base64"),
         ({"payload": None}, "payload None, not text"),
         ({"msg_id": None}, "msg_id is None, no JSON object"),
+        ({"producer_name": "\ud800"}, r"producer_name '\\ud800', not text"),
+        ({"msg_id": {**GOOD["msg_id"], "topic_name": "\udfff"}}, r"topic_name '\\udfff', not text"),
+        ({"attributes": {"a": "\ud800"}}, "attributes .*, not texts by name"),
+        ({"attributes": {"\ud800": "a"}}, "attributes .*, not texts by name"),
         ({"msg_id": {**GOOD["msg_id"], "x": 1}}, "no field 'x' in msg_id"),
         ({"attributes": {"a": 1}}, "attributes {'a': 1}, not texts by name"),
         ({"extra": 1}, "no field 'extra' in the message"),
@@ -132,6 +136,18 @@ def test_malformed_json_raises_one_error_that_quotes_it(change, reason):
     """One error, which quotes what was given."""
     with pytest.raises(msgid.InvalidMessage, match=reason):
         StreamMessage.from_json(json.dumps({**GOOD, **change}))
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_json_without_a_field_raises_invalid_message_or_has_its_default(name):
+    """A missing field is never a KeyError: it is optional, or named in the one error."""
+    text = json.dumps({key: value for key, value in GOOD.items() if key != name})
+    optional = {"attributes", "subscription_name", "schema_id", "schema_version", "routing_key"}
+    if name in optional:
+        assert StreamMessage.from_json(text).producer_name == EXPECTED.producer_name
+    else:
+        with pytest.raises(msgid.InvalidMessage, match=f"{name} (is )?None, no"):
+            StreamMessage.from_json(text)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "1", "{", b"\xff", "[" * 100_000])
