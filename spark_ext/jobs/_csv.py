@@ -38,7 +38,7 @@ def read_csv(spark: SparkSession, path: str, format: str, *, stream: bool = Fals
         stream: Whether to follow the files of a folder. The columns are those of the first file that is there.
     """
     separator = SEPARATORS[format]
-    options = {"sep": separator, "header": True, "escape": '"', "multiLine": format == "csv"}
+    options: dict[str, Any] = {"sep": separator, "header": True, "escape": '"', "multiLine": format == "csv"}
     inside = spark.read.text(path)
     folders = inside.columns[1:]  # what the folders' names say
     uris = sorted(inside.inputFiles())
@@ -98,7 +98,7 @@ def _places(found: list[str] | None, header: list[str], separator: str) -> dict[
 
 
 def _header(uri: str, separator: str) -> list[str] | None:
-    """Return the names in the first line of a file that is not empty; None if there is not one, or it cannot be read."""
+    """Return the names in the first line of a file that is not empty; None if it cannot be read, or is empty."""
     try:
         files, path = filesystem(path_of_uri(uri))
         with files.open_input_stream(path) as file:  # which also reads compressed files

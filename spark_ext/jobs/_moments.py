@@ -33,8 +33,8 @@ def moment_in(df: DataFrame, name: str, zone: str | None = None) -> Column:
         zone: Time zone of times that do not name their offset from UTC. Default: such text becomes NULL.
 
     Raises:
-        BadInput: if the zone is unknown, if the column is missing or holds no times, or if its times have no time zone
-            and none is passed.
+        BadInput: if the zone is unknown, if the column is missing or of another type, or if its times do not name their
+            time zone and ``zone`` is missing.
     """
     column, type = column_of(df, name), df.schema[name].dataType
     _check_zone(zone)
