@@ -66,7 +66,7 @@ def test_filesystem_of_dbfs_is_the_mount_of_databricks(monkeypatch, tmp_path):
 
 
 def test_filesystem_of_a_path_without_a_scheme_is_sparks_default(spark, monkeypatch):
-    """The default file system of the session, or of Hadoop's settings where there is no session."""
+    """The default file system of the session decides where a path without a scheme is."""
     if not hasattr(spark, "_jvm"):
         pytest.skip("Spark Connect does not show Hadoop's settings")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
@@ -82,7 +82,7 @@ def test_filesystem_of_a_path_without_a_scheme_is_sparks_default(spark, monkeypa
 
 
 def test_resolve_in_a_worker_reads_hadoops_settings(monkeypatch, tmp_path):
-    """A worker of Spark has no session, and sees the folder of Hadoop's settings."""
+    """A worker of Spark does not have a session, and sees the folder of Hadoop's settings."""
     monkeypatch.setattr(_filesystem, "_session", lambda: None)
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     assert resolve("/data") == "/data"

@@ -31,9 +31,10 @@ def test_ids_job_on_files_of_other_column_orders_reads_by_name(spark, tmp_path, 
     put(source, "4.csv", f"id,note\n{V1[4]},unknown\n")
     put(source, "5.csv", f"id,topic,note,more\n{V1[5]},a,b,c\n")
     put(source, "6.csv", "")
+    put(source, "7.csv", f'id,topic,remark\n{V1[7]},"a,b",c\n')
     run = job.run_stream if stream else job.run
     summary = run(spark, str(source), out, format="csv")
-    assert summary == job.Summary([job.Count("v1", "mac", 3)], 3)
+    assert summary == job.Summary([job.Count("v1", "mac", 3)], 4)
     good = {(row.id, row.topic, row.note) for row in table(spark, out, "ids").collect()}
     assert good == {(V1[0], "orders", "two\nlines"), (V1[1], "returns", "plain"), (V1[2], "returns", "short")}
     aside = {row.reason: row._corrupt_record for row in table(spark, out, "quarantine").collect()}
@@ -41,10 +42,11 @@ def test_ids_job_on_files_of_other_column_orders_reads_by_name(spark, tmp_path, 
     assert aside == {
         "the line does not fit the format": V1[3],
         f"{another} id,note": f"header id,note\n{V1[4]},unknown",
+        f"{another} id,topic,remark": f'header id,topic,remark\n{V1[7]},"a,b",c',
         f"{another} id,topic,note,more": f"header id,topic,note,more\n{V1[5]},a,b,c",
     }
     if stream:
-        put(source, "7.csv", f"topic,id,note\nlate,{V1[6]},x\n")
+        put(source, "8.csv", f"topic,id,note\nlate,{V1[6]},x\n")
         run(spark, str(source), out, format="csv")
         assert [row.topic for row in table(spark, out, "ids").where(F.col("id") == V1[6]).collect()] == ["late"]
 
