@@ -1,6 +1,7 @@
 """What the library does on S3, against the server of the environment: s3_tables.py CLASSES SERVER, one JSON line."""
 
 import json
+import os
 import sys
 import tempfile
 from datetime import datetime, timezone
@@ -16,6 +17,7 @@ from spark_ext.jobs import messages_job as job
 
 def session(classes, server):
     """A session whose ``s3a`` is the client of the tests."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         "spark.driver.extraClassPath": classes,
         "spark.hadoop.fs.s3a.impl": "S3Files",

@@ -57,15 +57,15 @@ def test_tables_sources_and_clean_up_on_s3_do_what_they_do_on_a_disk(tmp_path):
 
 def test_filesystem_of_s3_takes_keys_as_they_are(monkeypatch):
     """A key with '%20' or '?' is not another key, and s3 and s3a are one store."""
-    with running_s3("lake") as environment:
+    with running_s3("keys") as environment:  # all servers of a process have the same buckets
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         try:
-            files, path = filesystem("s3a://lake/a%20b?c=1")
+            files, path = filesystem("s3a://keys/a%20b?c=1")
             with files.open_output_stream(path) as file:
                 file.write(b"x")
-            again, found = filesystem("s3://lake//a%20b?c=1")
+            again, found = filesystem("s3://keys//a%20b?c=1")
             assert again.get_file_info(found).size == 1
-            assert [info.path for info in again.get_file_info(pafs.FileSelector("lake"))] == ["lake/a%20b?c=1"]
+            assert [info.path for info in again.get_file_info(pafs.FileSelector("keys"))] == ["keys/a%20b?c=1"]
         finally:
             _opened.cache_clear()
