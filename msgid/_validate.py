@@ -57,6 +57,21 @@ def quote(value: object) -> str:
     return shown if len(shown) <= QUOTED_LENGTH else f"{shown[:QUOTED_LENGTH]}..."
 
 
+def is_utf8(value: object) -> bool:
+    """Check whether a value is text that UTF-8 has bytes for: text of JSON may hold half a pair of surrogates.
+
+    >>> is_utf8("a"), is_utf8(chr(0xD800)), is_utf8(b"a")
+    (True, False, False)
+    """
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 # --- numbers -----------------------------------------------------------------------------------------------------
 
 INT32_MAX: Final = (1 << 31) - 1

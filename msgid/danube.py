@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._validate import UINT32_MAX, UINT64_MAX, UNIX_EPOCH, in_range, quote
+from msgid._validate import UINT32_MAX, UINT64_MAX, UNIX_EPOCH, in_range, is_utf8, quote
 from msgid.errors import InvalidMessage
 from msgid.ids.derived import position_id
 
@@ -217,13 +217,13 @@ class StreamMessage:
         except (ValueError, RecursionError) as error:
             raise InvalidMessage(f"cannot decode {quote(text)} as JSON: {error}") from None
         fields = _checked(value, _FIELDS, {*_OPTIONAL, "attributes"}, "the message")
-        id = MessageID(**_checked(value["msg_id"], _ID_FIELDS, {"broker_addr"}, "msg_id"))
+        id = MessageID(**_checked(fields["msg_id"], _ID_FIELDS, {"broker_addr"}, "msg_id"))
         try:
             payload = base64.b64decode(fields["payload"], validate=True)
         except (binascii.Error, ValueError):
             raise InvalidMessage(f"payload must be base64, got {quote(fields['payload'])}") from None
         attributes = fields.get("attributes") or {}
-        if not isinstance(attributes, dict) or not all(isinstance(held, str) for held in attributes.values()):
+        if not isinstance(attributes, dict) or not all(map(is_utf8, (*attributes, *attributes.values()))):
             raise InvalidMessage(f"attributes must be an object of texts, got {quote(attributes)}")
         return cls(**{**fields, "msg_id": id, "payload": payload, "attributes": attributes})
 
@@ -247,7 +247,7 @@ def _checked(value: object, fields: dict[str, tuple[int, str]], optional: set[st
             most = UINT64_MAX if type == "UINT64" else UINT32_MAX
             if not in_range(held, 0, most):
                 raise InvalidMessage(f"{name} must be an integer of 0 to {most}, got {quote(held)}")
-        elif type != "MESSAGE" and not isinstance(held, str):
+        elif type != "MESSAGE" and not is_utf8(held):
             raise InvalidMessage(f"{name} must be text, got {quote(held)}")
         found[name] = held
     return found

@@ -1,23 +1,165 @@
-"""Files, wherever they are: a path or URL to the Arrow filesystem that it is on."""
+"""Paths and URLs as Spark reads them: one rule for every function of the package.
+
+- A path without a scheme is on Spark's default file system (``fs.defaultFS``), not on the driver's disk.
+- ``s3a://``, ``s3n://`` and ``s3://`` mean the same.
+- A URL is taken as it is: ``file:///a%20b`` is the folder ``a%20b``, as in Spark.
+- Arrow serves the local disk, S3, Google's, Azure's and Hadoop's stores. The package fsspec serves the other schemes.
+"""
 
 from __future__ import annotations
 
+import os
+import posixpath
+import re
+import xml.etree.ElementTree as ET
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     import pyarrow.fs as pafs
 
-__all__ = ["filesystem"]
+__all__ = ["PathError", "filesystem", "path_of_uri", "resolve"]
+
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(/.*|$)", re.DOTALL)
+"""A scheme has two letters at least: one letter is a drive of Windows."""
+_SAME: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+_ARROW: Final = ("s3", "gs", "abfs", "abfss", "hdfs", "viewfs")
+_DEFAULT: Final = ("fs.defaultFS", "spark.hadoop.fs.defaultFS")
+_DBFS: Final = Path("/dbfs")
+"""Where Databricks mounts the files of ``dbfs:/``."""
+
+
+class PathError(ValueError):
+    """A path cannot be resolved, or no file system serves its scheme."""
 
 
 def filesystem(path: str) -> tuple[pafs.FileSystem, str]:
-    """Give the filesystem that a path or URL is on, and the path in it."""
+    """Return the file system that a path or URL is on, and the path in it.
+
+    Raises:
+        PathError: if no file system serves the URL's scheme.
+    """
     import pyarrow.fs as pafs
 
-    if "://" in path or path.startswith("file:"):
-        if path.startswith("s3a://"):  # Hadoop's name of the same
-            path = f"s3{path[3:]}"
-        files, inner = pafs.FileSystem.from_uri(path)
-        return files, inner
-    return pafs.LocalFileSystem(), str(Path(path).absolute())
+    path = resolve(path)
+    found = _URL.fullmatch(path)
+    if found is None:
+        return pafs.LocalFileSystem(), path
+    scheme, authority, inner = found[1], found[2] or "", found[3]
+    if scheme == "dbfs" and _DBFS.is_dir():
+        return pafs.LocalFileSystem(), f"{_DBFS}{inner}"
+    # A client is not used after a fork, and not for another server.
+    files, root = _opened(scheme, authority, os.getpid(), os.environ.get("AWS_ENDPOINT_URL"))
+    return files, f"{root.rstrip('/')}{inner}".rstrip("/") or "/"
+
+
+def resolve(path: str) -> str:
+    """Return the absolute path on the local disk, or the URL, that a path or URL is for Spark.
+
+    The result has one form per place: ``s3`` for ``s3a``, no ``file:``, no ``..`` and no slash twice or at the end.
+
+    Raises:
+        PathError: if the path cannot be resolved.
+
+    >>> resolve("s3a://lake/orders//2026/"), resolve("file:///data/a%20b")
+    ('s3://lake/orders/2026', '/data/a%20b')
+    """
+    found = _URL.fullmatch(path)
+    if found is None:
+        path = _qualified(path)
+        found = _URL.fullmatch(path)
+        if found is None:
+            return path
+    scheme, authority, inner = found[1].lower(), found[2] or "", found[3]
+    inner = posixpath.normpath(inner).replace("//", "/") if inner else ""
+    inner = "" if inner == "/" else inner
+    if scheme == "file":
+        if authority:
+            raise PathError(f"a file URL must not name a host, got {path!r}")
+        return inner or "/"
+    return f"{_SAME.get(scheme, scheme)}:{'//' if found[2] is not None else ''}{authority}{inner}"
+
+
+def path_of_uri(uri: str) -> str:
+    """Return the path of a URI in which Spark has encoded the path, as in ``_metadata.file_path``.
+
+    >>> path_of_uri("file:///data/a%20b")
+    'file:///data/a b'
+    """
+    return unquote(uri)
+
+
+@lru_cache(maxsize=32)
+def _opened(scheme: str, authority: str, process: int, endpoint: str | None) -> tuple[pafs.FileSystem, str]:
+    """Return the file system of a URL's scheme and authority, and the path of its root."""
+    import pyarrow as pa
+    import pyarrow.fs as pafs
+
+    root = f"{scheme}://{authority}/"
+    if scheme in _ARROW:
+        try:
+            found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(root)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+            raise PathError(f"cannot use {root}: {error}") from None
+        return found
+    try:
+        import fsspec
+
+        files, inner = fsspec.core.url_to_fs(root)
+    except Exception as error:  # each of fsspec's file systems has errors of its own
+        raise PathError(f"cannot use {root}: Arrow does not serve {scheme!r}, and fsspec: {error}") from None
+    return pafs.PyFileSystem(pafs.FSSpecHandler(files)), inner
+
+
+def _qualified(path: str) -> str:
+    """Return the URL or absolute path of a path without a scheme."""
+    spark = _session()
+    if spark is None:
+        return _on(_configured(), path)
+    if not hasattr(spark, "_jsparkSession"):  # Spark Connect does not show Hadoop's own settings
+        return _on(next((found for name in _DEFAULT if (found := spark.conf.get(name, None))), None), path)
+    settings = spark._jsparkSession.sessionState().newHadoopConf()
+    default = str(settings.get("fs.defaultFS"))
+    if posixpath.isabs(path) or Path(path).is_absolute():
+        return _on(default, path)
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        named = spark._jvm.org.apache.hadoop.fs.Path(path)
+        return str(
+            named.getFileSystem(settings).makeQualified(named).toString()
+        )  # Spark's working folder, not Python's
+    except Py4JJavaError as error:
+        raise PathError(f"cannot resolve {path!r}: {error.java_exception}") from None
+
+
+def _on(default: str | None, path: str) -> str:
+    if default is None or default.startswith("file:"):
+        return str(Path(path).absolute())
+    if not posixpath.isabs(path):
+        raise PathError(f"a path on {default} must be absolute, got {path!r}")
+    return f"{default.rstrip('/')}{path}"
+
+
+def _session() -> Any:
+    """Return the active session; None in a worker of Spark."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None
+
+
+def _configured() -> str | None:
+    """Return the default file system of Hadoop's configuration folder, which a worker of Spark sees too."""
+    folder = os.environ.get("HADOOP_CONF_DIR")
+    try:
+        tree = ET.parse(Path(folder) / "core-site.xml") if folder else None
+    except (OSError, ET.ParseError):
+        return None
+    found = [] if tree is None else [entry for entry in tree.iter("property") if entry.findtext("name") == _DEFAULT[0]]
+    return found[-1].findtext("value") if found else None

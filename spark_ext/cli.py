@@ -11,6 +11,7 @@ import click
 import msgid
 from msgid.cli import audit_options, finish_audit
 from msgid.iggy._wire import ALIASES, LAYOUTS
+from msgid.kafka import CLUSTER, ID_HEADER
 from spark_ext._session import NoJava, session
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def spark_ext() -> None:
 )
 @click.option("--source", multiple=True, help="For a position: the column of the log's name; more are joined by '/'.")
 @click.option("--offset", help="For a position: the column of the place in the log.")
-@click.option("--at", help="For a position: the column of the row's own time, a timestamp or Unix seconds.")
+@click.option("--at", help="For a position: the column of the row's own time: Unix seconds, or with offset.")
+@click.option("--zone", help="For a position: the time zone of times that name none.  [default: they are refused]")
 @click.option("--order-by", multiple=True, help="To number rows alike each time: the columns of a unique key.")
 @click.option("--stream", is_flag=True, help="Do what files are new since the last time, from a checkpoint.")
 @click.option("--interval", type=click.FloatRange(min=0), help="With --stream: go on, looking every so many seconds.")
@@ -73,6 +75,7 @@ def ids(
     source: tuple[str, ...],
     offset: str | None,
     at: str | None,
+    zone: str | None,
     order_by: tuple[str, ...],
     stream: bool,
     interval: float | None,
@@ -90,7 +93,7 @@ def ids(
     _check_stream_options(stream, overwrite, interval)
     format = format or files.guess_format(input)
     column = column or ("value" if format == "text" and not assign else "id")
-    assignment = job.Assignment(assign, source, offset, at, order_by) if assign else None
+    assignment = job.Assignment(assign, source, offset, at, order_by, zone) if assign else None
     with _one_line_errors(output):
         spark = session()
         if stream:
@@ -135,9 +138,14 @@ def ids(
 @click.option(
     "-f",
     "--format",
-    type=click.Choice(["iggy", "iggy-message", "iggy-poll", "iggy-json", "danube", "danube-json"]),
+    type=click.Choice(["iggy", "iggy-message", "iggy-poll", "iggy-json", "danube", "danube-json", "kafka", "rocketmq"]),
     required=True,
-    help="What the messages are in: segment files, or one encoded message, poll response or JSON text each.",
+    help="Segment files, one encoded message, poll response or JSON text each, or rows of Kafka or RocketMQ.",
+)
+@click.option(
+    "--files",
+    type=click.Choice(["parquet", "json"]),
+    help="Kafka and RocketMQ: the format of the files.  [default: by their endings]",
 )
 @click.option("--layout", type=click.Choice(["auto", *ALIASES, *LAYOUTS]), default="auto", help="Of Iggy's bytes.")
 @click.option("-c", "--column", help="Parquet: the column of encoded messages.  [default: value]")
@@ -153,6 +161,22 @@ def ids(
     type=click.Choice(["none", "warn", "enforce"]),
     default="none",
     help="What is done with messages that do not fit their schema.",
+)
+@click.option(
+    "--framing",
+    type=click.Choice(["none", "confluent"]),
+    default="none",
+    show_default=True,
+    help="What begins a payload. Confluent's framing is a zero byte and the schema ID.",
+)
+@click.option("--cluster", default=CLUSTER, show_default=True, help="Kafka: the name of the cluster, part of each ID.")
+@click.option("--id-header", default=ID_HEADER, show_default=True, help="Kafka: the header with a message's own ID.")
+@click.option(
+    "--encoding",
+    type=click.Choice(["utf-8", "base64"]),
+    default="utf-8",
+    show_default=True,
+    help="Kafka and RocketMQ: how text stands for bytes. Spark writes bytes to JSON as base64.",
 )
 @click.option("--by-segment", is_flag=True, help="Part the table by segment, for 'expire'.")
 @click.option("--overwrite", is_flag=True, help="Replace what is in the output folder.")
@@ -173,9 +197,10 @@ def messages(
     """Make one table of messages: their ids, places, states, checksums and payloads.
 
     INPUT is a file or folder: of Iggy's .log segments, of text files of JSON, of Parquet files with a column of encoded
-    messages, or of files that hold one each. What does not decode, or fails its checksum or its schema, is in the table
-    as 'poisoned', with the reason and its bytes. Files that cannot be read are listed in 'unreadable', and the exit
-    status is 3; with --stream, a later run reads them once repaired.
+    messages, or of files that hold one each. Rows of Kafka and RocketMQ are in Parquet or JSON files. A message that
+    does not decode, or fails its checksum or its schema, is in the table as 'poisoned', with the reason and its bytes.
+    Files that cannot be read are listed in 'unreadable', and the exit status is 3; with --stream, a later run reads
+    them once repaired.
     """
     from spark_ext.jobs import _files as files
     from spark_ext.jobs import messages_job as job
@@ -203,6 +228,8 @@ def messages(
     for state, rows in result.states:
         why = ", ".join(f"{count:,} {reason}" for reason, count in result.reasons) if state == "poisoned" else ""
         click.echo(f"{rows:>{width},} {state}" + (f" ({why})" if why else ""))
+    for layout, rows in result.layouts:
+        click.echo(f"{rows:>{width},} in Iggy's layout {layout}")
     if result.without_id:
         click.echo(f"{result.without_id:>{width},} without identity")
     click.echo(f"written to {output}/{job.MESSAGES}")
@@ -358,11 +385,12 @@ def _one_line_errors(output: str) -> Iterator[None]:
     """Say what a user can mend in a line, without a traceback."""
     from pyspark.errors import AnalysisException
 
+    from spark_ext._filesystem import PathError
     from spark_ext.jobs._files import BadInput
 
     try:
         yield
-    except (NoJava, BadInput, ImportError) as error:
+    except (NoJava, BadInput, PathError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     except AnalysisException as error:
         if error.getCondition() == "PATH_ALREADY_EXISTS":

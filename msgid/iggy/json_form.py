@@ -11,7 +11,7 @@ import json
 from dataclasses import fields
 from typing import Any, Final
 
-from msgid._validate import UINT32_MAX, UINT64_MAX, UINT128_MAX, in_range, quote
+from msgid._validate import UINT32_MAX, UINT64_MAX, UINT128_MAX, in_range, is_utf8, quote
 from msgid.errors import InvalidMessage
 from msgid.iggy._wire import HEADER_KEY_MAX, LAYOUTS
 from msgid.iggy.headers import NAMES, Header, checked
@@ -142,7 +142,7 @@ def _binary(text: object, name: str) -> bytes:
 
 
 def _header(key: str, header: object) -> Header:
-    if not 1 <= len(key.encode("utf-8", "surrogatepass")) <= HEADER_KEY_MAX:
+    if not is_utf8(key) or not 1 <= len(key.encode()) <= HEADER_KEY_MAX:
         raise InvalidMessage(f"a header's key must have 1 to {HEADER_KEY_MAX} bytes, got {quote(key)}")
     if not isinstance(header, dict) or set(header) != {"kind", "value"}:
         raise InvalidMessage(f"header {quote(key)} must be an object with kind and value, got {quote(header)}")

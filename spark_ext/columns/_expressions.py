@@ -22,6 +22,7 @@ __all__ = [
     "CORRUPT",
     "INTEGERS",
     "MOMENTS",
+    "OTHER_HEADER",
     "ColumnOrName",
     "byte_digits",
     "computed_below",
@@ -55,6 +56,8 @@ _ID_LENGTHS = sorted({layout.ID_LENGTH, *layout.V0_LENGTHS, *(1 + length for len
 _CANONICAL_DIGITS = tuple(2 + digits for digits in _V0_DIGITS)
 CORRUPT = "_corrupt_record"
 """Where Spark keeps a line that does not fit its format."""
+OTHER_HEADER = "header "
+"""Before the header and the line, in that column, of a file that has another header than the first file."""
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 """The integer types, as `typeof` names them."""
@@ -244,8 +247,12 @@ def reason(text: Column) -> Column:
 
 def misfit_reason(df: DataFrame) -> Column:
     """Return the reason for a line of a file that Spark could not read; NULL for any other row."""
-    misfit = F.lit("the line does not fit the format")
-    return F.when(F.col(CORRUPT).isNotNull(), misfit) if CORRUPT in df.columns else null_text()
+    if CORRUPT not in df.columns:
+        return null_text()
+    line = F.col(CORRUPT)
+    header = F.concat(F.lit("the file has another header than the first file: "), F.substring_index(line, "\n", 1))
+    misfit = F.when(line.startswith(OTHER_HEADER) & line.contains("\n"), header)
+    return F.when(line.isNotNull(), F.coalesce(misfit, F.lit("the line does not fit the format")))
 
 
 def no_id_reason(text: Column) -> Column:

@@ -22,9 +22,20 @@ if TYPE_CHECKING:
 
     from msgid.messages import Encoding
 
-__all__ = ["bytes_column", "integer_column", "moment_column", "own_id", "require", "text_of", "type_of"]
+__all__ = [
+    "bytes_column",
+    "integer_column",
+    "moment_column",
+    "own_id",
+    "require",
+    "text_of",
+    "type_of",
+    "with_moment",
+    "zoned_moment",
+]
 
 _MOMENT: Final = r"\A\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)\z"
+_DIGITS: Final = r"\A-?\d{1,19}\z"
 _INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 
 
@@ -51,29 +62,42 @@ def integer_column(df: DataFrame, name: str) -> Column:
     if isinstance(type, _INTEGERS):
         return column.cast("bigint")
     if isinstance(type, StringType):
-        return F.when(column.rlike(r"\A\d{1,19}\z"), column.try_cast("bigint"))
+        return F.when(column.rlike(_DIGITS), column.try_cast("bigint"))
     raise ValueError(f"{name} must be a column of integers, got {'no column' if type is None else type.simpleString()}")
 
 
 def moment_column(df: DataFrame, name: str) -> Column:
     """Return a column of moments as timestamps, as `msgid.messages.moment_of` reads them; NULL for anything else.
 
-    Text must name its offset from UTC: without one it would depend on the session's time zone. Integers are
-    milliseconds since 1970.
+    Text must name its offset from UTC: without one it would depend on the session's time zone. Integers, and digits,
+    are milliseconds since 1970.
     """
     column, type = F.col(quoted_name(name)), type_of(df, name)
     if isinstance(type, TimestampType):
         return column
     if isinstance(type, _INTEGERS):
-        millis = column.cast("bigint")
-        limit = last_moment(1_000)
-        return F.when(millis.between(-limit, limit), F.timestamp_millis(millis))
+        return _of_millis(column.cast("bigint"))
     if isinstance(type, StringType):
-        return F.when(column.rlike(_MOMENT), column.try_cast("timestamp"))
+        return F.coalesce(zoned_moment(column), _of_millis(integer_column(df, name)))
     raise ValueError(
         f"{name} must be a column of timestamps with time zone, of integers or of text, "
         f"got {'no column' if type is None else type.simpleString()}"
     )
+
+
+def with_moment(df: DataFrame, name: str) -> DataFrame:
+    """Read a column of text as moments in a step of its own; code that repeats it would be too large to compile."""
+    return df.withColumn(name, moment_column(df, name)) if isinstance(type_of(df, name), StringType) else df
+
+
+def zoned_moment(text: Column) -> Column:
+    """Return text of ISO 8601 with an offset from UTC as timestamps; NULL for any other text."""
+    return F.when(text.rlike(_MOMENT), text.try_cast("timestamp"))
+
+
+def _of_millis(millis: Column) -> Column:
+    limit = last_moment(1_000)
+    return F.when(millis.between(-limit, limit), F.timestamp_millis(millis))
 
 
 def bytes_column(column: Column, type: DataType | None, encoding: Encoding) -> Column:

@@ -14,12 +14,14 @@ from msgid import layout as id_layout
 from msgid.iggy._wire import Layout, name_of
 from msgid.kafka import CLUSTER, ID_HEADER
 from msgid.messages import Encoding, MessageState
-from msgid.schemas import Policy, SchemaRegistry, checked_policy
-from spark_ext.columns._expressions import quoted_name
+from msgid.schemas import Framing, Policy, SchemaSource, checked_policy, frame
+from msgid.schemas.framing import checked_framing
+from spark_ext.columns._expressions import CORRUPT, digits_to_bigint, misfit_reason, quoted_name
 from spark_ext.columns._udfs import arrow_column, outcomes
 from spark_ext.columns.making import position_id
 from spark_ext.columns.message_fields import iggy_id_to_id
 from spark_ext.formats import danube, iggy, kafka, rocketmq
+from spark_ext.formats._row_columns import with_moment
 from spark_ext.formats.schema_check import check_schema
 
 if TYPE_CHECKING:
@@ -47,12 +49,14 @@ COLUMNS: Final = (
     "payload",
     "reason",
     "original",
+    "layout",
 )
 _POISONED: Final = str(MessageState.POISONED)
 _EMPTY: Final = {
     "headers": "map<string, struct<kind: string, value: binary>>",
     "attributes": "map<string, string>",
     "schema": "struct<id: bigint, version: bigint>",
+    "layout": "string",
 }
 """The types of the columns that a format may lack, where that is not bigint."""
 _HEADERS: Final = _EMPTY["headers"]
@@ -71,9 +75,10 @@ def messages(
     topic: str | None = None,
     partition: int | None = None,
     logged: bool | None = None,
-    registry: SchemaRegistry | None = None,
+    registry: SchemaSource | None = None,
     subject: str | None = None,
     policy: Policy = "none",
+    framing: Framing = "none",
     cluster: str = CLUSTER,
     id_header: str = ID_HEADER,
     encoding: Encoding = "utf-8",
@@ -100,12 +105,14 @@ def messages(
     logged : bool, optional
         whether Danube's topics have a log. Without one all messages are at offset 0 and have no identity. Default:
         those of a producer that is never seen beyond offset 0 have none, which of a stream is not known: say it.
-    registry : SchemaRegistry, optional
+    registry : msgid.schemas.SchemaSource, optional
         the schemas that messages name; needed for a policy other than ``none``.
     subject : str, optional
         the subject that the schemas must have. Default: the topic.
     policy : str
         ``none``, ``warn`` (the reason is noted, the message passes) or ``enforce`` (it is poisoned).
+    framing : str
+        ``confluent`` if each payload begins with a zero byte and its schema's ID, which becomes the column ``schema``.
     cluster : str
         Kafka: name of the cluster, which is part of each source name.
     id_header : str
@@ -122,8 +129,9 @@ def messages(
         ``id`` (canonical text; NULL where a message has no identity), ``source`` (the log it stands in), ``topic``,
         ``partition``, ``segment`` (its first offset), ``offset``, ``state``, ``timestamp``, ``checksum``, ``headers``
         (Iggy's and Kafka's), ``attributes`` (Danube's, and RocketMQ's properties), ``schema`` (its id and version),
-        ``key`` (Kafka's key, RocketMQ's ``KEYS``), ``payload`` (NULL for a tombstone), ``reason`` and ``original``:
-        the bytes that do not decode, or the payload that has another checksum or does not fit its schema.
+        ``key`` (Kafka's key, RocketMQ's ``KEYS``), ``payload`` (NULL for a tombstone), ``reason``, ``original`` (the
+        bytes that do not decode, or the payload that has another checksum or does not fit its schema) and the
+        ``layout`` of Iggy's bytes.
 
     Examples
     --------
@@ -144,6 +152,7 @@ def messages(
     if format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
     name_of(layout, auto=True)
+    checked_framing(framing)
     if checked_policy(policy) != "none" and registry is None:
         raise ValueError(f"policy {policy!r} needs a registry of schemas")
     if format.startswith("danube") and logged is None and df.isStreaming:
@@ -151,28 +160,36 @@ def messages(
     if encoding not in get_args(Encoding):
         raise ValueError(f"encoding must be one of {', '.join(get_args(Encoding))}, got {encoding!r}")
     if format == "kafka":
+        df = with_moment(df, "timestamp")
         table = _of_rows(df, kafka.rows(df, cluster, id_header, encoding))
     elif format == "rocketmq":
+        df = with_moment(df, "storeTimestamp")
         table = _of_rows(df, rocketmq.rows(df, encoding))
     elif format.startswith("danube"):
         table = _danube_rows(df, format, column, logged)
     else:
         table = _checked_sums(_iggy_rows(df, format, column, layout, topic, partition))
+    if framing == "confluent":
+        table = table.withColumn("schema", F.coalesce("schema", _framed_schema(F.col("payload"))))
     if registry is not None and policy != "none":
-        table = _checked_schemas(table, registry, subject, policy)
+        table = _checked_schemas(table, registry, subject, policy, framing)
     return table.select(*COLUMNS)
 
 
 def _of_rows(df: DataFrame, columns: dict[str, Column]) -> DataFrame:
     """Return the table of rows that are messages already; a malformed row is poisoned, with the reason."""
-    malformed, note = columns["malformed"], columns["note"]
+    malformed, note, original = columns["malformed"], columns["note"], columns["original"]
+    if CORRUPT in df.columns:  # where Spark's JSON reader puts a line that it cannot read
+        malformed = F.coalesce(misfit_reason(df), malformed)
+        original = F.coalesce(F.col(CORRUPT).cast("binary"), original)
     wrong = malformed.isNotNull()
     states = F.when(wrong, F.lit(_POISONED)).otherwise(F.lit(str(MessageState.AVAILABLE)))
     given = {
         **columns,
+        "id": F.when(~wrong, columns["id"]),
         "state": states,
         "reason": F.when(wrong, F.concat(F.lit("invalid message: "), malformed)).otherwise(note),
-        "original": F.when(wrong, columns["original"]),
+        "original": F.when(wrong, original),
     }
     return df.select(*(given.get(name, F.lit(None).cast(_EMPTY.get(name, "bigint"))).alias(name) for name in COLUMNS))
 
@@ -310,6 +327,7 @@ def _danube_rows(df: DataFrame, format: str, column: str, logged: bool | None) -
         "message.payload",
         no_id.alias("reason"),
         F.when(failed, F.col("raw").cast("binary")).alias("original"),
+        F.lit(None).cast("string").alias("layout"),
     )
 
 
@@ -351,12 +369,20 @@ def _checksum_columns(rows: DataFrame) -> list[Column]:
     return [(F.col("checksum") == F.crc32("payload")).alias("checksum_ok"), F.lit("m45").alias("layout")]
 
 
-def _checked_schemas(table: DataFrame, registry: SchemaRegistry, subject: str | None, policy: Policy) -> DataFrame:
+def _framed_schema(payload: Column) -> Column:
+    """Return the schema that Confluent's framing names; NULL for a payload that is not framed."""
+    is_framed = (F.octet_length(payload) >= len(frame(0, b""))) & (F.substring(payload, 1, 1) == F.unhex(F.lit("00")))
+    id = digits_to_bigint(F.hex(F.substring(payload, 2, 4)))
+    return F.when(is_framed, F.struct(id.alias("id"), F.lit(None).cast("bigint").alias("version")))
+
+
+def _checked_schemas(
+    table: DataFrame, registry: SchemaSource, subject: str | None, policy: Policy, framing: Framing
+) -> DataFrame:
     """Judge what has decoded by its schema."""
     named = F.col("topic") if subject is None else F.lit(subject)
-    judged = table.withColumn(
-        "judged", check_schema("payload", named, F.col("schema.id"), F.col("schema.version"), registry, policy)
-    )
+    id, version = F.col("schema.id"), F.col("schema.version")
+    judged = table.withColumn("judged", check_schema("payload", named, id, version, registry, policy, framing))
     healthy = F.col("state") != _POISONED
     warned = healthy & (F.col("judged.verdict") == "warn")
     words = F.concat_ws("; ", F.concat(F.lit("schema: "), F.col("judged.reason")), F.col("reason"))

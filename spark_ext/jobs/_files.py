@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_ext._filesystem import filesystem
 from spark_ext.columns._expressions import CORRUPT, quoted_name
+from spark_ext.jobs._csv import SEPARATORS, read_csv
 from spark_ext.tables._delta import is_streamed
 from spark_ext.tables._writers import TableConflict, checkpointed
 from spark_ext.tables.sinks import check_rows, read_table, write_rows
@@ -77,17 +79,17 @@ def read_rows(
 ) -> DataFrame:
     """Read a file or folder of rows, or some of its files; as a stream, what files are in the folder and will be.
 
-    CSV and TSV have a header, and their columns stay text; each line of a text file is a ``value``. A line that does
-    not fit its header or is no JSON is in the column ``_corrupt_record``, as Spark has it, with what could be read. A
-    stream's schema is that of the files that are there when it starts, unless ``schema`` is given. A tolerant stream
-    skips what Spark cannot read of a file, without an error.
+    CSV and TSV have a header in each file, by which the file is read; their columns stay text. Each line of a text file
+    is a ``value``. A line that does not fit its header or is not JSON is in the column ``_corrupt_record``, with the
+    columns that could be read. A stream's schema is that of the files that are there when it starts, unless ``schema``
+    is given. A tolerant stream skips what Spark cannot read of a file, without an error.
     """
     if format is None:
         format = guess_format(input_of(path))
     reader: Any = reader_of(spark, path, stream=stream)
     if tolerant:
         reader = reader.option("ignoreCorruptFiles", True).option("ignoreMissingFiles", True)
-    if format not in ("csv", "tsv"):
+    if format not in SEPARATORS:
         if schema is None:
             now: DataFrame = reader_of(spark, path).format(format).load(names_of(path))
             if not stream:
@@ -97,13 +99,8 @@ def read_rows(
             schema = StructType([*schema, StructField(CORRUPT, StringType())])  # a later file may have such lines
         followed: DataFrame = reader.format(format).schema(schema).load(names_of(path))
         return followed
-    options = {"sep": "\t" if format == "tsv" else ",", "header": True, "escape": '"', "multiLine": format == "csv"}
-    if schema is None:
-        names = reader_of(spark, path).options(**options).csv(names_of(path)).columns
-        # With a schema that has the column for it, Spark keeps a line of too few or too many columns whole.
-        schema = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])
-    read: DataFrame = reader.options(**options, columnNameOfCorruptRecord=CORRUPT).schema(schema).csv(names_of(path))
-    return read
+    now_of = partial(reader_of, spark, path)
+    return read_csv(spark, names_of(path), format, reader, now_of, stream=stream, schema=schema)
 
 
 def reader_of(spark: SparkSession, path: str | Files, *, stream: bool = False) -> Any:

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType
 
 from msgid import layout
-from msgid._validate import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN
 from spark_ext.columns._expressions import CORRUPT, hex_text, is_v1, misfit_reason, no_id_reason, quoted_name
 from spark_ext.columns.making import assign_ids, generate_id, position_id
 from spark_ext.columns.reading import try_parse_id
 from spark_ext.columns.v0 import try_parse_v0, try_translate_v0
 from spark_ext.jobs._files import BadInput, check_output, column_of, follow, guess_format, read_rows, written
 from spark_ext.jobs._job_tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
+from spark_ext.jobs._moments import moment_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +41,7 @@ __all__ = [
 ]
 
 REASON = "reason"
-_UNIX_SECONDS = (UNIX_SECONDS_MIN, UNIX_SECONDS_MAX)  # the years 1 to 9999, which a timestamp has
+_NO_POSITION = "no position can be told: it takes a source, an offset, and a time in Unix seconds or with its time zone"
 IDS, QUARANTINE, CHECKPOINT = "ids", "quarantine", "checkpoint"
 
 
@@ -76,6 +75,8 @@ class Assignment(NamedTuple):
     offset: str | None = None
     at: str | None = None
     order_by: tuple[str, ...] = ()
+    zone: str | None = None
+    """Time zone of times that do not name their offset from UTC. Default: such a time is refused."""
 
 
 def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> DataFrame:
@@ -86,7 +87,7 @@ def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> Dat
     Raises:
         BadInput: a column is missing or not named, the name is taken, or rows of a stream are to be numbered.
     """
-    how, source, offset, at, order_by = assignment
+    how, source, offset, at, order_by, zone = assignment
     if column in df.columns:
         raise BadInput(f"the input has a column {column!r} already; --column names another for the new ids")
     if how == "generate":
@@ -101,11 +102,7 @@ def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> Dat
     names = [column_of(df, name).cast("string") for name in source]
     log = F.concat(names[0], *(part for name in names[1:] for part in (F.lit("/"), name)))
     place = column_of(df, offset).try_cast("bigint")
-    moment = column_of(df, at)
-    if isinstance(df.schema[at].dataType, StringType):
-        seconds = moment.try_cast("bigint")
-        unix = F.when(seconds.between(*_UNIX_SECONDS), F.timestamp_seconds(seconds))
-        moment = F.coalesce(unix, moment.try_cast("timestamp"))
+    moment = moment_in(df, at, zone)
     fits = place.between(0, layout.OFFSET_MAX)
     return df.withColumn(column, F.when(fits, position_id(log, F.when(fits, place), moment)))
 
@@ -250,7 +247,7 @@ def _parts(df: DataFrame, column: str, assign: Assignment | None) -> tuple[DataF
         good, malformed = split_malformed(df, column)
     else:
         df = with_assigned_ids(df, column, assign)
-        good, malformed = _split(df, F.when(df[quoted_name(column)].isNull(), F.lit("no position can be told")))
+        good, malformed = _split(df, F.when(df[quoted_name(column)].isNull(), F.lit(_NO_POSITION)))
     return with_id_columns(good, column), malformed
 
 

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
+from msgid.iggy._wire import LAYOUTS
+from msgid.kafka import CLUSTER, ID_HEADER
 from msgid.messages import MessageState
 from msgid.schemas import SchemaRegistry
+from spark_ext._filesystem import resolve
 from spark_ext.formats.iggy_source import IggyDataSource, segments
 from spark_ext.formats.message_table import messages
+from spark_ext.jobs._exports import EXPORTS, read_export
 from spark_ext.jobs._files import (
     BadInput,
     Files,
@@ -32,7 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from msgid.iggy._wire import Layout
-    from msgid.schemas import Policy
+    from msgid.messages import Encoding
+    from msgid.schemas import Framing, Policy
     from spark_ext.jobs._bad_files import BadFile
 
 __all__ = ["Source", "Summary", "run", "run_stream", "summary"]
@@ -56,6 +61,12 @@ class Source(NamedTuple):
     registry: str | None = None
     subject: str | None = None
     policy: Policy = "none"
+    framing: Framing = "none"
+    cluster: str = CLUSTER
+    id_header: str = ID_HEADER
+    encoding: Encoding = "utf-8"
+    files: str | None = None
+    """Of Kafka's and RocketMQ's rows: ``parquet`` or ``json``. Default: by their endings."""
 
     def read(
         self,
@@ -73,8 +84,12 @@ class Source(NamedTuple):
                 segments(input_of(path))
             except OSError as error:
                 raise BadInput(str(error)) from None
+            place = resolve(input_of(path))  # the source's workers do not see the session's default file system
+            names = place if "://" in place else names
             read: DataFrame = reader.format("iggy").option("layout", self.layout).load(names)
             return read
+        if self.format in EXPORTS:
+            return read_export(spark, path, self.format, self.files, stream=stream, schema=schema)
         if self.format.endswith("json"):
             return reader.text(names)  # type: ignore[no-any-return]
         if self.column is not None or guess_format(input_of(path)) == "parquet":
@@ -104,6 +119,10 @@ class Source(NamedTuple):
                 registry=registry,
                 subject=self.subject,
                 policy=self.policy,
+                framing=self.framing,
+                cluster=self.cluster,
+                id_header=self.id_header,
+                encoding=self.encoding,
             )
         except (ValueError, OSError) as error:
             raise BadInput(str(error)) from None
@@ -120,6 +139,8 @@ class Summary(NamedTuple):
     """How many have decoded and have no identity."""
     unreadable: Sequence[BadFile] = ()
     """The input files whose messages are missing: they cannot be read, and a later run tries again."""
+    layouts: Sequence[tuple[str, int]] = ()
+    """Number of messages in each layout of Iggy's bytes, oldest layout first."""
 
     @property
     def rows(self) -> int:
@@ -219,15 +240,19 @@ def summary(spark: SparkSession, output: str) -> Summary:
     )
     poisoned = F.col("state") == str(MessageState.POISONED)
     undecoded = F.coalesce(poisoned & (why == "decoding"), F.lit(False))
+    layout = F.col("layout") if "layout" in table.columns else F.lit(None).cast("string")  # an earlier version's table
     counted = (
-        table.groupBy("state", F.when(poisoned & F.col("reason").isNotNull(), why).alias("why"))
+        table.groupBy("state", layout.alias("layout"), F.when(poisoned & F.col("reason").isNotNull(), why).alias("why"))
         .agg(F.count("*").alias("rows"), F.sum(F.when(F.col("id").isNull() & ~undecoded, 1).otherwise(0)).alias("bare"))
         .collect()
     )
     states = {str(state): 0 for state in MessageState}
     reasons = dict.fromkeys(("decoding", "checksum", "schema"), 0)
+    layouts = dict.fromkeys(LAYOUTS, 0)
     for row in counted:
         states[row["state"]] += row["rows"]
+        if row["layout"] is not None:
+            layouts[row["layout"]] += row["rows"]
         if row["why"] is not None:
             reasons[row["why"]] += row["rows"]
     return Summary(
@@ -235,4 +260,5 @@ def summary(spark: SparkSession, output: str) -> Summary:
         [(reason, rows) for reason, rows in reasons.items() if rows],
         sum(row["bare"] for row in counted),
         tuple(unreadable_files(output)),
+        [(name, rows) for name, rows in layouts.items() if rows],
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 from uuid import uuid4
 
-from spark_ext._filesystem import filesystem
+from spark_ext._filesystem import filesystem, resolve
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._delta_files import add_actions
 from spark_ext.tables._delta_schema import (
@@ -58,7 +58,7 @@ def open_table(path: str, storage_options: dict[str, str] | None = None) -> Delt
     ImportError
         if the package `deltalake` is missing.
     ValueError
-        if the path has a '%' and two hex digits, which the package would decode.
+        if the path has a '%' and two hex digits, which the package would decode, or if no file system serves it.
     """
     _check_installed()
     from deltalake import DeltaTable
@@ -85,11 +85,13 @@ def _check_installed() -> None:
 
 
 def _uri(path: str) -> str:
-    if path.startswith("file:"):
-        path = filesystem(path)[1]
-    if unquote(path) != path:
+    import pyarrow.fs as pafs
+
+    files, inner = filesystem(path)
+    uri = inner if isinstance(files, pafs.LocalFileSystem) else resolve(path)
+    if unquote(uri) != uri:
         raise ValueError(f"the path of a Delta table must not contain '%' and two hex digits, got {path!r}")
-    return f"s3{path[3:]}" if path.startswith("s3a://") else path
+    return uri
 
 
 def write_batch(

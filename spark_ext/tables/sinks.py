@@ -32,7 +32,9 @@ def write_once(
     was written before is run again without writing, because Spark commits state only for a batch that runs completely.
 
     - ``parquet``: each batch is a folder ``writer=NAME/batch=N``, so the table has these two columns too. The folder
-      appears as a whole (on S3: file by file). A table belongs to one query, or to several writers named by ``app_id``.
+      appears as a whole. A table belongs to one query, or to several writers named by ``app_id``. On S3 and other
+      stores without a rename of folders, the files of a batch appear one by one, and two drivers must not write the
+      same batch at the same time: use ``delta`` there.
     - ``delta``: each batch is one commit of a Delta table, which may have any number of writers and readers. Spark
       writes the data files, and the driver commits them with the package `deltalake` (extra ``delta``). Where the
       session has Delta's JAR, Spark's own writer is used.

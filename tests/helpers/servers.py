@@ -1,5 +1,6 @@
 """Servers that tests start."""
 
+import logging
 import os
 import shutil
 import subprocess
@@ -41,3 +42,28 @@ def running_postgres():
     finally:
         call("pg_ctl", "-D", str(data), "-m", "immediate", "stop")
         shutil.rmtree(folder)
+
+
+@contextmanager
+def running_s3(bucket):
+    """Start moto's S3 server on the loopback interface with one bucket, and return the variables of its clients."""
+    server_module = pytest.importorskip("moto.server", reason="moto[server] is not installed")
+    boto3 = pytest.importorskip("boto3")
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    environment = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ALLOW_HTTP": "true",  # of deltalake's client
+    }
+    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
+    try:
+        boto3.client("s3", endpoint_url=environment["AWS_ENDPOINT_URL"], **keys).create_bucket(Bucket=bucket)
+        yield environment
+    finally:
+        server.stop()

@@ -126,12 +126,28 @@ GOOD = json.loads(EXPECTED.to_json())
         ({"attributes": {"a": 1}}, "attributes must be an object of texts, got {'a': 1}"),
         ({"extra": 1}, "unknown field 'extra' in the message"),
         ({"producer_name": 5}, "producer_name must be text, got 5"),
+        ({"producer_name": "\ud800"}, r"producer_name must be text, got '\\ud800'"),
+        ({"msg_id": {**GOOD["msg_id"], "topic_name": "\udfff"}}, r"topic_name must be text, got '\\udfff'"),
+        ({"attributes": {"a": "\ud800"}}, "attributes must be an object of texts"),
+        ({"attributes": {"\ud800": "a"}}, "attributes must be an object of texts"),
     ],
 )
 def test_malformed_json_raises_one_error_that_quotes_it(change, reason):
     """Malformed JSON raises `InvalidMessage`, which quotes the invalid value."""
     with pytest.raises(msgid.InvalidMessage, match=reason):
         StreamMessage.from_json(json.dumps({**GOOD, **change}))
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_json_without_a_field_raises_invalid_message_or_has_its_default(name):
+    """A missing field is never a KeyError: it is optional, or named in the one error."""
+    text = json.dumps({key: value for key, value in GOOD.items() if key != name})
+    optional = {"attributes", "subscription_name", "schema_id", "schema_version", "routing_key"}
+    if name in optional:
+        assert StreamMessage.from_json(text).producer_name == EXPECTED.producer_name
+    else:
+        with pytest.raises(msgid.InvalidMessage, match=f"{name} must be .*, got None"):
+            StreamMessage.from_json(text)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "1", "{", b"\xff", "[" * 100_000])

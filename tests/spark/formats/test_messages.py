@@ -125,6 +125,9 @@ def test_messages_of_segments_have_their_topic_and_partition(spark, tmp_path):
     assert (row.source, row.topic, row.partition, row.segment) == (f"iggy:{tmp_path}/bare", None, None, None)
 
 
+SURROGATE_KEY = '{"offset":0,"timestamp":1,"id":7,"payload":"","headers":{"\\ud800":{"kind":"raw","value":"AQ=="}}}'
+
+
 @pytest.mark.parametrize(
     ("format", "good", "bad"),
     [
@@ -133,6 +136,10 @@ def test_messages_of_segments_have_their_topic_and_partition(spark, tmp_path):
         ("iggy-json", iggy.to_json(GOOD), "[1"),
         ("danube", DANUBE.encode(), b"\xff"),
         ("danube-json", DANUBE.to_json(), '{"a": 1.5}'),
+        ("danube-json", DANUBE.to_json(), "{}"),
+        ("danube-json", DANUBE.to_json(), DANUBE.to_json().replace('"msg_id"', '"subscription_name": null, "msg"')),
+        ("danube-json", DANUBE.to_json(), DANUBE.to_json().replace('"producer_name": "', '"producer_name": "\\ud800')),
+        ("iggy-json", iggy.to_json(GOOD), SURROGATE_KEY),
     ],
 )
 def test_messages_that_do_not_decode_are_poisoned(spark, format, good, bad):

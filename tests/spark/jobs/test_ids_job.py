@@ -242,7 +242,7 @@ def test_ids_job_with_positions_quarantines_rows_without_one(spark, tmp_path):
         str(n): str(msgid.position_id("orders/1", n, 1_795_219_200)) for n in (7, 8)
     }
     aside = malformed(spark, tmp_path / "out")
-    assert {row.reason for row in aside} == {"no position can be told"}
+    assert all(row.reason.startswith("no position can be told: ") for row in aside)
     assert sorted(row.offset for row in aside) == sorted(row[2] for row in POSITIONS if not row[4])
 
 

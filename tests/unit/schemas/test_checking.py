@@ -242,6 +242,24 @@ def test_check_of_any_bytes_gives_a_verdict(payload):
         assert found is None or found.encode("utf-8")
 
 
+@pytest.mark.parametrize(
+    ("schema", "payload"),
+    [
+        ('{"multipleOf": 1e-400}', b"1"),  # a division by 0
+        ('{"multipleOf": 5e-324}', b"1" + b"0" * 308),
+        ('{"multipleOf": 0.1}', b"1" + b"0" * 400),  # more than a double
+        ('{"type": "integer", "multipleOf": 2}', b"1e308"),
+        ('{"const": 1e999}', b"1"),  # written as source code, the name inf
+        ('{"enum": [1e999, -1e999]}', b"1"),
+        ('{"maximum": 1e999, "minimum": -1e999}', b"1"),
+        ('{"properties": {"a": {"default": 1e999}}}', b"{}"),
+    ],
+)
+def test_check_by_a_schema_of_extreme_numbers_gives_a_verdict(schema, payload):
+    """No OverflowError, ZeroDivisionError or NameError reaches the caller."""
+    assert isinstance(problem("json", schema, payload), str | None)
+
+
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),
     lambda inner: (

@@ -1,0 +1,83 @@
+"""Exports of a queue's rows: Parquet or JSON files with the columns of Spark's Kafka source or RocketMQ's connector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import AnalysisException
+
+from spark_ext._filesystem import filesystem
+from spark_ext.columns._expressions import CORRUPT
+from spark_ext.jobs._files import BadInput, Files, guess_format, input_of, names_of, reader_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["EXPORTS", "FILE_FORMATS", "read_export"]
+
+FILE_FORMATS: Final = ("parquet", "json")
+EXPORTS: Final = {
+    "kafka": "key string, value string, topic string, partition string, offset string, timestamp string, "
+    "headers array<struct<key: string, value: string>>",
+    "rocketmq": "topic string, body string, properties string, brokerName string, queueId string, "
+    "queueOffset string, storeTimestamp string, offsetMsgId string",
+}
+"""The columns of JSON lines. They are text: one line of another type does not change how all others are read."""
+
+
+def read_export(
+    spark: SparkSession,
+    path: str | Files,
+    format: str,
+    files: str | None = None,
+    *,
+    stream: bool = False,
+    schema: StructType | None = None,
+) -> DataFrame:
+    """Read the rows of an export.
+
+    Args:
+        spark: The session.
+        path: A file or folder, or some of its files.
+        format: ``kafka`` or ``rocketmq``.
+        files: ``parquet`` or ``json``. Default: by the ending of the path, or of the files in the folder.
+        stream: Whether to follow the files of a folder.
+        schema: The columns of Parquet files. Default: those that the files show.
+
+    Returns:
+        The rows; a JSON line that cannot be read is in the column ``_corrupt_record``.
+
+    Raises:
+        BadInput: if the format of the files is unknown.
+    """
+    files = files or _guess_files(input_of(path))
+    reader, names = reader_of(spark, path, stream=stream), names_of(path)
+    if files == "json":
+        reader = reader.schema(f"{EXPORTS[format]}, {CORRUPT} string")
+        lines: DataFrame = reader.option("columnNameOfCorruptRecord", CORRUPT).format("json").load(names)
+        return lines
+    try:
+        if schema is None:
+            schema = reader_of(spark, path).format("parquet").load(names).schema
+    except AnalysisException as error:
+        if error.getCondition() == "UNABLE_TO_INFER_SCHEMA":
+            raise BadInput(f"cannot read {input_of(path)}: a Parquet file that shows the columns is missing") from None
+        raise
+    rows: DataFrame = reader.schema(schema).format("parquet").load(names)
+    return rows
+
+
+def _guess_files(path: str) -> str:
+    import pyarrow.fs as pafs
+
+    found = {guess_format(path)}
+    if not found & set(FILE_FORMATS):
+        files, inner = filesystem(path)
+        if files.get_file_info(inner).type == pafs.FileType.Directory:
+            inside = files.get_file_info(pafs.FileSelector(inner, recursive=True))
+            names = [info.path[len(inner) :] for info in inside if info.type == pafs.FileType.File]
+            found = {guess_format(name) for name in names if "/_" not in name and "/." not in name}
+    if len(found) != 1 or not found <= set(FILE_FORMATS):
+        raise BadInput(f"cannot tell whether the files of {path} are Parquet or JSON: pass --files parquet or json")
+    return found.pop()

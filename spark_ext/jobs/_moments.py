@@ -1,0 +1,69 @@
+"""Times in the columns of files, whatever the session's time zone is."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
+
+from msgid._validate import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN
+from spark_ext.formats._row_columns import zoned_moment
+from spark_ext.jobs._files import BadInput, column_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["moment_in"]
+
+_LOCAL: Final = r"\A\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?\z"
+_OFFSET: Final = re.compile(r"[+-]\d\d:\d\d")
+
+
+def moment_in(df: DataFrame, name: str, zone: str | None = None) -> Column:
+    """Return a column of times as timestamps; NULL for text that is not a time.
+
+    Numbers, and text of digits, are Unix seconds. Other text is ISO 8601.
+
+    Args:
+        df: The rows.
+        name: Name of the column.
+        zone: Time zone of times that do not name their offset from UTC. Default: such text becomes NULL.
+
+    Raises:
+        BadInput: if the zone is unknown, if the column is missing or of another type, or if its times do not name their
+            time zone and ``zone`` is missing.
+    """
+    column, type = column_of(df, name), df.schema[name].dataType
+    _check_zone(zone)
+    if isinstance(type, (TimestampType, NumericType)):
+        return column
+    if isinstance(type, (TimestampNTZType, DateType)) and zone is not None:
+        return _in_zone(column.cast("timestamp_ntz"), zone)
+    if not isinstance(type, StringType):
+        raise BadInput(
+            f"--at must name a column of timestamps with time zone, Unix seconds or text, got {name!r} of type "
+            f"{type.simpleString()}; --zone names the time zone of timestamps without one"
+        )
+    seconds = column.try_cast("bigint")
+    unix = F.when(seconds.between(UNIX_SECONDS_MIN, UNIX_SECONDS_MAX), F.timestamp_seconds(seconds))
+    moment = F.coalesce(unix, zoned_moment(column))
+    if zone is None:
+        return moment
+    return F.coalesce(moment, _in_zone(F.when(column.rlike(_LOCAL), column.try_cast("timestamp_ntz")), zone))
+
+
+def _in_zone(local: Column, zone: str) -> Column:
+    utc = F.convert_timezone(F.lit(zone), F.lit("UTC"), local)
+    return F.concat(utc.cast("string"), F.lit("Z")).try_cast("timestamp")
+
+
+def _check_zone(zone: str | None) -> None:
+    if zone is None or _OFFSET.fullmatch(zone):
+        return
+    try:
+        ZoneInfo(zone)
+    except (ValueError, OSError, LookupError):
+        raise BadInput(f"--zone must be a time zone, such as Europe/Berlin or +02:00, got {zone!r}") from None

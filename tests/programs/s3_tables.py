@@ -1,0 +1,69 @@
+"""What the library does on S3, against the server of the environment: s3_tables.py CLASSES SERVER, one JSON line."""
+
+import json
+import os
+import sys
+import tempfile
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+
+import spark_ext as ids
+from msgid import iggy
+from msgid.retention import RetentionPolicy
+from spark_ext._filesystem import filesystem
+from spark_ext.jobs import messages_job as job
+
+
+def session(classes, server):
+    """A session whose ``s3a`` is the client of the tests."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {
+        "spark.driver.extraClassPath": classes,
+        "spark.hadoop.fs.s3a.impl": "S3Files",
+        "spark.hadoop.test.s3.server": server,
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    builder = SparkSession.builder.master("local[2]")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def count(spark, path, format=None):
+    return ids.read_table(spark, path, format).count()
+
+
+def main(classes, server):
+    spark = session(classes, server)
+    found = {}
+    for format in ("parquet", "delta"):
+        path = f"s3a://lake/{format} table"
+        options = {"format": format, "app_id": "w", "partition_by": ("kind",)}
+        batch = spark.range(4).selectExpr("id", "id % 2 AS kind")
+        written = [ids.write_once(batch, number, path, **options) for number in (0, 1, 1)]
+        found[format] = [*written, count(spark, path)]
+
+    segments = "s3a://lake/iggy/streams/1/topics/orders/partitions/0"
+    files, folder = filesystem(segments)
+    messages = [iggy.Message.new(b"p", id=n + 1, offset=n, timestamp=n * 1_000_000) for n in range(6)]
+    for start in (0, 3):
+        with files.open_output_stream(f"{folder}/{start:020d}.log") as file:
+            file.write(iggy.encode_log(messages[start : start + 3]))
+    source = job.Source("iggy")
+    summary = job.run(spark, "s3a://lake/iggy", "s3a://lake/out", source, by_segment=True)
+    found["iggy"] = [summary.states, summary.layouts]
+    streamed = job.run_stream(spark, "s3://lake/iggy", tempfile.mkdtemp(), source)
+    found["stream"] = streamed.states
+
+    table = "s3a://lake/out/messages"
+    now = datetime.fromtimestamp(1000, timezone.utc)
+    cleaned = ids.clean(table, RetentionPolicy(default_expiry=60), now, dry_run=False, spark=spark)
+    found["clean"] = [[row.segment, row.action] for row in cleaned]
+    found["left"] = spark.read.parquet(table).count()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,142 @@
+"""CSV and TSV files of one folder are read by name, and times in text never depend on the session."""
+
+from datetime import datetime, timezone
+
+import pytest
+from helpers.sinks import put
+from pyspark.sql import functions as F
+
+import msgid
+from spark_ext.jobs import ids_job as job
+from spark_ext.jobs._files import BadInput, read_rows
+from spark_ext.jobs._moments import moment_in
+
+pytestmark = pytest.mark.spark
+
+V1 = [f"0156F7E71C361B21BC024CCDBE0000000{n}" for n in range(8)]
+
+
+def table(spark, out, name):
+    """The rows of a table of the job's output, as sorted tuples of the columns of the files."""
+    return spark.read.parquet(f"{out}/{name}")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_ids_job_on_files_of_other_column_orders_reads_by_name(spark, tmp_path, stream):
+    """A file is read by its own header; the rows of a file with other names are quarantined with both headers."""
+    source, out = tmp_path / "in", str(tmp_path / "out")
+    put(source, "1.csv", f'id,topic,note\n{V1[0]},orders,"two\nlines"\n')
+    put(source, "2.csv", f"note,id,topic\nplain,{V1[1]},returns\n")
+    put(source, "3.csv", f"topic,note,id\nreturns,short,{V1[2]}\n{V1[3]}\n")
+    put(source, "4.csv", f"id,note\n{V1[4]},unknown\n")
+    put(source, "5.csv", f"id,topic,note,more\n{V1[5]},a,b,c\n")
+    put(source, "6.csv", "")
+    put(source, "7.csv", f'id,topic,remark\n{V1[7]},"a,b",c\n')
+    run = job.run_stream if stream else job.run
+    summary = run(spark, str(source), out, format="csv")
+    assert summary == job.Summary([job.Count("v1", "mac", 3)], 4)
+    good = {(row.id, row.topic, row.note) for row in table(spark, out, "ids").collect()}
+    assert good == {(V1[0], "orders", "two\nlines"), (V1[1], "returns", "plain"), (V1[2], "returns", "short")}
+    aside = {row.reason: row._corrupt_record for row in table(spark, out, "quarantine").collect()}
+    another = "the file has another header than the first file: header"
+    assert aside == {
+        "the line does not fit the format": V1[3],
+        f"{another} id,note": f"header id,note\n{V1[4]},unknown",
+        f"{another} id,topic,remark": f'header id,topic,remark\n{V1[7]},"a,b",c',
+        f"{another} id,topic,note,more": f"header id,topic,note,more\n{V1[5]},a,b,c",
+    }
+    if stream:
+        put(source, "8.csv", f"topic,id,note\nlate,{V1[6]},x\n")
+        run(spark, str(source), out, format="csv")
+        assert [row.topic for row in table(spark, out, "ids").where(F.col("id") == V1[6]).collect()] == ["late"]
+
+
+def test_read_rows_of_tsv_in_folders_of_values_keeps_the_folders_columns(spark, tmp_path):
+    """Compressed or not, with names that need quotes, in folders that name a value."""
+    import gzip
+
+    (tmp_path / "day=1 a%20b").mkdir()
+    (tmp_path / "day=2").mkdir()
+    (tmp_path / "day=1 a%20b" / "a b.tsv").write_text('"the ""id"".x"\tn\n1\t2\n')
+    (tmp_path / "day=2" / "c%20d.tsv.gz").write_bytes(gzip.compress('\ufeffn\tthe "id".x\n4\t3\n'.encode()))
+    df = read_rows(spark, str(tmp_path), "tsv")
+    assert df.columns == ['the "id".x', "n", "day", "_corrupt_record"]
+    assert sorted(tuple(row) for row in df.collect()) == [("1", "2", "1 a b", None), ("3", "4", "2", None)]
+
+
+POSITION = job.Assignment("position", ("topic",), "offset", "at")
+TIMES = [
+    ("2022-03-23T14:50:38Z", 1_648_047_038),
+    ("2022-03-23 23:50:38.999+09:00", 1_648_047_038),
+    ("1648047038", 1_648_047_038),
+    ("2022-03-23 14:50:38", None),
+    ("2022-03-23", None),
+    ("14:50", None),
+    ("now", None),
+]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+def test_ids_job_with_times_in_text_gives_the_same_ids_in_every_zone(spark, ansi, tmp_path, zone):
+    """A time names its offset from UTC, or its row is quarantined: the session's zone decides nothing."""
+    lines = "".join(f"orders,{n},{text}\n" for n, (text, _) in enumerate(TIMES))
+    put(tmp_path / "in", "1.csv", f"topic,offset,at\n{lines}")
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), format="csv", assign=POSITION)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    found = {int(row.offset): row.id for row in table(spark, tmp_path / "out", "ids").collect()}
+    expected = {n: str(msgid.position_id("orders", n, at)) for n, (_, at) in enumerate(TIMES) if at is not None}
+    assert found == expected
+    assert table(spark, tmp_path / "out", "quarantine").count() == len(TIMES) - len(expected)
+
+
+@pytest.mark.parametrize("session", ["UTC", "America/New_York"])
+def test_moment_in_with_a_zone_reads_local_times_there(spark, ansi, session):
+    """The zone that is passed holds for text, dates and timestamps without one; an offset in the text comes first."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", session)
+    try:
+        rows = [(text,) for text in ("2022-03-23 14:50:38.5", "2022-07-01", "2022-03-23T14:50:38Z", "24:00")]
+        df = spark.createDataFrame(rows, "at string")
+        micros = [row[0] for row in df.select(F.unix_micros(moment_in(df, "at", "Europe/Berlin"))).collect()]
+        assert micros == [
+            round(moment.timestamp() * 1_000_000) if moment else None
+            for moment in (
+                datetime(2022, 3, 23, 13, 50, 38, 500_000, tzinfo=timezone.utc),
+                datetime(2022, 6, 30, 22, tzinfo=timezone.utc),
+                datetime(2022, 3, 23, 14, 50, 38, tzinfo=timezone.utc),
+                None,
+            )
+        ]
+        typed = df.limit(1).select(F.lit("2022-03-23 14:50:38").cast("timestamp_ntz").alias("at"))
+        assert typed.select(F.unix_seconds(moment_in(typed, "at", "+01:00"))).first()[0] == 1_648_043_438
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.parametrize(
+    ("kind", "zone", "says"),
+    [
+        ("timestamp_ntz", None, "--at must name a column of timestamps with time zone.* of type timestamp_ntz"),
+        ("date", None, "of type date"),
+        ("boolean", "UTC", "of type boolean"),
+        ("string", "Mars/Olympus", "--zone must be a time zone"),
+    ],
+)
+def test_moment_in_of_a_column_without_a_zone_is_refused(spark, kind, zone, says):
+    """Before the query runs, with the column's type."""
+    with pytest.raises(BadInput, match=says):
+        moment_in(spark.createDataFrame([], f"at {kind}"), "at", zone)
+
+
+@pytest.mark.parametrize("kind", ["string", "date", "timestamp_ntz"])
+def test_position_id_of_times_without_a_zone_fails_the_query(spark, ansi, kind):
+    """The moment of such a value would depend on the session's time zone."""
+    import spark_ext as ids
+
+    df = spark.range(1).select("id", F.lit("2022-03-23").cast(kind).alias("at"))
+    with pytest.raises(Exception, match=f"at must be a timestamp with time zone or Unix seconds, .* {kind}"):
+        df.select(ids.position_id(F.lit("orders"), "id", "at")).collect()

@@ -1,0 +1,151 @@
+"""``python -m spark_ext messages`` on exports of Kafka and RocketMQ, and on payloads in Confluent's framing."""
+
+import json
+from datetime import datetime, timezone
+
+import pytest
+
+from msgid import kafka, rocketmq
+from msgid.schemas import SchemaRegistry, frame
+from spark_ext.jobs import messages_job as job
+from spark_ext.jobs._files import BadInput
+
+pytestmark = pytest.mark.spark
+
+MOMENT = datetime(2022, 3, 23, 14, 50, 38, 123000, tzinfo=timezone.utc)
+UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
+KAFKA = (
+    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int,"
+    " headers array<struct<key: string, value: binary>>"
+)
+KAFKA_ROWS = [
+    {"key": b"k", "value": b"\xff", "topic": "orders", "partition": 3, "offset": offset, "timestamp": MOMENT}
+    for offset in range(3)
+]
+ROCKETMQ = (
+    "topic string, flag int, body binary, properties string, brokerName string, queueId int, queueOffset long,"
+    " bornTimestamp timestamp, storeTimestamp timestamp"
+)
+
+
+def written(spark, out):
+    """The rows of the table, in the order of their offsets; malformed ones first."""
+    rows = spark.read.parquet(f"{out}/messages").collect()
+    return sorted(rows, key=lambda row: -1 if row.offset is None else row.offset)
+
+
+def kafka_frame(spark):
+    """Rows as Spark's Kafka source gives them: one with an ID in a header, one tombstone."""
+    rows = [{**row, "timestampType": 0, "headers": None} for row in KAFKA_ROWS]
+    rows[1] |= {"headers": [{"key": "message_id", "value": UUID.encode()}]}
+    rows[2] |= {"value": None}
+    return rows, spark.createDataFrame([tuple(row.values()) for row in rows], KAFKA)
+
+
+@pytest.mark.parametrize("how", ["parquet", "json"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_messages_job_on_a_kafka_export_has_the_ids_of_plain_python(spark, tmp_path, how, stream):
+    """Parquet and JSON as Spark writes them, in a folder whose name does not tell, once or as a stream."""
+    rows, df = kafka_frame(spark)
+    df.write.format(how).save(str(tmp_path / "export"))
+    out = str(tmp_path / "out")
+    source = job.Source("kafka", cluster="eu", encoding="base64" if how == "json" else "utf-8")
+    run = job.run_stream if stream else job.run
+    found = run(spark, str(tmp_path / "export"), out, source)
+    assert (found.states, found.layouts, found.without_id) == ([("available", 3)], [], 0)
+    table = written(spark, out)
+    assert [row.id for row in table] == [kafka.Record.of(row).message_id("eu") for row in rows]
+    assert [row.payload for row in table] == [b"\xff", b"\xff", None]
+
+
+def test_messages_job_on_a_kafka_export_keeps_every_line(spark, tmp_path):
+    """A line of other types does not change how the others are read, and is in the table with its text."""
+    good = {"topic": "orders", "partition": 3, "offset": 7, "timestamp": 1648047038000, "value": "v"}
+    lines = [
+        json.dumps(good),
+        json.dumps({**good, "offset": 8, "timestamp": "2022-03-23T23:50:38+09:00", "headers": []}),
+        json.dumps({**good, "offset": "9", "timestamp": "1648047038000"}),
+        json.dumps({**good, "offset": 10, "headers": {"message_id": UUID}}),
+        json.dumps({**good, "offset": 10.5}),
+        json.dumps({**good, "timestamp": "2022-03-23 14:50:38"}),
+        '{"topic": "ord',
+    ]
+    (tmp_path / "export.jsonl").write_text("\n".join(lines))
+    found = job.run(spark, str(tmp_path / "export.jsonl"), str(tmp_path / "out"), job.Source("kafka"))
+    assert found.states == [("available", 3), ("poisoned", 4)]
+    table = written(spark, tmp_path / "out")
+    good_rows = [row for row in table if row.state == "available"]
+    places = [{**json.loads(line), "offset": offset} for offset, line in enumerate(lines[:2], 7)]
+    places.append({**good, "offset": 9})
+    assert [row.id for row in good_rows] == [kafka.Record.of(place).message_id() for place in places]
+    poisoned = {row.reason: row for row in table if row.state == "poisoned"}
+    misfits = [row for row in table if row.reason == "invalid message: the line does not fit the format"]
+    originals = {bytes(row.original).decode() for row in misfits}
+    assert originals == {lines[3], lines[6]}
+    assert {"invalid message: no offset of 0 to 281474976710655", "invalid message: no valid timestamp"} < set(poisoned)
+    assert all(row.id is None for row in poisoned.values())
+
+
+@pytest.mark.parametrize("how", ["parquet", "json"])
+def test_messages_job_on_a_rocketmq_export_has_the_ids_of_plain_python(spark, tmp_path, how):
+    """The ID of the property UNIQ_KEY, or else of the place in the queue."""
+    shared = {"topic": "orders", "flag": 0, "body": b"\xff", "properties": "{}", "brokerName": "a", "queueId": 2}
+    rows = [{**shared, "queueOffset": n, "bornTimestamp": MOMENT, "storeTimestamp": MOMENT} for n in range(2)]
+    rows[1]["properties"] = json.dumps({"UNIQ_KEY": UUID, "KEYS": "c11"})
+    df = spark.createDataFrame([tuple(row.values()) for row in rows], ROCKETMQ)
+    df.write.format(how).save(str(tmp_path / f"export.{how}"))
+    source = job.Source("rocketmq", encoding="base64" if how == "json" else "utf-8")
+    found = job.run(spark, str(tmp_path / f"export.{how}"), str(tmp_path / "out"), source)
+    assert found.states == [("available", 2)]
+    table = written(spark, tmp_path / "out")
+    assert [row.id for row in table] == [rocketmq.Record.of(row).message_id() for row in rows]
+    assert [row.payload for row in table] == [b"\xff", b"\xff"]
+
+
+def test_messages_job_on_properties_in_json_reads_an_object_and_its_text(spark, tmp_path):
+    """A line may hold the properties as an object or as the text of one."""
+    row = {"topic": "orders", "brokerName": "a", "queueId": 2, "queueOffset": 0, "storeTimestamp": 0, "body": ""}
+    lines = [
+        {**row, "properties": {"UNIQ_KEY": UUID}},
+        {**row, "queueOffset": 1, "properties": json.dumps({"UNIQ_KEY": UUID})},
+    ]
+    (tmp_path / "export.json").write_text("\n".join(map(json.dumps, lines)))
+    job.run(spark, str(tmp_path / "export.json"), str(tmp_path / "out"), job.Source("rocketmq"))
+    expected = [rocketmq.Record.of(line).message_id() for line in lines]
+    assert [row.id for row in written(spark, tmp_path / "out")] == expected == [UUID, UUID]
+
+
+def test_messages_job_with_framed_payloads_checks_what_is_framed(spark, tmp_path):
+    """Confluent's framing names the schema, which is in the table; a payload without it is poisoned."""
+    registry = SchemaRegistry(tmp_path / "registry.json")
+    schema = registry.register("orders", '{"type": "integer"}')
+    payloads = [frame(schema.id, b"1"), frame(schema.id, b"{}"), frame(900, b"1"), b"1", None]
+    rows = [{**KAFKA_ROWS[0], "offset": n, "value": held} for n, held in enumerate(payloads)]
+    columns = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp"
+    df = spark.createDataFrame([tuple(row.values()) for row in rows], columns)
+    df.write.parquet(str(tmp_path / "export"))
+    source = job.Source("kafka", registry=str(tmp_path / "registry.json"), policy="enforce", framing="confluent")
+    found = job.run(spark, str(tmp_path / "export"), str(tmp_path / "out"), source)
+    assert (found.states, found.reasons) == ([("available", 2), ("poisoned", 3)], [("schema", 3)])
+    table = written(spark, tmp_path / "out")
+    assert [row.schema and row.schema.id for row in table] == [schema.id, schema.id, 900, None, None]
+    assert table[0].payload == payloads[0]
+    assert table[2].reason == "schema: unknown schema 900"
+
+
+def test_messages_job_with_an_unknown_framing_is_refused(spark, tmp_path):
+    """The known framings are named."""
+    (tmp_path / "export.json").write_text("")
+    with pytest.raises(BadInput, match="framing must be one of none, confluent, got 'iggy'"):
+        job.run(spark, str(tmp_path / "export.json"), str(tmp_path / "out"), job.Source("kafka", framing="iggy"))
+
+
+@pytest.mark.parametrize("names", [[], ["a.csv"], ["a.json", "b.parquet"]])
+def test_messages_job_on_files_of_unknown_format_is_refused(spark, tmp_path, names):
+    """Files are not read as another format than theirs."""
+    (tmp_path / "export").mkdir()
+    for name in names:
+        (tmp_path / "export" / name).write_text("")
+    with pytest.raises(BadInput, match=r"cannot tell whether the files of .* are Parquet or JSON"):
+        job.run(spark, str(tmp_path / "export"), str(tmp_path / "out"), job.Source("kafka"))
+    assert not (tmp_path / "out").exists()

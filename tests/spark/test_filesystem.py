@@ -1,0 +1,135 @@
+"""Paths and URLs: every function of the package finds the place that Spark finds."""
+
+import os
+from datetime import datetime, timezone
+
+import pyarrow.fs as pafs
+import pytest
+from helpers.sinks import numbers
+
+import spark_ext
+from msgid.retention import RetentionPolicy
+from spark_ext import _filesystem
+from spark_ext._filesystem import PathError, filesystem, resolve
+
+pytestmark = pytest.mark.spark
+
+SAME_PLACES = [
+    ("s3a://lake/orders", "s3://lake/orders"),
+    ("s3n://lake/orders/", "s3://lake/orders"),
+    ("S3A://lake//orders/./2026/..", "s3://lake/orders"),
+    ("s3a://lake", "s3://lake"),
+    ("s3a://lake/", "s3://lake"),
+    ("s3a://lake/a%20b?c", "s3://lake/a%20b?c"),
+    ("gcs://lake/orders", "gs://lake/orders"),
+    ("abfss://c@a.dfs.core.windows.net/orders/", "abfss://c@a.dfs.core.windows.net/orders"),
+    ("hdfs://node:8020/orders", "hdfs://node:8020/orders"),
+    ("hdfs:///orders", "hdfs:///orders"),
+    ("dbfs:/orders/", "dbfs:/orders"),
+    ("file:///data/a%20b", "/data/a%20b"),
+    ("file:/data/a b", "/data/a b"),
+    ("file:///", "/"),
+    ("/data//orders/", "/data/orders"),
+]
+
+
+@pytest.mark.parametrize(("path", "place"), SAME_PLACES)
+def test_resolve_of_a_path_has_one_form_per_place(path, place):
+    """Two spellings of a place are one, and nothing is decoded, as in Spark."""
+    assert resolve(path) == place
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "inner"),
+    [
+        ("s3a://lake/a%20b/", "s3", "lake/a%20b"),
+        ("s3://lake", "s3", "lake"),
+        ("gs://lake/orders", "gcs", "lake/orders"),
+        ("abfss://c@a.dfs.core.windows.net/orders", "abfs", "c/orders"),
+        ("file:/data/orders", "local", "/data/orders"),
+        ("memory://orders/1", "py::fsspec+memory", "/orders/1"),
+    ],
+)
+def test_filesystem_of_a_url_is_arrows_or_fsspecs(monkeypatch, path, kind, inner):
+    """Arrow serves the stores that it knows, and fsspec the others."""
+    if kind.startswith("py::"):
+        pytest.importorskip("fsspec")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # no region of a bucket is asked for
+    files, found = filesystem(path)
+    assert (files.type_name, found) == (kind, inner)
+
+
+def test_filesystem_of_dbfs_is_the_mount_of_databricks(monkeypatch, tmp_path):
+    """Where the mount is there, its files are local."""
+    monkeypatch.setattr(_filesystem, "_DBFS", tmp_path)
+    assert filesystem("dbfs:/orders") == (pafs.LocalFileSystem(), f"{tmp_path}/orders")
+
+
+def test_filesystem_of_a_path_without_a_scheme_is_sparks_default(spark, monkeypatch):
+    """The default file system of the session decides where a path without a scheme is."""
+    if not hasattr(spark, "_jvm"):
+        pytest.skip("Spark Connect does not show Hadoop's settings")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    spark.conf.set("fs.defaultFS", "s3a://lake")
+    try:
+        assert resolve("/data/orders/") == "s3://lake/data/orders"
+        files, inner = filesystem("/data/orders")
+        assert (files.type_name, inner) == ("s3", "lake/data/orders")
+        assert resolve("file:///data") == "/data"
+    finally:
+        spark.conf.unset("fs.defaultFS")
+    assert resolve("/data/orders") == "/data/orders"
+
+
+def test_resolve_in_a_worker_reads_hadoops_settings(monkeypatch, tmp_path):
+    """A worker of Spark does not have a session, and sees the folder of Hadoop's settings."""
+    monkeypatch.setattr(_filesystem, "_session", lambda: None)
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    assert resolve("/data") == "/data"
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    assert resolve("/data") == "/data"
+    entry = "<property><name>fs.defaultFS</name><value>hdfs://node:8020/</value></property>"
+    (tmp_path / "core-site.xml").write_text(f"<configuration>{entry}</configuration>")
+    assert resolve("/data") == "hdfs://node:8020/data"
+    with pytest.raises(PathError, match="a path on hdfs://node:8020/ must be absolute, got 'data'"):
+        resolve("data")
+
+
+def test_resolve_of_a_relative_path_is_in_sparks_working_folder(spark, monkeypatch, tmp_path):
+    """Spark does not follow when Python changes its working folder."""
+    if not hasattr(spark, "_jvm"):
+        pytest.skip("the working folder of a server is not known")
+    started = os.getcwd()
+    spark_folder = spark._jvm.java.lang.System.getProperty("user.dir")
+    monkeypatch.chdir(tmp_path)
+    assert resolve("orders") == f"{spark_folder}/orders"
+    monkeypatch.chdir(started)
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_write_once_to_a_url_writes_where_spark_reads(spark, tmp_path, format):
+    """A URL with '%20' names a folder with these characters, and the batch is found again there."""
+    if format == "delta":
+        pytest.importorskip("deltalake")
+    url = f"file://{tmp_path}/a%20b" if format == "parquet" else f"file://{tmp_path}/a b"
+    for expected in (True, False):
+        assert spark_ext.write_once(spark.range(3), 0, url, format=format, app_id="w") is expected
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a%20b" if format == "parquet" else "a b"]
+    assert numbers(spark_ext.read_table(spark, url)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("url", ["nosuch://host/orders", "file://host/orders"])
+def test_functions_of_a_path_that_nothing_serves_refuse_it(spark, tmp_path, monkeypatch, url):
+    """The scheme is named before a row is written."""
+    monkeypatch.setattr("pyspark.sql.DataFrame.write", property(lambda df: pytest.fail("something was written")))
+    now = datetime.now(timezone.utc)
+    policy = RetentionPolicy(default_expiry=60)
+    calls = [
+        lambda: spark_ext.write_once(spark.range(1), 0, url, app_id="w"),
+        lambda: spark_ext.write_once(spark.range(1), 0, url, app_id="w", format="delta"),
+        lambda: spark_ext.read_table(spark, url),
+        lambda: spark_ext.clean(url, policy, now, spark=spark),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"nosuch://host/: Arrow does not serve 'nosuch'|must not name a host"):
+            call()
