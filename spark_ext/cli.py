@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from msgid.audit import Severity
     from spark_ext.jobs._bad_files import BadFile
 
-_LEFT_OUT = 3
-"""The exit status if files were left out."""
-_SHOWN_FILES = 10
+_LEFT_OUT, _SHOWN_FILES = 3, 10
+"""The exit status if files were left out, and how many of them are shown."""
 
 _table_format = click.option(
     "--table-format",
@@ -166,8 +165,7 @@ def ids(
     "--framing",
     type=click.Choice(["none", "confluent"]),
     default="none",
-    show_default=True,
-    help="What begins a payload. Confluent's framing is a zero byte and the schema ID.",
+    help="What begins a payload; confluent: a zero byte and the schema ID.  [default: none]",
 )
 @click.option("--cluster", default=CLUSTER, show_default=True, help="Kafka: the name of the cluster, part of each ID.")
 @click.option("--id-header", default=ID_HEADER, show_default=True, help="Kafka: the header with a message's own ID.")
@@ -175,8 +173,7 @@ def ids(
     "--encoding",
     type=click.Choice(["utf-8", "base64"]),
     default="utf-8",
-    show_default=True,
-    help="Kafka and RocketMQ: how text stands for bytes. Spark writes bytes to JSON as base64.",
+    help="Kafka and RocketMQ: how text stands for bytes. Spark writes bytes to JSON as base64.  [default: utf-8]",
 )
 @click.option("--by-segment", is_flag=True, help="Part the table by segment, for 'expire'.")
 @click.option("--overwrite", is_flag=True, help="Replace what is in the output folder.")
