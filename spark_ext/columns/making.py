@@ -79,18 +79,23 @@ def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) ->
     +----------------------------------+
     """
     given = column(offset)
-    # The parameter of the SQL function is a DOUBLE, which keeps the fraction of an offset that is not an integer.
-    place = given.try_cast("bigint") if is_writing_sql() else given.cast("bigint")
-    fits = place.between(0, layout.OFFSET_MAX) & (given == place)
-    shown = F.coalesce(F.when(given == place, place.cast("string")), given.cast("string"))
+    # The parameter of the SQL function is a DOUBLE, which keeps the fraction of an offset that is not an integer. A
+    # column has an integer type, and each use of it repeats the code that computes it.
+    as_sql = is_writing_sql()
+    place = given.try_cast("bigint") if as_sql else given.cast("bigint")
+    shown = F.coalesce(F.when(given == place, place.cast("string")), given.cast("string")) if as_sql else place
+    message = F.concat(F.lit(f"offset must be 0 to {layout.OFFSET_MAX}, not "), shown.cast("string"))
     digest = computed_below(F.upper(F.sha2(column(source).cast("string"), 256)), never="")
-    message = F.concat(F.lit(f"offset must be 0 to {layout.OFFSET_MAX}, not "), shown)
     # Pid and seconds are neighbours, so one number writes both.
     start = F.shiftleft(F.shiftright(place, 32).bitwiseOR(1 << 16), 32)
     pid_and_seconds = F.substring(F.hex(start.bitwiseOR(_seconds(column(at)))), 2, 12)
     sequence = padded_digits(place.bitwiseAND(layout.UINT32_MASK), 8)
     id = F.concat(_synthetic(digest, "position"), pid_and_seconds, sequence)
-    checked = F.when(fits, id).when(given.isNotNull(), F.raise_error(message))
+    fits = place.between(0, layout.OFFSET_MAX)
+    if as_sql:
+        checked = F.when(fits & (given == place), id).when(given.isNotNull(), F.raise_error(message))
+    else:
+        checked = F.when(~fits, F.raise_error(message)).otherwise(id)
     for check in (
         _text_or_integer("position_id", "source", column(source)),
         of_types("position_id", "offset", given, "an integer", INTEGERS),

@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from spark_ext._filesystem import filesystem
 
@@ -222,7 +222,7 @@ class Ledger:
 
 
 def _state(path: str) -> str:
-    files, inner = filesystem(quote(path, safe="/:@") if ":" in path else path)
+    files, inner = filesystem(path)
     info = files.get_file_info(inner)
     return f"{info.size} bytes, {info.mtime_ns}" if info.is_file else _GONE
 

@@ -358,14 +358,17 @@ RETURN (
  THEN raise_error(
   concat(
    'offset must be 0 to 281474976710655, not ',
-   coalesce(
-    (
-     CASE
-     WHEN (msgid_position.offset = TRY_CAST(msgid_position.offset AS bigint))
-     THEN CAST(TRY_CAST(msgid_position.offset AS bigint) AS string)
-     END
-    ),
-    CAST(msgid_position.offset AS string)
+   CAST(
+    coalesce(
+     (
+      CASE
+      WHEN (msgid_position.offset = TRY_CAST(msgid_position.offset AS bigint))
+      THEN CAST(TRY_CAST(msgid_position.offset AS bigint) AS string)
+      END
+     ),
+     CAST(msgid_position.offset AS string)
+    )
+    AS string
    )
   )
  )

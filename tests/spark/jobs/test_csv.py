@@ -130,13 +130,3 @@ def test_moment_in_of_a_column_without_a_zone_is_refused(spark, kind, zone, says
     """Before the query runs, with the column's type."""
     with pytest.raises(BadInput, match=says):
         moment_in(spark.createDataFrame([], f"at {kind}"), "at", zone)
-
-
-@pytest.mark.parametrize("kind", ["string", "date", "timestamp_ntz"])
-def test_position_id_of_times_without_a_zone_fails_the_query(spark, ansi, kind):
-    """The moment of such a value would depend on the session's time zone."""
-    import spark_ext as ids
-
-    df = spark.range(1).select("id", F.lit("2022-03-23").cast(kind).alias("at"))
-    with pytest.raises(Exception, match=f"at must be a timestamp with time zone or Unix seconds, .* {kind}"):
-        df.select(ids.position_id(F.lit("orders"), "id", "at")).collect()
