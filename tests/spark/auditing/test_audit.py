@@ -211,4 +211,4 @@ def test_tutorial_of_the_audit_has_the_same_report_on_spark(spark, tmp_path):
     names = {"spark": spark, "report": report}
     example = doctest.DocTestParser().get_doctest(text, names, "audit.md", str(TUTORIAL), 0)
     assert len(example.examples) > 3
-    assert doctest.DocTestRunner().run(example).failed == 0
+    assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example).failed == 0
