@@ -92,9 +92,9 @@ def split_files(files: list[str], read: Callable[[list[str]], DataFrame]) -> tup
         returns the rows of some files.
     """
     # Spark ignores a missing file among those that it is given by name.
-    missing = [BadFile(file, _NO_FILE) for file in files if _state(file) == _GONE]
-    good, bad = _split([file for file in files if file not in {gone.path for gone in missing}], read)
-    return good, missing + bad
+    gone = {file for file in files if _state(file) == _GONE}
+    good, bad = _split([file for file in files if file not in gone], read)
+    return good, [BadFile(file, _NO_FILE) for file in files if file in gone] + bad
 
 
 def _split(files: list[str], read: Callable[[list[str]], DataFrame]) -> tuple[list[str], list[BadFile]]:

@@ -41,7 +41,7 @@ def test_write_once_dynamic_partition_overwrite_marks_the_batch(spark, tmp_path)
 def test_write_once_without_rename_writes_in_place(spark, tmp_path, monkeypatch):
     """On a store without a rename of folders, a batch is complete when it is marked, and else replaced."""
     path = str(tmp_path / "table")
-    monkeypatch.setattr(_parquet, "_RENAMES", ())
+    monkeypatch.setattr(_parquet, "RENAMES", ())
     assert ids.write_once(spark.range(5), 0, path, app_id="a")
     assert not ids.write_once(spark.range(5), 0, path, app_id="a")
     (tmp_path / "table" / "writer=a" / "batch=0" / "_SUCCESS").unlink()
