@@ -3,7 +3,7 @@
 python bench/messages.py [--megabytes 10 100 1000]
 python bench/messages.py --layouts
 
-``--layouts`` measures one row per layout of Iggy, without Spark. ``MSGID_PURE=1`` measures the Python scanner.
+``--layouts`` measures one row per layout of Iggy and the planning of 100 segments, without a Spark session. ``MSGID_PURE=1`` measures the Python scanner.
 """
 
 from __future__ import annotations
@@ -18,15 +18,23 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rounds import machine, table
 
 from msgid import iggy
 from msgid.iggy._records.checksums import BACKEND
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 PAYLOAD = 100
 ROUNDS = 5
 PER_MESSAGE = 45 + PAYLOAD
+WITH_HEADERS = ("m45", "h64", "batch256")
+SEGMENTS = 100
+PLANNED_BYTES = 100_000_000
+PLANNED_SPLIT = 16 << 20
 
 
 def write(path: Path, megabytes: int) -> int:
@@ -42,28 +50,119 @@ def write(path: Path, megabytes: int) -> int:
     return blocks * 10_000
 
 
+def made(count: int, layout: str, first: int = 0, headers: dict[str, object] | None = None) -> Iterator[iggy.Message]:
+    """Yield messages of 100 bytes, perhaps with user headers."""
+    for n in range(first, first + count):
+        yield iggy.Message.new(
+            os.urandom(PAYLOAD),
+            id=n + 1,
+            offset=n,
+            timestamp=1_700_000_000_000_000 + n // 1000,
+            layout=layout,
+            headers=headers and {**headers, "number": n},
+        )
+
+
 def layout_rates() -> None:
     """Print how many messages per second and core of each layout become Arrow tables, checksums verified."""
     files = {}
     for layout in iggy.LAYOUTS:
-        made = (
-            iggy.Message.new(os.urandom(PAYLOAD), id=n + 1, offset=n, timestamp=1_700_000_000_000_000, layout=layout)
-            for n in range(20_000)
-        )
-        files[layout] = iggy.encode_log(made, layout) * 10
-    taken: dict[str, list[float]] = {layout: [] for layout in files}
+        files[f"`{layout}`"] = layout, iggy.encode_log(made(20_000, layout), layout) * 10
+        if layout in WITH_HEADERS:
+            text = {"trace": "4bf92f3577b34da6"}
+            raw = iggy.encode_log(made(20_000, layout, headers=text), layout) * 10
+            files[f"`{layout}`, 2 user headers"] = layout, raw
+    taken: dict[str, list[float]] = {name: [] for name in files}
     for _ in range(ROUNDS + 1):
-        for layout, raw in files.items():
+        for name, (layout, raw) in files.items():
             asked = layout if layout == "previous" else "auto"
             start = time.process_time()
             rows = sum(found.table.num_rows for found in iggy.read_tables(io.BytesIO(raw), asked))
-            taken[layout].append(time.process_time() - start)
+            taken[name].append(time.process_time() - start)
             assert rows == 200_000
-    lines = []
-    for layout, raw in files.items():
-        rate = 200_000 / statistics.median(taken[layout][1:])
-        lines.append([f"`{layout}`", f"{rate:,.0f}", f"{rate * len(raw) / 200_000 / 1e6:,.0f}"])
+    lines, least = [], float("inf")
+    for name, (_, raw) in files.items():
+        rate = 200_000 / statistics.median(taken[name][1:])
+        least = min(least, rate)
+        lines.append([name, f"{rate:,.0f}", f"{rate * len(raw) / 200_000 / 1e6:,.0f}"])
     print(table([f"messages of {PAYLOAD} bytes, scanner in {BACKEND}", "messages per second and core", "MB/s"], lines))
+    print(f"\nGoal: each layout at least 1,000,000 messages per second and core. The slowest row has {least:,.0f}.")
+
+
+def indexed(raw: bytes, layout: str) -> bytes:
+    """Return the ``.index`` file that a server writes for a log of one layout."""
+    import numpy as np
+
+    from msgid.iggy._records.rows import row_type
+    from msgid.iggy._records.scanning import scan
+    from msgid.iggy._wire import LAYOUTS
+
+    rows = np.frombuffer(scan(raw, LAYOUTS[layout].code).rows, row_type())
+    if layout == "m45":
+        return bytes(rows["position"].astype("<u4").tobytes())
+    if layout == "batch256":
+        rows = rows[np.unique(rows["batch"], return_index=True)[1]]
+        entries = np.rec.fromarrays([rows["offset"], rows["timestamp"], rows["batch"]], dtype="<u8,<u8,<u8")
+    else:
+        entries = np.rec.fromarrays([rows["offset"], rows["end"], rows["timestamp"]], dtype="<u4,<u4,<u8")
+    return bytes(entries.tobytes())
+
+
+def planning() -> None:
+    """Print what it takes to plan 100 segments of 100 MB, and its share of decoding them.
+
+    Planning is the driver's list of parts, and each task's search for the first record of its part. The segments are
+    100 names of one file, so that they fit on the disk: the planner opens and reads each as a file of its own.
+    """
+    from spark_ext.formats._iggy_reading import Options, Piece
+    from spark_ext.formats.iggy_source import IggyReader
+
+    lines, worst = [], 0.0
+    for layout in ("m45", "h64", "batch256"):
+        with tempfile.TemporaryDirectory() as place:
+            one = Path(place) / f"{0:020d}.log"
+            one.write_bytes(iggy.encode_log(made(PLANNED_BYTES // 164, layout), layout))
+            raw = one.read_bytes()
+            start = time.perf_counter()
+            rows = sum(found.table.num_rows for found in iggy.read_tables(io.BytesIO(raw)))
+            decoding = (time.perf_counter() - start) * SEGMENTS
+            assert rows
+            for number in range(SEGMENTS):
+                folder = Path(place) / "all" / f"{number:03d}"
+                folder.mkdir(parents=True)
+                os.link(one, folder / one.name)
+            for index in ("with", "without"):
+                if index == "with":
+                    entries = indexed(raw, layout)
+                    for number in range(SEGMENTS):
+                        (Path(place) / "all" / f"{number:03d}" / one.with_suffix(".index").name).write_bytes(entries)
+                else:
+                    for found in Path(place).rglob("*.index"):
+                        found.unlink()
+                reader = IggyReader({"path": f"{place}/all", "splitBytes": str(PLANNED_SPLIT)})
+                start = time.perf_counter()
+                parts = [piece.part for piece in reader.partitions() if isinstance(piece, Piece)]
+                listed = time.perf_counter() - start
+                folder_of = Options.of(reader.options).folder
+                for part in parts:
+                    with folder_of.open(part.name) as segment:
+                        segment.boundary_to(part.start, part.first, part.end)
+                whole = time.perf_counter() - start
+                if index == "with":
+                    worst = max(worst, whole / decoding)
+                lines.append(
+                    [
+                        f"`{layout}`, {index} `.index`",
+                        f"{len(parts)}",
+                        f"{listed:.3f}",
+                        f"{whole - listed:.2f}",
+                        f"{decoding:.0f}",
+                        f"{whole / decoding:.1%}",
+                    ]
+                )
+    size = f"{SEGMENTS} segments of {PLANNED_BYTES // 1_000_000} MB (100 names of one file)"
+    print(table([size, "parts", "list, s", "boundaries, s", "decoding on one core, s", "planning of decoding"], lines))
+    print(f"\nGoal: planning takes at most 2% of decoding. With `.index` files it takes {worst:.1%} at most.")
 
 
 def python_seconds(path: Path) -> float:
@@ -178,6 +277,8 @@ def main() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     print(f"{machine()}; the median of {ROUNDS} alternating rounds\n", flush=True)
     layout_rates()
+    print(flush=True)
+    planning()
     print(flush=True)
     if arguments.layouts:
         return None

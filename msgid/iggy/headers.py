@@ -21,6 +21,7 @@ __all__ = [
     "HeaderValue",
     "check_headers",
     "decode_headers",
+    "decode_key",
     "encode_headers",
     "headers_of",
 ]
@@ -253,7 +254,8 @@ def _kind(reader: Reader, what: str) -> HeaderKind:
     return HeaderKind(code)
 
 
-def _key(reader: Reader, *, typed: bool) -> HeaderName:
+def decode_key(reader: Reader, *, typed: bool = False) -> HeaderName:
+    """Decode the key of one header; the arguments and the error are those of `decode_headers`."""
     kind = _kind(reader, "a header's key's") if typed else HeaderKind.STRING
     if kind is HeaderKind.STRING:
         return reader.text(4, "a header's key", HEADER_KEY_MAX)
@@ -274,7 +276,7 @@ def decode_headers(reader: Reader, *, typed: bool = False) -> dict[HeaderName, H
     headers: dict[HeaderName, Header] = {}
     while reader.place < reader.end:
         start = reader.base + reader.place
-        key = _key(reader, typed=typed)
+        key = decode_key(reader, typed=typed)
         if key in headers:
             raise InvalidMessage(f"a second header {quote(str(key))}", start)
         kind = _kind(reader, "a header's")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from msgid._validate import INT32_MAX, INT64_MAX, last_moment
 from msgid.errors import InvalidMessage
-from msgid.iggy._records.decoding import NAMES, LogDecoder, headers_of_row
-from msgid.iggy._records.rows import NO_SUM, NOT_CHECKED, ROW, SUM_RIGHT, SUM_WRONG, Row, row_type
+from msgid.iggy._records.decoding import NAMES, LogDecoder
+from msgid.iggy._records.header_columns import header_columns
+from msgid.iggy._records.rows import NO_SUM, NOT_CHECKED, SUM_RIGHT, SUM_WRONG, row_type
 from msgid.iggy._wire import H56_CRC, LAYOUTS, Layout, name_of
 from msgid.iggy.detect import LONGEST
 from msgid.iggy.log import CHUNK, checked_limit, left_in
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from msgid.iggy._records.decoding import Found
+    from msgid.iggy._records.header_columns import HeaderColumns
 
 __all__ = ["Decoded", "Malformed", "decode_table", "read_tables", "schema", "table_of"]
 
@@ -175,13 +177,13 @@ def table_of(data: bytes | memoryview, found: Found, base: int) -> Decoded:
         length, error, rows = int(rows["position"][good]), wrong, rows[:good]
         if good and rows["batch"][-1] >= 0:
             length = int(rows["end"][-1])
-    headers, malformed = _headers(data, found.rows, rows, base)
+    headers = header_columns(data, found.rows, rows, base)
     origins, late = _origins(rows, base)
     originals = [
         Malformed(row, reason, bytes(data[int(rows["position"][row]) : int(rows["end"][row])]))
-        for row, reason in sorted({**late, **malformed}.items())
+        for row, reason in sorted({**late, **headers.malformed}.items())
     ]
-    table = _batch(data, rows, headers, origins, set(malformed))
+    table = _batch(data, rows, headers, origins)
     codes = rows["layout"]
     firsts = np.sort(np.unique(codes, return_index=True)[1])
     layouts = [NAMES[code] for code in codes[firsts]]
@@ -224,32 +226,6 @@ def _origins(rows: Any, base: int) -> tuple[Any, dict[int, InvalidMessage]]:
     return pa.array(origins.astype(np.int64), mask=missing if missing.any() else None).cast(type), errors
 
 
-def _headers(
-    data: bytes | memoryview, packed: bytes, rows: Any, base: int
-) -> tuple[tuple[Any, list[str], list[str], list[bytes]], dict[int, InvalidMessage]]:
-    """Decode the headers of all messages, and return an error for each message with malformed headers."""
-    import numpy as np
-
-    counts = np.zeros(len(rows), dtype=np.int32)
-    keys: list[str] = []
-    kinds: list[str] = []
-    values: list[bytes] = []
-    wrong: dict[int, InvalidMessage] = {}
-    for number in np.flatnonzero(rows["headers_length"]).tolist():
-        row = Row._make(ROW.unpack_from(packed, number * ROW.size))
-        try:
-            read = headers_of_row(data, row, base)
-        except InvalidMessage as error:
-            wrong[number] = error
-            continue
-        counts[number] = len(read)
-        keys += map(str, read)
-        kinds += [str(header.kind) for header in read.values()]
-        values += [header.raw for header in read.values()]
-    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
-    return (offsets, keys, kinds, values), wrong
-
-
 def _column(codes: Any, names: dict[int, str | None]) -> pa.Array:
     """Return a column with the text of each code."""
     import numpy as np
@@ -265,9 +241,8 @@ def _column(codes: Any, names: dict[int, str | None]) -> pa.Array:
 def _batch(
     data: bytes | memoryview,
     rows: Any,
-    headers: tuple[Any, list[str], list[str], list[bytes]],
+    headers: HeaderColumns,
     origins: pa.Array,
-    malformed: set[int],
 ) -> pa.RecordBatch:
     import numpy as np
     import pyarrow as pa
@@ -282,9 +257,9 @@ def _batch(
     edges[1::2] = rows["payload"]
     edges[2::2] = rows["payload"] + rows["payload_length"]
     bodies = binary(data, edges).take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32) + 1))
-    offsets, keys, kinds, values = headers
-    items = pa.StructArray.from_arrays([pa.array(kinds, pa.string()), pa.array(values, pa.binary())], ["kind", "value"])
-    starts = pa.array(offsets, pa.int32(), mask=_mask(malformed, count + 1)) if malformed else pa.array(offsets)
+    items = pa.StructArray.from_arrays([headers.kinds, headers.values], ["kind", "value"])
+    missing = _mask(set(headers.malformed), count + 1) if headers.malformed else None
+    starts = pa.array(headers.offsets, pa.int32(), mask=missing)
     states: dict[int, str | None] = {0: None, **{int(state): str(state) for state in MessageState}}
     sums, has_none = (rows["sum"] == SUM_RIGHT) & (rows["batch_sum"] != SUM_WRONG), rows["sum"] == NO_SUM
     without = has_none if has_none.any() else None
@@ -295,7 +270,7 @@ def _batch(
             pa.array(rows["timestamp"].astype(np.int64)).cast(columns.field("timestamp").type),
             binary(np.ascontiguousarray(rows["id"]).tobytes(), np.arange(count + 1, dtype=np.int32) * np.int32(16)),
             pa.array(rows["checksum"].astype(np.int64), mask=without),
-            pa.MapArray.from_arrays(starts, pa.array(keys, pa.string()), items),
+            pa.MapArray.from_arrays(starts, headers.keys, items),
             bodies,
             origins,
             pa.array(sums, mask=without),

@@ -2,7 +2,7 @@
 
 Every message that was written is read exactly once, or is in the report of the segments that were deleted before it was
 read. A reader has a method ``read()``, which returns the messages that came since the last call as pairs of partition
-and offset, and a method ``restart()``.
+and offset, a method ``restart()``, and ``lost``: the segments that it reports as deleted before they were read.
 """
 
 import os
@@ -108,6 +108,7 @@ class FolderReader:
     def __init__(self, folder):
         self.folder = Path(folder)
         self.places = {}
+        self.lost = set()
 
     def restart(self):
         """Forget everything but the places."""
@@ -172,6 +173,7 @@ class Soak:
         self.now = START
         self.delivered = Counter()
         self.deleted = set()
+        self.deleted_segments = set()
         self.kills = self.removals = 0
 
     def clock(self):
@@ -194,6 +196,7 @@ class Soak:
                 assert segment.latest + EXPIRY * SECOND <= self.now, f"{found.path} was deleted too early"
                 assert segment.closed
                 self.removals += 1
+                self.deleted_segments.add(os.path.abspath(found.path))
                 offsets = range(segment.first_offset, segment.last_offset + 1)
                 self.deleted |= {(os.path.dirname(found.path), offset) for offset in offsets}
 
@@ -261,6 +264,7 @@ class Soak:
         assert {message for message, count in self.delivered.items() if count > 1} == set()
         assert set(self.delivered) <= written
         assert written - set(self.delivered) - self.deleted == set()
+        assert self.reader.lost <= self.deleted_segments
 
 
 class SparkReader:
@@ -269,6 +273,7 @@ class SparkReader:
     def __init__(self, spark, folder, out, checkpoint):
         self.spark, self.folder, self.out, self.checkpoint = spark, folder, str(out), str(checkpoint)
         self.seen = Counter()
+        self.lost = set()
 
     def restart(self):
         """Do nothing: every call of `read` begins at the checkpoint."""
@@ -288,8 +293,10 @@ class SparkReader:
         if not os.path.exists(self.out):
             return []
         rows = self.spark.read.parquet(self.out).collect()
-        assert [row.reason for row in rows if row.reason is not None] == []
-        every = Counter((os.path.dirname(row.file.removeprefix("file:")), row.offset) for row in rows)
+        reports = [row for row in rows if row.reason is not None]
+        assert [row.reason for row in reports if not row.reason.startswith("lost: ")] == []
+        self.lost = {os.path.abspath(row.file) for row in reports}
+        every = Counter((os.path.dirname(row.file), row.offset) for row in rows if row.reason is None)
         new = every - self.seen
         self.seen = every
         return list(new.elements())
