@@ -76,7 +76,8 @@ def header_columns(data: bytes | memoryview, packed: bytes, rows: Any, base: int
     if not kept.all():
         entries = entries.where(kept)
         keys, kinds, values = (column.filter(pa.array(kept)) for column in (keys, kinds, values))
-    owners, malformed = entries.row, {}
+    owners = entries.row
+    malformed: dict[int, InvalidMessage] = {}
     if alone.any():
         more, malformed = _one_by_one(data, packed, np.flatnonzero(alone).tolist(), base)
         owners = np.concatenate([owners, np.array(more[0], np.int64)])
@@ -148,12 +149,8 @@ def _arrays(data: bytes | memoryview, entries: _Entries, alone: Any) -> tuple[pa
     codes = distinct.indices.to_numpy().astype(np.int64) * 2 + entries.typed
     names, numbers, unreadable = _keys(distinct.dictionary.to_pylist(), codes)
     wrong |= unreadable[numbers]
-    # The same key twice in one message: the same number beside the same row.
-    pairs = entries.row * max(1, len(names)) + numbers
-    ordered = np.sort(pairs)
-    twice = ordered[1:][ordered[1:] == ordered[:-1]]
     alone[entries.row[wrong]] = True
-    alone[twice // max(1, len(names))] = True
+    alone[_repeated(entries.row, numbers)] = True
     keys = pa.array(names, pa.string()).take(pa.array(numbers))
     return keys, pa.array(_KINDS).take(pa.array(known)), values
 
@@ -204,6 +201,19 @@ def _keys(distinct: list[bytes], codes: Any) -> tuple[list[str | None], Any, Any
         except InvalidMessage:
             names.append(None)
     return names, place_of[codes], np.array([name is None for name in names], bool)
+
+
+def _repeated(row: Any, numbers: Any) -> Any:
+    """Return the rows that have the same key twice."""
+    import numpy as np
+
+    found = [row[:0]]
+    for back in range(1, _MOST):
+        near = row[back:] == row[:-back]
+        if not near.any():
+            break
+        found.append(row[back:][near & (numbers[back:] == numbers[:-back])])
+    return np.concatenate(found)
 
 
 def _one_by_one(

@@ -1,0 +1,167 @@
+"""The job `messages` of Iggy's segments to Parquet: messages per second, the share of each stage, one core and two.
+
+python bench/spark/messages.py [--messages 2000000] [--layout batch256] [--rounds 3]
+
+The segments are several names of one file. One process with one core and one with two take turns. The share of a stage
+is the difference of two queries: each has one stage more than the query before it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from rounds import machine, table
+
+from msgid import iggy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAYLOAD = 100
+SEGMENTS = 8
+STAGES = ("decoding", "Spark's rows", "columns of the table", "writing and counting")
+
+
+def made(count: int, layout: str) -> Iterator[iggy.Message]:
+    """Yield messages with the UUIDs that today's clients make."""
+    chance = random.Random(1)
+    for n in range(count):
+        id = int.from_bytes(uuid.UUID(int=chance.getrandbits(128), version=4).bytes, "little")
+        time_of = 1_795_219_200_000_000 + n // 1000
+        yield iggy.Message.new(chance.randbytes(PAYLOAD), id=id, offset=n, timestamp=time_of, layout=layout)
+
+
+def write(folder: Path, messages: int, layout: str) -> int:
+    """Write the segments; return the number of their bytes."""
+    raw = iggy.encode_log(made(messages // SEGMENTS, layout), layout)
+    for number in range(SEGMENTS):
+        place = folder / "streams" / "1" / "topics" / "1" / "partitions" / str(number)
+        place.mkdir(parents=True)
+        (place / f"{0:020d}.log").write_bytes(raw)
+    return len(raw) * SEGMENTS
+
+
+def decode(folder: Path) -> int:
+    """Decode all segments in this process."""
+    rows = 0
+    for path in folder.rglob("*.log"):
+        with path.open("rb") as file:
+            rows += sum(found.table.num_rows for found in iggy.read_tables(file))
+    return rows
+
+
+def serve(cores: int, folder: str) -> None:
+    """Measure one round for each line of the standard input, and print its seconds as a line of JSON."""
+    from pyspark.sql import SparkSession
+
+    import spark_ext
+    from spark_ext.formats.iggy_source import IggyDataSource
+    from spark_ext.jobs import messages_job
+
+    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
+    spark = builder.config("spark.sql.shuffle.partitions", str(cores)).getOrCreate()
+    spark.dataSource.register(IggyDataSource)
+    rows = spark.read.format("iggy").load(folder)
+    output = f"{folder}.out-{cores}"
+
+    def noop(df: Any) -> None:
+        df.write.format("noop").mode("overwrite").save()
+
+    def job() -> None:
+        summary = messages_job.run(spark, folder, output, messages_job.Source("iggy"), mode="overwrite")
+        assert summary.states == [("available", summary.rows)], summary
+
+    stages = [
+        lambda: decode(Path(folder)),
+        lambda: noop(rows),
+        lambda: noop(spark_ext.messages(rows, "iggy")),
+        job,
+    ]
+    for _ in sys.stdin:
+        seconds = []
+        for stage in stages:
+            start = time.perf_counter()
+            stage()
+            seconds.append(time.perf_counter() - start)
+        print(json.dumps([seconds[0] / cores, *seconds[1:]]), flush=True)
+    spark.stop()
+    shutil.rmtree(output, ignore_errors=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=2_000_000)
+    parser.add_argument("--layout", choices=[*iggy.LAYOUTS], default="batch256")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--serve", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        return serve(int(arguments.serve[0]), arguments.serve[1])
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    messages = arguments.messages // SEGMENTS * SEGMENTS
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "in"
+        size = write(folder, messages, arguments.layout)
+        processes = {
+            cores: subprocess.Popen(
+                [sys.executable, __file__, "--serve", str(cores), str(folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for cores in (1, 2)
+        }
+        taken: dict[int, list[list[float]]] = {cores: [] for cores in processes}
+        for number in range(arguments.rounds + 1):
+            for cores, process in processes.items():
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write("go\n")
+                process.stdin.flush()
+                seconds = json.loads(process.stdout.readline())
+                if number:  # the first round compiles
+                    taken[cores].append(seconds)
+        for process in processes.values():
+            process.communicate()
+    medians = {
+        cores: [statistics.median(column) for column in zip(*runs, strict=True)] for cores, runs in taken.items()
+    }
+    lines = []
+    for number, stage in enumerate(STAGES):
+        line = [stage]
+        for reached in medians.values():
+            own = reached[number] - (reached[number - 1] if number else 0)
+            line += [f"{own:.2f}", f"{own / reached[-1]:.0%}"]
+        lines.append(line)
+    whole = [messages / reached[-1] for reached in medians.values()]
+    lines.append(["the job", *(text for reached in medians.values() for text in (f"{reached[-1]:.2f}", "100%"))])
+    print(f"{machine()}; medians of {arguments.rounds} rounds in turns")
+    print(
+        f"{messages:,} messages of {PAYLOAD} bytes in {arguments.layout}, {size / 1e6:.0f} MB in {SEGMENTS} segments\n"
+    )
+    print(table(["stage", "1 core, s", "share", "2 cores, s", "share"], lines))
+    print(
+        f"\nGoal: 300,000 messages per second on 2 cores. The job has {whole[1]:,.0f}, and {whole[0]:,.0f} on 1 core."
+    )
+    sources = [reached[1] for reached in medians.values()]
+    print(f"Goal: 2 cores at least 1.8 times 1 core. The job has {whole[1] / whole[0]:.2f} times, ", end="")
+    print(f"the source alone {sources[0] / sources[1]:.2f} times.")
+    return None
+
+
+if __name__ == "__main__":
+    main()
