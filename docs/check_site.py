@@ -1,7 +1,7 @@
 """Check the built site in a browser: ``python docs/check_site.py`` after ``mkdocs build``.
 
-Each page is opened in headless Chromium at 400 and 1600 pixels, light and dark. The check fails if a link or an image is
-broken, if the browser reports an error, if a page is wider than the screen, or if a diagram has too little contrast.
+Each page is opened in headless Chromium at 400 and 1600 pixels, light and dark. A broken link or image, an error in the
+browser's console, a page that is wider than the screen, and a diagram with little contrast are faults.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ LEAST_CONTRAST = 4.5
 """The least ratio of luminance between text and background, as WCAG asks for."""
 LEAST_TEXT = 10
 """The least height of a diagram's text on the smallest screen, in pixels."""
+
+
+_DARKEST = 0.04045
+"""The share of a channel up to which its luminance is linear."""
 
 
 class _Page(HTMLParser):
@@ -123,7 +127,7 @@ def faults_of_page(driver: Any, address: str, width: int, scheme: str) -> list[s
 
 def _faults_of_image(driver: Any, image: Any) -> list[str]:
     name = image.get_attribute("src").rpartition("/")[2]
-    driver.execute_script("arguments[0].scrollIntoView(); return arguments[0].decode()", image)
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'}); return arguments[0].decode()", image)
     if not driver.execute_script("return arguments[0].naturalWidth", image):
         return [f"{name} is not shown"]
     if not name.endswith(".svg"):
@@ -148,7 +152,9 @@ def contrast(png: bytes) -> float:
 
 
 def _luminance(*channels: int) -> float:
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (value / 255 for value in channels)]
+    """Return the relative luminance of a colour by the formula of WCAG."""
+    shares = (channel / 255 for channel in channels)
+    linear = [share / 12.92 if share <= _DARKEST else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -157,7 +163,7 @@ def copied_text(driver: Any, address: str) -> str:
     driver.get(address)
     return str(
         driver.execute_script(
-            "const code = document.querySelector('.language-pycon pre code');"
+            "const code = document.querySelector('.highlight .gp').closest('code');"
             "code.setAttribute('data-md-copying', ''); const text = code.innerText;"
             "code.removeAttribute('data-md-copying'); return text.trim()"
         )

@@ -81,7 +81,9 @@ def retry() -> str:
             arrow(middle, 222, middle, 246),
             box(x, 250, 195, 58, f"table by ID: {rows}", content, kind=kind),
         ]
-    return drawing(420, 318, "A task fails and the log is read again: the same IDs by position_id, others by uuid()", *parts)
+    return drawing(
+        420, 318, "A task fails and the log is read again: the same IDs by position_id, others by uuid()", *parts
+    )
 
 
 def states() -> str:
