@@ -21,12 +21,12 @@ text{font:14px system-ui,sans-serif;fill:#1f2933}
 
 
 def drawing(width: int, height: int, title: str, *parts: str) -> str:
-    """Return an SVG document with a title for screen readers."""
+    """Return an SVG document with a title for screen readers; it is narrow, so a phone shows it in full size."""
     head = '<marker id="a" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">'
     head += '<path class="head" d="M0 0 8 4 0 8z"/></marker>'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{escape(title)}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'role="img" aria-label="{escape(title)}">'
         f"<title>{escape(title)}</title><style>{STYLE}</style><defs>{head}</defs>{''.join(parts)}</svg>\n"
     )
 
@@ -55,53 +55,63 @@ def arrow(x1: int, y1: int, x2: int, y2: int) -> str:
 def id_bytes() -> str:
     """Draw the fields of an ID in proportion to their bytes."""
     fields = (("version", 1, "01"), ("node", 6, "56F7E71C361B"), ("pid", 2, "21BC"), ("seconds", 4, "024CCDBE"))
-    parts, x = [], 20
+    parts, x = [], 6
     for name, size, text in (*fields, ("sequence", 4, "00000000")):
-        parts += [box(x, 40, 36 * size, 44, text, mono=True), label(x + 18 * size, 106, name if size > 1 else "v")]
-        parts.append(label(x + 18 * size, 30, f"{size} B"))
-        x += 36 * size
-    return drawing(x + 20, 120, "The 17 bytes of an ID: version, node, pid, seconds, sequence", *parts)
+        middle = x + 12 * size
+        parts += [label(middle, 20, str(size)), box(x, 30, 24 * size, 40, text, mono=True)]
+        parts.append(label(middle, 90, name) if size > 1 else label(x, 90, name, "start"))
+        x += 24 * size
+    return drawing(x + 6, 100, "The 17 bytes of an ID: version, node, pid, seconds, sequence", *parts)
 
 
 def retry() -> str:
     """Draw a log that is read twice, with position_id and with uuid()."""
-    parts = [box(20, 70, 120, 80, "log orders/0", "offsets 7, 8, 9")]
-    for y, name, again, kind in ((20, "position_id", "same IDs", "box"), (130, "uuid()", "other IDs", "bad")):
+    parts = [box(10, 10, 400, 40, "log orders/0 with the offsets 7, 8 and 9")]
+    lanes = (
+        (10, "position_id", "A7, A8", "A7, A8, A9", "3 rows", "A7, A8, A9", "box"),
+        (215, "uuid()", "3f, 9c", "d1, 07, e4", "5 rows", "3f, 9c, d1, 07, e4", "bad"),
+    )
+    for x, name, before, again, rows, content, kind in lanes:
+        middle = x + 97
         parts += [
-            box(210, y, 150, 70, f"task 1: {name}", "fails after 8", kind="bad"),
-            box(420, y, 150, 70, f"task 2: {name}", "reads 7, 8, 9"),
-            box(630, y, 150, 70, again, "5 rows" if kind == "bad" else "3 rows by ID", kind=kind),
-            arrow(140, 110, 206, y + 35),
-            arrow(360, y + 35, 416, y + 35),
-            arrow(570, y + 35, 626, y + 35),
+            arrow(middle, 50, middle, 74),
+            box(x, 78, 195, 58, f"task 1 with {name}", f"writes {before}, then fails", kind="bad"),
+            arrow(middle, 136, middle, 160),
+            box(x, 164, 195, 58, "task 2 reads the log again", f"writes {again}"),
+            arrow(middle, 222, middle, 246),
+            box(x, 250, 195, 58, f"table by ID: {rows}", content, kind=kind),
         ]
-    return drawing(800, 220, "A log is read, the task fails, and the log is read again", *parts)
+    return drawing(
+        420, 318, "A task fails and the log is read again: the same IDs by position_id, others by uuid()", *parts
+    )
 
 
 def states() -> str:
     """Draw the states of a key and a redelivered message."""
     parts = []
     for place, (state, message) in enumerate((("stock 10", ""), ("stock 9", "A"), ("stock 8", "B"), ("stock 7", "C"))):
-        x = 20 + 190 * place
-        parts.append(box(x, 30, 110, 50, f"state {place}", state))
+        y = 10 + 82 * place
+        parts.append(box(10, y, 120, 46, f"state {place}", state))
         if message:
-            parts += [arrow(x - 80, 55, x - 4, 55), label(x - 42, 46, f"message {message}")]
+            parts += [arrow(70, y - 36, 70, y - 4), label(80, y - 15, f"message {message}", "start")]
     parts += [
-        box(210, 140, 300, 56, "B is redelivered: handled against state 1,", "answers stock 8; state 3 stays"),
-        arrow(265, 140, 265, 86),
+        box(200, 82, 210, 66, "message B again:", "handled against state 1,", "same answer, stock 8"),
+        arrow(200, 115, 134, 115),
+        label(140, 284, "still the newest state", "start"),
     ]
-    return drawing(720, 210, "A redelivered message is handled against the state it saw the first time", *parts)
+    return drawing(420, 312, "A redelivered message is handled against the state it saw the first time", *parts)
 
 
 def buckets() -> str:
     """Draw the buckets and runs of the stream state."""
-    parts = [box(20, 80, 150, 70, "micro-batch", "rows by hash of ID")]
+    parts = [box(110, 10, 200, 46, "micro-batch:", "rows by the hash of their ID")]
     for place in range(3):
-        y = 20 + 75 * place
-        parts += [arrow(170, 115, 246, y + 25), box(250, y, 90, 50, f"bucket {place}")]
-        for run, width in enumerate((150, 90, 50)):
-            parts.append(box(360 + (0, 160, 260)[run], y + 8, width, 34, ("old run", "run", "new")[run]))
-    return drawing(700, 240, "Each bucket holds sorted runs of hashes; a micro-batch appends one run", *parts)
+        x = 10 + 137 * place
+        middle = x + 63
+        parts += [arrow(210, 56, middle, 90), box(x, 94, 126, 34, f"bucket {place}")]
+        for y, height, text in ((138, 60, "old run"), (204, 42, "run"), (252, 28, "new run")):
+            parts.append(box(x, y, 126, height, text))
+    return drawing(420, 290, "Each bucket holds sorted runs of hashes; a micro-batch appends one run", *parts)
 
 
 DIAGRAMS = {"id.svg": id_bytes, "retry.svg": retry, "states.svg": states, "buckets.svg": buckets}

@@ -69,7 +69,9 @@ __all__ = [
 # --- version 1 ---------------------------------------------------------------------------------------------------
 
 VERSION_0: Final = 0x00
+"""The first byte of a canonical version-0 ID."""
 VERSION_1: Final = 0x01
+"""The first byte of a version-1 ID."""
 
 
 class Field(NamedTuple):
@@ -94,9 +96,12 @@ def _fields(**widths: int) -> dict[str, Field]:
 
 
 FIELDS: Final = _fields(version=1, node=6, pid=2, seconds=4, sequence=4)
+"""The fields of a version-1 ID by name, in their order."""
 
 ID_LENGTH: Final = 17
+"""The number of bytes of a version-1 ID."""
 ID_DIGITS: Final = 2 * ID_LENGTH
+"""The number of hex digits of a version-1 ID."""
 BODY_LENGTH: Final = 16
 """The number of bytes after the version byte; a UUID has the same length."""
 PREFIX_LENGTH: Final = 9
@@ -106,12 +111,16 @@ EPOCH_UNIX: Final = 1_609_459_200
 """The epoch of ``seconds``, 2021-01-01T00:00:00Z, in Unix seconds."""
 
 NODE_MAX: Final = (1 << 48) - 1
+"""The largest node."""
 PID_MAX: Final = (1 << 16) - 1
+"""The largest pid in an ID; larger process IDs lose their high bits."""
 UINT32_SPAN: Final = 1 << 32
 """The number of different sequence numbers, and of different seconds; after the last value comes 0."""
 UINT32_MASK: Final = (1 << 32) - 1
+"""The largest value of ``seconds`` and ``sequence``."""
 
 HEX_DIGITS: Final = "0123456789ABCDEF"
+"""The digits of an ID's text. Readers accept lower case too."""
 
 _PACK: Final = struct.Struct(">BHIHII")  # the node as its high 16 and low 32 bits
 
@@ -159,6 +168,7 @@ def time_key(raw: bytes) -> bytes:
 # --- origins: how a node was chosen ------------------------------------------------------------------------------
 
 Origin = Literal["mac", "random", "assigned", "position", "derived"]
+"""How the node of an ID was chosen: a network card, random bits, or one of the functions that make IDs from values."""
 
 SYNTHETIC_BITS: Final = 44
 """The number of free bits of a synthetic node: 48 minus the four bits that mark its origin."""
@@ -207,29 +217,46 @@ def origin_of(node: int) -> Origin:
 # --- version 0 ---------------------------------------------------------------------------------------------------
 
 IPV4_LENGTH: Final = 4
+"""The number of bytes of an IPv4 address at the start of a version-0 ID."""
 IPV6_LENGTH: Final = 16
+"""The number of bytes of an IPv6 address at the start of a version-0 ID."""
 
 # 12 bytes follow the address: int32 and int64 of a broker offset; uint16, uint32, uint32 and uint16 of a client ID.
 TAIL_LENGTH: Final = 12
+"""The number of bytes after the address of a version-0 ID."""
 BROKER_FIELDS: Final = _fields(port=4, offset=8)
+"""The fields after the address of a broker-offset ID by name, in their order."""
 BROKER_OFFSET: Final = struct.Struct(">iq")
+"""The structure of these fields: port and offset, big-endian."""
 CLIENT_FIELDS: Final = _fields(pid=2, loader_hash=4, elapsed_ms=4, counter=2)
+"""The fields after the address of a client ID by name, in their order."""
 CLIENT_UNIQUE: Final = struct.Struct(">HIIH")
+"""The structure of these fields: pid, loader hash, elapsed milliseconds and counter, big-endian."""
 
 V0_LENGTHS: Final = (IPV4_LENGTH + TAIL_LENGTH, IPV6_LENGTH + TAIL_LENGTH)
+"""The numbers of bytes of version-0 IDs, with an IPv4 and with an IPv6 address."""
 CANONICAL_V0_PREFIX: Final = "00"
 """The version byte, as text, at the start of a canonical version-0 ID."""
 
 PORT_MAX: Final = 65_535
+"""The largest port of a broker."""
 OFFSET_MAX: Final = (1 << 48) - 1
+"""The largest offset in a broker-offset ID and in `msgid.position_id`."""
 AMBIGUOUS_OFFSET_MIN: Final = 1 << 40
+"""From this offset on, a version-0 ID that ends in a zero byte is ambiguous; see `v0_kind`."""
 
 Kind = Literal["v1", "v0-broker-offset", "v0-client-unique", "v0-ambiguous"]
+"""The kind of an ID, as ``id.kind`` and `spark_ext.id_kind` name it."""
 KIND_V1: Final = "v1"
+"""The kind of a version-1 ID."""
 KIND_BROKER_OFFSET: Final = "v0-broker-offset"
+"""The kind of a version-0 ID that a broker made."""
 KIND_CLIENT_UNIQUE: Final = "v0-client-unique"
+"""The kind of a version-0 ID that a client made."""
 KIND_AMBIGUOUS: Final = "v0-ambiguous"
+"""The kind of a version-0 ID that a broker or a client can have made; see `v0_kind`."""
 KINDS: Final[tuple[Kind, ...]] = (KIND_V1, KIND_BROKER_OFFSET, KIND_CLIENT_UNIQUE, KIND_AMBIGUOUS)
+"""All kinds of IDs."""
 
 
 def v0_kind(port: int, offset: int) -> Kind:

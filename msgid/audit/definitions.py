@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 Severity = Literal["error", "warning", "info"]
+"""How severe a finding is: ``error`` for a lost, repeated or changed message."""
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
 TABLE: Final = "table"
 """The scope of a finding about the whole table."""

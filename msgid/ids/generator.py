@@ -152,6 +152,10 @@ if hasattr(os, "register_at_fork"):
 
 _default = Generator()
 generate = _default.generate
+"""``generate()`` returns a new `MessageId` of the default generator of this process; see `Generator.generate`."""
 generate_hex = _default.generate_hex
+"""``generate_hex()`` returns the text of a new ID of the default generator; see `Generator.generate_hex`."""
 generate_batch = _default.generate_batch
+"""``generate_batch(n)`` returns ``n`` new IDs of the default generator; see `Generator.generate_batch`."""
 explain_node = _default.explain_node
+"""``explain_node()`` returns the node of the default generator's IDs, and why it was chosen; see `NodeChoice`."""

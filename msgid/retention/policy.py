@@ -33,7 +33,9 @@ NEVER: Final = 0
 MICROSECONDS: Final = 1_000_000
 """In a second: an expiry is in seconds, a timestamp in microseconds."""
 DEFAULT_SEGMENT_BYTES: Final = 1_000_000_000
+"""The default size in bytes at which a segment is full."""
 DEFAULT_INTERVAL: Final = 60
+"""The default number of seconds between two rounds of the cleaner."""
 
 
 class InvalidPolicy(ValueError):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Kind", "parse_schema_text", "validator"]
 
 Kind = Literal["json", "avro"]
+"""The kind of a schema: JSON Schema or Avro."""
 
 
 def parse_schema_text(text: str) -> Any:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["Compatibility", "IncompatibleSchema", "Schema", "SchemaRegistry"]
 
 Compatibility = Literal["none", "backward", "forward", "full"]
+"""What a new schema must be able to do; ``full`` is ``backward`` and ``forward``.
+
+``backward``: it reads the messages of the previous version. ``forward``: the previous version reads its messages.
+"""
 
 _Made = TypeVar("_Made")
 _LOCK_TIMEOUT: Final = 10.0

@@ -1,13 +1,38 @@
-"""The pages of the documentation, and their code blocks."""
+"""The pages of the documentation, and their code blocks, run as a reader runs them."""
 
 import doctest
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
 PAGES = Path(__file__).parents[2] / "docs" / "pages"
-_BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+SHOWN = ("text", "toml")
+"""The languages of blocks that are not code."""
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_MARK = re.compile(r"<!-- (not run|file): (.+) -->\s*\Z")
 _NEEDS = re.compile(r"<!-- needs (\w+) -->")
 _FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+class Block(NamedTuple):
+    """A code block of a page, and the mark in the comment before it."""
+
+    language: str
+    code: str
+    mark: str = ""
+    value: str = ""
+
+    @property
+    def example(self):
+        """The block as an interactive session; empty if it does not run."""
+        if self.mark == "file":
+            return f">>> _ = open({self.value!r}, 'w').write({self.code!r})\n"
+        if self.mark == "not run" or self.language not in ("console", "pycon"):
+            return ""
+        return self.code if self.language == "pycon" else re.sub(r"^\$ (.*)$", _shell_call, self.code, flags=re.M)
 
 
 def pages(needs_spark=None):
@@ -24,15 +49,38 @@ def name_of(page):
     return str(page.relative_to(PAGES))
 
 
-def python_blocks(page):
-    """Return (the text before, the code) of each block of Python."""
+def blocks(page):
+    """Return the code blocks of a page."""
     text = page.read_text(encoding="utf-8")
-    return [(text[: match.start()], match[1]) for match in _BLOCK.finditer(text)]
+    found = []
+    for match in _FENCE.finditer(text):
+        mark = _MARK.search(text, 0, match.start())
+        found.append(Block(match[1], match[2], *(mark.groups() if mark else ())))
+    return found
+
+
+def outside_of_blocks(page):
+    """Return the text of a page without its code blocks."""
+    return _FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def shell(command):
+    """Run a command as a reader does, in this interpreter's environment, and print its output."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, check=False)
+    print(done.stdout, end="")
+    if done.returncode:
+        print(f"exit status {done.returncode}: {done.stderr}")
 
 
 def run(page, names, runner=None):
-    """Run the interactive sessions of a page in one namespace."""
-    code = "\n".join(code for _, code in python_blocks(page) if code.lstrip().startswith(">>>"))
-    example = doctest.DocTestParser().get_doctest(code, dict(names), str(page), str(page), 0)
+    """Run the blocks of a page in order, in one namespace and in the current folder."""
+    code = "\n".join(block.example for block in blocks(page))
+    example = doctest.DocTestParser().get_doctest(code, {"shell": shell, **names}, str(page), str(page), 0)
     runner = runner or doctest.DocTestRunner(optionflags=_FLAGS)
     assert runner.run(example).failed == 0, f"an example of {page} gives another result"
+
+
+def _shell_call(match):
+    return f">>> shell({match[1]!r})"

@@ -22,18 +22,22 @@ def script(name):
 
 @pytest.mark.parametrize("page", markdown.pages(needs_spark=False), ids=markdown.name_of)
 def test_examples_of_a_page_without_spark_give_what_they_show(page, monkeypatch, tmp_path):
-    """The Python blocks of a page run in order."""
+    """The blocks of a page run in order, in an empty folder."""
     if "iggy" in page.name:
         pytest.importorskip("xxhash")
+    if any(block.language == "console" and block.example for block in markdown.blocks(page)):
+        pytest.importorskip("rich")
     monkeypatch.chdir(tmp_path)
     markdown.run(page, {})
 
 
 @pytest.mark.parametrize("page", markdown.pages(), ids=markdown.name_of)
-def test_python_blocks_of_a_page_run_or_say_why_not(page):
-    """A Python block is an interactive session, or follows a comment with the reason why it does not run."""
-    for before, code in markdown.python_blocks(page):
-        assert code.lstrip().startswith(">>>") or re.search(r"<!-- not run: .+ -->\s*$", before)
+def test_code_blocks_of_a_page_run_or_say_why_not(page):
+    """A block is a session of Python or of a shell, or follows a comment with the reason why it does not run."""
+    for block in markdown.blocks(page):
+        assert block.example or block.mark == "not run" or block.language in markdown.SHOWN, block.code
+    if page.parent.name != "reference":
+        assert not re.search(r"^\n {4}\S", markdown.outside_of_blocks(page), re.MULTILINE), "an indented block"
 
 
 def test_reference_has_every_public_name():
@@ -56,9 +60,10 @@ def test_pages_are_in_the_navigation():
     assert listed == {str(page.relative_to(markdown.PAGES)) for page in markdown.pages()}
 
 
-def test_a_wrong_example_is_noticed(tmp_path):
+@pytest.mark.parametrize(("language", "code"), [("pycon", ">>> 1 + 1\n3"), ("console", "$ echo 2\n3")])
+def test_a_wrong_example_is_noticed(tmp_path, language, code):
     """The test of the examples detects a wrong example."""
     page = tmp_path / "page.md"
-    page.write_text("```python\n>>> 1 + 1\n3\n\n```\n", encoding="utf-8")
+    page.write_text(f"```{language}\n{code}\n\n```\n", encoding="utf-8")
     with pytest.raises(AssertionError, match="example"):
         markdown.run(page, {}, runner=doctest.DocTestRunner(verbose=False))

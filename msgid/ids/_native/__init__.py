@@ -69,6 +69,7 @@ native: Final = _loaded[0]
 REASON: Final = _loaded[1]
 """The reason why the reference runs; empty with the compiled core."""
 BACKEND: Final = "python" if native is None else "c"
+"""The core that runs: ``c`` for the compiled core, ``python`` for the pure-Python reference."""
 
 
 def version_line(version: str) -> str:

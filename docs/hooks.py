@@ -1,0 +1,28 @@
+"""Hooks of MkDocs: the charts of ``bench/`` are part of the site, and pages refer to them as they do on GitHub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mkdocs.structure.files import File
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+BENCH = Path(__file__).parents[1] / "bench"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the charts that the benchmarks have drawn."""
+    for chart in sorted(BENCH.rglob("*.svg")):
+        place = f"images/bench/{chart.relative_to(BENCH).as_posix()}"
+        files.append(File.generated(config, place, abs_src_path=str(chart)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Return a page whose images of charts are those of the site."""
+    return markdown.replace("](../../bench/", "](images/bench/")
