@@ -34,7 +34,7 @@ def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
     policy.write_text("default_expiry = 60\n")
     dry = run("expire", table, "--policy", policy)
     assert dry.exit_code == 0, dry.output
-    assert dry.output.endswith("1 of 2 segments, 1 messages, 3 bytes: would be removed; --apply does it\n")
+    assert dry.output.endswith("1 of 2 segments, 1 messages, 3 bytes: would be removed; --apply removes them\n")
     first, second, _ = dry.output.splitlines()
     assert first.startswith("expired ")
     assert first.endswith("topic=orders/partition=0/segment=0")
@@ -45,7 +45,7 @@ def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
     assert [row.segment for row in spark.read.parquet(str(table)).collect()] == [5]
     policy.write_text("interval = 0\n")
     wrong = run("expire", table, "--policy", policy)
-    assert (wrong.exit_code, wrong.output) == (1, "Error: interval must be more than 0 seconds, not 0\n")
+    assert (wrong.exit_code, wrong.output) == (1, "Error: interval must be more than 0 seconds, got 0\n")
     both = run("messages", tmp_path / "in", "-f", "iggy", "-o", tmp_path / "out", "--by-segment", "--stream")
     assert both.exit_code == 2
 
@@ -69,7 +69,7 @@ def test_process_of_a_folder_run_again_writes_nothing_new(spark, no_timer_batche
         table = read_table(spark, str(tmp_path / "out" / "outputs"))
         (malformed,) = table.where("kind = 'malformed'").collect()
         assert (malformed.reason, '{\\"id\\": half' in malformed.body) == ("the line does not fit the format", True)
-        assert done.output.splitlines()[2] == " 1 messages malformed, there as kind=malformed"
+        assert done.output.splitlines()[2] == " 1 messages malformed, written with kind=malformed"
         rows = table.where("kind = 'new'").collect()
         expected = []
         processor = Processor(MemoryStore(), shooting_range.shoot, expected.extend)

@@ -86,11 +86,11 @@ def test_sql_that_makes_ids_agrees_with_msgid(registered, ansi):
     ("call", "message"),
     [
         ("msgid_parse('x')", "invalid message id 'x': 1 characters"),
-        (f"msgid_parse('{BROKER}')", "not version 1"),
-        (f"msgid_parse_v0('{V1}')", "not version 0, but version 1"),
-        (f"msgid_translate_v0('{V1}')", "not version 0, but version 1"),
+        (f"msgid_parse('{BROKER}')", "must be of version 1"),
+        (f"msgid_parse_v0('{V1}')", "must be of version 0, got version 1"),
+        (f"msgid_translate_v0('{V1}')", "must be of version 0, got version 1"),
         ("msgid_derive('x', 'y')", "invalid message id 'x'"),
-        ("msgid_position('log', -1, now())", "offset must be 0 to 281474976710655, not -1"),
+        ("msgid_position('log', -1, now())", "offset must be 0 to 281474976710655, got -1"),
     ],
 )
 def test_sql_of_invalid_ids_raises_what_columns_raise(registered, ansi, call, message):
@@ -170,7 +170,7 @@ def test_sql_ids_at_a_moment_without_a_zone_raise(registered, ansi, zone):
 )
 def test_sql_position_of_an_offset_that_is_not_an_integer_raises(registered, ansi, offset, shown):
     """No fraction is cut off, and NaN does not become 0."""
-    with pytest.raises(PySparkException, match=f"offset must be 0 to 281474976710655, not {shown}"):
+    with pytest.raises(PySparkException, match=f"offset must be 0 to 281474976710655, got {shown}"):
         registered.sql(f"SELECT msgid_position('log', {offset}, 0)").collect()
 
 

@@ -112,10 +112,10 @@ def test_ids_job_on_every_format_gives_the_same_rows(spark, tmp_path, ending):
     kinds = {row[column]: row[f"{column}_kind"] for row in good(spark, tmp_path / "out")}
     assert kinds == {V1: "v1", BROKER.lower(): "v0-broker-offset", CLIENT: "v0-client-unique"}
     reasons = {row[column]: row.reason for row in malformed(spark, tmp_path / "out")}
-    empty = "0 characters; an id has 32, 34, 56 or 58 hex digits" if ending == "txt" else "no id"
+    empty = "must have 32, 34, 56 or 58 hex digits, got 0 characters" if ending == "txt" else "no id"
     assert reasons == {
-        "nonsense": "8 characters; an id has 32, 34, 56 or 58 hex digits",
-        V1 + " ": "35 characters; an id has 32, 34, 56 or 58 hex digits",
+        "nonsense": "must have 32, 34, 56 or 58 hex digits, got 8 characters",
+        V1 + " ": "must have 32, 34, 56 or 58 hex digits, got 35 characters",
         "" if ending == "txt" else None: empty,
     }
 
@@ -181,7 +181,7 @@ def test_ids_job_as_a_stream_does_each_file_once(spark, tmp_path):
     assert sorted((row.n, row.id_kind) for row in good(spark, out)) == [("1", "v1"), ("3", "v0-client-unique")]
     assert sorted((row.id, row.reason) for row in malformed(spark, out)) == [
         (V1, "the line does not fit the format"),
-        ("nonsense", "8 characters; an id has 32, 34, 56 or 58 hex digits"),
+        ("nonsense", "must have 32, 34, 56 or 58 hex digits, got 8 characters"),
     ]
 
 
@@ -242,7 +242,7 @@ def test_ids_job_with_positions_quarantines_rows_without_one(spark, tmp_path):
         str(n): str(msgid.position_id("orders/1", n, 1_795_219_200)) for n in (7, 8)
     }
     aside = malformed(spark, tmp_path / "out")
-    assert all(row.reason.startswith("no position can be told: ") for row in aside)
+    assert all(row.reason.startswith("no position: ") for row in aside)
     assert sorted(row.offset for row in aside) == sorted(row[2] for row in POSITIONS if not row[4])
 
 
@@ -345,7 +345,7 @@ def test_command_line_of_ids_streams_and_assigns(connect, tmp_path):
             " 0 malformed",
         ]
     refused = command("ids", "in", "-o", "out", "--interval", 1)
-    assert (refused.returncode, refused.stderr.splitlines()[-1]) == (2, "Error: --interval goes with --stream")
+    assert (refused.returncode, refused.stderr.splitlines()[-1]) == (2, "Error: --interval needs --stream")
 
 
 def test_command_line_without_java_says_what_to_install(tmp_path):
@@ -359,7 +359,7 @@ def test_command_line_without_java_says_what_to_install(tmp_path):
         env={**environment, "PATH": str(tmp_path)},
     )
     assert result.returncode == 1
-    assert result.stderr.startswith("Error: Spark needs Java 17 or 21, and none was found: install one")
+    assert result.stderr.startswith("Error: Spark needs Java 17 or 21, and Java was not found: install it")
     assert len(result.stderr.splitlines()) == 1
 
 

@@ -134,7 +134,7 @@ def test_clean_of_a_table_that_changes_meanwhile_is_refused(spark, table, monkey
         return report(*arguments)
 
     monkeypatch.setattr(module, "segment_report", written_to)
-    with pytest.raises(TableBusy, match="changed while they were looked at"):
+    with pytest.raises(TableBusy, match="changed while they were read"):
         ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
     assert (table / "topic=orders" / "partition=0" / "segment=0").exists()
 

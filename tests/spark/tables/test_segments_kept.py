@@ -77,12 +77,12 @@ def test_clean_with_a_policy_that_is_not_allowed_raises(spark, table):
         lambda: ids.is_expired("timestamp", -1, now(0)),
         lambda: ids.is_expired("timestamp", 1, now(0), -1),
     ):
-        with pytest.raises(InvalidPolicy, match="must be whole seconds, 0 to 4294967295, not -"):
+        with pytest.raises(InvalidPolicy, match="must be an integer of 0 to 4294967295 seconds, got -"):
             attempt()
     with pytest.raises(TypeError, match="policy must be a RetentionPolicy"):
         ids.clean(str(table), {"default_expiry": 60}, now(0), spark=spark)
     negative = spark.createDataFrame([(START, -1)], "sent timestamp, expiry int")
-    with pytest.raises(Exception, match="expiry must be whole seconds, 0 to 4294967295, not -1"):
+    with pytest.raises(Exception, match="expiry must be an integer of 0 to 4294967295 seconds, got -1"):
         negative.select(ids.is_expired("sent", "expiry", START)).collect()
     assert left(spark, table)
 

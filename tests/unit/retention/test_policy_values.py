@@ -11,9 +11,9 @@ from msgid.retention import InvalidPolicy, RetentionPolicy, Segment, closes, is_
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ({"default_expiry": -1}, "default_expiry must be whole seconds, 0 to 4294967295, not -1"),
-        ({"topics": {"orders": True}}, "the expiry of 'orders' must be whole seconds"),
-        ({"segment_bytes": True}, "segment_bytes must be 1 or more"),
+        ({"default_expiry": -1}, "default_expiry must be an integer of 0 to 4294967295 seconds, got -1"),
+        ({"topics": {"orders": True}}, "the expiry of 'orders' must be an integer of 0 to 4294967295 seconds"),
+        ({"segment_bytes": True}, "segment_bytes must be an integer of 1 or more"),
         ({"enabled": None}, "enabled must be true or false"),
         ({"interval": "5"}, "interval must be more than 0 seconds"),
     ],
@@ -47,7 +47,7 @@ def test_rules_with_an_expiry_that_is_not_allowed_raise(expiry):
         lambda: removable([segment], expiry, 10),
         lambda: removable([segment], None, 10, expiry),
     ):
-        with pytest.raises(InvalidPolicy, match="expiry must be whole seconds, 0 to 4294967295, not"):
+        with pytest.raises(InvalidPolicy, match="expiry must be an integer of 0 to 4294967295 seconds, got"):
             rule()
 
 
@@ -59,5 +59,5 @@ def test_policy_changed_afterwards_is_refused_by_check_and_expiry_of():
         policy.check()
     with pytest.raises(InvalidPolicy, match="expiry must be"):
         policy.expiry_of("orders")
-    with pytest.raises(InvalidPolicy, match="topics must have texts as keys, not 7"):
+    with pytest.raises(InvalidPolicy, match="topics must have strings as keys, got 7"):
         RetentionPolicy(topics={7: 60})

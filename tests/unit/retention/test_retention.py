@@ -73,18 +73,18 @@ def test_segment_of_any_state_closes_and_goes_by_the_rule(held, expiry, closing,
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ({"interval": 0}, "interval must be more than 0 seconds, not 0"),
+        ({"interval": 0}, "interval must be more than 0 seconds, got 0"),
         ({"interval": -1}, "interval must be more than 0"),
         ({"interval": float("nan")}, "interval must be more than 0"),
         ({"interval": True}, "interval must be more than 0"),
-        ({"default_expiry": -1}, "default_expiry must be whole seconds, 0 to 4294967295, not -1"),
-        ({"default_expiry": 1.5}, "default_expiry must be whole seconds"),
-        ({"default_expiry": None}, "default_expiry must be whole seconds"),
-        ({"topics": {"orders": 1 << 32}}, "the expiry of 'orders' must be whole seconds"),
-        ({"topics": []}, "topics must be expiries by topic"),
-        ({"segment_bytes": 0}, "segment_bytes must be 1 or more"),
+        ({"default_expiry": -1}, "default_expiry must be an integer of 0 to 4294967295 seconds, got -1"),
+        ({"default_expiry": 1.5}, "default_expiry must be an integer of 0 to 4294967295 seconds"),
+        ({"default_expiry": None}, "default_expiry must be an integer of 0 to 4294967295 seconds"),
+        ({"topics": {"orders": 1 << 32}}, "the expiry of 'orders' must be an integer of 0 to 4294967295 seconds"),
+        ({"topics": []}, "topics must be a mapping of topics to seconds"),
+        ({"segment_bytes": 0}, "segment_bytes must be an integer of 1 or more"),
         ({"enabled": 1}, "enabled must be true or false"),
-        ({"ttl": 1}, "no setting 'ttl'; there are: default_expiry"),
+        ({"ttl": 1}, "settings must be among default_expiry, .*, got 'ttl'"),
     ],
 )
 def test_policy_with_bad_values_raises(values, says):
@@ -100,7 +100,7 @@ def test_policy_in_a_file_is_read(tmp_path):
     policy = RetentionPolicy.load(path)
     assert [policy.expiry_of(topic) for topic in ("orders", "audit", "others", None)] == [10, 0, 60, 60]
     path.write_text("default_expiry =")
-    with pytest.raises(InvalidPolicy, match=r"policy\.toml is no TOML"):
+    with pytest.raises(InvalidPolicy, match=r"cannot read .*policy\.toml as TOML: "):
         RetentionPolicy.load(path)
     with pytest.raises(OSError, match="No such file"):
         RetentionPolicy.load(tmp_path / "nothing.toml")
