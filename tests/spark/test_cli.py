@@ -1,4 +1,4 @@
-"""``python -m spark_ext expire`` and ``process``, as a user calls them, on the session of the tests."""
+"""The commands ``expire`` and ``process``, called like a user calls them, on the session of the tests."""
 
 import json
 from datetime import datetime, timezone
@@ -22,7 +22,7 @@ def run(*arguments):
 
 
 def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
-    """A table by segments; what has expired is said, and removed with --apply; a wrong policy is a line."""
+    """``expire`` reports the expired segments, deletes them with --apply, and rejects a wrong policy with one line."""
     folder = tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "0"
     folder.mkdir(parents=True)
     for offset in (0, 5):
@@ -52,7 +52,7 @@ def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
 
 @pytest.mark.parametrize("table_format", ["parquet", "delta"])
 def test_process_of_a_folder_run_again_writes_nothing_new(spark, no_timer_batches, tmp_path, table_format):
-    """A handler of a module of one's own, run on a folder of files; run again there is nothing to do."""
+    """``process`` runs the handler of a user's module on a folder; a second run writes no new rows."""
     at = int(datetime(2026, 1, 1, tzinfo=timezone.utc).timestamp())
     lines = [
         {"id": str(msgid.position_id("range", n, at + n)), "player": f"p{n % 2}", "kind": "fire", "position": n % 10}

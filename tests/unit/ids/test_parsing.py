@@ -158,7 +158,7 @@ def test_parse_of_every_kind_reads_back(msgid, id):
 
 @given(v0_ids)
 def test_translate_v0_of_a_version_0_id_loses_nothing(msgid, id):
-    """The canonical form is ``00`` and the ID's digits; it loses nothing, and translating it again has no effect."""
+    """The canonical form is ``00`` and the ID's digits; it keeps all bytes, a second translation changes nothing."""
     canonical = msgid.translate_v0(str(id))
     assert canonical == id.canonical == "00" + str(id)
     assert str(msgid.parse(canonical)) == str(id)

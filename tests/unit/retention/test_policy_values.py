@@ -1,4 +1,4 @@
-"""A retention policy checks its settings wherever it is made."""
+"""A retention policy checks its settings in every way to create it."""
 
 import pickle
 from dataclasses import FrozenInstanceError, replace
@@ -19,14 +19,14 @@ from msgid.retention import InvalidPolicy, RetentionPolicy, Segment, closes, is_
     ],
 )
 def test_policy_invalid_setting_raises(setting, says):
-    """The constructor and `dataclasses.replace` refuse what `RetentionPolicy.of` refuses."""
+    """The constructor and `dataclasses.replace` reject the same settings as `RetentionPolicy.of`."""
     for make in (RetentionPolicy, RetentionPolicy.of, lambda **values: replace(RetentionPolicy(), **values)):
         with pytest.raises(InvalidPolicy, match=says):
             make(setting) if make == RetentionPolicy.of else make(**setting)
 
 
 def test_policy_given_dict_changed_later_stays():
-    """A policy copies the expiries of topics, so a later change of the caller's dict has no effect on it."""
+    """A policy copies the expiries of topics, so a later change of the caller's dict does not change it."""
     topics = {"orders": 10}
     policy = RetentionPolicy(topics=topics)
     topics["orders"] = -1
@@ -38,7 +38,7 @@ def test_policy_given_dict_changed_later_stays():
 
 @pytest.mark.parametrize("expiry", [-1, -(10**9), True, 1.5, 1 << 32])
 def test_rules_with_an_expiry_that_is_not_allowed_raise(expiry):
-    """A negative expiry would make messages expire before they are written, wherever it enters."""
+    """A negative expiry is an error in every function: messages would expire before they are written."""
     segment = Segment(0, 0, 1, True, 0)
     for rule in (
         lambda: is_expired(0, expiry, 10),
@@ -52,7 +52,7 @@ def test_rules_with_an_expiry_that_is_not_allowed_raise(expiry):
 
 
 def test_policy_changed_afterwards_is_refused_by_check_and_expiry_of():
-    """The expiries by topic are a dict, which a caller can change."""
+    """The expiries of topics are a dict that a caller can change, so they are checked again."""
     policy = RetentionPolicy()
     policy.topics["orders"] = -1
     with pytest.raises(InvalidPolicy, match="the expiry of 'orders' must be"):
