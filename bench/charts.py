@@ -1,4 +1,4 @@
-"""The charts, as SVG; Matplotlib draws them."""
+"""Draw the charts as SVG with Matplotlib."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OURS, THEIRS, FLOOR = "#c2410c", "#94a3b8", "#e2e8f0"
 
 
 def bars(measured: dict[str, dict[str, float]], path: str) -> None:
-    """Draw a panel a section: ns an id, on a logarithmic scale, the fastest on top."""
+    """Draw one panel per section: ns per ID on a logarithmic scale, the fastest on top."""
     heights = [len(best) for best in measured.values()]
     figure, axes = plt.subplots(
         len(measured), figsize=(9, 0.28 * sum(heights) + 0.75 * len(measured)), height_ratios=heights
@@ -28,7 +28,7 @@ def bars(measured: dict[str, dict[str, float]], path: str) -> None:
 
 
 def lines(by_size: dict[str, dict[int, float]], by_threads: dict[int, float], path: str) -> None:
-    """Draw ns an id over the size of a batch, and over the number of threads."""
+    """Draw ns per ID by the size of a batch, and by the number of threads."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2))
     for form, grown in by_size.items():
         left.plot(list(grown), list(grown.values()), marker="o", markersize=3, label=form)
@@ -43,7 +43,7 @@ def lines(by_size: dict[str, dict[int, float]], by_threads: dict[int, float], pa
 
 
 def rates(measured: dict[str, dict[str, float]], path: str) -> None:
-    """Draw a panel a section: millions of rows a second, the fastest on top."""
+    """Draw one panel per section: millions of rows per second, the fastest on top."""
     heights = [len(found) for found in measured.values()]
     figure, axes = plt.subplots(
         len(measured), figsize=(9, 0.28 * sum(heights) + 0.75 * len(measured)), height_ratios=heights

@@ -1,4 +1,4 @@
-"""Ids against every rival, in turns in one process: one at a time, read back, and in batches.
+"""Compare IDs with every rival, in turns in one process: make single IDs, read them, and make batches.
 
 python bench/compare.py [--rounds 15] [--number 50000] [--batch 1000000] [--chart bench/compare.svg]
 """
@@ -34,7 +34,7 @@ FLOORS = {
 
 
 def main() -> None:
-    """Measure section by section, and print a table of each."""
+    """Measure all sections, and print one table per section."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--number", type=int, default=50_000, help="calls a round, one at a time")

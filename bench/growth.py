@@ -1,4 +1,4 @@
-"""How cost grows: batches of 1 to 10 M ids, and 1 to 8 threads at once.
+"""Measure growth: batches of 1 to 10 M IDs, and 1 to 8 threads at once.
 
 python bench/growth.py [--chart bench/growth.svg]
 """
@@ -21,7 +21,7 @@ EACH = 400_000
 
 
 def sizes() -> dict[str, dict[int, float]]:
-    """Measure ns an id by the size of the batch, for each form."""
+    """Measure ns per ID by the size of the batch, for each form."""
     grown: dict[str, dict[int, float]] = {form: {} for form in FORMS}
     for size in SIZES:
         timers = {
@@ -35,7 +35,7 @@ def sizes() -> dict[str, dict[int, float]]:
 
 
 def threads() -> dict[int, float]:
-    """Measure ns an id over all threads that mint from one generator at once."""
+    """Measure ns per ID over all threads that share one generator."""
     best = dict.fromkeys(THREADS, float("inf"))
 
     def work() -> None:
@@ -56,7 +56,7 @@ def threads() -> dict[int, float]:
 
 
 def main() -> None:
-    """Measure, and print both tables."""
+    """Measure and print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--chart", help="draw the chart into this SVG file")
     arguments = parser.parse_args()

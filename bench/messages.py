@@ -1,4 +1,4 @@
-"""How fast Iggy's messages become Arrow tables in Python, and rows in Spark, and what memory that takes.
+"""Measure the rate and the memory of reading Iggy's messages: to Arrow tables in Python, and to rows in Spark.
 
 python bench/messages.py [--megabytes 10 100 1000]
 python bench/messages.py --layouts
@@ -39,7 +39,7 @@ PLANNED_SPLIT = 16 << 20
 
 
 def write(path: Path, megabytes: int) -> int:
-    """Write a segment file of messages of 100 bytes; give how many."""
+    """Write a segment file of messages of 100 bytes; return their number."""
     block = iggy.encode_log(
         iggy.Message.new(os.urandom(PAYLOAD), id=n + 1, offset=n, timestamp=1_700_000_000_000_000 + n)
         for n in range(10_000)
@@ -164,7 +164,7 @@ def planning() -> None:
 
 
 def python_seconds(path: Path) -> float:
-    """Read a file to Arrow tables, in this process."""
+    """Read a file to Arrow tables in this process."""
     start = time.perf_counter()
     with path.open("rb") as file:
         rows = sum(found.table.num_rows for found in iggy.read_tables(file, length=path.stat().st_size))
@@ -173,7 +173,7 @@ def python_seconds(path: Path) -> float:
 
 
 def message_seconds(path: Path, count: int) -> float:
-    """Read the first messages of a file one by one, as values."""
+    """Read the first messages of a file one by one as Python values."""
     start = time.perf_counter()
     with path.open("rb") as file:
         for number, _ in enumerate(iggy.read_log(file), 1):
@@ -183,7 +183,7 @@ def message_seconds(path: Path, count: int) -> float:
 
 
 def rates(path: Path, rows: int) -> None:
-    """Print messages a second a core, Python and Spark in turns."""
+    """Print messages per second and core, with Python and Spark in turns."""
     from pyspark.sql import SparkSession
 
     from spark_ext.formats.iggy_source import IggyDataSource
@@ -204,7 +204,7 @@ def rates(path: Path, rows: int) -> None:
     ways = {
         "`read_tables(file)`, Python to Arrow": (lambda: python_seconds(path), rows),
         '`spark.read.format("iggy")`, one core': (spark_seconds, rows),
-        "`read_log(file)`, a value a message": (lambda: message_seconds(path, few), few),
+        "`read_log(file)`, one value per message": (lambda: message_seconds(path, few), few),
     }
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for run, _ in ways.values():
@@ -223,13 +223,13 @@ def rates(path: Path, rows: int) -> None:
 
 
 def memory(path: Path) -> None:
-    """Print the most memory that this process had while it read a file."""
+    """Print the peak memory of this process while it reads a file."""
     python_seconds(path)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
 def spark_memory(path: Path) -> None:
-    """Print the most memory that Spark's Python worker and its JVM had while they read a file."""
+    """Print the peak memory of Spark's Python worker and of its JVM while they read a file."""
     import threading
 
     import psutil

@@ -1,8 +1,8 @@
-"""How fast `msgid.processing` handles messages, on each store, and how cost grows with a key's history.
+"""Measure the rate of `msgid.processing` on each store, and how its cost grows with a key's history.
 
 python bench/processing.py [--messages 100000] [--rounds 5] [--postgres "host=... dbname=..."]
 
-Without ``--postgres`` a server is started in a folder of its own, where one is installed. Its commits wait for
+Without ``--postgres``, an installed server is started in a temporary folder. Its commits wait for
 the disk.
 """
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 GOAL_HANDLE = 0.7
-"""The least rate of `handle` on SQLite, as a part of that of bare transactions."""
+"""Goal: the minimum rate of `handle` on SQLite, as a fraction of the rate of bare transactions."""
 GOALS_MANY = {"SQLite": 20_000, "PostgreSQL": 10_000}
-"""Messages per second of `handle_many`."""
+"""Goals: messages per second of `handle_many`."""
 GOAL_GROWTH = 1.3
-"""The most that a message of a key with a long history costs, in messages of a key without one."""
+"""Goal: the maximum cost of a message with a long history of its key, relative to one without a history."""
 WINDOW = 100
 _numbers = itertools.count()
 BATCH = 1000
@@ -83,7 +83,7 @@ def server(address: str | None) -> Iterator[str | None]:
 
 
 def stores(folder: Path, address: str | None) -> dict[str, Callable[[], Any]]:
-    """Return what makes an empty store of each kind."""
+    """Return functions that create an empty store of each kind."""
 
     def postgres(deltas: int) -> PostgresStore:
         import psycopg
@@ -104,7 +104,7 @@ def stores(folder: Path, address: str | None) -> dict[str, Callable[[], Any]]:
 
 
 def verdict(met: bool) -> str:
-    """Return the last column of a line that has a goal."""
+    """Return the last column of a line with a goal."""
     return "met" if met else "missed"
 
 
@@ -113,7 +113,7 @@ def rate(work: Callable[[], Any], number: int) -> float:
 
 
 def rates(work: Callable[[], Any], number: int) -> tuple[float, float]:
-    """Return how many of ``number`` are done per second, and per second of this process's CPU time."""
+    """Return the rate of ``number`` operations per second, and per second of CPU time of this process."""
     gc.collect()
     gc.freeze()  # the other stores' objects are not part of this work
     start, cpu = time.perf_counter(), time.process_time()

@@ -1,4 +1,4 @@
-"""Measuring rivals in turns, and printing what came out: the one way all scripts here do it."""
+"""Measure rivals in turns and print the results; all benchmarks use these functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def alternate(timers: Mapping[str, timeit.Timer], *, number: int, rounds: int) -> dict[str, float]:
-    """Run each rival ``number`` times, then each again, for so many rounds; give the least ns one took in any."""
+    """Run each rival ``number`` times per round, in turns; return the least nanoseconds per call of each rival."""
     best = dict.fromkeys(timers, float("inf"))
     for _ in range(rounds):
         for name, timer in timers.items():
@@ -28,7 +28,7 @@ def alternate(timers: Mapping[str, timeit.Timer], *, number: int, rounds: int) -
 
 
 def table(headers: list[str], rows: list[list[str]]) -> str:
-    """Lay rows out as a Markdown table, the first column to the left and numbers to the right."""
+    """Return rows as a Markdown table, with the first column on the left and numbers aligned to the right."""
     widths = [max(len(row[n]) for row in [headers, *rows]) for n in range(len(headers))]
 
     def line(cells: list[str]) -> str:
@@ -40,7 +40,7 @@ def table(headers: list[str], rows: list[list[str]]) -> str:
 
 
 def machine() -> str:
-    """Name the Python that ran, the system and the processor."""
+    """Return the names of the Python version, the system and the processor."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -51,12 +51,12 @@ def machine() -> str:
 
 
 def versioned(distribution: str | None) -> str:
-    """Name a distribution with its version."""
+    """Return the name of a distribution with its version."""
     return f"{distribution} {version(distribution)}" if distribution else "standard library"
 
 
 def floor() -> bool:
-    """Compile floor.c to be imported as ``floor``; False where there is no compiler."""
+    """Compile floor.c, so that ``import floor`` works; return False without a compiler."""
     folder = tempfile.mkdtemp()
     target = Path(folder) / f"floor{sysconfig.get_config_var('EXT_SUFFIX')}"
     source = Path(__file__).with_name("floor.c")

@@ -1,4 +1,4 @@
-"""The suites for pytest-benchmark: what one thing costs here, to be compared with what it cost before.
+"""Benchmarks for pytest-benchmark: the time of each operation, to compare with an earlier run.
 
 pytest bench/test_bench.py
 pytest bench/test_bench.py --benchmark-save=before, and later --benchmark-compare
@@ -99,7 +99,7 @@ def test_import(benchmark, program):
 
 
 def test_memory_of_an_id():
-    """Bytes that each of many values takes, the list's own place included."""
+    """Return the bytes per value of a list of values, including the list's slot."""
     ids = list(BATCH[:1000])
     tracemalloc.start()
     ids = list(BATCH[:100_000])

@@ -109,9 +109,9 @@ def in_range(value: object, low: int, high: int) -> TypeGuard[int]:
 def integer(name: str, value: object, low: int, high: int) -> int:
     """Return ``value`` as an int of ``low`` to ``high``, or raise TypeError or ValueError with its ``name``."""
     if not is_integer(value):
-        raise TypeError(f"{name} must be an integer, not {quote(value)}")
+        raise TypeError(f"{name} must be an integer, got {quote(value)}")
     if not in_range(value, low, high):
-        raise ValueError(f"{name} must be {low} to {high}, not {quote(value)}")
+        raise ValueError(f"{name} must be {low} to {high}, got {quote(value)}")
     return int(value)
 
 
@@ -142,9 +142,9 @@ def last_moment(units_per_second: int) -> int:
 def aware(name: str, value: object) -> datetime:
     """Return a datetime if it has a UTC offset, or raise TypeError or ValueError with its ``name``."""
     if not isinstance(value, datetime):
-        raise TypeError(f"{name} must be an aware datetime, not {quote(value)}")
+        raise TypeError(f"{name} must be an aware datetime, got {quote(value)}")
     if value.utcoffset() is None:
-        raise ValueError(f"{name} must be an aware datetime (with a tzinfo), not the naive {value.isoformat()}")
+        raise ValueError(f"{name} must be an aware datetime (with a tzinfo), got the naive {value.isoformat()}")
     return value
 
 
@@ -156,10 +156,10 @@ def seconds_since_epoch(name: str, at: object) -> int:
     """
     if is_number(at):
         if not UNIX_SECONDS_MIN <= at < UNIX_SECONDS_MAX + 1:
-            raise ValueError(f"{name} must be Unix seconds within the years 1 to 9999, not {quote(at)}")
+            raise ValueError(f"{name} must be Unix seconds within the years 1 to 9999, got {quote(at)}")
         return math.floor(at) - EPOCH_UNIX
     if not isinstance(at, datetime):
-        raise TypeError(f"{name} must be an aware datetime or Unix seconds, not {quote(at)}")
+        raise TypeError(f"{name} must be an aware datetime or Unix seconds, got {quote(at)}")
     return (aware(name, at) - EPOCH) // _SECOND
 
 

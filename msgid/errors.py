@@ -26,7 +26,7 @@ class InvalidMessageId(ValueError):
     ...     msgid.parse("xyz")
     ... except msgid.InvalidMessageId as error:
     ...     print(error)
-    invalid message id 'xyz': 3 characters; an id has 32, 34, 56 or 58 hex digits
+    invalid message id 'xyz': must have 32, 34, 56 or 58 hex digits, got 3 characters
     """
 
     __module__ = "msgid"

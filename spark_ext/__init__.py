@@ -1,24 +1,24 @@
-"""Message ids on Spark, a column at a time: the functions of `msgid` as PySpark columns.
+"""Message IDs on Spark: the functions of `msgid` as PySpark columns.
 
-Every function takes a column or its name and gives a column. They are built from Spark's own functions, so they run in
-the JVM with no Python worker, the same on one machine, on a cluster and over Spark Connect; the few that are Arrow UDFs
-say so.
+A column function takes columns or their names, and returns a column. Most are built from Spark's own functions: they
+run in the JVM without a Python worker, on one machine, on a cluster and over Spark Connect. The docstrings of the few
+Arrow UDFs say that they need a Python worker.
 
-- Make ids: `position_id`, `derive_id`, `assign_id`, `assign_ids`, `generate_id`.
-- Read them: `parse_id`, `try_parse_id`, `is_valid_id`, `id_kind`, `id_time`, `id_mac`, `id_origin`, `time_key`.
-- Other forms: `id_to_binary`, `id_from_binary`, `id_to_uuid`, `id_from_uuid`.
-- Version 0: `parse_v0`, `try_parse_v0`, `translate_v0`, `try_translate_v0`, `v0_time`.
-- Messages around ids: `iggy_message`, `iggy_messages`, `danube_message` and their ``try_``, `iggy_id_to_id`,
-  `id_to_iggy_id`, `danube_id`, `message_state`, `checksum_ok`, `normalize_name`, `check_schema`; `messages` makes one
-  table of them, wherever they come from.
-- Retention: `is_expired`, `segment_report`, `clean`. Messages that come twice: `deduplicate`, `rows_too_late`, and
-  `process` for handlers whose reprocessing changes nothing; `write_once` for their sink, whose
-  tables `read_table` reads, and `upsert_postgres` for rows keyed by ID.
-- Lost, duplicated and late messages of a table: `audit`; of a stream: `audit_batches`.
-- SQL, and ``format("iggy")``: `register`.
+- Make IDs: `position_id`, `derive_id`, `assign_id`, `assign_ids`, `generate_id`.
+- Read IDs: `parse_id`, `try_parse_id`, `is_valid_id`, `id_kind`, `id_time`, `id_mac`, `id_origin`, `time_key`.
+- Convert IDs: `id_to_binary`, `id_from_binary`, `id_to_uuid`, `id_from_uuid`.
+- Read and translate IDs of version 0: `parse_v0`, `try_parse_v0`, `translate_v0`, `try_translate_v0`, `v0_time`.
+- Read messages and their fields: `iggy_message`, `iggy_messages` and `danube_message`, each with a variant ``try_``;
+  `iggy_id_to_id`, `id_to_iggy_id`, `danube_id`, `message_state`, `checksum_ok`, `normalize_name`, `check_schema`.
+  `messages` makes one table of messages of any format.
+- Duplicate messages: `deduplicate`, `rows_too_late`, and `process` for handlers with state.
+- Sinks: `write_once` and `read_table` for tables of Parquet or Delta, `upsert_postgres` for PostgreSQL.
+- Retention: `is_expired`, `segment_report`, `clean`.
+- Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream.
+- SQL functions and ``format("iggy")``: `register`.
 
-``parse_x`` raises on what is no id, ``try_parse_x`` gives NULL, and so do those that are named after what they give.
-NULL in, NULL out.
+``parse_x`` raises on an invalid ID, and ``try_parse_x`` returns NULL. A function named after a field, such as
+`id_time`, also returns NULL for an invalid ID. Every function returns NULL for NULL.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Paths and URLs as Spark reads them: one rule for every function of the package.
+"""Resolve paths and URLs as Spark does: one rule for every function of the package.
 
 - A path without a scheme is on Spark's default file system (``fs.defaultFS``), not on the driver's disk.
 - ``s3a://``, ``s3n://`` and ``s3://`` mean the same.
-- A URL is taken as it is: ``file:///a%20b`` is the folder ``a%20b``, as in Spark.
-- Arrow serves the local disk, S3, Google's, Azure's and Hadoop's stores. The package fsspec serves the other schemes.
+- A URL is not decoded: ``file:///a%20b`` is the folder ``a%20b``, as in Spark.
+- Arrow accesses the local disk, S3, Google Cloud Storage, Azure and HDFS; the package fsspec accesses other schemes.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 __all__ = ["PathError", "filesystem", "path_of_uri", "resolve"]
 
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(/.*|$)", re.DOTALL)
-"""A scheme has two letters at least: one letter is a drive of Windows."""
+"""A scheme has at least two letters: one letter is a drive of Windows."""
 _SAME: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _ARROW: Final = ("s3", "gs", "abfs", "abfss", "hdfs", "viewfs")
 _DEFAULT: Final = ("fs.defaultFS", "spark.hadoop.fs.defaultFS")
 _DBFS: Final = Path("/dbfs")
-"""Where Databricks mounts the files of ``dbfs:/``."""
+"""The folder in which Databricks mounts the files of ``dbfs:/``."""
 
 
 class PathError(ValueError):
-    """A path cannot be resolved, or no file system serves its scheme."""
+    """A path cannot be resolved, or its scheme is not supported."""
 
 
 def filesystem(path: str) -> tuple[pafs.FileSystem, str]:
-    """Return the file system that a path or URL is on, and the path in it.
+    """Return the file system of a path or URL, and the path in it.
 
     Raises:
-        PathError: if no file system serves the URL's scheme.
+        PathError: if the scheme of the URL is not supported.
     """
     import pyarrow.fs as pafs
 
@@ -50,15 +50,15 @@ def filesystem(path: str) -> tuple[pafs.FileSystem, str]:
     scheme, authority, inner = found[1], found[2] or "", found[3]
     if scheme == "dbfs" and _DBFS.is_dir():
         return pafs.LocalFileSystem(), f"{_DBFS}{inner}"
-    # A client is not used after a fork, and not for another server.
+    # One client per process and server: a client does not work after a fork.
     files, root = _opened(scheme, authority, os.getpid(), os.environ.get("AWS_ENDPOINT_URL"))
     return files, f"{root.rstrip('/')}{inner}".rstrip("/") or "/"
 
 
 def resolve(path: str) -> str:
-    """Return the absolute path on the local disk, or the URL, that a path or URL is for Spark.
+    """Return the absolute local path or the URL to which Spark resolves a path or URL.
 
-    The result has one form per place: ``s3`` for ``s3a``, no ``file:``, no ``..`` and no slash twice or at the end.
+    Each place has one form: ``s3`` for ``s3a``, no ``file:``, no ``..``, and no double or trailing slash.
 
     Raises:
         PathError: if the path cannot be resolved.
@@ -83,7 +83,7 @@ def resolve(path: str) -> str:
 
 
 def path_of_uri(uri: str) -> str:
-    """Return the path of a URI in which Spark has encoded the path, as in ``_metadata.file_path``.
+    """Return the path of a URI that Spark has encoded, such as ``_metadata.file_path``.
 
     >>> path_of_uri("file:///data/a%20b")
     'file:///data/a b'
@@ -108,7 +108,7 @@ def _opened(scheme: str, authority: str, process: int, endpoint: str | None) -> 
         import fsspec
 
         files, inner = fsspec.core.url_to_fs(root)
-    except Exception as error:  # each of fsspec's file systems has errors of its own
+    except Exception as error:  # the file systems of fsspec raise errors of any type
         raise PathError(f"cannot use {root}: Arrow does not serve {scheme!r}, and fsspec: {error}") from None
     return pafs.PyFileSystem(pafs.FSSpecHandler(files)), inner
 
@@ -118,7 +118,7 @@ def _qualified(path: str) -> str:
     spark = _session()
     if spark is None:
         return _on(_configured(), path)
-    if not hasattr(spark, "_jsparkSession"):  # Spark Connect does not show Hadoop's own settings
+    if not hasattr(spark, "_jsparkSession"):  # Spark Connect gives no access to Hadoop's settings
         return _on(next((found for name in _DEFAULT if (found := spark.conf.get(name, None))), None), path)
     settings = spark._jsparkSession.sessionState().newHadoopConf()
     default = str(settings.get("fs.defaultFS"))
@@ -144,7 +144,7 @@ def _on(default: str | None, path: str) -> str:
 
 
 def _session() -> Any:
-    """Return the active session; None in a worker of Spark."""
+    """Return the active session; None in a Spark worker."""
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -155,7 +155,7 @@ def _session() -> Any:
 
 
 def _configured() -> str | None:
-    """Return the default file system of Hadoop's configuration folder, which a worker of Spark sees too."""
+    """Return the default file system of Hadoop's configuration folder, which a Spark worker can read too."""
     folder = os.environ.get("HADOOP_CONF_DIR")
     try:
         tree = ET.parse(Path(folder) / "core-site.xml") if folder else None

@@ -1,4 +1,4 @@
-"""The Spark session of the command line: the one that is there, or a local one."""
+"""The Spark session of the command line: the active session, or a local session."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ __all__ = ["NoJava", "session"]
 
 
 class NoJava(RuntimeError):
-    """Spark runs on Java, and none was found."""
+    """Spark needs Java, and Java was not found."""
 
     def __init__(self) -> None:
         super().__init__(
-            "Spark needs Java 17 or 21, and none was found: install one (Debian and Ubuntu: apt-get install "
-            "openjdk-17-jre-headless; macOS: brew install openjdk@17), or set JAVA_HOME to the one you have"
+            "Spark needs Java 17 or 21, and Java was not found: install it (Debian and Ubuntu: apt-get install "
+            "openjdk-17-jre-headless; macOS: brew install openjdk@17), or set JAVA_HOME to its folder"
         )
 
 
 def session(*, bar: bool = True) -> SparkSession:
-    """Give the session that ``spark-submit`` or ``SPARK_REMOTE`` provides, else one on all cores of this machine.
+    """Return the session of ``spark-submit`` or ``SPARK_REMOTE``, or else a session on all cores of this machine.
 
     Args:
         bar: Whether Spark shows its own progress bar on a terminal.
 
     Raises:
-        NoJava: a local one is needed and there is no Java.
+        NoJava: if a local session is needed and Java is missing.
     """
     from pyspark.sql import SparkSession
 
@@ -41,8 +41,8 @@ def session(*, bar: bool = True) -> SparkSession:
     if "SPARK_REMOTE" not in os.environ and SparkSession.getActiveSession() is None:
         if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
             raise NoJava
-        if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has set all of this
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # so that workers have msgid too
+        if "PYSPARK_GATEWAY_PORT" not in os.environ:  # otherwise spark-submit has set these
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers need msgid too
             quiet = Path(__file__).with_name("log4j2.properties").as_uri()
             defaults = {
                 "spark.master": "local[*]",

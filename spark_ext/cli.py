@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spark_ext.jobs._bad_files import BadFile
 
 _LEFT_OUT, _SHOWN_FILES = 3, 10
-"""The exit status if files were left out, and how many of them are shown."""
+"""The exit status if files were left out, and the number of such files that are printed."""
 
 _table_format = click.option(
     "--table-format",
@@ -35,34 +35,34 @@ _table_format = click.option(
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(msgid.__version__)
 def spark_ext() -> None:
-    """Work on message ids with Spark."""
+    """Work on message IDs with Spark."""
 
 
 @spark_ext.command()
 @click.argument("input")
-@click.option("-o", "--output", required=True, help="The folder to write: 'ids' and 'quarantine' in it.")
+@click.option("-o", "--output", required=True, help="The output folder; 'ids' and 'quarantine' in it are written.")
 @_table_format
-@click.option("-c", "--column", help="The column of ids.  [default: id; value for text]")
+@click.option("-c", "--column", help="The column of IDs.  [default: id; value for text]")
 @click.option(
     "-f",
     "--format",
     type=click.Choice(["csv", "tsv", "json", "parquet", "text"]),
     help="The input's format.  [default: by its ending]",
 )
-@click.option("--overwrite", is_flag=True, help="Replace what is in the output folder.")
-@click.option("--show", type=click.IntRange(min=0), default=0, help="Print so many of the rows written, of each kind.")
+@click.option("--overwrite", is_flag=True, help="Replace the tables in the output folder.")
+@click.option("--show", type=click.IntRange(min=0), default=0, help="Number of written rows to print.")
 @click.option(
     "--assign",
     type=click.Choice(["position", "generate", "assign"]),
-    help="Give the rows ids in a new column: by their position, by the generator, or numbered.",
+    help="Add IDs in a new column: position IDs, new IDs of the generator, or IDs by row number.",
 )
-@click.option("--source", multiple=True, help="For a position: the column of the log's name; more are joined by '/'.")
-@click.option("--offset", help="For a position: the column of the place in the log.")
-@click.option("--at", help="For a position: the column of the row's own time: Unix seconds, or with offset.")
-@click.option("--zone", help="For a position: the time zone of times that name none.  [default: they are refused]")
-@click.option("--order-by", multiple=True, help="To number rows alike each time: the columns of a unique key.")
-@click.option("--stream", is_flag=True, help="Do what files are new since the last time, from a checkpoint.")
-@click.option("--interval", type=click.FloatRange(min=0), help="With --stream: go on, looking every so many seconds.")
+@click.option("--source", multiple=True, help="With position: the column of the log's name; several are joined by '/'.")
+@click.option("--offset", help="With position: the column of the offset in the log.")
+@click.option("--at", help="With position: the column of the row's time: Unix seconds, or text with a UTC offset.")
+@click.option("--zone", help="With position: the time zone of times without one.  [default: such times are malformed]")
+@click.option("--order-by", multiple=True, help="With assign: the columns of a unique key, so that a rerun is equal.")
+@click.option("--stream", is_flag=True, help="Read only new files, and keep the progress in a checkpoint.")
+@click.option("--interval", type=click.FloatRange(min=0), help="With --stream: seconds between looks for new files.")
 def ids(
     input: str,
     output: str,
@@ -80,11 +80,11 @@ def ids(
     interval: float | None,
     table_format: str,
 ) -> None:
-    """Take the ids in a file of messages apart, or give its rows ids.
+    """Parse the IDs in files of messages, or add IDs to their rows.
 
-    INPUT is a file or folder of text, CSV, TSV, JSON or Parquet. Its columns are kept, and one is added for each field
-    of the ids. Rows without a good id go to a folder of their own, 'quarantine', with the reason. Files that cannot be
-    read are listed in 'unreadable', and the exit status is 3; with --stream, a later run reads them once repaired.
+    INPUT is a file or folder of text, CSV, TSV, JSON or Parquet. Its columns are kept, and one column is added for each
+    field of the IDs. Rows without a valid ID are written to the folder 'quarantine', with the reason. Files that cannot
+    be read are listed in 'unreadable', and the exit status is 3. With --stream, a later run reads them after a repair.
     """
     from spark_ext.jobs import _files as files
     from spark_ext.jobs import ids_job as job
@@ -125,47 +125,47 @@ def ids(
     click.echo(f"{result.rows:>{width},} rows of {input}")
     for count in result.counts:
         click.echo(f"{count.rows:>{width},} {count.kind}" + (f" {count.origin}" if count.origin else ""))
-    click.echo(f"{result.malformed:>{width},} malformed" + (", kept aside" if result.malformed else ""))
+    click.echo(f"{result.malformed:>{width},} malformed" + (", in quarantine" if result.malformed else ""))
     click.echo(f"written to {output}/{job.IDS}" + (f" and {output}/{job.QUARANTINE}" if result.malformed else ""))
     _report_unreadable(result.unreadable, output)
 
 
 @spark_ext.command()
 @click.argument("input")
-@click.option("-o", "--output", required=True, help="The folder to write: 'messages' in it.")
+@click.option("-o", "--output", required=True, help="The output folder; its folder 'messages' is written.")
 @_table_format
 @click.option(
     "-f",
     "--format",
     type=click.Choice(["iggy", "iggy-message", "iggy-poll", "iggy-json", "danube", "danube-json", "kafka", "rocketmq"]),
     required=True,
-    help="Segment files, one encoded message, poll response or JSON text each, or rows of Kafka or RocketMQ.",
+    help="iggy: segment files. iggy-message, iggy-poll, danube: encoded messages. kafka, rocketmq: exported rows.",
 )
 @click.option(
     "--files",
     type=click.Choice(["parquet", "json"]),
     help="Kafka and RocketMQ: the format of the files.  [default: by their endings]",
 )
-@click.option("--layout", type=click.Choice(["auto", *ALIASES, *LAYOUTS]), default="auto", help="Of Iggy's bytes.")
+@click.option("--layout", type=click.Choice(["auto", *ALIASES, *LAYOUTS]), default="auto", help="Iggy: the layout.")
 @click.option("-c", "--column", help="Parquet: the column of encoded messages.  [default: value]")
-@click.option("--topic", help="Iggy: the topic, where the path does not say it.")
-@click.option("--partition", type=click.IntRange(min=0), help="Iggy: the partition, where the path does not say it.")
+@click.option("--topic", help="Iggy: the topic, if the path does not contain it.")
+@click.option("--partition", type=click.IntRange(min=0), help="Iggy: the partition, if the path does not contain it.")
 @click.option(
-    "--logged/--unlogged", default=None, help="Danube: whether topics have a log.  [default: seen by offsets]"
+    "--logged/--unlogged", default=None, help="Danube: whether topics have a log.  [default: found by the offsets]"
 )
-@click.option("--registry", help="A schema registry: a file of msgid.schemas.SchemaRegistry.")
+@click.option("--registry", help="The file of a schema registry, written by msgid.schemas.SchemaRegistry.")
 @click.option("--subject", help="The subject that the messages' schemas must have.  [default: the topic]")
 @click.option(
     "--policy",
     type=click.Choice(["none", "warn", "enforce"]),
     default="none",
-    help="What is done with messages that do not fit their schema.",
+    help="Messages that do not fit their schema: accept them, note the reason, or mark them as poisoned.",
 )
 @click.option(
     "--framing",
     type=click.Choice(["none", "confluent"]),
     default="none",
-    help="What begins a payload; confluent: a zero byte and the schema ID.  [default: none]",
+    help="The bytes before a payload; confluent: a zero byte and the schema ID.  [default: none]",
 )
 @click.option("--cluster", default=CLUSTER, show_default=True, help="Kafka: the name of the cluster, part of each ID.")
 @click.option("--id-header", default=ID_HEADER, show_default=True, help="Kafka: the header with a message's own ID.")
@@ -173,13 +173,13 @@ def ids(
     "--encoding",
     type=click.Choice(["utf-8", "base64"]),
     default="utf-8",
-    help="Kafka and RocketMQ: how text stands for bytes. Spark writes bytes to JSON as base64.  [default: utf-8]",
+    help="Kafka and RocketMQ: how text encodes bytes. Spark writes bytes to JSON as base64.  [default: utf-8]",
 )
-@click.option("--by-segment", is_flag=True, help="Part the table by segment, for 'expire'.")
-@click.option("--overwrite", is_flag=True, help="Replace what is in the output folder.")
-@click.option("--show", type=click.IntRange(min=0), default=0, help="Print so many of the messages.")
-@click.option("--stream", is_flag=True, help="Do what is new since the last time, from a checkpoint.")
-@click.option("--interval", type=click.FloatRange(min=0), help="With --stream: go on, looking every so many seconds.")
+@click.option("--by-segment", is_flag=True, help="Partition the table by segment, for 'expire'.")
+@click.option("--overwrite", is_flag=True, help="Replace the table in the output folder.")
+@click.option("--show", type=click.IntRange(min=0), default=0, help="Number of messages to print.")
+@click.option("--stream", is_flag=True, help="Read only new messages, and keep the progress in a checkpoint.")
+@click.option("--interval", type=click.FloatRange(min=0), help="With --stream: seconds between looks for new files.")
 def messages(
     input: str,
     output: str,
@@ -191,13 +191,13 @@ def messages(
     table_format: str,
     **options: Any,
 ) -> None:
-    """Make one table of messages: their ids, places, states, checksums and payloads.
+    """Write messages to one table: their IDs, offsets, states, checksums and payloads.
 
-    INPUT is a file or folder: of Iggy's .log segments, of text files of JSON, of Parquet files with a column of encoded
-    messages, or of files that hold one each. Rows of Kafka and RocketMQ are in Parquet or JSON files. A message that
-    does not decode, or fails its checksum or its schema, is in the table as 'poisoned', with the reason and its bytes.
-    Files that cannot be read are listed in 'unreadable', and the exit status is 3; with --stream, a later run reads
-    them once repaired.
+    INPUT is a file or folder: Iggy's .log segments, text files with one JSON message per line, Parquet files with a
+    column of encoded messages, or files with one message each. Rows of Kafka and RocketMQ are in Parquet or JSON files.
+    A message that is malformed, or fails its checksum or its schema, is in the table as 'poisoned', with the reason and
+    its bytes. Files that cannot be read are listed in 'unreadable', and the exit status is 3. With --stream, a later
+    run reads them after a repair.
     """
     from spark_ext.jobs import _files as files
     from spark_ext.jobs import messages_job as job
@@ -228,7 +228,7 @@ def messages(
     for layout, rows in result.layouts:
         click.echo(f"{rows:>{width},} in Iggy's layout {layout}")
     if result.without_id:
-        click.echo(f"{result.without_id:>{width},} without identity")
+        click.echo(f"{result.without_id:>{width},} without an ID")
     click.echo(f"written to {output}/{job.MESSAGES}")
     _report_unreadable(result.unreadable, output)
 
@@ -236,16 +236,16 @@ def messages(
 @spark_ext.command()
 @click.argument("table")
 @click.option(
-    "--policy", required=True, type=click.Path(exists=True, dir_okay=False), help="A TOML file: what expires."
+    "--policy", required=True, type=click.Path(exists=True, dir_okay=False), help="The retention policy, a TOML file."
 )
-@click.option("--apply", is_flag=True, help="Remove the expired segments. Default: only report them.")
-@click.option("--mark", is_flag=True, help="Mark the messages for deletion, and keep them.")
+@click.option("--apply", is_flag=True, help="Delete the expired segments. Default: only report them (dry run).")
+@click.option("--mark", is_flag=True, help="Mark the messages of expired segments, and do not delete them.")
 @_table_format
 def expire(table: str, policy: str, apply: bool, mark: bool, table_format: str) -> None:
-    """Report which segments of a message TABLE have expired, and with --apply remove them.
+    """Report the expired segments of a message TABLE, and delete them with --apply.
 
     TABLE is written by 'messages --by-segment': Parquet, partitioned by source, topic, partition and segment, or Delta.
-    The policy has default_expiry in seconds (0: never), and expiries by topic under [topics].
+    The policy has a default_expiry in seconds (0: never), and the expiries of single topics under [topics].
     """
     from datetime import datetime, timezone
 
@@ -268,35 +268,35 @@ def expire(table: str, policy: str, apply: bool, mark: bool, table_format: str) 
         )
     done = "marked" if mark else "removed"
     gone = [found for found in report if found.action == done]
-    said = done if apply else f"would be {done}; --apply does it"
+    said = done if apply else f"would be {done}; --apply {'marks' if mark else 'removes'} them"
     messages, bytes = sum(found.messages for found in gone), sum(found.bytes for found in gone)
     click.echo(f"{len(gone):,} of {len(report):,} segments, {messages:,} messages, {bytes:,} bytes: {said}")
 
 
 @spark_ext.command()
 @click.argument("input")
-@click.option("--handler", required=True, help="The handler: module:function, found from here.")
-@click.option("--key", required=True, help="The column of the business key, whose state a message changes.")
-@click.option("--checkpoint", required=True, help="The folder that knows what is done, and the states.")
-@click.option("-o", "--output", required=True, help="The folder to write: 'outputs' in it.")
+@click.option("--handler", required=True, help="The handler, as module:function; also from the working folder.")
+@click.option("--key", required=True, help="The column of the business key. The handler keeps one state per key.")
+@click.option("--checkpoint", required=True, help="The checkpoint folder, with the progress and the states.")
+@click.option("-o", "--output", required=True, help="The output folder; its folder 'outputs' is written.")
 @_table_format
-@click.option("--id", default="id", show_default=True, help="The column of message ids.")
-@click.option("--timestamp", help="The column of the messages' own times.  [default: those of their ids]")
+@click.option("--id", default="id", show_default=True, help="The column of message IDs.")
+@click.option("--timestamp", help="The column of the messages' times.  [default: the times in their IDs]")
 @click.option("--retention", default=7.0, show_default=True, help="Days that a redelivered message is recognized.")
 @click.option(
     "--attempts",
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="How often a handler that raises is run before its message is written with kind=failed.",
+    help="Maximum number of calls of a handler that raises; then its message is written with kind=failed.",
 )
-@click.option("--keep-outputs", is_flag=True, help="Store the outputs, and answer a redelivered message from them.")
+@click.option("--keep-outputs", is_flag=True, help="Store the outputs, and return them for a redelivered message.")
 @click.option(
     "--buckets",
     type=click.IntRange(min=1),
     default=32,
     show_default=True,
-    help="Number of groups of keys, at least the number of cores. It is part of the checkpoint.",
+    help="Number of groups of keys, at least the number of cores. It cannot change for a checkpoint.",
 )
 @click.option(
     "-f",
@@ -304,13 +304,13 @@ def expire(table: str, policy: str, apply: bool, mark: bool, table_format: str) 
     type=click.Choice(["csv", "tsv", "json", "parquet"]),
     help="The input's format.  [default: by its ending]",
 )
-@click.option("--interval", type=click.FloatRange(min=0), help="Go on, looking for more every so many seconds.")
+@click.option("--interval", type=click.FloatRange(min=0), help="Seconds between two looks for new files.")
 def process(input: str, handler: str, **options: Any) -> None:
-    """Handle the messages in the files of a folder so that handling one again changes nothing.
+    """Pass each message in the files of a folder to a handler once, also if it is redelivered or the job is restarted.
 
-    INPUT is a folder, into which files are moved whole. Each message is handled once, on the state of its key, whenever
-    it comes again and whatever ends in between: the outputs' ids are derived from its own. Files that cannot be read to
-    their end are listed in 'unreadable', and the exit status is 3: repair such a file and put it in under another name.
+    INPUT is a folder; files must be moved into it whole. The handler keeps one state per key, and the IDs of its
+    outputs are derived from the ID of the message. Files that cannot be read to their end are listed in 'unreadable',
+    and the exit status is 3. Put the repaired file into the folder under another name.
     """
     from spark_ext.jobs import process_job as job
 
@@ -321,12 +321,12 @@ def process(input: str, handler: str, **options: Any) -> None:
     click.echo(f"{result.outputs:>{width},} outputs, written to {options['output']}/{job.OUTPUTS}/*/kind=new")
     for kind in ("too late", "malformed", "failed", "changed"):
         count = getattr(result, kind.replace(" ", "_"))
-        click.echo(f"{count:>{width},} messages {kind}" + (f", there as kind={kind}" if count else ""))
+        click.echo(f"{count:>{width},} messages {kind}" + (f", written with kind={kind}" if count else ""))
     _report_unreadable(result.unreadable, options["output"])
 
 
 def _report_unreadable(files: Sequence[BadFile], output: str) -> None:
-    """Print the files whose rows are missing, and end with the status that says so."""
+    """Print the files that were left out, and exit with status 3 if there are any."""
     if not files:
         return
     from spark_ext.jobs._bad_files import UNREADABLE
@@ -371,15 +371,15 @@ def audit(
 def _check_stream_options(stream: bool, overwrite: bool, interval: float | None) -> None:
     if stream and overwrite:
         raise click.UsageError(
-            "--stream adds to the output folder, from its checkpoint: --overwrite does not go with it"
+            "cannot use --overwrite with --stream: a stream adds rows to the output folder from its checkpoint"
         )
     if interval is not None and not stream:
-        raise click.UsageError("--interval goes with --stream")
+        raise click.UsageError("--interval needs --stream")
 
 
 @contextmanager
 def _one_line_errors(output: str) -> Iterator[None]:
-    """Say what a user can mend in a line, without a traceback."""
+    """Print errors that a user can correct as one line, without a traceback."""
     from pyspark.errors import AnalysisException
 
     from spark_ext._filesystem import PathError
@@ -396,5 +396,5 @@ def _one_line_errors(output: str) -> Iterator[None]:
 
 
 def main(name: str = "python -m spark_ext") -> None:
-    """Run the command line under the name that it was called by."""
+    """Run the command line; ``name`` is the program's name in the help."""
     sys.exit(spark_ext(prog_name=name))

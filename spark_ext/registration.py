@@ -1,4 +1,4 @@
-"""The functions in SQL: `register` makes them temporary functions of a session."""
+"""SQL functions: `register` creates them as temporary functions of a session."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["FUNCTIONS", "register"]
 _ID: Final = "ID"
 """The type of a parameter that takes an ID, as text or binary."""
 _AT: Final = "BIGINT"
-"""The type of a moment: a timestamp becomes Unix seconds, and Spark refuses a date or a `timestamp_ntz`."""
-# Spark keeps these for a function: neither the session's ANSI mode nor its time zone changes what the function returns.
+"""The type of a time: a timestamp becomes Unix seconds, and Spark rejects a date or a `timestamp_ntz`."""
+# Spark stores these settings with a function: the session's ANSI mode and time zone do not change its results.
 _CREATED_UNDER: Final = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -59,7 +59,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     ),
     "msgid_to_iggy_id": (message_fields.id_to_iggy_id, {"id": _ID}),
 }
-# The functions that the others call.
+# Functions that other functions call.
 _SHARED: Final[dict[str, tuple[Callable[..., Any], dict[str, str]]]] = {
     _crc.SQL_NAME: (_crc.definition, {"raw": "BINARY"}),
     v0.SQL_NAME: (v0.fields_struct, {"text": "STRING"}),
@@ -67,9 +67,9 @@ _SHARED: Final[dict[str, tuple[Callable[..., Any], dict[str, str]]]] = {
 
 
 def definitions(name: str) -> list[str]:
-    """Write the statements that create a function.
+    """Return the SQL statements that create a function.
 
-    A function of an ID is two: one takes the text, and the other turns its argument into text, once.
+    A function of an ID becomes two functions: the second converts its argument to text once, and calls the first.
     """
     function, parameters = {**_SHARED, **FUNCTIONS}[name]
     if _ID not in parameters.values():
@@ -92,27 +92,27 @@ def _create(name: str, function: Callable[..., Any], parameters: Mapping[str, st
 
 
 def assign_definition(run: str | None = None, at: float | None = None) -> str:
-    """Write the statement that makes ``msgid_assign``, for a run as `assign_id` takes it."""
+    """Return the SQL statement that creates ``msgid_assign``; the arguments are those of `assign_id`."""
     with sql_text():
         return f"CREATE OR REPLACE TEMPORARY FUNCTION msgid_assign() RETURN {making.assign_id(run, at)}"
 
 
 def register(spark: SparkSession) -> list[str]:
-    """Make the functions known to a session's SQL, as ``msgid_parse``, ``msgid_position`` and so on.
+    """Create the SQL functions ``msgid_parse``, ``msgid_position`` and so on in a session, and register ``iggy``.
 
-    They are temporary: they belong to this session, and not to one that ``newSession()`` makes of it. All but
-    ``msgid_generate`` are inlined into the query that uses them. ``msgid_assign()`` has a random lease for the session;
-    ``msgid_generate(x)`` gives a new id for each row, whatever ``x`` is. ``format("iggy")`` is made known too.
+    The functions are temporary: they belong to this session, and not to one that ``newSession()`` returns. All but
+    ``msgid_generate`` are inlined into the query that uses them. ``msgid_assign()`` has a random lease for the session.
+    ``msgid_generate(x)`` returns a new ID for each row, for any ``x``. Afterwards ``spark.read.format("iggy")`` works.
 
     Parameters
     ----------
     spark : SparkSession
-        classic or Connect.
+        classic session, or session of Spark Connect.
 
     Returns
     -------
     list of str
-        the functions' names.
+        names of the functions.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def register(spark: SparkSession) -> list[str]:
 
 
 def _register_source(spark: SparkSession) -> None:
-    """Make ``format("iggy")`` known. Sessions of one application share it, and Spark refuses it the second time."""
+    """Register ``format("iggy")``. The sessions of an application share it, and Spark rejects a second registration."""
     from pyspark.errors import AnalysisException
 
     try:
@@ -147,7 +147,7 @@ def _register_source(spark: SparkSession) -> None:
 
 @contextmanager
 def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Change a session's settings while the context lasts."""
+    """Change settings of a session for the duration of the context."""
     before: dict[str, str | None] = {key: spark.conf.get(key, None) for key in settings}
     try:
         for key, value in settings.items():

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and settings of all tests."""
 
 import os
 import sys
@@ -6,10 +6,10 @@ import sys
 import pytest
 from hypothesis import settings
 
-# Other processes that the tests start import what is installed, as this one does, not what lies in the folder.
+# Processes that the tests start import the installed packages, as this process does, and not the working folder.
 os.environ["PYTHONSAFEPATH"] = "1"
 
-settings.register_profile("msgid", deadline=None)  # the machine's speed is not what is tested
+settings.register_profile("msgid", deadline=None)  # tests must not depend on the speed of the machine
 settings.load_profile("msgid")
 
 
@@ -20,13 +20,13 @@ def pytest_addoption(parser):
 
 @pytest.fixture(scope="session")
 def connect(request):
-    """Whether the Spark tests run through Spark Connect."""
+    """Return whether the Spark tests run through Spark Connect."""
     return request.config.getoption("--connect")
 
 
 @pytest.fixture(scope="session")
 def spark(connect, tmp_path_factory):
-    """The one Spark session of all tests: two cores, few shuffle partitions, no UI, Spark's defaults otherwise."""
+    """Return the Spark session of all tests: two cores, few shuffle partitions, no UI, otherwise Spark's defaults."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -34,7 +34,7 @@ def spark(connect, tmp_path_factory):
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.sql.codegen.fallback": "false",  # code that grows too large to compile is a failure, not a slow pass
-        "spark.sql.session.timeZone": "America/New_York",  # where a forgotten time zone shows
+        "spark.sql.session.timeZone": "America/New_York",  # a zone in which code that ignores time zones fails
         "spark.python.authenticate.socketTimeout": "120s",  # a busy machine starts workers slowly
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }
@@ -51,7 +51,7 @@ def spark(connect, tmp_path_factory):
 
 @pytest.fixture(params=["true", "false"], ids=["ansi", "not-ansi"])
 def ansi(request, spark):
-    """ANSI mode on and off: what the functions say must not depend on it."""
+    """Run a test with ANSI mode on and off: the results must not depend on it."""
     before = spark.conf.get("spark.sql.ansi.enabled")
     spark.conf.set("spark.sql.ansi.enabled", request.param)
     yield request.param == "true"

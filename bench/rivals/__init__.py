@@ -1,11 +1,11 @@
 """The rivals, one module each.
 
-``DISTRIBUTION`` names what is installed (None: the standard library), ``SETUP`` what is run before, and ``CALLS`` the
-statement that is timed, for each thing that a rival can do:
+``DISTRIBUTION`` is the name of the package (None: the standard library), ``SETUP`` the code before, and ``CALLS`` the
+statement that is timed, for each operation of a rival:
 
-- ``text``, ``value``: make one id;
-- ``parse``: read the text ``t`` of one of its own ids; ``check``: say whether it is one;
-- ``batch bytes``, ``batch text``: make ``n`` ids at once, back to back or in a list.
+- ``text``, ``value``: make one ID;
+- ``parse``: read the text ``t`` of an ID of the rival; ``check``: check whether a text is such an ID;
+- ``batch bytes``, ``batch text``: make ``n`` IDs at once, in one buffer or in a list.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def installed() -> list[ModuleType]:
-    """All rivals that can be imported here, msgid first."""
+    """Return all rivals that can be imported, msgid first."""
     found = []
     for info in pkgutil.iter_modules(__path__):
         rival = importlib.import_module(f"{__name__}.{info.name}")

@@ -1,4 +1,4 @@
-"""Ids of this library, on the backend that `msgid.backend` names."""
+"""IDs of this library, on the backend that `msgid.backend` names."""
 
 DISTRIBUTION = "msgid"
 SETUP = """

@@ -29,7 +29,7 @@ START = 1_795_219_200
 
 
 def messages(spark: SparkSession, rows: int, logs: int, folder: str) -> DataFrame:
-    """Write messages of 16 generators in so many logs, 1,000 per second, and give them as they are read back."""
+    """Write messages of 16 generators in ``logs`` logs, 1,000 per second, and return them as read back."""
     number = F.col("id")
     generator, sequence = number % 16, F.floor(number / 16).cast("bigint")
     digits = [

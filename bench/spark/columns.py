@@ -1,4 +1,4 @@
-"""The column functions against Spark's own uuid() and against Python UDFs, in turns in one session.
+"""Compare the column functions with Spark's uuid() and with Python UDFs, in turns in one session.
 
 python bench/spark/columns.py [--rows 10000000] [--rounds 5] [--chart bench/spark/columns.svg]
 """
@@ -27,7 +27,7 @@ PARENT = "0156F7E71C361B21BC024CCDBE00000000"
 
 
 def session(cores: int = 2) -> SparkSession:
-    """Give a local session of so many cores."""
+    """Return a local session with a number of cores."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the UDFs run in this environment
     return (
         SparkSession.builder.master(f"local[{cores}]")
@@ -40,19 +40,19 @@ def session(cores: int = 2) -> SparkSession:
 
 
 def seconds(df: DataFrame) -> float:
-    """Take the time of computing all rows and writing them nowhere."""
+    """Return the seconds to compute all rows without storing them."""
     start = time.perf_counter()
     df.write.format("noop").mode("overwrite").save()
     return time.perf_counter() - start
 
 
-# The rivals do in Python, a row at a time, what the columns do: the same checks and the same results.
+# The rivals compute the same results with the same checks in Python, one row at a time.
 NODE_AND_PID = "56F7E71C361B21BC"
 ORIGINS = [msgid.layout.origin_of(bits << 40) for bits in range(16)]
 
 
 def codec_in_python(row):
-    """What the official client's codec does."""
+    """Decode an ID as the codec of the official client does."""
     seconds = int(time.time()) - msgid.layout.EPOCH_UNIX
     buffer = bytearray(8)
     buffer[0:4] = seconds.to_bytes(8, byteorder="big")[4:8]
@@ -61,7 +61,7 @@ def codec_in_python(row):
 
 
 def bytes_of(id):
-    """The bytes of a version-1 id, or None."""
+    """Return the bytes of a version-1 ID, or None."""
     try:
         raw = bytes.fromhex(id)
     except ValueError:
@@ -70,7 +70,7 @@ def bytes_of(id):
 
 
 def parsed_in_python(id):
-    """All fields."""
+    """Return all fields."""
     raw = bytes_of(id)
     if raw is None:
         raise ValueError(f"not a version-1 id: {id!r}")
@@ -82,7 +82,7 @@ def parsed_in_python(id):
 
 
 def time_in_python(id):
-    """The time alone."""
+    """Return only the time."""
     raw = bytes_of(id)
     if raw is None:
         return None
@@ -90,7 +90,7 @@ def time_in_python(id):
 
 
 def valid_in_python(id):
-    """Whether it is an id of any version."""
+    """Return whether a text is an ID of any version."""
     try:
         raw = bytes.fromhex(id)
     except ValueError:
@@ -101,8 +101,8 @@ def valid_in_python(id):
 
 
 def measure(calls: dict[str, DataFrame], sizes: dict[str, int], rounds: int) -> dict[str, float]:
-    """Run all in turns, a warm-up first; give millions of rows a second, by the median."""
-    for _ in range(2):  # Java compiles what is hot while it runs
+    """Run all in turns after a warm-up; return the median of millions of rows per second."""
+    for _ in range(2):  # Java compiles hot code while it runs
         for df in calls.values():
             seconds(df)
     taken: dict[str, list[float]] = {name: [] for name in calls}
@@ -113,7 +113,7 @@ def measure(calls: dict[str, DataFrame], sizes: dict[str, int], rounds: int) -> 
 
 
 def main() -> None:
-    """Measure, and print a table of making and one of reading."""
+    """Measure, and print one table of making IDs and one of reading IDs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=5)

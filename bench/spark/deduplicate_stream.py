@@ -36,7 +36,7 @@ PRELOAD = 2_000_000
 
 
 def messages(spark: SparkSession, first: int, rows: int) -> DataFrame:
-    """Return messages, one tenth of which repeat the message five rows before."""
+    """Return messages; every tenth message repeats the message five rows before it."""
     number = F.when(F.col("id") % 10 == 9, F.col("id") - 5).otherwise(F.col("id"))
     at = F.timestamp_seconds(F.lit(1_795_219_200) + F.floor(number / 1000))
     return spark.range(first, first + rows, 1, 2).select(
@@ -54,7 +54,7 @@ class WorkerMemory(threading.Thread):
         super().__init__(daemon=True)
         self.peak = 0.0
         self.seen: list[tuple[float, float]] = []
-        """The time of day in seconds, and the peak until then."""
+        """The time of day in seconds, and the peak memory until then."""
         self.stopped = threading.Event()
 
     def run(self) -> None:
@@ -71,7 +71,7 @@ class WorkerMemory(threading.Thread):
 
 
 def started(spark: SparkSession, way: str, source: str, checkpoint: str, files: int) -> StreamingQuery:
-    """Start a way over all files that are there, so many in each micro-batch."""
+    """Start a query of one method over all files, with a number of files per micro-batch."""
     df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files).parquet(source)
     if way == "deduplicate":
         out = spark_ext.deduplicate(df, timestamp="at", within=WITHIN)
@@ -81,7 +81,7 @@ def started(spark: SparkSession, way: str, source: str, checkpoint: str, files: 
 
 
 def rates(spark: SparkSession, way: str, source: str, checkpoint: str, measured: int) -> float:
-    """Run a way over all files; return the rows per second of the measured micro-batches."""
+    """Run one method over all files; return the rows per second of the measured micro-batches."""
     query = started(spark, way, source, checkpoint, files=2)
     query.awaitTermination()
     progress = [p for p in query.recentProgress if p["numInputRows"]][-measured:]

@@ -1,4 +1,4 @@
-"""How the rate grows with rows and cores, and what memory it takes, in a JVM of 1 GB.
+"""Measure how the rate and the memory grow with rows and cores, in a JVM of 1 GB.
 
 python bench/spark/growth.py [--rows 1000000 10000000 100000000]
 """
@@ -26,7 +26,7 @@ ROUNDS = 3
 
 
 def run(cores: int, sizes: list[int]) -> None:
-    """Print, for one number of cores, a line a size: rows, the rates, and the JVM's memory."""
+    """Print one line per size for a number of cores: rows, rates, and the JVM's memory."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
@@ -52,7 +52,7 @@ def run(cores: int, sizes: list[int]) -> None:
 
 
 def main() -> None:
-    """Measure, and print a table of rows and one of cores."""
+    """Measure, and print one table by rows and one by cores."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--rows", type=int, nargs="+", default=[1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000]

@@ -80,7 +80,7 @@ def commits(spark: SparkSession, counts: list[int], folder: str) -> str:
             for n in range(max(counts) + 10)
         ]
         line += [f"{statistics.median(times[count : count + 10]) * 1e3:,.0f} ms" for count in counts]
-    return table(["a batch of 10 rows, after so many", *(f"{count:,}" for count in counts)], lines)
+    return table(["time of 10 rows, by the earlier batches", *(f"{count:,}" for count in counts)], lines)
 
 
 def main() -> None:

@@ -143,7 +143,7 @@ class Value(Core):
         raw = id_bytes(value)
         kind = kind_of(raw)
         if kind not in cls._kinds:
-            raise ValueError(f"{quote(value)} is a {kind} id, not a {cls.__name__}")
+            raise ValueError(f"id must be a {cls.__name__}, got {quote(value)} of kind {kind}")
         return cls._of(strip_version(raw) or raw)
 
 

@@ -31,13 +31,13 @@ __all__ = [
 ]
 
 # The reasons of an `InvalidMessageId`. Python and Spark format the same templates.
-WRONG_LENGTH: Final = "{length} characters; an id has 32, 34, 56 or 58 hex digits"
-WRONG_BYTE_LENGTH: Final = "{length} bytes; an id has 16, 17, 28 or 29"
-NOT_HEX: Final = "not hex digits alone"
+WRONG_LENGTH: Final = "must have 32, 34, 56 or 58 hex digits, got {length} characters"
+WRONG_BYTE_LENGTH: Final = "must have 16, 17, 28 or 29 bytes, got {length}"
+NOT_HEX: Final = "must have hex digits only"
 UNKNOWN_VERSION: Final = "unknown version {version}"
-NOT_V1: Final = "not version 1, which starts with 01 and has 34 hex digits"
-NOT_AN_ID: Final = "no message id"
-NOT_V0: Final = "not version 0, but version 1"
+NOT_V1: Final = "must be of version 1: 34 hex digits that start with 01"
+NOT_AN_ID: Final = "must be a message ID or a UUID"
+NOT_V0: Final = "must be of version 0, got version 1"
 
 _UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
 _LENGTHS: Final = frozenset({ID_LENGTH, *V0_LENGTHS, *(1 + length for length in V0_LENGTHS)})
@@ -65,7 +65,7 @@ def id_bytes(value: object) -> bytes:
         if len(raw) not in _LENGTHS:
             raise InvalidMessageId(quote(raw), WRONG_BYTE_LENGTH.format(length=len(raw)))
     else:
-        raise InvalidMessageId(quote(value), f"a {type(value).__name__}; an id is given as text or bytes")
+        raise InvalidMessageId(quote(value), f"must be text or bytes, got {type(value).__name__}")
     if raw[0] != VERSION_0 and not (raw[0] == VERSION_1 and len(raw) == ID_LENGTH) and len(raw) not in V0_LENGTHS:
         raise InvalidMessageId(quote(value), UNKNOWN_VERSION.format(version=raw[0]))
     return raw

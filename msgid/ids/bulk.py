@@ -79,7 +79,7 @@ def parse_batch(ids: Iterable[Any]) -> IdColumns:
     if module == "numpy":
         return _parse_numpy(cast("NDArray[Any]", ids))
     if isinstance(ids, str | bytes):
-        raise TypeError(f"ids must be many: an iterable of texts or bytes, or an array, not the one {quote(ids)}")
+        raise TypeError(f"ids must be an iterable of texts or bytes, or an array, got {quote(ids)}")
     return _parse_objects(tuple(ids))
 
 
@@ -126,7 +126,7 @@ def _parse_arrow(array: Any) -> IdColumns:
     elif pa.types.is_null(kind):
         return _empty(count)
     else:
-        raise TypeError(f"ids must be an Arrow array of text or binary, not of {kind}")
+        raise TypeError(f"ids must be an Arrow array of text or binary, got {kind}")
     columns = _read_rows(np.frombuffer(data or b"", np.uint8), offsets, is_hex)
     if array.null_count:  # the buffer may hold any bytes in the place of a NULL
         nulls = array.is_null().to_numpy(zero_copy_only=False)
@@ -154,7 +154,7 @@ def _parse_numpy(array: NDArray[Any]) -> IdColumns:
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
         return _read_rows(text[places <= lengths[:, None]], offsets, True)
     shape = f"{array.dtype}{list(array.shape)}"
-    raise TypeError(f"ids must be a NumPy array of text, objects, or uint8 with a row an id, not {shape}")
+    raise TypeError(f"ids must be a NumPy array of text, objects, or uint8 with one row per ID, got {shape}")
 
 
 def _read_rows(data: NDArray[np.uint8], offsets: NDArray[np.int64], is_hex: bool) -> IdColumns:

@@ -141,8 +141,8 @@ def _digits(number: int) -> str:
 
 def _utf8(what: str, text: object) -> bytes:
     if not isinstance(text, str):
-        raise TypeError(f"{what} must be text, not {quote(text)}")
+        raise TypeError(f"{what} must be text, got {quote(text)}")
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{what} must be text that has a UTF-8 form, not {quote(text)}") from None
+        raise ValueError(f"{what} must be text that UTF-8 can encode, got {quote(text)}") from None

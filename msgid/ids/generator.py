@@ -124,7 +124,7 @@ class Generator(Minter):
 def _checked(clock: Callable[[], float]) -> Callable[[], int]:
     """Return a clock that gives whole seconds and raises an error for an invalid time."""
     if not callable(clock):
-        raise TypeError(f"clock must be a function giving Unix seconds, not {quote(clock)}")
+        raise TypeError(f"clock must be a function that returns Unix seconds, got {quote(clock)}")
 
     def checked() -> int:
         now = clock()
@@ -133,7 +133,7 @@ def _checked(clock: Callable[[], float]) -> Callable[[], int]:
                 return math.floor(now)
         except TypeError:
             pass
-        raise ValueError(f"the clock must give Unix seconds, not {quote(now)}")
+        raise ValueError(f"clock must return Unix seconds, got {quote(now)}")
 
     return checked
 

@@ -180,7 +180,7 @@ class MessageId(Value):
         """
         elapsed = (aware("near", near) - EPOCH) // timedelta(seconds=1)
         if elapsed < 0:
-            raise ValueError(f"near must not be before {EPOCH.isoformat()}, where ids begin, not {near.isoformat()}")
+            raise ValueError(f"near must not be before {EPOCH.isoformat()}, where IDs begin, got {near.isoformat()}")
         span = layout.UINT32_SPAN
         wraps = max(0, (elapsed - self.seconds + span // 2) // span)
         try:

@@ -81,7 +81,7 @@ class NodeChoice(NamedTuple):
 
     >>> import msgid
     >>> print(msgid.Generator(node="56:f7:e7:1c:36:1b").explain_node())
-    56:f7:e7:1c:36:1b (mac): handed in by the caller
+    56:f7:e7:1c:36:1b (mac): passed by the caller
     """
 
     node: int
@@ -123,24 +123,24 @@ def read_mac(text: str) -> int:
             raw = b""
         if len(raw) == _NODE_LENGTH:
             return int.from_bytes(raw, "big")
-    raise ValueError(f"a MAC address is written aa:bb:cc:dd:ee:ff, not {quote(text)}")
+    raise ValueError(f"a MAC address must be of the form aa:bb:cc:dd:ee:ff, got {quote(text)}")
 
 
 def read_node(node: object) -> NodeChoice:
     """Check the ``node`` argument of a caller: an int, 6 bytes, a MAC address or ``"random"``."""
     if isinstance(node, str):
         if node == RANDOM:
-            return NodeChoice(random_node(), "argument", "random bits, as the caller asked")
+            return NodeChoice(random_node(), "argument", "random bits, chosen by the caller")
         number = read_mac(node)
     elif isinstance(node, bytes | bytearray):
         if len(node) != _NODE_LENGTH:
-            raise ValueError(f"node must be {_NODE_LENGTH} bytes, not {quote(node)}")
+            raise ValueError(f"node must be {_NODE_LENGTH} bytes, got {quote(node)}")
         number = int.from_bytes(node, "big")
     elif isinstance(node, int):
         number = integer("node", node, 0, NODE_MAX)
     else:
-        raise TypeError(f"node must be an int, {_NODE_LENGTH} bytes, aa:bb:cc:dd:ee:ff or random, not {quote(node)}")
-    return NodeChoice(number, "argument", "handed in by the caller")
+        raise TypeError(f"node must be an int, {_NODE_LENGTH} bytes, aa:bb:cc:dd:ee:ff or random, got {quote(node)}")
+    return NodeChoice(number, "argument", "passed by the caller")
 
 
 def random_node() -> int:
@@ -232,7 +232,7 @@ def choose_node(
         try:
             return NodeChoice(read_mac(said), "environment", f"set by {ENVIRONMENT_VARIABLE}")
         except ValueError:
-            raise ValueError(f"{ENVIRONMENT_VARIABLE} must be aa:bb:cc:dd:ee:ff or random, not {quote(said)}") from None
+            raise ValueError(f"{ENVIRONMENT_VARIABLE} must be aa:bb:cc:dd:ee:ff or random, got {quote(said)}") from None
     interfaces, failed = _asked("psutil", list_interfaces)
     taken, passed_over = choose_interface(interfaces or ())
     passed_over += failed

@@ -35,7 +35,7 @@ def parse(value: str | bytes) -> AnyId:
     BrokerOffsetId('127.0.0.1', 9103, 123456)
     >>> parse("0156F7E7 1C361B21BC024CCDBE0000000")
     Traceback (most recent call last):
-    msgid.InvalidMessageId: invalid message id '0156F7E7 1C361B21BC024CCDBE0000000': not hex digits alone
+    msgid.InvalidMessageId: invalid message id '0156F7E7 1C361B21BC024CCDBE0000000': must have hex digits only
     """
     raw = id_bytes(value)
     v0 = strip_version(raw)

@@ -35,9 +35,9 @@ def _host_bytes(host: object) -> bytes:
         if address is None and isinstance(host, str):
             address = ipaddress.ip_address(host)
     except ValueError:
-        raise ValueError(f"host must be an IPv4 or IPv6 address, not {quote(host)}") from None
+        raise ValueError(f"host must be an IPv4 or IPv6 address, got {quote(host)}") from None
     if address is None:
-        raise TypeError(f"host must be an ipaddress address or its text, not {quote(host)}")
+        raise TypeError(f"host must be an ipaddress address or its text, got {quote(host)}")
     if getattr(address, "scope_id", None):
         raise ValueError(f"host must be an address without a zone, got {quote(host)}")
     return address.packed
@@ -256,7 +256,9 @@ class ClientUniqueId(_V0):
                 month = (month - timedelta(days=1)).replace(day=1)
                 made = month.astimezone(timezone.utc) + elapsed
         except OverflowError:
-            raise ValueError(f"near must leave room for the month before it, not {near.isoformat()}") from None
+            raise ValueError(
+                f"near must be at least one month from the first and the last year, got {near.isoformat()}"
+            ) from None
         return made
 
     def __repr__(self) -> str:
@@ -271,13 +273,13 @@ def _zone(tz: tzinfo | str) -> tzinfo:
     if isinstance(tz, tzinfo):
         return tz
     if not isinstance(tz, str):
-        raise TypeError(f"tz must be a tzinfo or the name of a time zone, not {quote(tz)}")
+        raise TypeError(f"tz must be a tzinfo or the name of a time zone, got {quote(tz)}")
     import zoneinfo
 
     try:
         return zoneinfo.ZoneInfo(tz)
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-        raise ValueError(f"tz must be the name of a time zone, such as Asia/Shanghai, not {quote(tz)}") from None
+        raise ValueError(f"tz must be the name of a time zone, such as Asia/Shanghai, got {quote(tz)}") from None
 
 
 def read_v0(raw: bytes) -> BrokerOffsetId | ClientUniqueId:

@@ -99,11 +99,11 @@ class Header(NamedTuple):
                     kind = kind_
                     break
             else:
-                raise TypeError(f"a header's value must be bytes, str, bool, int or float, not {quote(value)}")
+                raise TypeError(f"a header's value must be bytes, str, bool, int or float, got {quote(value)}")
         raw = _encoded(value, kind)
         if not 1 <= len(raw) <= HEADER_VALUE_MAX:
             raise ValueError(
-                f"a header's value must have 1 to {HEADER_VALUE_MAX} bytes, not {len(raw)}: {quote(value)}"
+                f"a header's value must have 1 to {HEADER_VALUE_MAX} bytes, got {len(raw)}: {quote(value)}"
             )
         return cls(kind, raw)
 
@@ -214,15 +214,15 @@ def headers_of(headers: Mapping[Any, Header | HeaderValue] | None) -> dict[Heade
 def check_headers(headers: object) -> None:
     """Check that ``headers`` is a dict of `Header` values with keys of `HeaderKey` or text of 1 to 255 bytes."""
     if not isinstance(headers, dict):
-        raise TypeError(f"headers must be a dict, not {quote(headers)}")
+        raise TypeError(f"headers must be a dict, got {quote(headers)}")
     for key, header in headers.items():
         if not isinstance(key, str | HeaderKey):
-            raise TypeError(f"a header's key must be text or a HeaderKey, not {quote(key)}")
+            raise TypeError(f"a header's key must be text or a HeaderKey, got {quote(key)}")
         if not isinstance(header, Header):
-            raise TypeError(f"header {quote(key)} must be a Header, not {quote(header)}")
+            raise TypeError(f"header {quote(key)} must be a Header, got {quote(header)}")
         length = len(key.raw if isinstance(key, HeaderKey) else key.encode())
         if not 1 <= length <= HEADER_KEY_MAX:
-            raise ValueError(f"a header's key must have 1 to {HEADER_KEY_MAX} bytes, not {length}: {quote(key)}")
+            raise ValueError(f"a header's key must have 1 to {HEADER_KEY_MAX} bytes, got {length}: {quote(key)}")
 
 
 def encode_headers(headers: Mapping[Any, Header], *, typed: bool = False) -> bytes:

@@ -125,7 +125,7 @@ class Message(_Slots):
         integer("timestamp", self.timestamp, 0, UINT64_MAX)
         integer("id", self.id, 0, UINT128_MAX)
         if self.state is not None and not isinstance(self.state, MessageState):
-            raise TypeError(f"state must be a MessageState or None, not {quote(self.state)}")
+            raise TypeError(f"state must be a MessageState or None, got {quote(self.state)}")
         if self.checksum is not None:
             integer("checksum", self.checksum, 0, UINT32_MAX if facts.has_state else UINT64_MAX)
         if (self.state is not None) != facts.has_state or (self.checksum is not None) != bool(facts.checksum):
@@ -136,7 +136,7 @@ class Message(_Slots):
             integer("origin_timestamp", self.origin_timestamp, 0, UINT64_MAX)
         check_headers(self.headers)
         if not isinstance(self.payload, bytes):
-            raise TypeError(f"payload must be bytes, not {quote(self.payload)}")
+            raise TypeError(f"payload must be bytes, got {quote(self.payload)}")
         integer("the length of the payload", len(self.payload), 0, UINT32_MAX)
 
     def __reduce__(self) -> tuple[type[Message], tuple[Any, ...]]:

@@ -214,7 +214,7 @@ def check_text(name: str, text: str) -> None:
     try:
         length = len(text.encode())
     except UnicodeEncodeError:
-        raise ValueError(f"{name} must be text that has a UTF-8 form, got {quote(text)}") from None
+        raise ValueError(f"{name} must be text that UTF-8 can encode, got {quote(text)}") from None
     if length > TEXT_LIMIT:
         raise ValueError(f"{name} must be text of at most {TEXT_LIMIT} bytes, got {length}: {quote(text)}")
     if "\0" in text:

@@ -1,7 +1,8 @@
-"""When messages expire, and which segments may go: the rules alone, without a clock or a file.
+"""Retention rules: which messages have expired, and which segments may be deleted. They read no clock and no file.
 
-The rules are those of the Iggy message-expiry document: an expiry is in seconds, a moment in microseconds since 1970;
-None means the default, 0 never; a segment goes as a whole, once it is closed and every message in it has expired.
+The rules follow Iggy's message-expiry document. An expiry is in seconds; None means the default, and 0 means never. A
+timestamp is in microseconds since 1970. A segment is deleted as a whole, when it is closed and every message in it has
+expired.
 
 >>> policy = RetentionPolicy(default_expiry=3600, topics={"audit": 0})
 >>> policy.expiry_of("orders"), policy.expiry_of("audit")

@@ -1,4 +1,4 @@
-"""The file operations of the cleaner, so that a test can stop it at each of them."""
+"""The file operations of the cleaner. A test replaces them to stop the cleaner at any operation."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 __all__ = ["Files", "OsFiles", "State"]
 
 State = tuple[int, int, int, int]
-"""Device, number, size and time of change, by which a file differs from a later one of its name."""
+"""Device, inode, size and modification time: they differ between a file and a later file of the same name."""
 
 
 class Files(Protocol):
-    """File operations of the cleaner: `OsFiles`, or a test's own."""
+    """File operations of the cleaner: `OsFiles`, or those of a test."""
 
     def walk(self, folder: str) -> list[tuple[str, list[str]]]:
         """Return the folders in a folder, itself included, each with the names of its files."""
 
     def lock(self, folder: str) -> AbstractContextManager[None]:
-        """Keep other cleaners out of a folder, where the system can do that."""
+        """Lock a folder against other cleaners, if the system supports it."""
 
     def state(self, path: str) -> State | None:
         """Return the state of a file; None if the path is not a regular file."""
@@ -46,19 +46,19 @@ class Files(Protocol):
         """Rename a file unless the new name is taken; return whether it was renamed."""
 
     def remove(self, path: str) -> None:
-        """Remove a file."""
+        """Delete a file."""
 
     def sync(self, folder: str) -> None:
-        """Have the removals from a folder written to the disk."""
+        """Write the deletions in a folder to the disk."""
 
 
 class OsFiles:
-    """The files of the machine."""
+    """File operations of the operating system."""
 
     def walk(self, folder: str) -> list[tuple[str, list[str]]]:
         """Return the folders in a folder, each with the names of its files.
 
-        Links to folders are not followed. A folder that vanishes meanwhile is left out.
+        Links to folders are not followed. A folder that is deleted during the call is left out.
 
         Raises:
             FileNotFoundError: if the folder is missing.
@@ -70,7 +70,7 @@ class OsFiles:
 
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
-        """Wait until no other cleaner works on a folder, and keep others out; not on Windows and some networks."""
+        """Lock a folder against other cleaners. Windows and some network file systems do not support the lock."""
         if fcntl is None:
             yield
             return
@@ -91,7 +91,7 @@ class OsFiles:
 
     def open(self, path: str) -> BinaryIO:
         """Open a file for reading."""
-        return open(path, "rb")  # whoever asked for it closes it
+        return open(path, "rb")  # the caller closes it
 
     def rename(self, path: str, to: str) -> None:
         """Rename a file."""
@@ -117,11 +117,11 @@ class OsFiles:
         return True
 
     def remove(self, path: str) -> None:
-        """Remove a file, which may be gone already."""
+        """Delete a file; a missing file is not an error."""
         Path(path).unlink(missing_ok=True)
 
     def sync(self, folder: str) -> None:
-        """Have the removals from a folder written to the disk, where the system can do that."""
+        """Write the deletions in a folder to the disk, if the system supports it."""
         if os.name == "posix":
             handle = os.open(folder, os.O_RDONLY)
             try:

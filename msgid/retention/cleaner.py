@@ -1,8 +1,8 @@
-"""The cleaner: removes the expired segments of a folder of Iggy's ``.log`` files, whole ones and never the active one.
+"""The cleaner deletes expired segments from a folder of Iggy's ``.log`` files, but never the active segment.
 
-A segment is its ``.log`` file, named by its first offset, with the indexes of the same name beside it. The log goes
-first, by a rename that readers see at once. The renamed file is compared with the file that was judged, and put back if
-they differ. The next run completes a run that was cut short.
+A segment is a ``.log`` file, named by its first offset, and its index files of the same name. The cleaner renames the
+log before it deletes it, so readers see the change at once. If the renamed file is not the file that was checked, it
+gets its name back. The next run completes a run that was interrupted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["Cleaner", "Files", "OsFiles", "SegmentFile", "now_in_microseconds"]
 _SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _BESIDE: Final = re.compile(r"(\d{20})\.(?:index|timeindex)", re.ASCII)
 _HIDDEN: Final = re.compile(r"\.(\d{20})\.[0-9a-f]{32}\.removing", re.ASCII)
-"""A log between its rename and its removal."""
+"""A log that has been renamed and is not deleted yet."""
 _TOPIC: Final = "topics"
 _PARTITION: Final = "partitions"
 """Iggy's folders: streams/1/topics/2/partitions/3."""
@@ -42,55 +42,55 @@ _log: Final = logging.getLogger("msgid.retention")
 
 
 class SegmentFile(NamedTuple):
-    """A segment, its path, and the policy's verdict on it."""
+    """A segment, its path, and whether it has expired."""
 
     path: str
     topic: str | None
     segment: Segment
     expired: bool
-    """Closed, and all of its messages have expired."""
+    """Whether the segment is closed and all of its messages have expired."""
     reason: str | None = None
-    """Why the segment stays although it is closed or has expired."""
+    """Why the segment is kept although it is closed or has expired."""
     removed: bool = False
-    """Whether this run has removed it; False in a dry run."""
+    """Whether this run deleted the segment; False in a dry run."""
 
 
 class _Looked(NamedTuple):
-    """A ``.log`` file as it was read."""
+    """The result of reading a ``.log`` file."""
 
     first: int
     name: str
     state: State | None
     starts: bool
-    """Whether the file is empty, or starts with a whole message that belongs into it."""
+    """Whether the file is empty, or starts with a complete message whose offset is not before the file's name."""
     last: int | None
     latest: int | None
     size: int
     reason: str | None
     cut: bool
-    """Whether the reason is the end of the file within a message."""
+    """Whether the file ends within a message."""
 
 
 def now_in_microseconds() -> int:
-    """Return the time, microseconds since 1970."""
+    """Return the current time in microseconds since 1970."""
     return time.time_ns() // 1000
 
 
 class Cleaner:
-    """Finds and removes expired segments.
+    """Finds and deletes expired segments.
 
-    A segment counts as closed if the folder has its successor: a segment that starts at the offset after its last
-    message, and is empty or begins with a valid message. A stray file of a higher number does not close the active
-    segment. Several cleaners may work on one folder.
+    A segment is closed if the folder has its successor: a segment that starts at the offset after its last message, and
+    is empty or begins with a valid message. A stray file of a higher number does not close the active segment. Several
+    cleaners may work on one folder.
 
     Args:
-        folder: Holds the segments, at any depth.
+        folder: Folder of the segments, at any depth.
         policy: Retention by topic; the topic is the folder's name in ``topics/NAME/partitions/NUMBER``.
         layout: Layout of the messages. Default: found by checksum.
         files: File operations.
-        clock: Returns the time, microseconds since 1970.
-        allow_gaps: Whether a later segment also closes one if offsets between the two are missing, as some servers
-            leave them after a recovery. Such a later segment may be a stray copy, so the default is False.
+        clock: Returns the current time in microseconds since 1970.
+        allow_gaps: Whether a later segment closes a segment even if offsets between the two are missing. Some servers
+            leave such gaps after a recovery. The default is False, because the later segment may be a stray copy.
 
     Raises:
         TypeError: if ``policy`` is not a `RetentionPolicy`.
@@ -129,13 +129,14 @@ class Cleaner:
         self._clock = clock
 
     def clean(self, *, dry_run: bool = True) -> list[SegmentFile]:
-        """Report on each segment, and unless it is a dry run remove the expired ones.
+        """Report on each segment; delete the expired segments unless it is a dry run.
 
-        Whatever happens in between, a segment is whole or gone, and the next run does the rest. A segment that cannot
-        be read or removed stays, with the reason; the others go. A segment that vanishes meanwhile is not reported.
+        A run that is interrupted leaves each segment complete or deleted, and the next run continues. A segment that
+        cannot be read or deleted is kept and reported with the reason. A segment that another process deletes during
+        the run is not reported.
 
         Args:
-            dry_run: Remove nothing.
+            dry_run: Whether to report only.
 
         Returns:
             All segments, folder by folder, in the order of their offsets.
@@ -157,16 +158,16 @@ class Cleaner:
                     with nullcontext() if dry_run else self._files.lock(folder):
                         report += self._clean(folder, names, now, dry_run)
                 except FileNotFoundError:
-                    continue  # the topic was deleted meanwhile
+                    continue  # another process deleted the topic
         return report
 
     def run(self, stop: threading.Event, *, report: Callable[[list[SegmentFile]], object] | None = None) -> None:
-        """Clean at once and then at every interval, until ``stop`` is set; not at all if the policy is disabled.
+        """Clean now and then once per interval, until ``stop`` is set. A disabled policy ends the loop.
 
-        A round that fails is logged by the logger ``msgid.retention``, and the next one is tried.
+        A round that fails is logged by the logger ``msgid.retention``, and the loop goes on.
 
         Args:
-            stop: Ends the loop, at the latest after the round in progress.
+            stop: Ends the loop after the current round.
             report: Called with the report of each round.
 
         Raises:
@@ -203,13 +204,13 @@ class Cleaner:
         kept = {looked[place].first for place, found in enumerate(report) if not found.removed}
         closed = max((looked[place].first for place, found in enumerate(report) if found.segment.closed), default=-1)
         for match in filter(None, map(_BESIDE.fullmatch, names)):
-            # Also of what an earlier run removed; not from the active one on, whose log may be yet to come.
+            # Also indexes of logs that an earlier run deleted. Indexes of the active segment stay: its log may follow.
             if int(match[1]) <= closed and int(match[1]) not in kept:
                 self._remove_beside(os.path.join(folder, match[0]))
         return report
 
     def _put_back(self, folder: str, names: Sequence[str]) -> set[str]:
-        """Put back the logs that an earlier run has renamed and not removed; return their names."""
+        """Restore the names of logs that an earlier run renamed and did not delete; return the names."""
         back = set()
         for match in filter(None, map(_HIDDEN.fullmatch, names)):
             hidden, name = os.path.join(folder, match[0]), f"{match[1]}.log"
@@ -218,7 +219,7 @@ class Cleaner:
         return back
 
     def _remove(self, folder: str, looked: _Looked) -> str | None:
-        """Remove the log that was judged; return why it stays if it does."""
+        """Delete the log that was checked; return the reason if it is kept, or None."""
         path = os.path.join(folder, looked.name)
         hidden = os.path.join(folder, f".{looked.first:020d}.{uuid4().hex}.removing")
         try:
@@ -226,9 +227,9 @@ class Cleaner:
             if self._files.state(hidden) != looked.state:
                 if self._files.restore(hidden, path):
                     return "the file has changed since it was read"
-                return f"the file has changed since it was read, and is now {hidden}, as its name is taken"
+                return f"the file has changed since it was read, and is now {hidden}: its old name is taken"
             self._files.remove(hidden)
-            self._files.sync(folder)  # before the indexes: the disk never has them without the log
+            self._files.sync(folder)  # before the indexes, so that a crash never leaves a log without its indexes
         except FileNotFoundError:
             return "the file was removed by another process"
         except OSError as error:
@@ -242,7 +243,7 @@ class Cleaner:
             _log.warning("cannot remove %s: %s", path, error)
 
     def _look(self, folder: str, name: str) -> _Looked | None:
-        """Read a log; return None if it is gone."""
+        """Read a log; return None if it is missing."""
         path, first = os.path.join(folder, name), int(name[:20])
         state: State | None = None
         last = latest = reason = None
@@ -294,7 +295,7 @@ class Cleaner:
 
 
 def _topic_of(folder: str) -> str | None:
-    """Return the topic of a partition's folder, by its path or else by that of its links' targets."""
+    """Return the topic of a partition's folder, by its path, or else by the path without symbolic links."""
     return _topic_in(os.path.abspath(folder)) or _topic_in(os.path.realpath(folder))
 
 

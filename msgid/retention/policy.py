@@ -1,4 +1,4 @@
-"""When messages expire, and which segments may be removed: the rules alone, without a clock or a file."""
+"""Retention rules: which messages have expired, and which segments may be deleted. They read no clock and no file."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ __all__ = [
 ]
 
 NEVER: Final = 0
-"""The expiry of messages that do not expire."""
+"""Expiry of messages that never expire."""
 MICROSECONDS: Final = 1_000_000
-"""In a second: an expiry is in seconds, a timestamp in microseconds."""
+"""Microseconds per second: an expiry is in seconds, a timestamp in microseconds."""
 DEFAULT_SEGMENT_BYTES: Final = 1_000_000_000
 """The default size in bytes at which a segment is full."""
 DEFAULT_INTERVAL: Final = 60
@@ -39,82 +39,82 @@ DEFAULT_INTERVAL: Final = 60
 
 
 class InvalidPolicy(ValueError):
-    """A policy says what cannot be."""
+    """A setting of a retention policy is unknown, or has a value that is not allowed."""
 
 
 class Segment(NamedTuple):
-    """A run of messages that is kept or removed as a whole."""
+    """A range of messages of a log that is kept or deleted as a whole."""
 
     first_offset: int
     last_offset: int | None
-    """None while there are no messages."""
+    """Offset of the last message; None if the segment is empty."""
     size: int
-    """Bytes."""
+    """Size in bytes."""
     closed: bool
-    """Nothing more is written to it."""
+    """Whether the segment is complete, so that no message is added to it."""
     latest: int | None
-    """The latest of its messages' timestamps, microseconds; not that of the last message, as clocks go back."""
+    """Greatest timestamp of the messages in microseconds; the last message may have a smaller one (clock set back)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """How long messages are kept, topic by topic; `dataclasses.replace` changes settings.
+    """Retention of messages by topic; `dataclasses.replace` returns a copy with other settings.
 
     Raises:
-        InvalidPolicy: if a setting has a value that is not allowed; an interval of 0 is not.
+        InvalidPolicy: if a setting has a value that is not allowed, such as an interval of 0.
 
     >>> RetentionPolicy.of({"default_expiry": 604800, "topics": {"orders": 86400}}).expiry_of("orders")
     86400
     """
 
     default_expiry: int = NEVER
-    """Seconds, for topics without an expiry of their own; 0: never."""
+    """Retention period in seconds of topics that are not in ``topics``; 0 keeps messages forever."""
     topics: Mapping[str, int | None] = field(default_factory=dict)
-    """Seconds by topic; 0: never, None: the default."""
+    """Retention period in seconds by topic; 0 keeps messages forever, None means the default."""
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
-    """The size at which a segment is full."""
+    """Size in bytes at which a segment is full."""
     enabled: bool = True
-    """Whether the cleaner does anything."""
+    """Whether the cleaner runs; if False, no message is deleted."""
     interval: float = DEFAULT_INTERVAL
-    """Seconds between the cleaner's rounds, more than 0."""
+    """Seconds between two rounds of the cleaner, more than 0."""
 
     def __post_init__(self) -> None:
         if isinstance(self.topics, Mapping):
-            object.__setattr__(self, "topics", dict(self.topics))  # the caller's own may change afterwards
+            object.__setattr__(self, "topics", dict(self.topics))  # the caller may change the original later
         self.check()
 
     def check(self) -> None:
-        """Check every setting again: `topics` is a dict, which may have been changed since.
+        """Check every setting again, because the dict `topics` can be changed.
 
         Raises:
             InvalidPolicy: if a setting has a value that is not allowed.
         """
         checked_expiry("default_expiry", self.default_expiry)
         if not isinstance(self.topics, Mapping):
-            raise InvalidPolicy(f"topics must be expiries by topic, not {quote(self.topics)}")
+            raise InvalidPolicy(f"topics must be a mapping of topics to seconds, got {quote(self.topics)}")
         for topic, expiry in self.topics.items():
             if not isinstance(topic, str):
-                raise InvalidPolicy(f"topics must have texts as keys, not {quote(topic)}")
+                raise InvalidPolicy(f"topics must have strings as keys, got {quote(topic)}")
             if expiry is not None:
                 checked_expiry(f"the expiry of {quote(topic)}", expiry)
         if not is_integer(self.segment_bytes) or self.segment_bytes < 1:
-            raise InvalidPolicy(f"segment_bytes must be 1 or more, not {quote(self.segment_bytes)}")
+            raise InvalidPolicy(f"segment_bytes must be an integer of 1 or more, got {quote(self.segment_bytes)}")
         if not isinstance(self.enabled, bool):
-            raise InvalidPolicy(f"enabled must be true or false, not {quote(self.enabled)}")
+            raise InvalidPolicy(f"enabled must be true or false, got {quote(self.enabled)}")
         if not (is_number(self.interval) and self.interval > 0):
-            raise InvalidPolicy(f"interval must be more than 0 seconds, not {quote(self.interval)}")
+            raise InvalidPolicy(f"interval must be more than 0 seconds, got {quote(self.interval)}")
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> RetentionPolicy:
-        """Return a policy of plain values, as a file has them.
+        """Return a policy of plain values, such as the values of a TOML file.
 
         Raises:
-            InvalidPolicy: if a setting is unknown, or `RetentionPolicy` refuses its value.
+            InvalidPolicy: if a setting is unknown, or has a value that is not allowed.
         """
         names = [setting.name for setting in fields(cls)]
         unknown = set(values) - set(names)
         if unknown:
-            raise InvalidPolicy(f"no setting {quote(min(unknown))}; there are: {', '.join(names)}")
+            raise InvalidPolicy(f"settings must be among {', '.join(names)}, got {quote(min(unknown))}")
         return cls(**values)
 
     @classmethod
@@ -122,8 +122,8 @@ class RetentionPolicy:
         """Read a policy from a TOML file.
 
         Raises:
-            InvalidPolicy: the file is no TOML, or `of` refuses what it says.
-            OSError: it cannot be read.
+            InvalidPolicy: if the file is not TOML, or a setting is unknown or has a value that is not allowed.
+            OSError: if the file cannot be read.
         """
         try:
             import tomllib  # type: ignore[import-not-found, unused-ignore]
@@ -134,26 +134,26 @@ class RetentionPolicy:
             try:
                 values = tomllib.load(file)
             except ValueError as error:
-                raise InvalidPolicy(f"{path} is no TOML: {error}") from None
+                raise InvalidPolicy(f"cannot read {path} as TOML: {error}") from None
         return cls.of(values)
 
     def expiry_of(self, topic: str | None) -> int:
-        """Give the seconds that a topic's messages are kept; 0: for ever."""
+        """Return the retention period of a topic in seconds; 0 keeps messages forever."""
         own = None if topic is None else self.topics.get(topic)
         return checked_expiry("expiry", self.default_expiry if own is None else own)
 
 
 def is_expired(timestamp: int, expiry: int | None, now: int, default: int = NEVER) -> bool:
-    """Say whether a message has expired.
+    """Return whether a message has expired.
 
     Args:
-        timestamp: the message's, microseconds since 1970.
-        expiry: seconds; None: the default; 0: never.
-        now: microseconds since 1970.
-        default: seconds; 0: never.
+        timestamp: Time of the message in microseconds since 1970.
+        expiry: Retention period in seconds; 0 keeps messages forever, None means ``default``.
+        now: The current time in microseconds since 1970.
+        default: Default retention period in seconds; 0 keeps messages forever.
 
     Raises:
-        InvalidPolicy: if an expiry is not 0 to 4294967295 whole seconds.
+        InvalidPolicy: if a retention period is not an integer from 0 to 4294967295.
 
     >>> is_expired(0, None, now=10**18), is_expired(0, None, now=5_000_000, default=5)
     (False, True)
@@ -163,7 +163,7 @@ def is_expired(timestamp: int, expiry: int | None, now: int, default: int = NEVE
 
 
 def closes(segment: Segment, segment_bytes: int, expiry: int | None, now: int, default: int = NEVER) -> bool:
-    """Say whether a segment that is being written is to be closed: it is full, or its messages have expired.
+    """Return whether to close the active segment, because it is full or all of its messages have expired.
 
     >>> closes(Segment(0, 9, 1000, False, 0), 1000, None, now=0), closes(Segment(0, 9, 999, False, 0), 1000, 1, now=0)
     (True, False)
@@ -174,7 +174,7 @@ def closes(segment: Segment, segment_bytes: int, expiry: int | None, now: int, d
 def removable(
     segments: Iterable[Segment], expiry: int | None, now: int, default: int = NEVER, *, enabled: bool = True
 ) -> list[Segment]:
-    """Give the segments that a policy removes at a moment: the closed ones, all of whose messages have expired.
+    """Return the segments that a policy deletes: the closed segments in which all messages have expired.
 
     >>> [s.first_offset for s in removable([Segment(0, 4, 9, True, 0), Segment(5, 9, 9, False, 0)], 1, now=2_000_000)]
     [0]
@@ -196,7 +196,7 @@ def _all_expired(segment: Segment, expiry: int | None, now: int, default: int) -
 
 
 def checked_policy(policy: object) -> RetentionPolicy:
-    """Return a policy whose settings have been checked now, or raise TypeError or `InvalidPolicy`."""
+    """Check the settings of a policy and return it, or raise TypeError or `InvalidPolicy`."""
     if not isinstance(policy, RetentionPolicy):
         raise TypeError(f"policy must be a RetentionPolicy, got {quote(policy)}")
     policy.check()
@@ -206,5 +206,5 @@ def checked_policy(policy: object) -> RetentionPolicy:
 def checked_expiry(what: str, value: object) -> int:
     """Return an expiry in seconds, or raise `InvalidPolicy`."""
     if not in_range(value, 0, UINT32_MAX):
-        raise InvalidPolicy(f"{what} must be whole seconds, 0 to {UINT32_MAX}, not {quote(value)}")
+        raise InvalidPolicy(f"{what} must be an integer of 0 to {UINT32_MAX} seconds, got {quote(value)}")
     return value

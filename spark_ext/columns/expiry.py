@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["is_expired"]
 
-_WRONG: Final = f"expiry must be whole seconds, 0 to {UINT32_MAX}, not "
+_WRONG: Final = f"expiry must be an integer of 0 to {UINT32_MAX} seconds, got "
 
 
 def is_expired(

@@ -84,7 +84,7 @@ def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) ->
     as_sql = is_writing_sql()
     place = given.try_cast("bigint") if as_sql else given.cast("bigint")
     shown = F.coalesce(F.when(given == place, place.cast("string")), given.cast("string")) if as_sql else place
-    message = F.concat(F.lit(f"offset must be 0 to {layout.OFFSET_MAX}, not "), shown.cast("string"))
+    message = F.concat(F.lit(f"offset must be 0 to {layout.OFFSET_MAX}, got "), shown.cast("string"))
     digest = computed_below(F.upper(F.sha2(column(source).cast("string"), 256)), never="")
     # Pid and seconds are neighbours, so one number writes both.
     start = F.shiftleft(F.shiftright(place, 32).bitwiseOR(1 << 16), 32)

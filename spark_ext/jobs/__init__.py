@@ -1,1 +1,1 @@
-"""The jobs of ``python -m spark_ext``, each a module: what it does to a DataFrame, and its reading and writing."""
+"""The jobs of ``python -m spark_ext``, one module per job: read the input, transform it, write the output tables."""

@@ -1,4 +1,4 @@
-"""Input files that cannot be read: how they are found, and where they are listed until they can be read."""
+"""Input files that cannot be read: find them, and list them until they are repaired."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class BadFile(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A file of the list."""
+    """One file of the list of unreadable files."""
 
     name: str
     path: str
@@ -57,10 +57,10 @@ class Entry(NamedTuple):
     tables: list[str]
     """The tables that lack the file's rows."""
     seen: str
-    """The file's size and time of change when it was found to be unreadable."""
+    """The size and modification time of the file when it could not be read."""
     found_at: str
     read_at: str | None = None
-    """When a later run has read the file; None as long as its rows are missing."""
+    """The time when a later run read the file; None as long as its rows are missing."""
 
 
 def is_unreadable(error: Exception) -> bool:
@@ -82,7 +82,7 @@ def list_files(spark: SparkSession, path: str) -> list[str]:
 
 
 def split_files(files: list[str], read: Callable[[list[str]], DataFrame]) -> tuple[list[str], list[BadFile]]:
-    """Part the files that can be read to their end from the others: halves are read, and halves of a bad half.
+    """Split files into those that can be read to their end and the others, by bisection.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def split_files(files: list[str], read: Callable[[list[str]], DataFrame]) -> tup
     read : function
         returns the rows of some files.
     """
-    # Spark ignores a missing file among those that it is given by name.
+    # Spark ignores a missing file in a list of files.
     gone = {file for file in files if _state(file) == _GONE}
     good, bad = _split([file for file in files if file not in gone], read)
     return good, [BadFile(file, _NO_FILE) for file in files if file in gone] + bad
@@ -166,12 +166,12 @@ class Ledger:
         self._output = output
 
     def _place(self) -> tuple[pafs.FileSystem, str]:
-        # Found anew each time: a list travels with a function of `foreachBatch` through Spark Connect.
+        # Resolved at each call: Spark Connect pickles this object with the function of `foreachBatch`.
         files, base = filesystem(self._output)
         return files, f"{base}/{UNREADABLE}"
 
     def entries(self) -> list[Entry]:
-        """Return all entries, also those whose file was read later."""
+        """Return all entries, also entries of files that were read later."""
         import pyarrow.fs as pafs
 
         files, folder = self._place()
@@ -184,18 +184,18 @@ class Ledger:
         return [entry for entry in self.entries() if entry.read_at is None]
 
     def left_out(self, batch: int, table: str) -> set[str]:
-        """Return the files that a table lacks of a micro-batch."""
+        """Return the files of a micro-batch whose rows are missing in a table."""
         return {entry.path for entry in self.entries() if entry.batch == batch and table in entry.tables}
 
     def add(self, bad: Iterable[BadFile], batch: int | None, tables: list[str]) -> None:
-        """List files before the rows of the others are written, so that no file is forgotten."""
+        """List files. Call it before the other rows are written, so that a crash loses no file."""
         for file in bad:
             name = f"{'run' if batch is None else batch}-{sha256(file.path.encode()).hexdigest()[:16]}"
             entry = Entry(name, file.path, file.reason, batch, tables, _state(file.path), _now())
             self._put(entry)
 
     def has_changed(self, entry: Entry) -> bool:
-        """Check whether a file has changed since it was found to be unreadable."""
+        """Check whether a file has changed since it could not be read."""
         return _state(entry.path) != entry.seen
 
     def still(self, entry: Entry, reason: str) -> None:
@@ -207,7 +207,7 @@ class Ledger:
         self._put(entry._replace(read_at=_now()))
 
     def clear(self) -> None:
-        """Delete the list, as a run does that replaces the output."""
+        """Delete the list, when a run replaces the output."""
         files, folder = self._place()
         with suppress(FileNotFoundError):
             files.delete_dir(folder)

@@ -38,23 +38,23 @@ def read_csv(
 ) -> DataFrame:
     """Read CSV or TSV files with a header; the columns stay text.
 
-    Spark itself takes the names of one file, and reads all files by position. Here a file whose header has the same
-    names in another order is read by name. The rows of a file with other names are kept in ``_corrupt_record``, after
-    the header of their file, as is a line of too few or too many columns.
+    Spark itself takes the names of one file, and reads all files by position. This function reads a file by name if its
+    header has the same names in another order. Rows of a file with other names are kept in ``_corrupt_record``, after
+    the header of their file. A line of too few or too many columns is kept there too.
 
     Args:
         spark: The session.
         files: A file, a folder, or the names of files.
         format: ``csv`` or ``tsv``.
         reader: Reads the rows.
-        reader_now: Returns a reader of the files that are there.
-        stream: Whether to follow the files of a folder. The columns are those of the first file that is there.
+        reader_now: Returns a batch reader of the same files.
+        stream: Whether to follow the files of a folder. The columns are taken from the first file.
         schema: The columns. Default: those of the first file.
     """
     separator = SEPARATORS[format]
     options: dict[str, Any] = {"sep": separator, "header": True, "escape": '"', "multiLine": format == "csv"}
     inside = reader_now().text(files)
-    folders = inside.columns[1:]  # what the folders' names say
+    folders = inside.columns[1:]  # the partition columns
     uris = sorted(inside.inputFiles())
     with ThreadPoolExecutor(_THREADS) as pool:
         headers = dict(zip(uris, pool.map(lambda uri: _header(uri, separator), uris), strict=True))
@@ -76,7 +76,7 @@ def read_csv(
 
 
 def _by_name(df: DataFrame, names: list[str], header: list[str], separator: str) -> DataFrame:
-    """Move the columns of each file to where their names are in the first file's header."""
+    """Reorder the columns of each file as in the header of the first file."""
     import pyarrow as pa
 
     kind = pa.struct([pa.field("places", pa.list_(pa.int32())), pa.field("header", pa.string())])
@@ -102,7 +102,7 @@ def _by_name(df: DataFrame, names: list[str], header: list[str], separator: str)
 
 
 def _places(found: list[str] | None, header: list[str], separator: str) -> dict[str, Any]:
-    """Return where each column of a header is in another header; the header itself if its names are others.
+    """Return the position of each column in another header; the header itself if its names differ.
 
     >>> _places(["b", "a"], ["a", "b"], ","), _places(["a", "c"], ["a", "b"], ",")
     ({'places': [1, 0], 'header': None}, {'places': None, 'header': 'a,c'})
@@ -115,10 +115,10 @@ def _places(found: list[str] | None, header: list[str], separator: str) -> dict[
 
 
 def _header(uri: str, separator: str) -> list[str] | None:
-    """Return the names in the first line of a file that is not empty; None if it cannot be read, or is empty."""
+    """Return the names in the first non-empty line of a file; None if the file is empty or cannot be read."""
     try:
         files, path = filesystem(path_of_uri(uri))
-        with files.open_input_stream(path) as file:  # which also reads compressed files
+        with files.open_input_stream(path) as file:  # decompresses files by their endings
             text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
             return next((row for row in csv.reader(text, delimiter=separator) if any(map(str.strip, row))), None)
     except (OSError, ValueError, csv.Error):

@@ -23,7 +23,7 @@ EXPORTS: Final = {
     "rocketmq": "topic string, body string, properties string, brokerName string, queueId string, "
     "queueOffset string, storeTimestamp string, offsetMsgId string",
 }
-"""The columns of JSON lines. They are text: one line of another type does not change how all others are read."""
+"""The columns of JSON lines. All are text, so that a line of another type does not change the type of a column."""
 
 
 def read_export(
@@ -43,7 +43,7 @@ def read_export(
         format: ``kafka`` or ``rocketmq``.
         files: ``parquet`` or ``json``. Default: by the ending of the path, or of the files in the folder.
         stream: Whether to follow the files of a folder.
-        schema: The columns of Parquet files. Default: those that the files show.
+        schema: The columns of Parquet files. Default: read from the files.
 
     Returns:
         The rows; a JSON line that cannot be read is in the column ``_corrupt_record``.

@@ -1,4 +1,4 @@
-"""Files of rows, as the jobs read, follow and find them: formats, columns by name, what has been written."""
+"""Input files and output tables of the jobs: file formats, columns by name, batch and streaming reads and writes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _REFUSED = re.compile(rf"{TableConflict.__name__}: (.*)")
 
 
 class BadInput(ValueError):
-    """What was asked for does not go together with the input; the message says what and what would."""
+    """The options of a job do not fit its input. The message names the option and the values that are allowed."""
 
 
 class Files(NamedTuple):
@@ -57,7 +57,7 @@ class Files(NamedTuple):
 
 
 def guess_format(path: str) -> str:
-    """Guess a format by a path's ending, looking through compression; ``text`` where it says nothing.
+    """Guess a format by the ending of a path, without the ending of a compression; ``text`` if it is unknown.
 
     >>> guess_format("logs/ids.tsv.gz"), guess_format("ids.txt")
     ('tsv', 'text')
@@ -77,12 +77,12 @@ def read_rows(
     schema: StructType | None = None,
     tolerant: bool = False,
 ) -> DataFrame:
-    """Read a file or folder of rows, or some of its files; as a stream, what files are in the folder and will be.
+    """Read the rows of a file or folder, or of some of its files; as a stream, also files that arrive later.
 
-    CSV and TSV have a header in each file, by which the file is read; their columns stay text. Each line of a text file
-    is a ``value``. A line that does not fit its header or is not JSON is in the column ``_corrupt_record``, with the
-    columns that could be read. A stream's schema is that of the files that are there when it starts, unless ``schema``
-    is given. A tolerant stream skips what Spark cannot read of a file, without an error.
+    Each CSV or TSV file has a header, and the columns stay text. Each line of a text file is a ``value``. A line that
+    does not fit its header, or is not JSON, is in the column ``_corrupt_record``, with the columns that could be read.
+    A stream takes its schema from the files that exist when it starts, unless ``schema`` is passed. A tolerant stream
+    skips the unreadable part of a file without an error.
     """
     if format is None:
         format = guess_format(input_of(path))
@@ -104,7 +104,7 @@ def read_rows(
 
 
 def reader_of(spark: SparkSession, path: str | Files, *, stream: bool = False) -> Any:
-    """Return a reader of a path, or of files, whose names are taken as they are and whose folders are columns."""
+    """Return a reader of a path or of files. Names of files are not patterns, and partition folders become columns."""
     if stream:
         return spark.readStream
     if isinstance(path, str):
@@ -119,7 +119,7 @@ def input_of(path: str | Files) -> str:
 
 
 def names_of(path: str | Files) -> Any:
-    """Return a path or the names of files, as a reader of Spark takes them."""
+    """Return a path or the names of files, as an argument of Spark's readers."""
     return path if isinstance(path, str) else path.names
 
 
@@ -131,14 +131,14 @@ def _is_folder(path: str) -> bool:
 
 
 def column_of(df: DataFrame, column: str) -> Column:
-    """Give a column by its name; `BadInput` says which there are."""
+    """Return a column by its name; `BadInput` lists the names if it is missing."""
     if column not in df.columns or column == CORRUPT:
         raise BadInput(f"no column {column!r}; there are: {', '.join(name for name in df.columns if name != CORRUPT)}")
     return df[quoted_name(column)]
 
 
 def written(spark: SparkSession, path: str) -> DataFrame | None:
-    """Read the table that was written, of either format; return None if it is missing."""
+    """Read a table of either format; return None if it is missing."""
     try:
         return read_table(spark, path)
     except AnalysisException as error:
@@ -151,7 +151,7 @@ def write_table(df: DataFrame, path: str, mode: str, table_format: str, partitio
     """Write the rows of a batch run as a table.
 
     Raises:
-        BadInput: if there is a table of the format ``delta`` and the mode is ``error``, or one of another format.
+        BadInput: if a table exists and the mode is ``error``, or if a table of another format exists.
     """
     try:
         write_rows(df, path, mode, format=table_format, partition_by=partition_by)
@@ -170,8 +170,8 @@ def check_output(tables: dict[str, DataFrame], table_format: str, checkpoint: st
         checkpoint: the checkpoint folder.
 
     Raises:
-        BadInput: if a table cannot hold the columns, or if the checkpoint of an earlier stream is missing: what that
-            stream has read would be written a second time.
+        BadInput: if a table cannot hold the columns, or if the checkpoint of an earlier stream is missing. Without it,
+            the rows of the earlier stream would be written a second time.
     """
     import pyarrow.fs as pafs
 
@@ -193,13 +193,15 @@ def check_output(tables: dict[str, DataFrame], table_format: str, checkpoint: st
 def follow(
     df: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: str, interval: float | None = None
 ) -> None:
-    """Give a stream's micro-batches to ``write``: those that are there, or with an interval without an end.
+    """Run a stream: pass each micro-batch to ``write``.
 
     Args:
         df: the stream.
-        write: of a batch and its number; called again with the same ones where it was not known to be done.
-        checkpoint: the folder that knows what is done.
-        interval: seconds between looks for more; ended by an interrupt.
+        write: function of a micro-batch and its number. Spark calls it again with the same arguments if the process
+            ended before the micro-batch was committed.
+        checkpoint: the checkpoint folder.
+        interval: seconds between two looks for new files; an interrupt ends the stream. Default: handle the files that
+            exist, and return.
 
     Raises:
         BadInput: if a table belongs to another query, another kind of run or another format.

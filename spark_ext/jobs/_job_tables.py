@@ -1,4 +1,4 @@
-"""The tables of a job: written without the input files that cannot be read, whose rows follow once they can be."""
+"""Write the tables of a job without the input files that cannot be read, and add their rows after a repair."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class Input(NamedTuple):
 
     path: str
     read: Callable[[SparkSession, str | Files, StructType | None], DataFrame]
-    """Returns the rows of a path or of some of its files, with a schema if it is given."""
+    """Returns the rows of a path or of some of its files, with a schema if it is passed."""
 
     def rows(self, spark: SparkSession, files: list[str], schema: StructType) -> DataFrame:
-        """Return the rows of some files of a known schema."""
+        """Return the rows of some files with a known schema."""
         return self.read(spark, Files(self.path, files), schema) if files else spark.createDataFrame([], schema)
 
     def split(
         self, spark: SparkSession, files: list[str], schema: StructType | None = None
     ) -> tuple[list[str], list[BadFile]]:
-        """Part the files that can be read, with this schema if it is given, from the others."""
+        """Split files into readable and unreadable ones; with a schema, a file of other types is unreadable."""
         return split_files(files, lambda some: self.read(spark, Files(self.path, some), schema))
 
     def readable(self, spark: SparkSession, error: Exception) -> tuple[list[str], list[BadFile], StructType]:
-        """Return the files that can be read, the others, and the schema of the first ones, after an error.
+        """Return the readable files, the unreadable files, and the schema of the readable ones, after an error.
 
         Raises
         ------
@@ -62,19 +62,19 @@ class Table(NamedTuple):
 
     name: str
     rows: Callable[[DataFrame], DataFrame]
-    """Returns the table's rows of the rows that were read."""
+    """Returns the rows of the table for the rows that were read."""
     partition_by: tuple[str, ...] = ()
 
 
 def unreadable_files(output: str) -> list[BadFile]:
-    """Return the files whose rows a job's output lacks."""
+    """Return the files whose rows are missing in the output of a job."""
     return [BadFile(entry.path, entry.reason) for entry in Ledger(output).waiting()]
 
 
 def write_run(
     spark: SparkSession, input: Input, tables: list[Table], output: str, mode: str, table_format: str
 ) -> None:
-    """Write the tables of a batch run; files that cannot be read are listed, and the others are read without them."""
+    """Write the tables of a batch run; files that cannot be read are left out and listed."""
     ledger = Ledger(output)
     bad: list[BadFile] = []
     started = False
@@ -86,7 +86,7 @@ def write_run(
         if not is_unreadable(error):
             raise
         good, bad, schema = input.readable(spark, error)
-        # The first attempt has found no table, or was to replace it. So the second one may replace its leftovers.
+        # The first attempt found that it may write the table. So the second one may replace its incomplete rows.
         parts = _parts(input.rows(spark, good, schema), tables)
         _write_parts(parts, output, "overwrite" if started else mode, table_format)
     ledger.clear()
@@ -104,7 +104,7 @@ def _write_parts(parts: list[tuple[Table, DataFrame]], output: str, mode: str, t
 
 
 def read_stream(spark: SparkSession, input: Input, follow: Callable[[StructType | None], DataFrame]) -> DataFrame:
-    """Return the stream that ``follow`` reads; its schema is that of the files that can be read."""
+    """Return the stream that ``follow`` reads, with the schema of the readable files."""
     try:
         return follow(None)
     except Exception as error:
@@ -114,7 +114,7 @@ def read_stream(spark: SparkSession, input: Input, follow: Callable[[StructType 
 
 
 class BatchWriter:
-    """Writes the micro-batches of a stream to a job's tables, each exactly once.
+    """Writes each micro-batch of a stream to the tables of a job exactly once.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class BatchWriter:
         self._ledger = Ledger(output)
 
     def write(self, batch: DataFrame, number: int) -> None:
-        """Write a micro-batch. Files that cannot be read are listed, and the others are read without them."""
+        """Write a micro-batch; files that cannot be read are left out and listed."""
         names = [table.name for table in self._tables]
         for place, table in enumerate(self._tables):
             while not is_written(batch, number, f"{self._output}/{table.name}", format=self._format):
@@ -156,7 +156,7 @@ class BatchWriter:
         self.read_repaired(batch.sparkSession, changed=True)
 
     def _rows(self, batch: DataFrame, number: int, table: Table) -> DataFrame:
-        """Return the rows of a micro-batch, without the files that were left out of the table before."""
+        """Return the rows of a micro-batch, without files that an earlier attempt left out of the table."""
         if not self._ledger.left_out(number, table.name):
             return batch
         return self._input.rows(batch.sparkSession, self._files(number, table), self._schema)
@@ -170,9 +170,9 @@ class BatchWriter:
         write_once(table.rows(rows), number, path, format=self._format, app_id=app_id, partition_by=table.partition_by)
 
     def read_repaired(self, spark: SparkSession, *, changed: bool = False) -> None:
-        """Write the rows of the listed files that can be read now; with ``changed``, only of files that changed.
+        """Write the rows of listed files that are readable now; with ``changed``, try only files that changed.
 
-        A file's rows are a batch of a writer of their own.
+        Each file is written as a batch under its own writer name.
         """
         for entry in self._ledger.waiting() if _has_started(self._checkpoint) else ():
             if entry.batch is None or (changed and not self._ledger.has_changed(entry)):
@@ -185,7 +185,7 @@ class BatchWriter:
         tables = [table for table in self._tables if table.name in entry.tables]
         paths = [f"{self._output}/{table.name}" for table in tables]
         if not all(is_written(rows, batch, path, format=self._format) for path in paths):
-            return  # the process has ended between the list and the batch, which is written first
+            return  # the process ended after listing the file; the batch is written before it
         try:
             for table in tables:
                 rows = self._input.rows(spark, [entry.path], self._schema)

@@ -1,4 +1,4 @@
-"""Times in the columns of files, whatever the session's time zone is."""
+"""Times in the columns of files, independent of the session's time zone."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def moment_in(df: DataFrame, name: str, zone: str | None = None) -> Column:
     Args:
         df: The rows.
         name: Name of the column.
-        zone: Time zone of times that do not name their offset from UTC. Default: such text becomes NULL.
+        zone: Time zone of times without an offset from UTC. Default: such text becomes NULL.
 
     Raises:
-        BadInput: if the zone is unknown, if the column is missing or of another type, or if its times do not name their
+        BadInput: if the zone is unknown, if the column is missing or of another type, or if its type does not have a
             time zone and ``zone`` is missing.
     """
     column, type = column_of(df, name), df.schema[name].dataType

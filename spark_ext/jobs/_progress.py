@@ -103,7 +103,7 @@ class Progress:
 
 
 class _Listener(StreamingQueryListener):
-    """Hands the progress of each micro-batch on."""
+    """Passes the progress of each micro-batch to a `Progress`."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

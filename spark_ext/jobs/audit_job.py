@@ -47,7 +47,7 @@ def read_input(spark: SparkSession, input: str, format: str | None = None) -> Da
     if format is None:
         ids = _table(spark, f"{input}/{IDS}")
         if ids is not None:
-            # The job put rows without a valid ID aside: they are rows of the table too.
+            # Rows without a valid ID are in quarantine: they are rows of the table too.
             aside = _table(spark, f"{input}/{QUARANTINE}")
             return ids if aside is None else ids.unionByName(aside, allowMissingColumns=True)
         messages = _table(spark, f"{input}/{MESSAGES}")

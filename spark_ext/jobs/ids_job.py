@@ -1,6 +1,6 @@
-"""The job ``ids``: take the ids in a file of messages apart, or give its rows ids; once, or as files come.
+"""The job ``ids``: parse the IDs in files of messages, or add IDs to their rows; as a batch or a stream.
 
-The parts are usable by themselves: `with_assigned_ids`, `split_malformed`, `with_id_columns`.
+Its parts can be used alone: `with_assigned_ids`, `split_malformed`, `with_id_columns`.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ __all__ = [
 ]
 
 REASON = "reason"
-_NO_POSITION = "no position can be told: it takes a source, an offset, and a time in Unix seconds or with its time zone"
+_NO_POSITION = "no position: source, offset or time is missing or malformed, or the time has no time zone"
 IDS, QUARANTINE, CHECKPOINT = "ids", "quarantine", "checkpoint"
 
 
 class Count(NamedTuple):
-    """How many rows have ids of a kind and, of version 1, an origin."""
+    """The number of rows with IDs of one kind and, for version 1, of one origin."""
 
     kind: str
     origin: str | None
@@ -54,21 +54,21 @@ class Count(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What the output folder holds: how many rows of each kind and origin, and how many were kept aside."""
+    """The numbers of rows in the output folder: by kind and origin of their IDs, and in quarantine."""
 
     counts: list[Count]
     malformed: int
     unreadable: Sequence[BadFile] = ()
-    """The input files whose rows are missing: they cannot be read, and a later run tries again."""
+    """The input files that cannot be read. Their rows are missing, and a later run tries again."""
 
     @property
     def rows(self) -> int:
-        """All rows read."""
+        """The number of rows read."""
         return sum(count.rows for count in self.counts) + self.malformed
 
 
 class Assignment(NamedTuple):
-    """How rows without ids get theirs: which function, and the columns it takes."""
+    """How to make the IDs of rows without IDs: the function, and its columns."""
 
     how: str
     source: tuple[str, ...] = ()
@@ -76,16 +76,16 @@ class Assignment(NamedTuple):
     at: str | None = None
     order_by: tuple[str, ...] = ()
     zone: str | None = None
-    """Time zone of times that do not name their offset from UTC. Default: such a time is refused."""
+    """Time zone of times without an offset from UTC. Default: such a time is malformed."""
 
 
 def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> DataFrame:
-    """Add a column of ids to rows that have none.
+    """Add a column of IDs to rows without IDs.
 
-    A row of which no position can be told (no source, offset or time, or none that reads as one) gets NULL.
+    With ``position``, the ID is NULL if the row's source, offset or time is missing or malformed.
 
     Raises:
-        BadInput: a column is missing or not named, the name is taken, or rows of a stream are to be numbered.
+        BadInput: if a column is missing or not named, if the name is taken, or if ``assign`` is used on a stream.
     """
     how, source, offset, at, order_by, zone = assignment
     if column in df.columns:
@@ -108,12 +108,12 @@ def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> Dat
 
 
 def with_id_columns(df: DataFrame, column: str = "id") -> DataFrame:
-    """Add what the ids in a column say, one column a field, each named after the column: ``id_kind``, ``id_time`` ...
+    """Add one column per field of the IDs in a column, named after the column: ``id_kind``, ``id_time`` ...
 
-    Fields that an id's kind does not have are NULL; all are, and ``id_kind`` too, where it is no id.
+    A field that the ID's kind does not have is NULL. All fields are NULL if the text is not an ID.
 
     Raises:
-        BadInput: there is no such column, or a name is taken already.
+        BadInput: if the column is missing, or a name is taken.
     """
     id = column_of(df, column)
     text = hex_text(id)
@@ -141,9 +141,9 @@ def with_id_columns(df: DataFrame, column: str = "id") -> DataFrame:
 
 
 def split_malformed(df: DataFrame, column: str = "id") -> tuple[DataFrame, DataFrame]:
-    """Part the rows that hold an id from those that do not; the latter get a column ``reason``.
+    """Split rows into those with an ID and those without; add a column ``reason`` to the second part.
 
-    Every row is in one of the two, as it was read.
+    Every row is in one of the two parts, as it was read.
     """
     return _split(df, no_id_reason(hex_text(column_of(df, column))))
 
@@ -167,22 +167,22 @@ def run(
     assign: Assignment | None = None,
     table_format: str = "parquet",
 ) -> Summary:
-    """Read messages, write them as a table with their ids taken apart, and keep malformed rows aside.
+    """Read messages, write them to a table with one column per field of their IDs, and quarantine malformed rows.
 
-    A file that cannot be read is listed in the folder ``unreadable`` of the output, with the reason, and left out.
+    A file that cannot be read is left out, and listed in the folder ``unreadable`` of the output with the reason.
 
     Args:
         spark: the session.
-        input: a file or folder; what Spark can read.
-        output: a folder: ``ids`` and ``quarantine`` in it are written.
-        column: the column of ids; ``value`` for a text file.
-        format: one of `FORMATS`; default: by the path's ending.
+        input: a file or folder; any path that Spark can read.
+        output: the output folder; its folders ``ids`` and ``quarantine`` are written.
+        column: the column of IDs; ``value`` for a text file.
+        format: one of `FORMATS`. Default: by the ending of the path.
         mode: Spark's save mode, ``error`` or ``overwrite``.
-        assign: the rows have no ids; give them some so, in the new column.
+        assign: how to make IDs, in the new column ``column``, for rows without IDs.
         table_format: ``parquet`` or ``delta``: the format of the tables.
 
     Raises:
-        BadInput: the input has no such column, or columns of names that the job adds.
+        BadInput: if the column is missing, or the input has a column of a name that the job adds.
     """
     write_run(spark, _input(input, format), _tables(column, assign), output, mode, table_format)
     return summary(spark, output, column)
@@ -199,28 +199,28 @@ def run_stream(
     interval: float | None = None,
     table_format: str = "parquet",
 ) -> Summary:
-    """Do what `run` does to the files of a folder that have not been done yet, from a checkpoint in the output folder.
+    """Run the job on the new files of a folder, from a checkpoint in the output folder.
 
     Each micro-batch is written once to ``ids`` and to ``quarantine`` (`spark_ext.write_once`), also if it is replayed
-    after a crash. A file that cannot be read is listed in ``unreadable``, with the reason. A later run reads it once it
-    was repaired; a run without an end tries again after a micro-batch if the file has changed.
+    after a crash. A file that cannot be read is listed in ``unreadable``, with the reason. A later run reads it after
+    its repair. A run with an interval tries again after the next micro-batch if the file has changed.
 
     Args:
         spark: the session.
-        input: a folder, into which files are moved whole.
-        output: a folder: ``ids``, ``quarantine``, ``unreadable`` and ``checkpoint`` in it are written.
+        input: a folder; files must be moved into it whole.
+        output: the output folder; its folders ``ids``, ``quarantine``, ``unreadable`` and ``checkpoint`` are written.
         column: as for `run`.
         format: as for `run`.
         assign: as for `run`.
-        interval: seconds between looks for new files, without an end. Default: do what is there, and return.
+        interval: seconds between two looks for new files. Default: read the new files, and return.
         table_format: as for `run`.
 
     Raises:
-        BadInput: as for `run`; also where rows are to be numbered, or a table belongs to another query or a batch run.
+        BadInput: as for `run`; also if rows are to be numbered, or a table belongs to another query or a batch run.
     """
     source, tables = _input(input, format), _tables(column, assign)
     messages = read_stream(spark, source, lambda schema: read_rows(spark, input, format, stream=True, schema=schema))
-    # What does not go together is said now, not by the first batch.
+    # Wrong options raise here, not in the first micro-batch.
     rows = {f"{output}/{table.name}": table.rows(messages) for table in tables}
     checkpoint = f"{output}/{CHECKPOINT}"
     check_output(rows, table_format, checkpoint)
@@ -252,7 +252,7 @@ def _parts(df: DataFrame, column: str, assign: Assignment | None) -> tuple[DataF
 
 
 def summary(spark: SparkSession, output: str, column: str = "id") -> Summary:
-    """Count what a run has written to its output folder."""
+    """Count the rows that a run has written to its output folder."""
     kind, origin = (F.col(quoted_name(f"{column}_{name}")).alias(name) for name in ("kind", "origin"))
     counted = written(spark, f"{output}/{IDS}")
     found = [] if counted is None else counted.groupBy(kind, origin).count().collect()
@@ -266,7 +266,7 @@ def summary(spark: SparkSession, output: str, column: str = "id") -> Summary:
 
 
 def examples(spark: SparkSession, output: str, column: str, rows: int) -> DataFrame | None:
-    """Give some of the rows written, of each kind as many; None where there are none."""
+    """Return some of the written rows, equally many of each kind of ID; None if the table is empty."""
     rows_written = written(spark, f"{output}/{IDS}")
     kinds = sorted({count.kind for count in summary(spark, output, column).counts}, key=list[str](layout.KINDS).index)
     if rows_written is None or not kinds:

@@ -1,4 +1,4 @@
-"""The job ``messages``: what messages came in to one table of them; once, or as more come."""
+"""The job ``messages``: write messages of any format to one table; as a batch or a stream."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ FOLDERS = ("source", *SEGMENTS)
 
 
 class Source(NamedTuple):
-    """What is read, and how: the arguments of `spark_ext.messages`, with the registry as a file."""
+    """How to read the input: the arguments of `spark_ext.messages`, with the schema registry as a file."""
 
     format: str
     column: str | None = None
-    """Of encoded messages in Parquet files. Default: ``value``."""
+    """The column of encoded messages in Parquet files. Default: ``value``."""
     layout: Layout = "auto"
     topic: str | None = None
     partition: int | None = None
@@ -66,7 +66,7 @@ class Source(NamedTuple):
     id_header: str = ID_HEADER
     encoding: Encoding = "utf-8"
     files: str | None = None
-    """Of Kafka's and RocketMQ's rows: ``parquet`` or ``json``. Default: by their endings."""
+    """The format of files of Kafka or RocketMQ: ``parquet`` or ``json``. Default: by their endings."""
 
     def read(
         self,
@@ -76,7 +76,7 @@ class Source(NamedTuple):
         stream: bool = False,
         schema: StructType | None = None,
     ) -> DataFrame:
-        """Read the input, a path or some of its files, as `spark_ext.messages` takes it."""
+        """Read the input, a path or some of its files, as a DataFrame for `spark_ext.messages`."""
         reader, names = reader_of(spark, path, stream=stream), names_of(path)
         if self.format == "iggy":
             spark.dataSource.register(IggyDataSource)
@@ -98,12 +98,12 @@ class Source(NamedTuple):
             rows: DataFrame = reader.schema(schema).format("parquet").load(names)
             column_of(rows, self.column or "value")
             return rows
-        # A file is a message, or a response to a poll.
+        # Each file is one message, or one poll response.
         read = reader.format("binaryFile").option("recursiveFileLookup", "true").load(names)
         return read.select(F.col("content").alias("value"))
 
     def table(self, df: DataFrame) -> DataFrame:
-        """Make the table of what was read."""
+        """Return the message table of the rows that `read` returned."""
         try:
             if self.registry is not None and not Path(self.registry).exists():
                 raise BadInput(f"no schema registry {self.registry}")
@@ -129,22 +129,22 @@ class Source(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What the table holds."""
+    """The numbers of messages in the table."""
 
     states: list[tuple[str, int]]
-    """How many messages are in each state."""
+    """Number of messages in each state."""
     reasons: list[tuple[str, int]]
-    """Of the poisoned ones: how many did not decode, or failed their checksum or their schema."""
+    """Number of poisoned messages by reason: decoding, checksum or schema."""
     without_id: int
-    """How many have decoded and have no identity."""
+    """Number of messages that were decoded but do not have an ID."""
     unreadable: Sequence[BadFile] = ()
-    """The input files whose messages are missing: they cannot be read, and a later run tries again."""
+    """The input files that cannot be read. Their messages are missing, and a later run tries again."""
     layouts: Sequence[tuple[str, int]] = ()
     """Number of messages in each layout of Iggy's bytes, oldest layout first."""
 
     @property
     def rows(self) -> int:
-        """How many there are in all."""
+        """The number of all messages."""
         return sum(count for _, count in self.states)
 
 
@@ -163,15 +163,15 @@ def run(
     Args:
         spark: the session.
         input: a file or folder. A file that cannot be read is left out.
-        output: a folder: ``messages`` in it is written, and the list ``unreadable`` of the files left out.
-        source: what the input is.
+        output: the output folder; its folders ``messages`` and ``unreadable``, the list of files left out, are written.
+        source: how to read the input.
         mode: Spark's save mode, ``error`` or ``overwrite``.
-        by_segment: part the table by topic, partition and segment, as `spark_ext.clean` asks for; Parquet also by
+        by_segment: partition the table by topic, partition and segment, as `spark_ext.clean` needs; Parquet also by
             source.
         table_format: ``parquet`` or ``delta``: the format of the tables.
 
     Raises:
-        BadInput: what was asked for does not go with the input.
+        BadInput: if the options do not fit the input.
     """
     table = _table(source, by_segment, table_format)
     write_run(spark, _input(input, source), [table], output, mode, table_format)
@@ -188,19 +188,19 @@ def run_stream(
     by_segment: bool = False,
     table_format: str = "parquet",
 ) -> Summary:
-    """Do what `run` does to what has come since the last time, from a checkpoint in the output folder.
+    """Run the job on the new messages of a folder, from a checkpoint in the output folder.
 
-    Each micro-batch is written once (`spark_ext.write_once`), also if it is replayed after a crash. Segment
-    files may grow: what is added to them is read, once a message is whole. A file that cannot be read is listed in
-    ``unreadable``, with the reason, and read by a later run once it was repaired; segment files are not listed.
+    Each micro-batch is written once (`spark_ext.write_once`), also if it is replayed after a crash. Segment files may
+    grow: a message is read when all its bytes are written. Any other file that cannot be read is listed in
+    ``unreadable`` with the reason, and a later run reads it after its repair.
 
     Args:
         spark: the session.
         input: a folder.
-        output: a folder: ``messages`` and ``checkpoint`` in it are written.
-        source: what the input is.
-        interval: seconds between looks, without an end. Default: do what is there, and return.
-        by_segment: as for `run`; with ``table_format="delta"`` alone, where one segment may be in many batches.
+        output: the output folder; its folders ``messages`` and ``checkpoint`` are written.
+        source: how to read the input.
+        interval: seconds between two looks for new messages. Default: read the new messages, and return.
+        by_segment: as for `run`; needs ``table_format="delta"``, because a segment may be in many micro-batches.
         table_format: as for `run`.
 
     Raises:
@@ -211,7 +211,7 @@ def run_stream(
     files, table = _input(input, source), _table(source, by_segment, table_format)
     df = read_stream(spark, files, lambda schema: source.read(spark, input, stream=True, schema=schema))
     checkpoint = f"{output}/{CHECKPOINT}"
-    # What does not go together is said now, not by the first batch.
+    # Wrong options raise here, not in the first micro-batch.
     check_output({f"{output}/{MESSAGES}": table.rows(df)}, table_format, checkpoint)
     writer = BatchWriter(files, df.schema, [table], output, checkpoint, table_format)
     writer.read_repaired(spark)
@@ -229,7 +229,7 @@ def _table(source: Source, by_segment: bool, table_format: str) -> Table:
 
 
 def summary(spark: SparkSession, output: str) -> Summary:
-    """Count what a run has written to its output folder."""
+    """Count the messages that a run has written to its output folder."""
     table = written(spark, f"{output}/{MESSAGES}")
     if table is None:
         return Summary([], [], 0, tuple(unreadable_files(output)))

@@ -1,4 +1,4 @@
-"""The job ``process``: a folder's messages to their handler, each once, and its outputs to a table."""
+"""The job ``process``: pass each message of a folder to a handler, and write the outputs to a table."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _OTHER_OPERATOR: Final = "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADAT
 
 
 class Summary(NamedTuple):
-    """What the output folder holds."""
+    """The numbers of rows in the output folder."""
 
     outputs: int
     too_late: int
@@ -52,14 +52,14 @@ class Summary(NamedTuple):
     failed: int
     changed: int
     unreadable: Sequence[BadFile] = ()
-    """The files that this run could not read, or not to their end."""
+    """The files that this run could not read to their end."""
 
 
 def load_handler(name: str) -> Handler:
-    """Find a handler by ``module:function``, also in the working folder, and have it travel to Spark's workers.
+    """Import a handler by ``module:function``, also from the working folder, and send its code to Spark's workers.
 
     Raises:
-        BadInput: there is none.
+        BadInput: if the handler is missing or not callable.
     """
     module, _, function = name.partition(":")
     if "" not in sys.path:
@@ -70,8 +70,8 @@ def load_handler(name: str) -> Handler:
     except (ImportError, AttributeError, ValueError) as error:
         raise BadInput(f"no handler {name!r} (module:function): {error}") from None
     if not callable(handler):
-        raise BadInput(f"handler {name!r} is no function")
-    cloudpickle.register_pickle_by_value(found)  # type: ignore[no-untyped-call]  # the workers need not find it
+        raise BadInput(f"handler {name!r} must be a function, got {type(handler).__name__}")
+    cloudpickle.register_pickle_by_value(found)  # type: ignore[no-untyped-call]  # workers may not have the module
     return handler
 
 
@@ -93,30 +93,30 @@ def run(
     buckets: int = BUCKETS,
     table_format: str = "parquet",
 ) -> Summary:
-    """Handle what has come since the last time, from a checkpoint.
+    """Handle the new messages of a folder, from a checkpoint.
 
-    A message's outputs are written once: those of a duplicate, which are the same, are not written again. A message
-    that is too late, malformed, failed or changed is written beside them with the reason. On a terminal the progress is
-    shown.
+    A message's outputs are written once. A duplicate has the same outputs, which are not written again. A message that
+    is too late, malformed, failed or changed is written to the same table with the reason. On a terminal, the job shows
+    its progress.
 
-    A file that cannot be read to its end is listed in the folder ``unreadable`` of the output, and the others go on.
-    Once it is repaired, put it into the input folder under another name: its messages that were handled are duplicates.
+    A file that cannot be read to its end is listed in the folder ``unreadable`` of the output, and the job goes on. Put
+    the repaired file into the input folder under another name: messages that were handled before are duplicates.
 
     Args:
         spark: the session, with the RocksDB state store.
-        input: a folder, into which files are moved whole.
+        input: a folder; files must be moved into it whole.
         handler: a pure function of (state, message, context).
         key: the column of the business key.
-        checkpoint: the folder that knows what is done, and the states.
-        output: a folder: ``outputs`` in it is written, with the inputs that came too late or are malformed.
-        id: the column of message ids.
-        timestamp: the column of the messages' own times. Default: those of their ids.
-        retention: days that a redelivered message is answered with its outputs.
-        format: of the input. Default: by its ending.
-        interval: seconds between looks for new files, without an end. Default: do what is there, and return.
-        attempts: how often a handler that raises is run before its message is written as failed.
-        keep_outputs: store the outputs of each message, and answer a redelivered message from them.
-        buckets: number of groups of keys; part of the checkpoint.
+        checkpoint: the checkpoint folder, with the progress and the states.
+        output: the output folder; its folder ``outputs`` is written, which also holds messages that were not handled.
+        id: the column of message IDs.
+        timestamp: the column of the messages' times. Default: the times in their IDs.
+        retention: retention period in days, in which a redelivered message gets its first outputs.
+        format: format of the input. Default: by its ending.
+        interval: seconds between two looks for new files. Default: handle the new files, and return.
+        attempts: maximum number of calls of a handler that raises; then its message is written as failed.
+        keep_outputs: store the outputs of each message, and return them for a redelivered message.
+        buckets: number of groups of keys; it cannot change for a checkpoint.
         table_format: ``parquet`` or ``delta``: the format of the outputs' table.
 
     Raises:
@@ -154,7 +154,7 @@ def run(
 
         def write(batch: DataFrame, number: int) -> None:
             rows = progress.observed(batch).where(F.col("kind") != DUPLICATE)
-            # In one write: a second one would run the handler a second time.
+            # One write for all kinds: a second write would run the handler a second time.
             write_once(rows, number, table, format=table_format, partition_by=("kind",))
             progress.written()
             if tolerant:

@@ -1,6 +1,6 @@
-"""Retention on Spark: which messages have expired, segment by segment, and the deletion of whole expired segments.
+"""Retention on Spark: report the expired segments of a message table, and delete them.
 
-The rules are those of `msgid.retention`.
+The rules are in `msgid.retention`.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class CleanedSegment(NamedTuple):
     segment: int | None
     messages: int
     bytes: int
-    """Of the payloads."""
+    """Size of the payloads in bytes."""
     latest: datetime | None
     closed: bool
     expired: bool
     folder: str
-    """In the table's folder; of a Delta table, as the folder would be named."""
+    """Folder of the segment in the table; for a Delta table, the name that a Parquet table would use."""
     action: str
-    """``kept``, ``removed`` or ``marked``; in a dry run, what would be done."""
+    """``kept``, ``removed`` or ``marked``; in a dry run, the action that a run would take."""
     source: str | None = None
-    """The log that the messages are from; None if the table does not say it."""
+    """The log of the messages; None if the table does not have this column."""
     reason: str | None = None
     """Why an expired segment is kept."""
 
@@ -58,7 +58,7 @@ class CleanedSegment(NamedTuple):
 def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime) -> DataFrame:
     """Return the size and age of each segment of a message table, and whether it has expired.
 
-    A segment is one of a source, topic and partition: two streams with equal topic names do not mix.
+    Segments are separate per source, topic and partition: two streams with equal topic names do not mix.
 
     Parameters
     ----------
@@ -68,14 +68,14 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime) 
     policy : msgid.retention.RetentionPolicy
         retention by topic.
     now : datetime.datetime
-        aware; the moment for which expiry is decided.
+        current time, with a time zone.
 
     Returns
     -------
     DataFrame
         one row per segment: ``source``, ``topic``, ``partition``, ``segment``, ``messages``, ``bytes`` (of the
-        payloads), ``first_offset``, ``last_offset``, ``latest``, ``closed`` (it is not its partition's last) and
-        ``expired`` (closed, and every message in it has expired; a message without a timestamp never expires). Rows
+        payloads), ``first_offset``, ``last_offset``, ``latest``, ``closed`` (not the last segment of its partition) and
+        ``expired`` (closed, and all messages have expired). A message without a timestamp never expires. Messages
         without a segment are one row per partition, never expired.
 
     Raises
@@ -113,7 +113,7 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime) 
         F.count("timestamp").alias("dated"),
     )
     columns = grouped.columns
-    # A join, as an expression of many topics would grow too deep.
+    # A join: an expression with one branch per topic would be too deep.
     topics = [(topic, policy.expiry_of(topic)) for topic in policy.topics]
     own = messages.sparkSession.createDataFrame(topics, f"topic string, `{_EXPIRY}` bigint")
     grouped = grouped.join(F.broadcast(own), "topic", "left")
@@ -127,7 +127,7 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime) 
 
 
 def _check_types(messages: DataFrame) -> None:
-    """Check the types that decide about expiry: text would be ordered as text, and a local time depends on a zone."""
+    """Check the types of columns: strings would be ordered as text, and a local time depends on the time zone."""
     from pyspark.sql.types import IntegralType, StringType, TimestampType
 
     for name, kind, wanted in (
@@ -153,25 +153,25 @@ def clean(
 ) -> list[CleanedSegment]:
     """Delete the expired segments of a message table, or mark their messages for deletion.
 
-    A Delta table changes in one commit; rows that another commit adds meanwhile are judged too. In a Parquet table a
-    segment's folder is renamed to a name that readers do not see, compared with the files that were judged, and then
-    deleted; if the files differ, the folder gets its name back. The next run completes a run that was cut short. A
-    store without a rename of folders (S3) deletes the judged files one by one.
+    A Delta table changes in one commit; rows that another writer adds during the run are checked too. In a Parquet
+    table, the folder of a segment is renamed to a name that readers skip, and then deleted. If its files are not the
+    files that were checked, the folder gets its name back. The next run completes a run that was interrupted. S3 and
+    other stores cannot rename a folder: there the checked files are deleted one by one.
 
     Parameters
     ----------
     path : str
         the table. Parquet is partitioned by ``topic`` and ``segment``, and perhaps by ``source`` and ``partition``.
     policy : msgid.retention.RetentionPolicy
-        retention by topic; a disabled policy does nothing.
+        retention by topic; with a disabled policy, no segment is deleted or reported.
     now : datetime.datetime
-        aware; the moment for which expiry is decided.
+        current time, with a time zone.
     dry_run : bool
-        report only.
+        whether to report only.
     mark : bool
-        set the messages' state to ``marked_for_deletion``, and keep them.
+        whether to set the state of the messages to ``marked_for_deletion``, and not to delete them.
     spark : SparkSession, optional
-        default: the active one.
+        default: the active session.
     format : str
         ``parquet`` or ``delta``.
     storage_options : dict of str to str, optional
@@ -187,8 +187,8 @@ def clean(
     TableBusy
         if the table is being written to.
     ValueError
-        if the table is not partitioned as said, if another system manages it, or if a column has a type that cannot be
-        compared.
+        if the table is not partitioned by these columns, if another system manages it, or if a column has a type that
+        cannot be compared.
     FileNotFoundError
         if the table is missing.
 
@@ -230,9 +230,9 @@ def clean(
     finally:
         changed = table.list() != before
         if changed:
-            raise TableBusy(f"the files of {path} changed while they were looked at") from None
+            raise TableBusy(f"the files of {path} changed while they were read") from None
     folders = [table.folder_of(row) for row in rows]
-    # A folder that is not parted by source may hold the segments of several.
+    # A table that is not partitioned by source may have segments of several sources in one folder.
     staying = {folder for folder, row in zip(folders, rows, strict=True) if not row["expired"]}
     reasons: dict[str, str | None] = dict.fromkeys(staying, "its folder holds a segment that has not expired")
     found = []
@@ -277,7 +277,7 @@ def _active(spark: SparkSession | None) -> SparkSession:
 
 
 def _read(session: SparkSession, path: str) -> DataFrame:
-    """Read every file of a table, whatever the session leaves out, with the topic as text: Spark would guess."""
+    """Read every file of a table. Settings of the session that skip files, or guess types, are overridden."""
     from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
     every = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false", "__globPaths__": "false"}

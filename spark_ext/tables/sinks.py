@@ -1,4 +1,4 @@
-"""Sinks for ``foreachBatch`` that write each micro-batch exactly once, and the reading of what they write."""
+"""Sinks for ``foreachBatch`` that write each micro-batch exactly once, and a reader for their tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_once(
 ) -> bool:
     """Write a micro-batch to a table exactly once, however often the batch is replayed.
 
-    The streaming query's own ID names the writer: another query never finds its batches already written. A batch that
+    The ID of the streaming query names the writer, so the batch numbers of two queries are not mixed up. A batch that
     was written before is run again without writing, because Spark commits state only for a batch that runs completely.
 
     - ``parquet``: each batch is a folder ``writer=NAME/batch=N``, so the table has these two columns too. The folder
@@ -36,11 +36,11 @@ def write_once(
       stores without a rename of folders, the files of a batch appear one by one, and two drivers must not write the
       same batch at the same time: use ``delta`` there.
     - ``delta``: each batch is one commit of a Delta table, which may have any number of writers and readers. Spark
-      writes the data files, and the driver commits them with the package `deltalake` (extra ``delta``). Where the
-      session has Delta's JAR, Spark's own writer is used.
+      writes the data files, and the driver commits them with the package `deltalake` (extra ``delta``). If the session
+      has Delta's JAR, Delta's own writer is used.
 
-    A folder ``batch=N`` of the first version, which did not record its query, is refused; moved into ``writer=ID``,
-    where ``ID`` is in the file ``metadata`` of the query's checkpoint, it is continued.
+    Version 0.1 wrote folders ``batch=N`` without the query's ID, and such a table is rejected. To continue it, move
+    these folders into ``writer=ID``, where ``ID`` is in the file ``metadata`` of the query's checkpoint.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def write_once(
     format : str
         ``parquet`` or ``delta``.
     app_id : str, optional
-        a name of the writer instead of the query's ID; one name per checkpoint. Required over Spark Connect and outside
-        a streaming query, where that ID is unknown.
+        name of the writer instead of the query's ID; one name per checkpoint. Required over Spark Connect and outside a
+        streaming query, because the query's ID is unknown there.
     partition_by : tuple of str
         columns by which the rows are partitioned; the same for every batch.
     storage_options : dict of str to str, optional
@@ -63,15 +63,15 @@ def write_once(
     Returns
     -------
     bool
-        True if the rows were written; False if they were there.
+        True if the rows were written; False if an earlier call had written them.
 
     Raises
     ------
     TableConflict
-        if the folder belongs to another query, another kind of run or another format, or the columns do not fit. No row
-        is written then. It is a `ValueError`.
+        if the folder belongs to another query, another kind of run or another format, or if the columns do not fit. No
+        row is written then. It is a `ValueError`.
     ValueError
-        if an argument is not allowed.
+        if an argument is invalid.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def write_once(
     >>> spark.read.parquet(path).count()
     3
 
-    In a query, whose ID is the name:
+    In a streaming query, its ID is the name of the writer:
 
     >>> def write(batch_df, batch_id):
     ...     write_once(batch_df, batch_id, "/data/orders", format="delta")
@@ -112,8 +112,8 @@ def read_table(
 ) -> DataFrame:
     """Read a table that `write_once` or a job has written, also a Delta table without Delta's JAR.
 
-    A Delta table is read as of now: the list of its files is taken once, when this function is called. Tables of other
-    Delta writers are read too, except those with mapped columns or deletion vectors, which need the JAR.
+    The version of a Delta table is fixed when this function is called. Tables of other Delta writers are read too. A
+    table with mapped columns or deletion vectors needs Delta's JAR.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def read_table(
     path : str
         the table's folder.
     format : str, optional
-        ``parquet`` or ``delta``. Default: ``delta`` if there is a Delta log in the folder.
+        ``parquet`` or ``delta``. Default: ``delta`` if the folder has a Delta log.
     storage_options : dict of str to str, optional
         credentials and settings with which `deltalake` reaches the table's store.
 
@@ -152,7 +152,7 @@ def check_rows(df: DataFrame, format: str = "parquet") -> None:
     Raises
     ------
     TableConflict
-        if not.
+        if a column has a type or a name that the table cannot hold.
     """
     _check_format(format)
     if format == "delta":
@@ -169,7 +169,7 @@ def write_rows(
     Raises
     ------
     FileExistsError
-        if there is a Delta table and the mode is ``error``; a table of Parquet raises Spark's own error.
+        if a Delta table exists and the mode is ``error``; for a Parquet table, Spark raises its own error.
     TableConflict
         if the folder holds a table of another format, or the columns do not fit.
     """

@@ -1,13 +1,13 @@
-"""A program, not a test: run a job on two executors, disturb it in the middle, and print what came out as JSON.
+"""Run a job on two executors, disturb it in the middle, and print the result as JSON. This is not a test.
 
 python disturbed.py HOW TROUBLE FOLDER ADAPTIVE PARTITIONS
 
 The rows go through a shuffle, get their ids, and go through another; then, once, from inside a task:
 
-- executor: the executor is ended. What it had shuffled is lost and computed again, after some rows have been read;
-- stage: what all had shuffled is deleted, so that the stage before is run again;
-- task: the task fails when it has given some rows, and is run again;
-- speculation: the task hangs, and Spark starts a copy of it elsewhere, which is to say on another host.
+- executor: the executor ends. Its shuffle data is lost and computed again, after some rows have been read;
+- stage: all shuffle data is deleted, so Spark runs the stage before it again;
+- task: the task fails after it has returned some rows, and Spark runs it again;
+- speculation: the task hangs, and Spark starts a copy of it on another host.
 """
 
 import contextlib
@@ -27,13 +27,13 @@ import spark_ext
 
 PARENT = "0156F7E71C361B21BC024CCDBE00000000"
 ROWS = 20_000
-# What newer Sparks say when the rows of a stage that was run again are not those that were read already.
+# The error of newer versions of Spark if a stage that runs again returns other rows than before.
 REFUSAL = "A shuffle map stage with indeterminate output was failed and retried"
 
 
 @contextlib.contextmanager
 def two_hosts(folder):
-    """Start a cluster of two workers with addresses of their own, and give its URL."""
+    """Start a cluster of two workers with separate addresses, and return its URL."""
     import pyspark
 
     with socket.socket() as free:
@@ -98,7 +98,7 @@ def run(url, how, trouble, folder, adaptive, partitions):
     def delete_what_was_shuffled():
         deleted = [file.unlink() for file in (Path(folder) / "local").rglob("shuffle_*") if file.is_file()]
         assert deleted
-        sys.exit(1)  # this task fails; when it is run again it finds nothing to read
+        sys.exit(1)  # this task fails; its second attempt finds no data to read
 
     def fail():
         raise RuntimeError("the task fails once")
@@ -131,7 +131,7 @@ def run(url, how, trouble, folder, adaptive, partitions):
         spark.stop()
         print(json.dumps({"refused": True, "done": (Path(folder) / "again").exists()}))
         return
-    undisturbed = made.collect()  # after the trouble, in one piece: what the rows' ids are now
+    undisturbed = made.collect()  # after the disturbance, in one task: the current IDs of the rows
     spark.stop()
     print(json.dumps({"rows": [[row.n, row.id] for row in out], "again": [[row.n, row.id] for row in undisturbed],
                       "done": (Path(folder) / "again").exists()}))  # fmt: skip

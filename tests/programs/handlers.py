@@ -1,8 +1,8 @@
-"""Handlers that tests, and the processes that they start, run."""
+"""Handlers for tests and for the processes that tests start."""
 
 
 def append(state, message, context):
-    """A handler whose state says all that happened, and whose output says on which state it was run."""
+    """Append the message to the state, and publish the state on which the handler ran."""
     state = state or []
     context.publish({"before": state, "body": message.body, "random": context.random.random()})
     if message.body == "twice":
@@ -11,7 +11,7 @@ def append(state, message, context):
 
 
 def careless(state, message, context):
-    """A handler that changes all that it is given, and publishes it; a body "fail" makes it fail after that."""
+    """Change and publish all arguments; then fail if the body is "fail"."""
     state = state or {"seen": []}
     state["seen"].append(message.body["word"])
     message.body["word"] = "changed"

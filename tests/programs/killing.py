@@ -1,4 +1,4 @@
-"""How a process with streaming queries is killed: each of them stands still at a step, and then all end at once.
+"""Kill a process with streaming queries: each query stops at a step, and then the process is killed.
 
 A JVM takes longer to start than a query. So a process runs many queries, one after another, and each goes on to the
 step that was chosen for it and waits there. Then the process and its JVM are killed.
@@ -22,20 +22,20 @@ def session(master):
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", "1")
-    # The process lives for seconds: code that is compiled at all is compiled quickly.
+    # The process lives for seconds, so Java compiles quickly and without optimization.
     builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     builder = builder.config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     return builder.config("spark.executorEnv.PYTHONPATH", os.pathsep.join(sys.path))
 
 
 class Steps:
-    """The steps of one query: it stands still at the one that ``at`` names, until the process is killed.
+    """The steps of one query: it stops at the step ``at`` until the process is killed.
 
     A step of the driver is named with its number, ``rename 1``; a step of a worker without one.
     """
 
     running = None
-    """The steps of the query that was started last: those before it stand still or have ended."""
+    """The steps of the query that was started last; earlier queries have stopped or ended."""
 
     def __init__(self, folder, at):
         self.folder, self.at = Path(folder), at
@@ -59,7 +59,7 @@ class Steps:
 
 
 def step_around(module, before, name, after):
-    """Have the running query make a step before and after a function of a module."""
+    """Add a step before and after a function of a module in the running query."""
     function = getattr(module, name)
 
     def stepped(*arguments):
@@ -83,7 +83,7 @@ def worker_step(folder, name):
 
 
 def once(mark):
-    """Return True for the first process that asks for a mark, a file."""
+    """Return True for the first process that creates the file of a mark."""
     try:
         os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
@@ -102,7 +102,7 @@ def end_executor(delay=0.0):
 
 
 def meet(folder, name, who, count=2):
-    """Wait until so many processes are at a place."""
+    """Wait until ``count`` processes have reached a step."""
     (Path(folder) / f"{name}-met-by-{who}").touch()
     end = time.monotonic() + _PATIENCE
     while len(list(Path(folder).glob(f"{name}-met-by-*"))) < count:

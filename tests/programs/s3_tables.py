@@ -1,4 +1,4 @@
-"""What the library does on S3, against the server of the environment: s3_tables.py CLASSES SERVER, one JSON line."""
+"""Use sinks, sources and clean-up on an S3 server, and print one JSON line: s3_tables.py CLASSES SERVER."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from spark_ext.jobs import messages_job as job
 
 
 def session(classes, server):
-    """A session whose ``s3a`` is the client of the tests."""
+    """Return a session in which the client of the tests serves ``s3a``."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         "spark.driver.extraClassPath": classes,

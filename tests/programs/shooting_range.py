@@ -1,6 +1,6 @@
 """The shooting range of the consistent messaging article: the handler that the tutorial and the Spark tests run.
 
-A target stands somewhere on a field. Who fires at it hits or misses; after three shots it moves to a random place.
+A target is at a random position of a field. A shot hits or misses it, and after three shots the target moves.
 Whether a shot hits depends on where the target was when it was fired the first time, and where it moves is random: both
 are what goes wrong when a shot is handled again on a later state.
 """

@@ -1,4 +1,4 @@
-"""A simulated cluster: the table that its messages land in, with faults, and the truth about every fault.
+"""Simulate a cluster: write the table of its messages, with faults, and the truth about every fault.
 
     python tests/programs/simulated_cluster.py FOLDER [--seed 7]
 
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass
 class Producer:
-    """A process that makes IDs: on restart, its number of the run grows."""
+    """A process that makes IDs; each restart increases its run number."""
 
     node: int
     pid: int
@@ -253,7 +253,7 @@ class Cluster:
 
 
 def simulated(seed, name=""):
-    """One of many small clusters: every sixth has no fault, the others have some."""
+    """Return one of many small clusters: every sixth is without a fault, and the others have some."""
     chance = random.Random(seed * 7919)
     faults = () if seed % 6 == 0 else tuple(chance.sample(FAULTS, chance.randint(1, 6)))
     if "restarts" in faults:  # a clock that went far ahead of a restart hides which process was first
@@ -262,7 +262,7 @@ def simulated(seed, name=""):
 
 
 def demonstration(seed=7):
-    """The cluster of the tutorial, with all faults."""
+    """Return the cluster of the tutorial, with all faults."""
     return Cluster(seed, tuple(fault for fault in FAULTS if fault != "clock jump"), messages=4_000)
 
 

@@ -1,4 +1,4 @@
-"""What the tests of Spark share."""
+"""Fixtures of the Spark tests."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
 
 @pytest.fixture
 def default_state_store(spark):
-    """The session as Spark makes it, whatever was set in it before; and afterwards again."""
+    """Reset the settings of the session before and after a test."""
     for name in (PROVIDER, NO_DATA_BATCHES):
         spark.conf.unset(name)
     yield
@@ -17,11 +17,11 @@ def default_state_store(spark):
 
 @pytest.fixture
 def rocksdb(spark, default_state_store):
-    """The state store of the stateful functions."""
+    """Set the state store that stateful functions need."""
     spark.conf.set(PROVIDER, ROCKSDB)
 
 
 @pytest.fixture
 def no_timer_batches(spark, rocksdb):
-    """And no batches for timers alone, which a query that ends by itself would wait for."""
+    """Disable batches that only fire timers: a query with Trigger.AvailableNow would wait for them."""
     spark.conf.set(NO_DATA_BATCHES, "false")

@@ -1,4 +1,4 @@
-"""``python -m spark_ext expire`` and ``process``, as a user calls them, on the session of the tests."""
+"""The commands ``expire`` and ``process``, called like a user calls them, on the session of the tests."""
 
 import json
 from datetime import datetime, timezone
@@ -22,7 +22,7 @@ def run(*arguments):
 
 
 def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
-    """A table by segments; what has expired is said, and removed with --apply; a wrong policy is a line."""
+    """``expire`` reports the expired segments, deletes them with --apply, and rejects a wrong policy with one line."""
     folder = tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "0"
     folder.mkdir(parents=True)
     for offset in (0, 5):
@@ -34,7 +34,7 @@ def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
     policy.write_text("default_expiry = 60\n")
     dry = run("expire", table, "--policy", policy)
     assert dry.exit_code == 0, dry.output
-    assert dry.output.endswith("1 of 2 segments, 1 messages, 3 bytes: would be removed; --apply does it\n")
+    assert dry.output.endswith("1 of 2 segments, 1 messages, 3 bytes: would be removed; --apply removes them\n")
     first, second, _ = dry.output.splitlines()
     assert first.startswith("expired ")
     assert first.endswith("topic=orders/partition=0/segment=0")
@@ -45,14 +45,14 @@ def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
     assert [row.segment for row in spark.read.parquet(str(table)).collect()] == [5]
     policy.write_text("interval = 0\n")
     wrong = run("expire", table, "--policy", policy)
-    assert (wrong.exit_code, wrong.output) == (1, "Error: interval must be more than 0 seconds, not 0\n")
+    assert (wrong.exit_code, wrong.output) == (1, "Error: interval must be more than 0 seconds, got 0\n")
     both = run("messages", tmp_path / "in", "-f", "iggy", "-o", tmp_path / "out", "--by-segment", "--stream")
     assert both.exit_code == 2
 
 
 @pytest.mark.parametrize("table_format", ["parquet", "delta"])
 def test_process_of_a_folder_run_again_writes_nothing_new(spark, no_timer_batches, tmp_path, table_format):
-    """A handler of a module of one's own, run on a folder of files; run again there is nothing to do."""
+    """``process`` runs the handler of a user's module on a folder; a second run writes no new rows."""
     at = int(datetime(2026, 1, 1, tzinfo=timezone.utc).timestamp())
     lines = [
         {"id": str(msgid.position_id("range", n, at + n)), "player": f"p{n % 2}", "kind": "fire", "position": n % 10}
@@ -69,7 +69,7 @@ def test_process_of_a_folder_run_again_writes_nothing_new(spark, no_timer_batche
         table = read_table(spark, str(tmp_path / "out" / "outputs"))
         (malformed,) = table.where("kind = 'malformed'").collect()
         assert (malformed.reason, '{\\"id\\": half' in malformed.body) == ("the line does not fit the format", True)
-        assert done.output.splitlines()[2] == " 1 messages malformed, there as kind=malformed"
+        assert done.output.splitlines()[2] == " 1 messages malformed, written with kind=malformed"
         rows = table.where("kind = 'new'").collect()
         expected = []
         processor = Processor(MemoryStore(), shooting_range.shoot, expected.extend)

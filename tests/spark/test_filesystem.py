@@ -1,4 +1,4 @@
-"""Paths and URLs: every function of the package finds the place that Spark finds."""
+"""Paths and URLs: every function of the package resolves a path as Spark does."""
 
 import os
 from datetime import datetime, timezone
@@ -35,7 +35,7 @@ SAME_PLACES = [
 
 @pytest.mark.parametrize(("path", "place"), SAME_PLACES)
 def test_resolve_of_a_path_has_one_form_per_place(path, place):
-    """Two spellings of a place are one, and nothing is decoded, as in Spark."""
+    """Two spellings of a place resolve to one path, and URLs are not decoded, as in Spark."""
     assert resolve(path) == place
 
 
@@ -51,22 +51,22 @@ def test_resolve_of_a_path_has_one_form_per_place(path, place):
     ],
 )
 def test_filesystem_of_a_url_is_arrows_or_fsspecs(monkeypatch, path, kind, inner):
-    """Arrow serves the stores that it knows, and fsspec the others."""
+    """Arrow is used for the schemes that it supports, and fsspec for other schemes."""
     if kind.startswith("py::"):
         pytest.importorskip("fsspec")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # no region of a bucket is asked for
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # Arrow does not look up the region of a bucket
     files, found = filesystem(path)
     assert (files.type_name, found) == (kind, inner)
 
 
 def test_filesystem_of_dbfs_is_the_mount_of_databricks(monkeypatch, tmp_path):
-    """Where the mount is there, its files are local."""
+    """If the mount of Databricks exists, ``dbfs:`` is a local path."""
     monkeypatch.setattr(_filesystem, "_DBFS", tmp_path)
     assert filesystem("dbfs:/orders") == (pafs.LocalFileSystem(), f"{tmp_path}/orders")
 
 
 def test_filesystem_of_a_path_without_a_scheme_is_sparks_default(spark, monkeypatch):
-    """The default file system of the session decides where a path without a scheme is."""
+    """A path without a scheme is on the default file system of the session."""
     if not hasattr(spark, "_jvm"):
         pytest.skip("Spark Connect does not show Hadoop's settings")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
@@ -82,7 +82,7 @@ def test_filesystem_of_a_path_without_a_scheme_is_sparks_default(spark, monkeypa
 
 
 def test_resolve_in_a_worker_reads_hadoops_settings(monkeypatch, tmp_path):
-    """A worker of Spark does not have a session, and sees the folder of Hadoop's settings."""
+    """A Spark worker does not have a session; it reads Hadoop's configuration folder."""
     monkeypatch.setattr(_filesystem, "_session", lambda: None)
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     assert resolve("/data") == "/data"
@@ -96,7 +96,7 @@ def test_resolve_in_a_worker_reads_hadoops_settings(monkeypatch, tmp_path):
 
 
 def test_resolve_of_a_relative_path_is_in_sparks_working_folder(spark, monkeypatch, tmp_path):
-    """Spark does not follow when Python changes its working folder."""
+    """Spark keeps its working folder when Python changes its own."""
     if not hasattr(spark, "_jvm"):
         pytest.skip("the working folder of a server is not known")
     started = os.getcwd()
@@ -108,7 +108,7 @@ def test_resolve_of_a_relative_path_is_in_sparks_working_folder(spark, monkeypat
 
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 def test_write_once_to_a_url_writes_where_spark_reads(spark, tmp_path, format):
-    """A URL with '%20' names a folder with these characters, and the batch is found again there."""
+    """A URL with '%20' names a folder with these three characters, and a replay finds the batch there."""
     if format == "delta":
         pytest.importorskip("deltalake")
     url = f"file://{tmp_path}/a%20b" if format == "parquet" else f"file://{tmp_path}/a b"
@@ -120,7 +120,7 @@ def test_write_once_to_a_url_writes_where_spark_reads(spark, tmp_path, format):
 
 @pytest.mark.parametrize("url", ["nosuch://host/orders", "file://host/orders"])
 def test_functions_of_a_path_that_nothing_serves_refuse_it(spark, tmp_path, monkeypatch, url):
-    """The scheme is named before a row is written."""
+    """An unsupported scheme is an error before a row is written."""
     monkeypatch.setattr("pyspark.sql.DataFrame.write", property(lambda df: pytest.fail("something was written")))
     now = datetime.now(timezone.utc)
     policy = RetentionPolicy(default_expiry=60)

@@ -1,4 +1,4 @@
-"""The README's walk-throughs on Spark run and give what they show."""
+"""The Spark examples of the README return the results that they show."""
 
 import doctest
 from pathlib import Path
@@ -11,7 +11,7 @@ README = Path(__file__).parent.parent.parent / "README.md"
 
 
 def run(name, spark, monkeypatch, replaced):
-    """Run what stands between the markers of a name, in the repository's folder."""
+    """Run the example between the markers of a name, in the repository's folder."""
     monkeypatch.chdir(README.parent)
     text = README.read_text()
     text = text[text.index(f"<!-- {name} -->") :]
@@ -25,13 +25,13 @@ def run(name, spark, monkeypatch, replaced):
 
 @pytest.mark.skipif(not README.exists(), reason="the tests run outside the repository")
 def test_orders_read_again_after_a_failure_are_the_same(spark, tmp_path, monkeypatch):
-    """The first job fails half way; the orders are read again, in other pieces, and every row has the id it had."""
+    """A job fails after half of its rows; the next run reads other partitions, and every row gets the same ID."""
     run("orders", spark, monkeypatch, {"spark-orders": str(tmp_path / "orders")})
 
 
 @pytest.mark.skipif(not README.exists(), reason="the tests run outside the repository")
 def test_messages_of_a_segment_become_a_table(spark, monkeypatch):
-    """What is broken is a row of it too."""
+    """A malformed message is a row of the table too."""
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     try:

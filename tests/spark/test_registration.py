@@ -1,4 +1,4 @@
-"""The functions in SQL: the same answers as the column functions, over hostile inputs."""
+"""The SQL functions return the same results as the column functions, also for hostile input."""
 
 import pytest
 from helpers import vector_files as vectors
@@ -23,7 +23,7 @@ texts = st.one_of(
     st.text("0123456789abcdefABCDEF", min_size=30, max_size=60), st.none(),
 )  # fmt: skip
 
-# Those of one text that never raise.
+# The functions of one text that never raise.
 QUIET = [
     name
     for name, (_, parameters) in registration.FUNCTIONS.items()
@@ -33,7 +33,7 @@ QUIET = [
 
 @pytest.fixture(scope="module")
 def registered(spark):
-    """The session with the functions registered."""
+    """Return the session with the functions registered."""
     assert spark_ext.register(spark) == [*registration.FUNCTIONS, "msgid_assign", "msgid_generate"]
     return spark
 
@@ -41,7 +41,7 @@ def registered(spark):
 @many_a_query
 @given(st.lists(texts, min_size=100, max_size=100))
 def test_sql_of_any_ids_agrees_with_columns(registered, listed):
-    """Every function of one id, over ids of all kinds and over what is none."""
+    """Every function of one ID returns the same for valid IDs of all kinds and for invalid text."""
     hostile = [*listed, "", V1 + "\n", "０" * 34, "'", "\\", "A" * 10_000]
     df = registered.createDataFrame([(text,) for text in hostile], "text string")
     for name in QUIET:
@@ -51,7 +51,7 @@ def test_sql_of_any_ids_agrees_with_columns(registered, listed):
 
 
 def test_sql_of_real_ids_agrees_with_msgid(registered, ansi):
-    """In SQL as it is written, with ANSI mode on and off."""
+    """Literal SQL agrees with `msgid`, with ANSI mode on and off."""
     df = registered.createDataFrame([(row.id,) for row in vectors.REAL_IDS], "id string")
     df.createOrReplaceTempView("real_ids")
     rows = registered.sql(
@@ -66,7 +66,7 @@ def test_sql_of_real_ids_agrees_with_msgid(registered, ansi):
 
 
 def test_sql_that_makes_ids_agrees_with_msgid(registered, ansi):
-    """Positions, offspring, times of version 0, and numbered rows."""
+    """Position IDs, derived IDs, version-0 times and numbered rows are equal in SQL and in Python."""
     row = registered.sql(
         "SELECT msgid_position('kafka://orders/3', 1234, timestamp_seconds(1648047038)) AS position, "
         f"msgid_derive('{V1}', 'invoice') AS derived, "
@@ -86,15 +86,15 @@ def test_sql_that_makes_ids_agrees_with_msgid(registered, ansi):
     ("call", "message"),
     [
         ("msgid_parse('x')", "invalid message id 'x': 1 characters"),
-        (f"msgid_parse('{BROKER}')", "not version 1"),
-        (f"msgid_parse_v0('{V1}')", "not version 0, but version 1"),
-        (f"msgid_translate_v0('{V1}')", "not version 0, but version 1"),
+        (f"msgid_parse('{BROKER}')", "must be of version 1"),
+        (f"msgid_parse_v0('{V1}')", "must be of version 0, got version 1"),
+        (f"msgid_translate_v0('{V1}')", "must be of version 0, got version 1"),
         ("msgid_derive('x', 'y')", "invalid message id 'x'"),
-        ("msgid_position('log', -1, now())", "offset must be 0 to 281474976710655, not -1"),
+        ("msgid_position('log', -1, now())", "offset must be 0 to 281474976710655, got -1"),
     ],
 )
 def test_sql_of_invalid_ids_raises_what_columns_raise(registered, ansi, call, message):
-    """The same error condition and words."""
+    """SQL and columns raise the same error condition and message."""
     with pytest.raises(PySparkException, match=message) as caught:
         registered.sql(f"SELECT {call}").collect()
     assert caught.value.getCondition() == "USER_RAISED_EXCEPTION"
@@ -104,7 +104,7 @@ def test_sql_of_invalid_ids_raises_what_columns_raise(registered, ansi, call, me
 
 
 def test_sql_functions_in_a_plan_are_inlined(registered, connect):
-    """The plan of a query has what the functions are made of, not calls of functions, and no Python."""
+    """A query plan contains the expressions of the functions, no function calls, and no Python."""
     if connect:
         pytest.skip("the plan is the server's")
     df = registered.createDataFrame([(V1,)], "id string").selectExpr("msgid_time(id)", "msgid_kind(id)")
@@ -114,7 +114,7 @@ def test_sql_functions_in_a_plan_are_inlined(registered, connect):
 
 
 def test_sql_that_generates_and_derives_at_a_time_makes_valid_ids(registered):
-    """``msgid_generate`` gives each row an id of its own; ``msgid_derive_at`` one with a time of its own."""
+    """``msgid_generate`` returns a new ID per row, and ``msgid_derive_at`` an ID with the time of the argument."""
     rows = registered.sql("SELECT id, msgid_generate(id) AS made FROM range(100)").collect()
     assert len({row.made for row in rows}) == 100
     assert {msgid.parse(row.made).origin for row in rows} <= {"mac", "random"}
@@ -123,7 +123,7 @@ def test_sql_that_generates_and_derives_at_a_time_makes_valid_ids(registered):
 
 
 def test_sql_of_message_fields_agrees_with_columns(registered):
-    """States, checksums and Iggy's ids are in SQL what they are as columns."""
+    """States, checksums and Iggy IDs are equal in SQL and as columns."""
     row = registered.sql(
         "SELECT msgid_message_state(20) AS state, "
         "msgid_checksum_ok(CAST('orders_data_2' AS BINARY), 2144931076) AS ok, "
@@ -134,7 +134,7 @@ def test_sql_of_message_fields_agrees_with_columns(registered):
 
 
 def test_sql_of_expiry_at_the_boundary_follows_the_rule(registered):
-    """At the boundary, by the default and never."""
+    """``msgid_is_expired`` is right at the boundary, for the default and for 0 (never)."""
     row = registered.sql(
         "SELECT msgid_is_expired(timestamp_seconds(0), 10, timestamp_seconds(10)) AS due, "
         "msgid_is_expired(timestamp_seconds(0), 11, timestamp_seconds(10)) AS early, "
@@ -146,7 +146,7 @@ def test_sql_of_expiry_at_the_boundary_follows_the_rule(registered):
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
 def test_sql_ids_at_a_moment_without_a_zone_raise(registered, ansi, zone):
-    """A date or a timestamp without a zone is refused before the query runs, text when it is read."""
+    """A date or a timestamp without a time zone is rejected before the query runs, and text when it is read."""
     registered.conf.set("spark.sql.session.timeZone", zone)
     try:
         for at in ("date'2024-03-23'", "timestamp_ntz'2024-03-23 14:50:38'"):
@@ -169,13 +169,13 @@ def test_sql_ids_at_a_moment_without_a_zone_raise(registered, ansi, zone):
     ("offset", "shown"), [("1.2D", r"1\.2"), ("1.7", r"1\.7"), ("double('NaN')", "NaN"), ("-1", "-1")]
 )
 def test_sql_position_of_an_offset_that_is_not_an_integer_raises(registered, ansi, offset, shown):
-    """No fraction is cut off, and NaN does not become 0."""
-    with pytest.raises(PySparkException, match=f"offset must be 0 to 281474976710655, not {shown}"):
+    """A fraction or NaN as an offset raises an error and is not rounded."""
+    with pytest.raises(PySparkException, match=f"offset must be 0 to 281474976710655, got {shown}"):
         registered.sql(f"SELECT msgid_position('log', {offset}, 0)").collect()
 
 
 def test_sql_functions_of_binary_ids_agree_with_those_of_text(registered, ansi):
-    """Binary IDs of every version give what their text gives."""
+    """Binary IDs of every version give the same results as their text."""
     listed = [row.id for row in vectors.REAL_IDS] + [V1, "00" + BROKER]
     df = registered.createDataFrame([(id,) for id in listed], "id string").selectExpr("id", "unhex(id) AS raw")
     for name in [*QUIET, "msgid_derive"]:
@@ -196,7 +196,7 @@ def test_sql_functions_of_text_as_long_as_bytes_take_it_as_text(registered):
 
 
 def test_register_in_another_session_of_the_application_works(registered, connect):
-    """Each session has functions of its own; ``format("iggy")`` is shared."""
+    """Each session gets its own functions; the sessions share ``format("iggy")``."""
     if connect:
         pytest.skip("newSession() is not there through Connect")
     other = registered.newSession()
@@ -205,7 +205,7 @@ def test_register_in_another_session_of_the_application_works(registered, connec
 
 
 def test_register_leaves_the_settings_of_the_session(registered):
-    """The functions are created under settings of their own, and the session keeps what it had."""
+    """The functions are created with fixed settings, and the settings of the session do not change."""
     registered.conf.set("spark.sql.ansi.enabled", "false")
     registered.conf.unset("spark.sql.timestampType")
     before = registered.conf.get("spark.sql.timestampType", None)

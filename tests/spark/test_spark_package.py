@@ -1,4 +1,4 @@
-"""`spark_ext` as a package: its examples, what is public, what an import does."""
+"""The package `spark_ext`: its examples, its public names, and the effects of an import."""
 
 import doctest
 import importlib
@@ -23,14 +23,14 @@ EXAMPLES = [example for module in MODULES for example in doctest.DocTestFinder()
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_examples_in_docstrings_give_what_they_show(spark, example):
-    """What the docstrings show is what Spark shows."""
+    """The examples in docstrings return the results that they show."""
     example.globs.update(spark=spark)
     assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example).failed == 0
 
 
 @pytest.mark.parametrize("name", spark_ext.__all__)
 def test_public_functions_are_documented_as_those_of_pyspark(name):
-    """One line, returns (of a function), and an example that runs."""
+    """Each public name has a summary line, a Returns section (functions), and an example."""
     thing = getattr(spark_ext, name)
     parts = ["Examples\n--------", ">>> ", *([] if isinstance(thing, type) else ["Returns\n-------"])]
     for part in parts:
@@ -46,7 +46,7 @@ def test_all_of_the_package_names_what_is_public():
 
 
 def test_a_name_without_pyspark_says_what_to_install():
-    """The package itself imports without PySpark; a function that is used without it raises one clear line."""
+    """The package imports without PySpark; the first use of a function raises one clear line."""
     program = "import sys; sys.modules['pyspark'] = None; import spark_ext; spark_ext.parse_id"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert result.stderr.splitlines()[-1] == "ImportError: spark_ext.parse_id needs pyspark: pip install 'msgid[spark]'"
@@ -62,7 +62,7 @@ def test_one_function_imports_no_module_of_another():
 
 
 def test_import_of_the_package_starts_no_session():
-    """An import touches no session and starts no Java."""
+    """An import does not use a session and does not start Java."""
     program = (
         "import spark_ext; from pyspark import SparkContext; from pyspark.sql import SparkSession;"
         "print(SparkContext._gateway, SparkSession.getActiveSession())"

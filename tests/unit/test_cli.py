@@ -113,7 +113,9 @@ def test_inspect_of_standard_input_reports_bad_lines():
     result = run("inspect", "--json", "-", stdin=f"{V1}\r\nnonsense\n\n{V1.lower()}")
     objects = [json.loads(line) for line in result.stdout.decode().splitlines()]
     assert [(o["line"], o.get("kind")) for o in objects] == [(1, "v1"), (2, None), (3, None), (4, "v1")]
-    assert objects[1]["error"].startswith("invalid message id 'nonsense': 8 characters")
+    assert objects[1]["error"].startswith(
+        "invalid message id 'nonsense': must have 32, 34, 56 or 58 hex digits, got 8 characters"
+    )
     assert result.stderr.decode().splitlines() == [
         f"line 2: {objects[1]['error']}",
         f"line 3: {objects[2]['error']}",
@@ -200,7 +202,7 @@ def test_expire_reports_expired_segments_and_deletes_them_when_told_to(tmp_path)
     assert again.stdout.decode().endswith("0 of 1 segments, 0 bytes: removed\n")
     policy.write_text("interval = 0\n")
     wrong = run("expire", str(tmp_path), "--policy", str(policy))
-    assert (wrong.returncode, wrong.stderr) == (1, b"Error: interval must be more than 0 seconds, not 0\n")
+    assert (wrong.returncode, wrong.stderr) == (1, b"Error: interval must be more than 0 seconds, got 0\n")
 
 
 def test_version_names_the_backend_and_why_it_is_not_the_compiled_one():

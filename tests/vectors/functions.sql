@@ -357,7 +357,7 @@ RETURN (
  WHEN (msgid_position.offset IS NOT NULL)
  THEN raise_error(
   concat(
-   'offset must be 0 to 281474976710655, not ',
+   'offset must be 0 to 281474976710655, got ',
    CAST(
     coalesce(
      (
@@ -612,12 +612,12 @@ RETURN (
       )
      )
      THEN concat(
-      '',
+      'must have 32, 34, 56 or 58 hex digits, got ',
       CAST(length(msgid_derive_of_text.parent) AS string),
-      ' characters; an id has 32, 34, 56 or 58 hex digits'
+      ' characters'
      )
      WHEN (unhex(msgid_derive_of_text.parent) IS NULL)
-     THEN 'not hex digits alone'
+     THEN 'must have hex digits only'
      ELSE concat(
       'unknown version ',
       CAST(CAST(conv(left(msgid_derive_of_text.parent, 2), 16, 10) AS bigint) AS string),
@@ -625,7 +625,7 @@ RETURN (
      )
      END
     ),
-    'no message id'
+    'must be a message ID or a UUID'
    ),
    ''
   )
@@ -883,12 +883,12 @@ RETURN (
       )
      )
      THEN concat(
-      '',
+      'must have 32, 34, 56 or 58 hex digits, got ',
       CAST(length(msgid_derive_at_of_text.parent) AS string),
-      ' characters; an id has 32, 34, 56 or 58 hex digits'
+      ' characters'
      )
      WHEN (unhex(msgid_derive_at_of_text.parent) IS NULL)
-     THEN 'not hex digits alone'
+     THEN 'must have hex digits only'
      ELSE concat(
       'unknown version ',
       CAST(CAST(conv(left(msgid_derive_at_of_text.parent, 2), 16, 10) AS bigint) AS string),
@@ -896,7 +896,7 @@ RETURN (
      )
      END
     ),
-    'no message id'
+    'must be a message ID or a UUID'
    ),
    ''
   )
@@ -1022,16 +1022,18 @@ RETURN (
       )
      )
      THEN concat(
-      '', CAST(length(msgid_parse_of_text.id) AS string), ' characters; an id has 32, 34, 56 or 58 hex digits'
+      'must have 32, 34, 56 or 58 hex digits, got ',
+      CAST(length(msgid_parse_of_text.id) AS string),
+      ' characters'
      )
      WHEN (unhex(msgid_parse_of_text.id) IS NULL)
-     THEN 'not hex digits alone'
+     THEN 'must have hex digits only'
      ELSE concat(
       'unknown version ', CAST(CAST(conv(left(msgid_parse_of_text.id, 2), 16, 10) AS bigint) AS string), ''
      )
      END
     ),
-    'not version 1, which starts with 01 and has 34 hex digits'
+    'must be of version 1: 34 hex digits that start with 01'
    ),
    ''
   )
@@ -1679,18 +1681,18 @@ RETURN (
       )
      )
      THEN concat(
-      '',
+      'must have 32, 34, 56 or 58 hex digits, got ',
       CAST(length(msgid_parse_v0_of_text.id) AS string),
-      ' characters; an id has 32, 34, 56 or 58 hex digits'
+      ' characters'
      )
      WHEN (unhex(msgid_parse_v0_of_text.id) IS NULL)
-     THEN 'not hex digits alone'
+     THEN 'must have hex digits only'
      ELSE concat(
       'unknown version ', CAST(CAST(conv(left(msgid_parse_v0_of_text.id, 2), 16, 10) AS bigint) AS string), ''
      )
      END
     ),
-    'not version 0, but version 1'
+    'must be of version 0, got version 1'
    ),
    ''
   )
@@ -1823,12 +1825,12 @@ RETURN (
       )
      )
      THEN concat(
-      '',
+      'must have 32, 34, 56 or 58 hex digits, got ',
       CAST(length(msgid_translate_v0_of_text.id) AS string),
-      ' characters; an id has 32, 34, 56 or 58 hex digits'
+      ' characters'
      )
      WHEN (unhex(msgid_translate_v0_of_text.id) IS NULL)
-     THEN 'not hex digits alone'
+     THEN 'must have hex digits only'
      ELSE concat(
       'unknown version ',
       CAST(CAST(conv(left(msgid_translate_v0_of_text.id, 2), 16, 10) AS bigint) AS string),
@@ -1836,7 +1838,7 @@ RETURN (
      )
      END
     ),
-    'not version 0, but version 1'
+    'must be of version 0, got version 1'
    ),
    ''
   )
@@ -2134,7 +2136,7 @@ RETURN (
     ELSE CAST(
      raise_error(
       concat(
-       'expiry must be whole seconds, 0 to 4294967295, not ',
+       'expiry must be an integer of 0 to 4294967295 seconds, got ',
        CAST(coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint)) AS string)
       )
      )
@@ -2157,7 +2159,7 @@ RETURN (
       ELSE CAST(
        raise_error(
         concat(
-         'expiry must be whole seconds, 0 to 4294967295, not ',
+         'expiry must be an integer of 0 to 4294967295 seconds, got ',
          CAST(coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint)) AS string)
         )
        )

@@ -58,7 +58,7 @@
     "BrokerOffsetId('127.0.0.1', 9103, 123456)\n" \
     ">>> parse(\"0156F7E7 1C361B21BC024CCDBE0000000\")\n" \
     "Traceback (most recent call last):\n" \
-    "msgid.InvalidMessageId: invalid message id '0156F7E7 1C361B21BC024CCDBE0000000': not hex digits alone"
+    "msgid.InvalidMessageId: invalid message id '0156F7E7 1C361B21BC024CCDBE0000000': must have hex digits only"
 #define DOC_IS_VALID \
     "is_valid($module, /, value)\n" \
     "--\n" \

@@ -189,10 +189,10 @@ def fails(df, text):
 def test_columns_of_the_other_version_raise_and_say_so(spark):
     """Version 0 where version 1 is asked for, and the other way round."""
     for function, text, reason in (
-        (spark_ext.parse_id, V0, "not version 1"),
-        (spark_ext.parse_id, "00" + V0, "not version 1"),
-        (spark_ext.parse_v0, V1, "not version 0, but version 1"),
-        (spark_ext.translate_v0, V1, "not version 0, but version 1"),
+        (spark_ext.parse_id, V0, "must be of version 1"),
+        (spark_ext.parse_id, "00" + V0, "must be of version 1"),
+        (spark_ext.parse_v0, V1, "must be of version 0, got version 1"),
+        (spark_ext.translate_v0, V1, "must be of version 0, got version 1"),
     ):
         with pytest.raises(PySparkException, match=reason):
             frame(spark, [text]).select(function("id")).collect()
@@ -317,7 +317,7 @@ def test_assign_id_of_too_many_partitions_raises(spark, connect):
 
 def test_assign_id_with_bad_arguments_raises(spark):
     """A run has a name, and a time of a kind."""
-    with pytest.raises(TypeError, match="run must be text, not 7"):
+    with pytest.raises(TypeError, match="run must be text, got 7"):
         spark_ext.assign_id(7)
     with pytest.raises(TypeError, match="at must be an aware datetime or Unix seconds"):
         spark_ext.assign_id("x", "today")

@@ -1,4 +1,4 @@
-"""Input files that cannot be read: the jobs go on without them, list them, and read them once they are repaired."""
+"""Unreadable input files: the jobs continue without them, list them, and read them after a repair."""
 
 import gzip
 import json
@@ -25,7 +25,7 @@ def ids_of(numbers):
 
 
 def whole_file(format, numbers):
-    """The bytes of a file of IDs."""
+    """Return the bytes of a file of IDs."""
     if format == "parquet":
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -50,7 +50,7 @@ def name_of(number, format):
 
 
 def put_damaged(folder, format, number=1):
-    """Put a file cut in its middle; return its name and its whole content."""
+    """Write a file that ends in its middle; return its name and its complete content."""
     content = whole_file(format, range(100, 600))
     put(folder, name_of(number, format), content[: len(content) * 2 // 3])
     return name_of(number, format), content
@@ -67,7 +67,7 @@ TABLES = [
 
 
 def follow_files(spark, folder, format="json", table_format="parquet"):
-    """Follow the files as a job does, with tables that are quickly made; return the files that are left out."""
+    """Follow files as a job does, with small tables; return the files that are left out."""
     out, source = str(folder / "out"), input_of(folder, format)
     rows = tables.read_stream(
         spark, source, lambda schema: read_rows(spark, source.path, format, stream=True, schema=schema)
@@ -80,7 +80,7 @@ def follow_files(spark, folder, format="json", table_format="parquet"):
 
 
 def written(spark, folder, table="ids"):
-    """The sequence numbers of the IDs in the table, in order."""
+    """Return the sequence numbers of the IDs in the table, in order."""
     rows = ids.read_table(spark, str(folder / "out" / table))
     return sorted(int(row[0][-8:], 16) for row in rows.select(rows.columns[0]).collect())
 
@@ -127,7 +127,7 @@ def test_stream_of_a_damaged_file_goes_on_and_reads_it_when_repaired(spark, tmp_
 
 
 def test_stream_of_a_file_that_vanishes_goes_on_and_reads_it_when_it_is_back(spark, here, tmp_path, monkeypatch):
-    """It vanishes after Spark has listed it and before a task reads it; its name needs escapes in a URL."""
+    """A file is deleted after Spark has listed it and before a task reads it; its name needs escapes in a URL."""
     for number in (0, 1):
         put(tmp_path / "in", f"{number} %20[a].json", b'{"id": "%s"}\n' % V1.format(number).encode())
     gone = tmp_path / "in" / "1 %20[a].json"
@@ -148,7 +148,7 @@ def test_stream_of_a_file_that_vanishes_goes_on_and_reads_it_when_it_is_back(spa
 
 
 def test_stream_that_ends_before_the_others_are_written_reads_each_file_once(spark, here, tmp_path, monkeypatch):
-    """The file is listed, the process ends, the file is repaired: the replay leaves it out, and the list reads it."""
+    """The process lists a file and ends, and the file is repaired. The replay leaves it out, a later run reads it."""
     put(tmp_path / "in", "0.json.gz", whole_file("json", range(3)))
     name, content = put_damaged(tmp_path / "in", "json")
     add = Ledger.add
@@ -168,7 +168,7 @@ def test_stream_that_ends_before_the_others_are_written_reads_each_file_once(spa
 
 
 def test_stream_of_a_file_that_breaks_between_two_tables_reads_it_once_per_table(spark, here, tmp_path, monkeypatch):
-    """The first table has its rows; only the second one gets them later."""
+    """The first table has the rows of the file, and only the second table gets them later."""
     put(tmp_path / "in", "0.json", b'{"id": "%s"}\n{"id": "bad 00000000"}\n' % V1.format(0).encode())
     put(tmp_path / "in", "1.json", b'{"id": "%s"}\n{"id": "bad 00000001"}\n' % V1.format(1).encode())
     write_once = tables.write_once
@@ -188,7 +188,7 @@ def test_stream_of_a_file_that_breaks_between_two_tables_reads_it_once_per_table
 
 
 def test_stream_without_an_end_reads_a_repaired_file_after_a_batch(spark, tmp_path):
-    """A changed file of the list is tried again without a restart; an unchanged one is not."""
+    """A listed file is read again without a restart if it has changed, and not otherwise."""
     put(tmp_path / "in", "0.json.gz", whole_file("json", range(3)))
     name, content = put_damaged(tmp_path / "in", "json")
     follow_files(spark, tmp_path)
@@ -206,7 +206,7 @@ def test_stream_without_an_end_reads_a_repaired_file_after_a_batch(spark, tmp_pa
 
 
 def test_run_of_a_damaged_file_leaves_it_out_until_a_run_that_replaces_the_output(spark, tmp_path):
-    """Folders of partitions stay columns; the file is listed until the output is replaced."""
+    """Partition folders stay columns; the file is listed until a run replaces the output."""
     put(tmp_path / "in" / "day=1", "0.parquet", whole_file("parquet", range(3)))
     name, content = put_damaged(tmp_path / "in" / "day=2", "parquet")
     source, out = input_of(tmp_path, "parquet"), str(tmp_path / "out")
@@ -222,7 +222,7 @@ def test_run_of_a_damaged_file_leaves_it_out_until_a_run_that_replaces_the_outpu
 
 
 def test_run_of_a_file_with_columns_of_other_types_leaves_it_out(spark, tmp_path):
-    """Each file can be read by itself; the first one decides."""
+    """Each file can be read alone; the columns of the first file decide."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -235,7 +235,7 @@ def test_run_of_a_file_with_columns_of_other_types_leaves_it_out(spark, tmp_path
 
 
 def test_ids_run_without_any_readable_file_is_refused(spark, tmp_path):
-    """One line names a file and the reason, and nothing is written."""
+    """One line names a file and the reason, and no output is written."""
     put_damaged(tmp_path / "in", "csv")
     with pytest.raises(ids_job.BadInput, match=r"cannot read any file of .*1.csv.gz: EOFException: Unexpected end"):
         ids_job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), format="csv")
@@ -243,7 +243,7 @@ def test_ids_run_without_any_readable_file_is_refused(spark, tmp_path):
 
 
 def test_messages_stream_of_a_damaged_file_goes_on_and_reads_it_when_repaired(spark, tmp_path):
-    """Lines of JSON in a broken gzip file, decoded in Python workers."""
+    """A stream of JSON lines continues after a damaged gzip file, which Python workers read after its repair."""
     source = messages_job.Source("danube-json", logged=False)
     put(tmp_path / "in", "0.json", b"not a message\n")
     content = gzip.compress(b"not a message\n" * 100)
@@ -257,7 +257,7 @@ def test_messages_stream_of_a_damaged_file_goes_on_and_reads_it_when_repaired(sp
 
 
 def test_messages_run_of_a_damaged_file_leaves_it_out(spark, tmp_path):
-    """Parquet with a column of messages."""
+    """A run leaves out a damaged Parquet file with a column of messages."""
     put(tmp_path / "in", "0.parquet", whole_file("parquet", range(3)))
     put_damaged(tmp_path / "in", "parquet")
     source = messages_job.Source("danube", column="id", logged=False)
@@ -278,7 +278,7 @@ def test_cli_of_a_damaged_file_ends_with_status_3(spark, tmp_path, monkeypatch):
 
 
 def test_files_of_batch_finds_them_in_a_compacted_log(tmp_path):
-    """A batch may have several entries of the log; a compacted one repeats those before it."""
+    """A batch may have several entries in the log; a compacted log repeats the earlier entries."""
     (tmp_path / "offsets").mkdir()
     (tmp_path / "sources" / "0").mkdir(parents=True)
     for batch, offset in ((0, 0), (1, 2)):

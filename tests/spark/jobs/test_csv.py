@@ -17,13 +17,13 @@ V1 = [f"0156F7E71C361B21BC024CCDBE0000000{n}" for n in range(8)]
 
 
 def table(spark, out, name):
-    """The rows of a table of the job's output, as sorted tuples of the columns of the files."""
+    """Return the rows of an output table as sorted tuples of the files' columns."""
     return spark.read.parquet(f"{out}/{name}")
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_ids_job_on_files_of_other_column_orders_reads_by_name(spark, tmp_path, stream):
-    """A file is read by its own header; the rows of a file with other names are quarantined with both headers."""
+    """A file is read by its own header; rows of a file with other names are quarantined with both headers."""
     source, out = tmp_path / "in", str(tmp_path / "out")
     put(source, "1.csv", f'id,topic,note\n{V1[0]},orders,"two\nlines"\n')
     put(source, "2.csv", f"note,id,topic\nplain,{V1[1]},returns\n")
@@ -52,7 +52,7 @@ def test_ids_job_on_files_of_other_column_orders_reads_by_name(spark, tmp_path, 
 
 
 def test_read_rows_of_tsv_in_folders_of_values_keeps_the_folders_columns(spark, tmp_path):
-    """Compressed or not, with names that need quotes, in folders that name a value."""
+    """Files are read compressed or not, with names that need quotes, and in partition folders."""
     import gzip
 
     (tmp_path / "day=1 a%20b").mkdir()
@@ -78,7 +78,7 @@ TIMES = [
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
 def test_ids_job_with_times_in_text_gives_the_same_ids_in_every_zone(spark, ansi, tmp_path, zone):
-    """A time names its offset from UTC, or its row is quarantined: the session's zone decides nothing."""
+    """A row whose time has no UTC offset is quarantined: the IDs do not depend on the session's time zone."""
     lines = "".join(f"orders,{n},{text}\n" for n, (text, _) in enumerate(TIMES))
     put(tmp_path / "in", "1.csv", f"topic,offset,at\n{lines}")
     before = spark.conf.get("spark.sql.session.timeZone")
@@ -95,7 +95,7 @@ def test_ids_job_with_times_in_text_gives_the_same_ids_in_every_zone(spark, ansi
 
 @pytest.mark.parametrize("session", ["UTC", "America/New_York"])
 def test_moment_in_with_a_zone_reads_local_times_there(spark, ansi, session):
-    """The zone that is passed holds for text, dates and timestamps without one; an offset in the text comes first."""
+    """The passed zone applies to text, dates and timestamps without a zone; a UTC offset in the text has priority."""
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", session)
     try:
@@ -127,6 +127,6 @@ def test_moment_in_with_a_zone_reads_local_times_there(spark, ansi, session):
     ],
 )
 def test_moment_in_of_a_column_without_a_zone_is_refused(spark, kind, zone, says):
-    """Before the query runs, with the column's type."""
+    """The error names the column's type before the query runs."""
     with pytest.raises(BadInput, match=says):
         moment_in(spark.createDataFrame([], f"at {kind}"), "at", zone)

@@ -29,13 +29,13 @@ ROCKETMQ = (
 
 
 def written(spark, out):
-    """The rows of the table, in the order of their offsets; malformed ones first."""
+    """Return the rows of the table in the order of their offsets, malformed rows first."""
     rows = spark.read.parquet(f"{out}/messages").collect()
     return sorted(rows, key=lambda row: -1 if row.offset is None else row.offset)
 
 
 def kafka_frame(spark):
-    """Rows as Spark's Kafka source gives them: one with an ID in a header, one tombstone."""
+    """Return rows like those of Spark's Kafka source: one has an ID in a header, one is a tombstone."""
     rows = [{**row, "timestampType": 0, "headers": None} for row in KAFKA_ROWS]
     rows[1] |= {"headers": [{"key": "message_id", "value": UUID.encode()}]}
     rows[2] |= {"value": None}
@@ -45,7 +45,7 @@ def kafka_frame(spark):
 @pytest.mark.parametrize("how", ["parquet", "json"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_messages_job_on_a_kafka_export_has_the_ids_of_plain_python(spark, tmp_path, how, stream):
-    """Parquet and JSON as Spark writes them, in a folder whose name does not tell, once or as a stream."""
+    """Parquet and JSON exports give the same IDs, as a batch and as a stream, in a folder without an ending."""
     rows, df = kafka_frame(spark)
     df.write.format(how).save(str(tmp_path / "export"))
     out = str(tmp_path / "out")
@@ -59,7 +59,7 @@ def test_messages_job_on_a_kafka_export_has_the_ids_of_plain_python(spark, tmp_p
 
 
 def test_messages_job_on_a_kafka_export_keeps_every_line(spark, tmp_path):
-    """A line of other types does not change how the others are read, and is in the table with its text."""
+    """A JSON line of other types does not change the other rows, and is in the table with its text."""
     good = {"topic": "orders", "partition": 3, "offset": 7, "timestamp": 1648047038000, "value": "v"}
     lines = [
         json.dumps(good),
@@ -88,7 +88,7 @@ def test_messages_job_on_a_kafka_export_keeps_every_line(spark, tmp_path):
 
 @pytest.mark.parametrize("how", ["parquet", "json"])
 def test_messages_job_on_a_rocketmq_export_has_the_ids_of_plain_python(spark, tmp_path, how):
-    """The ID of the property UNIQ_KEY, or else of the place in the queue."""
+    """The ID is that of the property UNIQ_KEY, or else the position ID of the queue offset."""
     shared = {"topic": "orders", "flag": 0, "body": b"\xff", "properties": "{}", "brokerName": "a", "queueId": 2}
     rows = [{**shared, "queueOffset": n, "bornTimestamp": MOMENT, "storeTimestamp": MOMENT} for n in range(2)]
     rows[1]["properties"] = json.dumps({"UNIQ_KEY": UUID, "KEYS": "c11"})
@@ -103,7 +103,7 @@ def test_messages_job_on_a_rocketmq_export_has_the_ids_of_plain_python(spark, tm
 
 
 def test_messages_job_on_properties_in_json_reads_an_object_and_its_text(spark, tmp_path):
-    """A line may hold the properties as an object or as the text of one."""
+    """The properties of a line are a JSON object, or the text of a JSON object."""
     row = {"topic": "orders", "brokerName": "a", "queueId": 2, "queueOffset": 0, "storeTimestamp": 0, "body": ""}
     lines = [
         {**row, "properties": {"UNIQ_KEY": UUID}},
@@ -116,7 +116,7 @@ def test_messages_job_on_properties_in_json_reads_an_object_and_its_text(spark, 
 
 
 def test_messages_job_with_framed_payloads_checks_what_is_framed(spark, tmp_path):
-    """Confluent's framing names the schema, which is in the table; a payload without it is poisoned."""
+    """The schema ID of Confluent's framing is in the table; a payload without the framing is poisoned."""
     registry = SchemaRegistry(tmp_path / "registry.json")
     schema = registry.register("orders", '{"type": "integer"}')
     payloads = [frame(schema.id, b"1"), frame(schema.id, b"{}"), frame(900, b"1"), b"1", None]
@@ -134,7 +134,7 @@ def test_messages_job_with_framed_payloads_checks_what_is_framed(spark, tmp_path
 
 
 def test_messages_job_with_an_unknown_framing_is_refused(spark, tmp_path):
-    """The known framings are named."""
+    """The error lists the known framings."""
     (tmp_path / "export.json").write_text("")
     with pytest.raises(BadInput, match="framing must be one of none, confluent, got 'iggy'"):
         job.run(spark, str(tmp_path / "export.json"), str(tmp_path / "out"), job.Source("kafka", framing="iggy"))
@@ -142,7 +142,7 @@ def test_messages_job_with_an_unknown_framing_is_refused(spark, tmp_path):
 
 @pytest.mark.parametrize("names", [[], ["a.csv"], ["a.json", "b.parquet"]])
 def test_messages_job_on_files_of_unknown_format_is_refused(spark, tmp_path, names):
-    """Files are not read as another format than theirs."""
+    """Files without a known ending are rejected unless --files names their format."""
     (tmp_path / "export").mkdir()
     for name in names:
         (tmp_path / "export" / name).write_text("")

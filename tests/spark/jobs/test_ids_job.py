@@ -1,4 +1,4 @@
-"""The job ``ids``: a file of messages in, their ids taken apart out, and nothing lost."""
+"""The job ``ids`` writes the fields of the IDs in a file, and loses no row."""
 
 import csv
 import gzip
@@ -32,7 +32,7 @@ def malformed(spark, folder):
 
 
 def test_ids_job_on_real_ids_takes_each_apart(spark, tmp_path):
-    """Every row of the real ids comes out with its kind and fields, beside the columns it had."""
+    """Every row of the real IDs keeps its columns, and gets the kind and fields of its ID."""
     summary = job.run(spark, str(vectors.REAL_IDS_FILE), str(tmp_path / "out"))
     kinds = [row.kind for row in vectors.REAL_IDS]
     assert sum(count.rows for count in summary.counts if count.kind == "v1") == kinds.count("v1")
@@ -102,7 +102,7 @@ WRITERS = {
 
 @pytest.mark.parametrize("ending", WRITERS)
 def test_ids_job_on_every_format_gives_the_same_rows(spark, tmp_path, ending):
-    """Text, CSV, TSV, JSON and Parquet, by the file's ending: good rows and bad, each where it belongs."""
+    """Text, CSV, TSV, JSON and Parquet files give the same valid rows and the same quarantined rows."""
     path = tmp_path / f"messages.{ending}"
     WRITERS[ending](path)
     column = "value" if ending == "txt" else "id"
@@ -112,16 +112,16 @@ def test_ids_job_on_every_format_gives_the_same_rows(spark, tmp_path, ending):
     kinds = {row[column]: row[f"{column}_kind"] for row in good(spark, tmp_path / "out")}
     assert kinds == {V1: "v1", BROKER.lower(): "v0-broker-offset", CLIENT: "v0-client-unique"}
     reasons = {row[column]: row.reason for row in malformed(spark, tmp_path / "out")}
-    empty = "0 characters; an id has 32, 34, 56 or 58 hex digits" if ending == "txt" else "no id"
+    empty = "must have 32, 34, 56 or 58 hex digits, got 0 characters" if ending == "txt" else "no id"
     assert reasons == {
-        "nonsense": "8 characters; an id has 32, 34, 56 or 58 hex digits",
-        V1 + " ": "35 characters; an id has 32, 34, 56 or 58 hex digits",
+        "nonsense": "must have 32, 34, 56 or 58 hex digits, got 8 characters",
+        V1 + " ": "must have 32, 34, 56 or 58 hex digits, got 35 characters",
         "" if ending == "txt" else None: empty,
     }
 
 
 def test_ids_job_on_binary_ids_reads_them(spark, tmp_path):
-    """Ids kept as binary are read as well."""
+    """The job reads IDs in a binary column."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -139,7 +139,7 @@ def test_ids_job_on_binary_ids_reads_them(spark, tmp_path):
     ],
 )
 def test_ids_job_on_lines_that_do_not_fit_keeps_them_whole(spark, tmp_path, name, content, lines):
-    """A line with too few or too many columns, or that is no JSON, is set aside as it was, with the reason."""
+    """A line with too few or too many columns, or that is not JSON, is quarantined unchanged, with the reason."""
     (tmp_path / name).write_text(content)
     summary = job.run(spark, str(tmp_path / name), str(tmp_path / "out"))
     assert (summary.rows - summary.malformed, summary.malformed) == (2, len(lines))
@@ -149,7 +149,7 @@ def test_ids_job_on_lines_that_do_not_fit_keeps_them_whole(spark, tmp_path, name
 
 
 def test_ids_job_on_names_that_clash_is_refused(spark, tmp_path):
-    """No column of the input is overwritten in silence."""
+    """A column of the input with the name of an added column is an error."""
     (tmp_path / "in.csv").write_text(f"id,id_kind\n{V1},mine\n")
     with pytest.raises(files.BadInput, match="has a column 'id_kind' already"):
         job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"))
@@ -159,7 +159,7 @@ def test_ids_job_on_names_that_clash_is_refused(spark, tmp_path):
 
 
 def test_ids_job_on_a_missing_column_names_the_columns(spark, tmp_path):
-    """The error says what would go."""
+    """The error lists the columns of the input."""
     (tmp_path / "in.csv").write_text(f"message id,b\n{V1},1\n")
     with pytest.raises(files.BadInput, match="no column 'id'; there are: message id, b"):
         job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"))
@@ -169,24 +169,24 @@ def test_ids_job_on_a_missing_column_names_the_columns(spark, tmp_path):
 
 
 def test_ids_job_as_a_stream_does_each_file_once(spark, tmp_path):
-    """What is there is done, and what comes later by the next run; bad rows are kept aside as in a batch."""
+    """The first run reads the existing files, and the next run the new files; malformed rows are quarantined."""
     source, out = tmp_path / "in", tmp_path / "out"
     put(source, "1.csv", f"id,n\n{V1},1\nnonsense,2\n")
     first = job.run_stream(spark, str(source), str(out), format="csv")
     assert first == job.Summary([job.Count("v1", "mac", 1)], 1)
-    assert job.run_stream(spark, str(source), str(out), format="csv") == first  # nothing new
+    assert job.run_stream(spark, str(source), str(out), format="csv") == first  # no new files
     put(source, "2.csv", f"id,n\n{CLIENT},3\n{V1},4,5\n")
     second = job.run_stream(spark, str(source), str(out), format="csv")
     assert second == job.Summary([job.Count("v1", "mac", 1), job.Count("v0-client-unique", None, 1)], 2)
     assert sorted((row.n, row.id_kind) for row in good(spark, out)) == [("1", "v1"), ("3", "v0-client-unique")]
     assert sorted((row.id, row.reason) for row in malformed(spark, out)) == [
         (V1, "the line does not fit the format"),
-        ("nonsense", "8 characters; an id has 32, 34, 56 or 58 hex digits"),
+        ("nonsense", "must have 32, 34, 56 or 58 hex digits, got 8 characters"),
     ]
 
 
 def test_ids_job_as_a_stream_keeps_a_malformed_line_of_a_later_file(spark, tmp_path):
-    """Is kept whole, also where the files that were there at first had no such line."""
+    """A malformed line of a later file is kept complete, also if the first files had no malformed line."""
     source, out = tmp_path / "in", tmp_path / "out"
     put(source, "1.json", f'{{"id": "{V1}"}}\n')
     job.run_stream(spark, str(source), str(out), format="json")
@@ -199,9 +199,9 @@ def test_ids_job_as_a_stream_keeps_a_malformed_line_of_a_later_file(spark, tmp_p
 @pytest.mark.parametrize("how", ["position", "generate"])
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "cut short"])
 def test_ids_job_as_a_stream_writes_a_replayed_batch_once(spark, tmp_path, how, whole):
-    """After a crash no row is there twice: a batch that was written whole stays, and one cut short is replaced.
+    """After a crash, a complete batch stays, an incomplete batch is replaced, and no row is written twice.
 
-    Its rows have the ids they had: those of positions always, those that are generated where it was whole.
+    Position IDs are the same after the replay; generated IDs are the same if the batch was complete.
     """
     source, out = tmp_path / "in", tmp_path / "out"
     assign = job.Assignment(how, ("topic",), "offset", "at")
@@ -232,7 +232,7 @@ POSITIONS = [
 
 
 def test_ids_job_with_positions_quarantines_rows_without_one(spark, tmp_path):
-    """The source is the columns' texts joined by ``/``; a time is Unix seconds or a timestamp."""
+    """The source joins the columns with ``/``; a time is Unix seconds or a timestamp; other rows are quarantined."""
     lines = [",".join(row[:4]) + "\n" for row in POSITIONS]
     (tmp_path / "in.csv").write_text("topic,partition,offset,at\n" + "".join(lines))
     assign = job.Assignment("position", ("topic", "partition"), "offset", "at")
@@ -242,13 +242,13 @@ def test_ids_job_with_positions_quarantines_rows_without_one(spark, tmp_path):
         str(n): str(msgid.position_id("orders/1", n, 1_795_219_200)) for n in (7, 8)
     }
     aside = malformed(spark, tmp_path / "out")
-    assert all(row.reason.startswith("no position can be told: ") for row in aside)
+    assert all(row.reason.startswith("no position: ") for row in aside)
     assert sorted(row.offset for row in aside) == sorted(row[2] for row in POSITIONS if not row[4])
 
 
 @pytest.mark.parametrize(("how", "origin"), [("generate", ("mac", "random")), ("assign", ("assigned",))])
 def test_ids_job_with_new_ids_gives_each_row_one(spark, tmp_path, how, origin):
-    """Each row gets an id of its own."""
+    """Each row gets a different new ID."""
     (tmp_path / "in.csv").write_text("key\n" + "".join(f"{n}\n" for n in range(50)))
     assign = job.Assignment(how, order_by=("key",))
     summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), column="message_id", assign=assign)
@@ -272,7 +272,7 @@ def test_ids_job_with_new_ids_gives_each_row_one(spark, tmp_path, how, origin):
     ],
 )
 def test_ids_job_with_impossible_options_is_refused_before_it_writes(spark, tmp_path, assign, column, stream, says):
-    """One clear error, and no output folder."""
+    """Wrong options raise one clear error before the output folder is created."""
     put(tmp_path / "in", "1.csv", "key\n1\n")
     run = job.run_stream if stream else job.run
     with pytest.raises(files.BadInput, match=re.escape(says)):
@@ -292,7 +292,7 @@ def command(*arguments, **environment):
 
 @pytest.mark.slow
 def test_command_line_of_ids_prints_the_summary(connect, tmp_path):
-    """``python -m spark_ext ids``: a summary, a folder, and no overwriting unless asked."""
+    """``python -m spark_ext ids`` prints a summary, and replaces an output folder only with --overwrite."""
     if connect:
         pytest.skip("starts its own session")
     result = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out")
@@ -308,7 +308,7 @@ def test_command_line_of_ids_prints_the_summary(connect, tmp_path):
     ]
     shown = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out", "--overwrite", "--show", 4)
     assert re.search(r"^\|id +\|id_kind +\|id_time", shown.stdout, re.MULTILINE)
-    assert [kind in shown.stdout for kind in ("|v1 ", "|v0-broker-offset")] == [True, True]  # some of each kind
+    assert [kind in shown.stdout for kind in ("|v1 ", "|v0-broker-offset")] == [True, True]  # rows of each kind
     again = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out")
     assert again.returncode == 1
     assert again.stderr.splitlines()[-1] == f"Error: {tmp_path}/out holds results already; --overwrite replaces them"
@@ -319,7 +319,7 @@ def test_command_line_of_ids_prints_the_summary(connect, tmp_path):
 
 @pytest.mark.slow
 def test_command_line_of_ids_streams_and_assigns(connect, tmp_path):
-    """The same job, over files as they come."""
+    """The command reads new files with --stream, and adds IDs with --assign."""
     if connect:
         pytest.skip("starts its own session")
     put(tmp_path / "in", "1.csv", vectors.ORDERS_FILE.read_text())
@@ -345,11 +345,11 @@ def test_command_line_of_ids_streams_and_assigns(connect, tmp_path):
             " 0 malformed",
         ]
     refused = command("ids", "in", "-o", "out", "--interval", 1)
-    assert (refused.returncode, refused.stderr.splitlines()[-1]) == (2, "Error: --interval goes with --stream")
+    assert (refused.returncode, refused.stderr.splitlines()[-1]) == (2, "Error: --interval needs --stream")
 
 
 def test_command_line_without_java_says_what_to_install(tmp_path):
-    """One clear line, no traceback."""
+    """Without Java, the command prints one clear line and no traceback."""
     environment = {key: value for key, value in os.environ.items() if key not in ("JAVA_HOME", "SPARK_REMOTE")}
     result = subprocess.run(
         [sys.executable, "-m", "spark_ext", "ids", "x", "--output", str(tmp_path)],
@@ -359,7 +359,7 @@ def test_command_line_without_java_says_what_to_install(tmp_path):
         env={**environment, "PATH": str(tmp_path)},
     )
     assert result.returncode == 1
-    assert result.stderr.startswith("Error: Spark needs Java 17 or 21, and none was found: install one")
+    assert result.stderr.startswith("Error: Spark needs Java 17 or 21, and Java was not found: install it")
     assert len(result.stderr.splitlines()) == 1
 
 

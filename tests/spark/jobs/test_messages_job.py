@@ -1,4 +1,4 @@
-"""``python -m spark_ext messages``: files of messages to one table, once or as they come, and what it says of it."""
+"""The job ``messages`` writes files of messages to one table, as a batch or a stream, and prints a summary."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ def segment(folder, messages, ending=b""):
 
 
 def test_messages_job_on_segments_writes_the_message_table(spark, tmp_path):
-    """Every message of every segment; what is broken, of whichever kind, is counted as what it is."""
+    """The table has every message of every segment, and the summary counts each kind of malformed message."""
     folder = tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "0"
     segment(folder, made(10))
     segment(folder, [*made(9, 10), replace(iggy.Message.new(b"x", id=1, offset=19), checksum=5)], b"half")
@@ -50,7 +50,7 @@ def test_messages_job_on_segments_writes_the_message_table(spark, tmp_path):
 
 
 def test_messages_job_as_a_stream_follows_segments_that_grow(spark, tmp_path):
-    """Each run does what is new, and no message twice; a replayed batch replaces what it had written."""
+    """Each run reads only new messages, and a replayed batch writes no message twice."""
     source, out = tmp_path / "in", str(tmp_path / "out")
     first = segment(source, made(10), b"hal")
     for _ in range(2):
@@ -65,7 +65,7 @@ def test_messages_job_as_a_stream_follows_segments_that_grow(spark, tmp_path):
 
 
 def test_messages_job_on_danube_reads_parquet_and_json(spark, tmp_path):
-    """A column of Parquet, a file each, or lines of JSON: the same table."""
+    """Parquet columns, single files and JSON lines of Danube messages give the same table."""
     messages = [danube(n) for n in range(5)]
     rows = [(message.encode(),) for message in messages]
     spark.createDataFrame(rows, "raw binary").write.parquet(str(tmp_path / "table.parquet"))
@@ -87,7 +87,7 @@ def test_messages_job_on_danube_reads_parquet_and_json(spark, tmp_path):
 
 
 def test_messages_job_with_a_registry_checks_payloads(spark, tmp_path):
-    """What does not fit is poisoned, and counted as such; a message without a log has no identity."""
+    """A payload that does not fit its schema is poisoned and counted; a message without a log does not have an ID."""
     registry = SchemaRegistry(tmp_path / "registry.json")
     registry.register("/default/events", '{"type": "integer"}')
     lines = [danube(0, b"1", schema_id=1), danube(0, b"{}", schema_id=1), danube(0)]
@@ -106,7 +106,7 @@ def test_messages_job_with_a_registry_checks_payloads(spark, tmp_path):
     ],
 )
 def test_messages_job_with_options_that_clash_is_refused(spark, tmp_path, source, says):
-    """Is said in a line, before anything is written."""
+    """Options that contradict each other raise one line before any row is written."""
     (tmp_path / "in.txt").write_text("")
     with pytest.raises(BadInput, match=says):
         job.run(spark, str(tmp_path), str(tmp_path / "out"), source)
@@ -114,23 +114,23 @@ def test_messages_job_with_options_that_clash_is_refused(spark, tmp_path, source
 
 
 def test_messages_job_as_a_stream_of_danube_needs_logged(spark, tmp_path):
-    """One batch does not show what the next one brings."""
+    """A stream of Danube needs ``logged``: one batch does not show whether later offsets are all 0."""
     (tmp_path / "in.txt").write_text("")
     with pytest.raises(BadInput, match="logged must be True or False"):
         job.run_stream(spark, str(tmp_path), str(tmp_path / "out"), job.Source("danube-json"))
 
 
 def test_messages_job_on_an_empty_input_writes_nothing(spark, tmp_path):
-    """Is an empty table."""
+    """An empty input gives an empty table."""
     (tmp_path / "in").mkdir()
     assert job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), job.Source("iggy")).rows == 0
 
 
 @pytest.mark.slow
 def test_command_line_of_messages_prints_the_summary(tmp_path):
-    """Prints what the table holds; says in a line what is missing, or there already.
+    """The command prints the numbers of messages, and one line if the input is missing or the output exists.
 
-    Spark's workers run in this environment though nothing says so, and no other is active.
+    Spark's workers use this environment, although PYSPARK_PYTHON is not set and no environment is active.
     """
     environment = {name: value for name, value in os.environ.items() if name not in ("PYSPARK_PYTHON", "VIRTUAL_ENV")}
     environment["PATH"] = os.pathsep.join(

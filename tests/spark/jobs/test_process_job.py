@@ -1,4 +1,4 @@
-"""The job ``process``: its table, its summary, its progress on a terminal, and checkpoints that it refuses."""
+"""The job ``process``: its table, its summary, its progress on a terminal, and the checkpoints that it rejects."""
 
 import functools
 import gzip
@@ -56,7 +56,7 @@ def test_process_job_counts_and_shows_what_was_set_aside(spark, no_timer_batches
 
 
 def test_process_job_of_a_damaged_file_goes_on_and_takes_the_repaired_one(spark, no_timer_batches, tmp_path):
-    """The messages before the damage and those of later files are handled; in the repaired file they are duplicates."""
+    """Messages before the damage and in later files are handled; in the repaired file they are duplicates."""
     (tmp_path / "in").mkdir()
     lines = [{"id": f"a-{number}", "account": "a", "amount": number} for number in range(2000)]
     whole = gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode())

@@ -1,4 +1,4 @@
-"""The jobs' tables: two runs never hide each other's rows, and no rows are reported that were not written."""
+"""Tables of jobs: two runs never hide each other's rows, and a job reports only rows that it has written."""
 
 import shutil
 
@@ -31,7 +31,7 @@ def segment(folder, messages):
 
 @pytest.mark.parametrize("table_format", ["parquet", "delta"])
 def test_output_of_a_batch_run_and_a_stream_is_shared_or_refused(spark, tmp_path, table_format):
-    """Readers see the rows of both, or the second is an error before it writes; and the same the other way round."""
+    """Readers see the rows of both runs, or the second run is an error before it writes; in either order."""
     put(tmp_path / "a", "1.csv", f"id,n\n{V1},1\n")
     put(tmp_path / "b", "1.csv", f"id,n\n{V1},2\n")
     both, a, b = {"format": "csv", "table_format": table_format}, str(tmp_path / "a"), str(tmp_path / "b")
@@ -52,7 +52,7 @@ def test_output_of_a_batch_run_and_a_stream_is_shared_or_refused(spark, tmp_path
 
 @pytest.mark.parametrize("table_format", ["parquet", "delta"])
 def test_ids_job_whose_checkpoint_was_lost_is_refused(spark, tmp_path, table_format):
-    """It would report success and write nothing, or everything a second time."""
+    """A job without its checkpoint would write no rows, or all rows twice, so it is rejected."""
     both = {"format": "csv", "table_format": table_format}
     put(tmp_path / "in", "1.csv", f"id\n{V1}\n")
     job.run_stream(spark, str(tmp_path / "in"), str(tmp_path / "out"), **both)
@@ -64,7 +64,7 @@ def test_ids_job_whose_checkpoint_was_lost_is_refused(spark, tmp_path, table_for
 
 
 def test_delta_table_of_a_replayed_stream_has_each_row_once(spark, tmp_path):
-    """Over runs, and over a batch that is replayed."""
+    """A Delta table has each row once after several runs and after a replayed batch."""
     source, out = str(tmp_path / "in"), tmp_path / "out"
     both = {"format": "csv", "table_format": "delta"}
     for number, id in enumerate((V1, BROKER, "nonsense")):
@@ -78,7 +78,7 @@ def test_delta_table_of_a_replayed_stream_has_each_row_once(spark, tmp_path):
 
 
 def test_columns_that_a_table_cannot_hold_are_refused_before_a_stream_starts(spark, tmp_path):
-    """In a line, and nothing is written."""
+    """A column that the table cannot hold raises one line before a row is written."""
     put(tmp_path / "in", "1.csv", f"id,batch\n{V1},1\n")
     with pytest.raises(files.BadInput, match="cannot write a column named 'batch'"):
         job.run_stream(spark, str(tmp_path / "in"), str(tmp_path / "out"), format="csv")
@@ -87,7 +87,7 @@ def test_columns_that_a_table_cannot_hold_are_refused_before_a_stream_starts(spa
 
 @pytest.mark.parametrize("table_format", ["parquet", "delta"])
 def test_messages_job_whose_checkpoint_was_lost_is_refused(spark, tmp_path, table_format):
-    """It would write nothing and report success, or write what is there a second time."""
+    """The job is rejected, because without its checkpoint it would write the same messages again or none."""
     segment(tmp_path / "in", made(10))
     arguments = (spark, str(tmp_path / "in"), str(tmp_path / "out"), messages_job.Source("iggy", topic="t"))
     messages_job.run_stream(*arguments, table_format=table_format)
@@ -98,7 +98,7 @@ def test_messages_job_whose_checkpoint_was_lost_is_refused(spark, tmp_path, tabl
 
 
 def test_messages_job_as_a_stream_by_segment_needs_delta(spark, tmp_path):
-    """A segment's messages come in several batches: in one partition of Delta, and in many folders of Parquet."""
+    """``--by-segment`` of a stream needs Delta: in Parquet, one segment would be in the folders of several batches."""
     segment(tmp_path / "in", made(10))
     arguments = (spark, str(tmp_path / "in"), str(tmp_path / "out"), messages_job.Source("iggy", topic="t"))
     with pytest.raises(BadInput, match="by_segment of a stream needs table_format='delta'"):

@@ -56,7 +56,7 @@ def test_tables_sources_and_clean_up_on_s3_do_what_they_do_on_a_disk(tmp_path):
 
 
 def test_filesystem_of_s3_takes_keys_as_they_are(monkeypatch):
-    """A key with '%20' or '?' is not another key, and s3 and s3a are one store."""
+    """A key with '%20' or '?' is used unchanged, and s3 and s3a are the same store."""
     with running_s3("keys") as environment:  # all servers of a process have the same buckets
         for name, value in environment.items():
             monkeypatch.setenv(name, value)

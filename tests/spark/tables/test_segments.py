@@ -1,4 +1,4 @@
-"""Retention on Spark: the rules of Python, segment by segment, and a removal that can be stopped anywhere."""
+"""Retention on Spark follows the rules of Python, and a deletion can be interrupted at any step."""
 
 import shutil
 from dataclasses import replace
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_is_expired_of_a_column_is_the_one_of_msgid(spark, ansi):
-    """At the boundary to the microsecond, for NULL as the default, 0 as never."""
+    """The column agrees with Python at the boundary to the microsecond, for NULL (the default) and for 0 (never)."""
     moment = START.timestamp() * 1e6
     cases = [(age, expiry) for age in (-5, 0, 9_999_999, 10_000_000, 10_000_001, 10**15) for expiry in (None, 0, 10)]
     df = spark.createDataFrame([(int(moment) - age, expiry) for age, expiry in cases], "sent bigint, expiry int")
@@ -32,7 +32,7 @@ def test_is_expired_of_a_column_is_the_one_of_msgid(spark, ansi):
 
 
 def test_segment_report_of_a_table_counts_each_segment(spark):
-    """A row a segment: closed but for the last of its partition, expired by its latest message."""
+    """The report has one row per segment; only the last one of a partition is open, and the latest message decides."""
     df = spark.createDataFrame([*rows(), *rows("audit", 2), *rows("orders", 2, 1)], SCHEMA)
     report = ids.segment_report(df, POLICY, now(121)).collect()
     assert [(row.topic, row.partition, row.segment, row.closed, row.expired) for row in report] == [
@@ -64,7 +64,7 @@ ALL = {("orders", n) for n in (0, 2, 4, 6)} | {("audit", n) for n in (0, 2)} | {
 
 
 def test_clean_in_a_dry_run_deletes_nothing(spark, table):
-    """It says what would be done."""
+    """A dry run reports the segments that would be deleted."""
     found = ids.clean(str(table), POLICY, now(121), spark=spark)
     assert {(segment.topic, segment.segment) for segment in found} == ALL
     assert {(segment.topic, segment.segment) for segment in found if segment.action == "removed"} == EXPIRED
@@ -74,7 +74,7 @@ def test_clean_in_a_dry_run_deletes_nothing(spark, table):
 
 
 def test_clean_of_expired_segments_deletes_them_whole(spark, table):
-    """Whole; and again there is nothing to do."""
+    """Expired segments are deleted as a whole; a second run deletes nothing."""
     ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
     assert {segment for topic, segment in left(spark, table) if topic == "orders"} == {4, 6}
     assert {path.name for path in (table / "topic=007" / "partition=0").iterdir()} == {"segment=2"}
@@ -84,7 +84,7 @@ def test_clean_of_expired_segments_deletes_them_whole(spark, table):
 
 
 def test_clean_stopped_half_way_and_run_again_does_the_rest(spark, table):
-    """After the rename and before, or within, the deletion: no reader sees half a segment."""
+    """A run that ends between rename and deletion, or within the deletion, never shows a part of a segment."""
     folder = table / "topic=orders" / "partition=0"
     hidden = folder / ".removed-segment=0"
     (folder / "segment=0").rename(hidden)
@@ -97,7 +97,7 @@ def test_clean_stopped_half_way_and_run_again_does_the_rest(spark, table):
 
 
 def test_clean_with_mark_sets_the_state_and_keeps_the_messages(spark, table):
-    """The messages stay, and say what they are; again it changes nothing."""
+    """The messages stay with the state ``marked_for_deletion``; a second run changes nothing."""
     for _ in range(2):
         found = ids.clean(str(table), POLICY, now(121), dry_run=False, mark=True, spark=spark)
         assert {(segment.topic, segment.segment) for segment in found if segment.action == "marked"} == EXPIRED
@@ -113,7 +113,7 @@ def test_clean_with_mark_sets_the_state_and_keeps_the_messages(spark, table):
 
 @pytest.mark.parametrize("name", ["_temporary/0/part.parquet", ".spark-staging-1/part.parquet"])
 def test_clean_of_a_table_that_is_being_written_to_is_refused(spark, table, name):
-    """Is refused, by what Spark has in it meanwhile."""
+    """A table in which Spark has temporary files is rejected."""
     path = table / name
     path.parent.mkdir(parents=True)
     path.write_bytes(b"")
@@ -123,7 +123,7 @@ def test_clean_of_a_table_that_is_being_written_to_is_refused(spark, table, name
 
 
 def test_clean_of_a_table_that_changes_meanwhile_is_refused(spark, table, monkeypatch):
-    """Is refused: what is new in a segment would go with it."""
+    """A table that changes during the run is rejected, because new messages of a segment would be deleted too."""
     import spark_ext.tables.segments as module
 
     report = module.segment_report
@@ -134,13 +134,13 @@ def test_clean_of_a_table_that_changes_meanwhile_is_refused(spark, table, monkey
         return report(*arguments)
 
     monkeypatch.setattr(module, "segment_report", written_to)
-    with pytest.raises(TableBusy, match="changed while they were looked at"):
+    with pytest.raises(TableBusy, match="changed while they were read"):
         ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
     assert (table / "topic=orders" / "partition=0" / "segment=0").exists()
 
 
 def test_clean_of_a_folder_that_is_not_such_a_table_is_refused(spark, tmp_path):
-    """Not partitioned so, or a segment in two places: an error, and nothing is removed."""
+    """Other partitions, or a segment in two folders, raise an error, and nothing is deleted."""
     spark.range(3).write.parquet(str(tmp_path / "plain"))
     with pytest.raises(ValueError, match="is not partitioned by topic and segment: there is part-"):
         ids.clean(str(tmp_path / "plain"), POLICY, now(0), spark=spark)
@@ -152,7 +152,7 @@ def test_clean_of_a_folder_that_is_not_such_a_table_is_refused(spark, tmp_path):
 
 
 def test_clean_of_a_disabled_policy_or_an_empty_table_finds_nothing(spark, tmp_path, table):
-    """Nothing is done."""
+    """A disabled policy and an empty table give an empty report."""
     assert ids.clean(str(table), replace(POLICY, enabled=False), now(10**6), dry_run=False, spark=spark) == []
     Path(tmp_path / "empty").mkdir()
     assert ids.clean(str(tmp_path / "empty"), POLICY, now(0), dry_run=False, spark=spark) == []

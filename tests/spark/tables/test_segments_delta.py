@@ -1,4 +1,4 @@
-"""Clean-up of Delta tables: one commit, and never a row that was not judged."""
+"""Clean-up of Delta tables: one commit, and only rows that were checked are deleted."""
 
 import re
 from datetime import datetime, timedelta, timezone
@@ -69,7 +69,7 @@ ALL = {(source, topic, segment) for source, topic, _, segment, *_ in ROWS}
 
 
 def test_clean_of_a_delta_table_deletes_the_expired_segments_in_one_commit(spark, path):
-    """A dry run commits nothing; afterwards there is nothing to do, and no commit."""
+    """A dry run commits nothing, and a second run finds no expired segment and commits nothing."""
     found = clean(spark, path)
     assert {(part.source, part.topic, part.segment) for part in found if part.action == "removed"} == GONE
     assert (keys(spark, path), version(path)) == (ALL, 0)
@@ -80,14 +80,14 @@ def test_clean_of_a_delta_table_deletes_the_expired_segments_in_one_commit(spark
 
 
 def test_clean_of_a_delta_table_with_mark_sets_the_state_in_one_commit(spark, path):
-    """The rows stay."""
+    """The rows stay with the state ``marked_for_deletion``, in one commit."""
     clean(spark, path, dry_run=False, mark=True)
     assert (keys(spark, path), version(path)) == (ALL, 1)
     assert keys(spark, path, "state = 'marked_for_deletion'") == GONE
 
 
 def test_clean_of_a_delta_table_keeps_rows_that_another_commit_adds(spark, path, monkeypatch):
-    """Rows that are added to a segment after it was judged are judged, too."""
+    """Rows that are added to a segment after it was checked are checked too."""
     import spark_ext.tables._segment_rows as module
 
     original, late = module._predicate, []
@@ -107,7 +107,7 @@ def test_clean_of_a_delta_table_keeps_rows_that_another_commit_adds(spark, path,
 
 
 def test_clean_of_a_delta_table_that_always_changes_raises(spark, path, monkeypatch):
-    """Nothing is deleted that was judged in another version."""
+    """Rows that were checked in another version of the table are not deleted."""
     import spark_ext.tables._segment_rows as module
 
     original, count = module.read_files, []
@@ -126,7 +126,7 @@ def test_clean_of_a_delta_table_that_always_changes_raises(spark, path, monkeypa
 
 
 def test_clean_of_a_delta_table_with_another_format_raises(spark, path, tmp_path):
-    """As Parquet, its files would vanish and its log stay."""
+    """A Delta table is rejected as Parquet: its files would be deleted, and its log would still name them."""
     with pytest.raises(ValueError, match="it is part of a Delta table; pass format='delta'"):
         ids.clean(path, POLICY, LATE, dry_run=False, spark=spark)
     with pytest.raises(ValueError, match="format must be 'parquet' or 'delta', got 'iceberg'"):
@@ -137,7 +137,7 @@ def test_clean_of_a_delta_table_with_another_format_raises(spark, path, tmp_path
 
 
 def test_predicate_of_thousands_of_topics_has_little_depth():
-    """A chain of a thousand conditions would be too deep for the parser."""
+    """The predicate stays flat, because the parser rejects a chain of a thousand conditions."""
     from spark_ext.tables._segment_rows import _predicate
 
     text = _predicate([{"topic": str(number), "segment": 0} for number in range(4096)])

@@ -1,4 +1,4 @@
-"""Clean-up of a message table deletes no segment that it must keep, whatever policy, types and rows there are."""
+"""Clean-up of a message table keeps every segment that it must keep, for any policy, types and rows."""
 
 import pytest
 from helpers.message_tables import POLICY, SCHEMA, START, left, now, rows, write_table
@@ -19,7 +19,7 @@ STREAMS = "source string, " + SCHEMA
 
 
 def streams():
-    """Two streams with a topic of the same name: of the second one, segment 0 is the active one."""
+    """Return rows of two streams with a topic of the same name; segment 0 of the second stream is active."""
     first = [("iggy:1/orders#0", *row) for row in rows(segments=3)]
     second = [("iggy:2/orders#0", *row) for row in rows(segments=1)]
     return [*first, *second]
@@ -42,7 +42,7 @@ def test_segment_report_of_two_streams_with_equal_topics_keeps_them_apart(spark)
 
 @pytest.mark.parametrize("mark", [False, True])
 def test_clean_of_a_folder_with_an_active_segment_of_another_stream_keeps_it(spark, tmp_path, mark):
-    """A table that is not parted by source has both in one folder."""
+    """A table that is not partitioned by source has both segments in one folder."""
     path = str(tmp_path / "mixed")
     spark.createDataFrame(streams(), STREAMS).write.partitionBy("topic", "partition", "segment").parquet(path)
     found = ids.clean(path, POLICY, now(10**6), dry_run=False, mark=mark, spark=spark)
@@ -59,7 +59,7 @@ def test_clean_of_a_folder_with_an_active_segment_of_another_stream_keeps_it(spa
 
 
 def test_clean_of_a_table_parted_by_source_deletes_one_streams_segment(spark, tmp_path):
-    """The other stream's segment of the same name stays."""
+    """The segment of the same name of the other stream stays."""
     path = str(tmp_path / "parted")
     spark.createDataFrame(streams(), STREAMS).write.partitionBy("source", "topic", "partition", "segment").parquet(path)
     ids.clean(path, POLICY, now(10**6), dry_run=False, spark=spark)
@@ -68,7 +68,7 @@ def test_clean_of_a_table_parted_by_source_deletes_one_streams_segment(spark, tm
 
 
 def test_clean_with_a_policy_that_is_not_allowed_raises(spark, table):
-    """A negative expiry is an error wherever it enters, and nothing is deleted."""
+    """A negative expiry is an error in every argument, and nothing is deleted."""
     policy = RetentionPolicy(default_expiry=60)
     policy.topics["orders"] = -(10**6)
     for attempt in (
@@ -77,12 +77,12 @@ def test_clean_with_a_policy_that_is_not_allowed_raises(spark, table):
         lambda: ids.is_expired("timestamp", -1, now(0)),
         lambda: ids.is_expired("timestamp", 1, now(0), -1),
     ):
-        with pytest.raises(InvalidPolicy, match="must be whole seconds, 0 to 4294967295, not -"):
+        with pytest.raises(InvalidPolicy, match="must be an integer of 0 to 4294967295 seconds, got -"):
             attempt()
     with pytest.raises(TypeError, match="policy must be a RetentionPolicy"):
         ids.clean(str(table), {"default_expiry": 60}, now(0), spark=spark)
     negative = spark.createDataFrame([(START, -1)], "sent timestamp, expiry int")
-    with pytest.raises(Exception, match="expiry must be whole seconds, 0 to 4294967295, not -1"):
+    with pytest.raises(Exception, match="expiry must be an integer of 0 to 4294967295 seconds, got -1"):
         negative.select(ids.is_expired("sent", "expiry", START)).collect()
     assert left(spark, table)
 
@@ -100,7 +100,7 @@ def test_clean_with_a_policy_that_is_not_allowed_raises(spark, table):
 )
 @pytest.mark.parametrize("mark", [False, True])
 def test_clean_of_a_folder_that_another_system_manages_raises(spark, table, inner, says, mark):
-    """That system has a list of the files: without some of them, its table cannot be read."""
+    """The other system has a list of the files, and cannot read its table if some are missing."""
     path = table / inner
     path.parent.mkdir(parents=True)
     path.write_text("{}")
@@ -111,7 +111,7 @@ def test_clean_of_a_folder_that_another_system_manages_raises(spark, table, inne
 
 
 def test_clean_of_a_table_of_500_topics_judges_each(spark, tmp_path):
-    """The expression of the policies does not grow with them."""
+    """The depth of the expression does not grow with the number of topics."""
     policy = RetentionPolicy(default_expiry=60, topics={f"t{n}": n % 2 * 10**9 for n in range(500)})
     made = [row for n in (0, 1, 499) for row in rows(f"t{n}", 2)] + rows("other", 2)
     path = str(tmp_path / "many")
@@ -122,7 +122,7 @@ def test_clean_of_a_table_of_500_topics_judges_each(spark, tmp_path):
 
 @pytest.mark.parametrize("missing", ["segment", "topic", "timestamp"])
 def test_clean_of_a_table_with_a_row_without_a_value_keeps_the_row(spark, tmp_path, missing):
-    """A row of an unknown segment is never deleted, and stops nothing."""
+    """A row without a segment is never deleted, and other segments are still deleted."""
     df = spark.createDataFrame([*rows(), *rows("audit", 1)], SCHEMA)
     df = df.withColumn(missing, F.when(F.col("topic") != "audit", F.col(missing)))
     path = str(tmp_path / "nulls")
@@ -149,7 +149,7 @@ def test_segment_report_of_a_column_of_another_type_raises(spark, column, type, 
 
 
 def test_clean_does_not_depend_on_the_time_zone_of_the_session(spark, table):
-    """At the second before and at the moment of expiry."""
+    """A segment expires at the same time in every time zone of the session."""
     zone = spark.conf.get("spark.sql.session.timeZone")
     try:
         for other in ("Pacific/Kiritimati", "Pacific/Niue"):

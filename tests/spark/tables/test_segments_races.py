@@ -1,4 +1,4 @@
-"""Clean-up of a message table beside writers, other clean-ups, and files that do not belong there."""
+"""Clean-up of a message table with concurrent writers, other clean-ups, and unrelated files."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ def table(spark, tmp_path):
 
 
 def before_the_first_removal(monkeypatch, action):
-    """Have something done between the look and the first removal."""
+    """Call a function between the check of the segments and the first deletion."""
     original, done = SegmentFolders.remove, []
 
     def remove(self, folder, judged):
@@ -32,7 +32,7 @@ def before_the_first_removal(monkeypatch, action):
 
 @pytest.mark.parametrize("rename", [True, False], ids=["rename", "no-rename"])
 def test_clean_of_a_segment_that_a_writer_has_added_to_puts_it_back(spark, table, monkeypatch, rename):
-    """Rows that are committed between two deletions stay, with the rows that were judged."""
+    """Rows that are committed between two deletions stay, with the rows that were checked."""
     import spark_ext.tables._segment_folders as module
 
     if not rename:
@@ -51,7 +51,7 @@ def test_clean_of_a_segment_that_a_writer_has_added_to_puts_it_back(spark, table
 
 
 def test_clean_puts_files_back_into_a_folder_that_was_made_anew(spark, table):
-    """A writer makes the folder again after the rename: both have their files in it."""
+    """A writer creates the folder again after the rename; then the folder has the files of both."""
     folder = table / "topic=orders" / "partition=0" / "segment=0"
     hidden = folder.parent / f".removing-{'0' * 32}-segment=0"
     old = len(list(folder.glob("*.parquet")))
@@ -64,7 +64,7 @@ def test_clean_puts_files_back_into_a_folder_that_was_made_anew(spark, table):
 
 
 def test_clean_killed_between_rename_and_comparison_judges_the_folder_again(spark, table):
-    """The folder had perhaps rows that were never judged."""
+    """The folder may have rows that were never checked, so it gets its name back first."""
     folder = table / "topic=orders" / "partition=0" / "segment=0"
     folder.rename(folder.parent / f".removing-{'0' * 32}-segment=0")
     ids.clean(str(table), POLICY, now(0), dry_run=False, spark=spark)
@@ -73,7 +73,7 @@ def test_clean_killed_between_rename_and_comparison_judges_the_folder_again(spar
 
 
 def test_two_clean_ups_at_once_delete_each_segment_once(spark, table, monkeypatch):
-    """The one that comes second says that the segment was removed, and does not fail."""
+    """The second clean-up reports that another process deleted the segment, and does not fail."""
     others = []
     before_the_first_removal(
         monkeypatch, lambda: others.extend(ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark))
@@ -85,7 +85,7 @@ def test_two_clean_ups_at_once_delete_each_segment_once(spark, table, monkeypatc
 
 
 def test_clean_of_a_folder_that_cannot_be_deleted_reports_the_others(spark, table, monkeypatch):
-    """The report is of the segments that were deleted, also if one was not."""
+    """The report lists the deleted segments, and the reason for the segment that stays."""
     original = SegmentFolders.remove
 
     def remove(self, folder, judged):
@@ -112,7 +112,7 @@ def test_clean_of_a_folder_that_cannot_be_deleted_reports_the_others(spark, tabl
 
 
 def test_clean_of_a_table_with_symbolic_links_raises(spark, table, tmp_path):
-    """A link may lead to another table, or in a circle."""
+    """Symbolic links are rejected: they may lead to another table, or form a circle."""
     outside = tmp_path / "outside"
     (table / "topic=orders" / "partition=0" / "segment=0").rename(outside)
     os.symlink(outside, table / "topic=orders" / "partition=0" / "segment=0")
@@ -122,7 +122,7 @@ def test_clean_of_a_table_with_symbolic_links_raises(spark, table, tmp_path):
 
 
 def test_clean_of_odd_names_deletes_the_segments_that_were_judged(spark, tmp_path):
-    """Characters of patterns in the table's path, and of escapes in a topic's name."""
+    """Paths with characters of patterns, and topics with characters of escapes, are handled correctly."""
     topics = ["a b", "a%20b", "a/b", "it's", 'x"y', "a=b", "[a]*?{b}", "ü\n"]
     made = [row for topic in topics for row in rows(topic, 2)]
     base = tmp_path / "odd [x]*{y}"
@@ -135,7 +135,7 @@ def test_clean_of_odd_names_deletes_the_segments_that_were_judged(spark, tmp_pat
 
 
 def test_clean_never_leaves_out_a_file_that_cannot_be_read(spark, table):
-    """Whatever the session says of corrupt files: their rows were not judged."""
+    """A corrupt file is an error under all settings of the session, because its rows cannot be checked."""
     folder = table / "topic=orders" / "partition=0" / "segment=0"
     (folder / "part-x.parquet").write_bytes(b"not parquet")
     spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")

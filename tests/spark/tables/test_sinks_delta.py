@@ -1,4 +1,4 @@
-"""`write_once` to Delta without a JAR: what Spark has written, `deltalake` and Spark read, once."""
+"""`write_once` to Delta without a JAR: `deltalake` and Spark read each row that Spark wrote once."""
 
 import datetime as dt
 import threading
@@ -22,7 +22,7 @@ def write(df, number, path, **options):
 
 
 def both(spark, path):
-    """The rows as `deltalake` and Spark read them, which are equal."""
+    """Return the rows; `deltalake` and Spark must read the same rows."""
     import pyarrow as pa
 
     path = str(path)
@@ -35,7 +35,7 @@ def both(spark, path):
 
 
 def test_write_once_delta_replayed_batch_is_written_once(spark, tmp_path):
-    """The number of the last batch is in the log; a batch that is not newer is not written again."""
+    """The log has the number of the last batch; a batch with that number or a smaller one is not written again."""
     assert write(spark.range(5), 0, tmp_path)
     assert not write(spark.range(7), 0, tmp_path)
     assert write(spark.range(5, 8), 1, tmp_path)
@@ -57,7 +57,7 @@ EVERY_TYPE = """
 
 
 def test_write_once_delta_every_type_is_read_as_it_was(spark, tmp_path):
-    """By both readers; and the statistics bound what is there."""
+    """Both readers return the written values, and the statistics contain them."""
     df = spark.sql(EVERY_TYPE)
     assert write(df, 0, tmp_path)
     rows = both(spark, tmp_path)
@@ -84,7 +84,7 @@ PLACES = """
 
 @pytest.mark.parametrize("column", ["text", "day", "at", "flag", "ntz", "id", "whole"])
 def test_write_once_delta_partitions_keep_their_values(spark, tmp_path, column):
-    """NULL, characters that a path escapes, numbers as text, an hour that the clock shows twice: as without folders."""
+    """Partition values are read unchanged: NULL, escaped characters, digits as text, and a repeated hour."""
     df = spark.sql(PLACES)
     assert write(df, 0, tmp_path / "table", partition_by=(column,))
     expected = sorted(map(repr, df.toArrow().to_pylist()))
@@ -108,7 +108,7 @@ def test_write_once_delta_partitions_keep_their_values(spark, tmp_path, column):
     ],
 )
 def test_write_once_delta_what_cannot_be_written_is_refused_before_anything_is(spark, tmp_path, columns, options, says):
-    """One clear error, and no folder."""
+    """Columns that Delta cannot hold raise one clear error, and no folder is created."""
     before = spark.conf.get("spark.sql.caseSensitive")
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
@@ -120,7 +120,7 @@ def test_write_once_delta_what_cannot_be_written_is_refused_before_anything_is(s
 
 
 def test_write_once_delta_rows_that_do_not_fit_the_table_are_refused(spark, tmp_path):
-    """Another type, a column too many, other partitions, a table with a constraint, a folder of Parquet, a '%'."""
+    """Other types, columns or partitions, a constraint, a Parquet folder and a '%' are rejected."""
     write(spark.range(1).selectExpr("id", "1 AS n"), 0, tmp_path / "t", partition_by=("n",))
     for columns, says in [("id, 1L AS n", "'n' .* must be int, got bigint"), ("id, 1 AS n, 2 AS m", "column 'm'")]:
         with pytest.raises(TableConflict, match=says):
@@ -139,7 +139,7 @@ def test_write_once_delta_rows_that_do_not_fit_the_table_are_refused(spark, tmp_
 
 
 def test_write_once_delta_to_a_path_with_a_percent_sign(spark, tmp_path):
-    """As a path and as a URL; with partitions whose folders have such signs, too."""
+    """A path or URL with a percent sign works, also with partition folders that have such characters."""
     df = spark.sql("SELECT 1L AS id, 'a%2Fb' AS text")
     assert write(df, 0, tmp_path / "100% ä", partition_by=("text",))
     assert not write(df, 0, f"{tmp_path.as_uri()}/100%25%20%C3%A4", partition_by=("text",))
@@ -147,7 +147,7 @@ def test_write_once_delta_to_a_path_with_a_percent_sign(spark, tmp_path):
 
 
 def test_write_once_delta_concurrent_drivers_commit_a_batch_once(spark, tmp_path):
-    """Of four that create the table and write batch 0 at once, then batch 1, one writes each; no file is left over."""
+    """Of four drivers that write batch 0 and then batch 1 at once, one writes each batch; no file is left over."""
     for number in range(2):
         wrote, barrier = [], threading.Barrier(4)
 
@@ -166,7 +166,7 @@ def test_write_once_delta_concurrent_drivers_commit_a_batch_once(spark, tmp_path
 
 
 def test_write_once_delta_many_writers_all_commit(spark, tmp_path):
-    """Writers of other names do not stand in each other's way."""
+    """Writers of different names do not block each other."""
     wrote = []
 
     def drive(name):
@@ -183,7 +183,7 @@ def test_write_once_delta_many_writers_all_commit(spark, tmp_path):
 
 
 def test_write_once_delta_failed_commit_leaves_no_visible_rows(spark, tmp_path, monkeypatch):
-    """Files of a commit that failed are in the folder and not in the table; the replay writes them again."""
+    """Files of a failed commit are in the folder and not in the table; the replay writes them again."""
     write(spark.range(1), 0, tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(_delta, "_commit", lambda *_: (_ for _ in ()).throw(OSError("the store is away")))
@@ -195,7 +195,7 @@ def test_write_once_delta_failed_commit_leaves_no_visible_rows(spark, tmp_path, 
 
 
 def test_write_once_delta_with_an_old_deltalake_is_refused(spark, tmp_path, monkeypatch):
-    """It would not record the number of a batch, so that a replayed batch would be there twice."""
+    """An old deltalake does not record the number of a batch, so a replayed batch would be written twice."""
     import deltalake
 
     monkeypatch.setattr(deltalake, "__version__", "1.5.1")
@@ -204,7 +204,7 @@ def test_write_once_delta_with_an_old_deltalake_is_refused(spark, tmp_path, monk
 
 
 def test_write_once_delta_commit_whose_answer_is_lost_is_kept(spark, tmp_path, monkeypatch):
-    """Its files are in the table: they are not deleted as those of a batch that another driver committed."""
+    """If the answer of a commit is lost, its files are in the table and are not deleted."""
     write(spark.range(1), 0, tmp_path)
     commit = _delta._commit
     monkeypatch.setattr(_delta, "_commit", lambda *arguments: commit(*arguments) and False)
@@ -233,7 +233,7 @@ def test_read_table_of_another_writer(spark, tmp_path):
 
 
 def test_write_once_delta_log_is_read_from_a_checkpoint(spark, tmp_path):
-    """Every tenth commit leaves one, so that a long history costs no more than a short one."""
+    """Every tenth commit writes a checkpoint, so a long history costs as much as a short one."""
     rows = spark.range(1)
     for number in range(11):
         write(rows, number, tmp_path)

@@ -1,4 +1,4 @@
-"""All sinks under trouble: queries that are killed, two drivers at once, executors that are lost."""
+"""All sinks under faults: killed queries, two drivers at once, and lost executors."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def conninfo():
 
 
 def put(folder, files):
-    """Put files, each a micro-batch; return all their rows."""
+    """Write files, one per micro-batch; return all their rows."""
     rows = []
     (folder / "in").mkdir(parents=True)
     for number in range(files):
@@ -46,7 +46,7 @@ def put(folder, files):
 
 
 def start(folder, conninfo, queries, who="", **plan):
-    """Start the queries in a process of its own."""
+    """Start the queries in a separate process."""
     program = vectors.PROGRAMS / "sinks_killed.py"
     plan = {"folder": str(folder), "conninfo": conninfo, "master": "local[8]", "queries": queries, "who": who, **plan}
     with (folder / f"log{who}").open("a") as log:
@@ -77,7 +77,7 @@ def assert_holds(spark, folder, name, conninfo, rows):
 
 
 def test_sinks_of_queries_killed_at_any_step_hold_each_row_once(spark, conninfo, tmp_path):
-    """Eight queries per sink, each killed at three steps of its own: 24 kills per sink; then they run to their end."""
+    """Eight queries per sink are each killed at three steps (24 kills per sink), and then run to their end."""
     steps = {f"{sink}-{number}": (sink, number) for sink in SINKS for number in range(8)}
     rows = {name: put(tmp_path / name, 3) for name in steps}
     for life in range(3):
@@ -89,7 +89,7 @@ def test_sinks_of_queries_killed_at_any_step_hold_each_row_once(spark, conninfo,
 
 
 def test_sinks_of_two_drivers_at_once_hold_each_row_once(spark, conninfo, tmp_path):
-    """Two processes with the checkpoint of one query run the same batches, and make each visible, at the same time."""
+    """Two processes with one checkpoint run the same batches, and commit each batch at the same time."""
     names = [f"{sink}-twice" for sink in SINKS]
     rows = {name: put(tmp_path / name, 3) for name in names}
     for name in names:
@@ -107,7 +107,7 @@ def test_sinks_of_two_drivers_at_once_hold_each_row_once(spark, conninfo, tmp_pa
 
 
 def test_sinks_of_queries_that_lose_executors_hold_each_row_once(spark, conninfo, tmp_path):
-    """In each batch an executor ends: while it writes, as it commits, after it has committed; its task runs again."""
+    """In each batch an executor ends while it writes, as it commits, or after it; its task runs again."""
     names = [f"{sink}-lost" for sink in SINKS]
     rows = {name: put(tmp_path / name, 2) for name in names}
     plan = {"master": "local-cluster[2,1,1024]", "ends_executors": True}

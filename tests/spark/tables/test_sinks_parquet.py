@@ -1,4 +1,4 @@
-"""`write_once` to Parquet: each batch is there as a whole and once, and no table is written by the wrong query."""
+"""`write_once` to Parquet: each batch is complete and written once, and only its query writes to a table."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_write_once_replayed_batch_is_written_once(spark, tmp_path):
-    """A batch that is there is left alone; one that was cut short is replaced; other batches are beside it."""
+    """A complete batch is not written again, an incomplete one is replaced, and other batches stay."""
     path = str(tmp_path / "table")
     assert ids.write_once(spark.range(5), 0, path, app_id="a")
     assert not ids.write_once(spark.range(7), 0, path, app_id="a")
@@ -26,7 +26,7 @@ def test_write_once_replayed_batch_is_written_once(spark, tmp_path):
 
 
 def test_write_once_dynamic_partition_overwrite_marks_the_batch(spark, tmp_path):
-    """Spark's own mark is missing in this mode: a replay was written again, and doubled rows whose partition moved."""
+    """Spark does not write ``_SUCCESS`` in this mode; without the mark of `write_once`, a replay would repeat rows."""
     path = str(tmp_path / "table")
     spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
     try:
@@ -39,7 +39,7 @@ def test_write_once_dynamic_partition_overwrite_marks_the_batch(spark, tmp_path)
 
 
 def test_write_once_without_rename_writes_in_place(spark, tmp_path, monkeypatch):
-    """On a store without a rename of folders, a batch is complete when it is marked, and else replaced."""
+    """On a store that cannot rename folders, a batch without the mark ``_SUCCESS`` is replaced."""
     path = str(tmp_path / "table")
     monkeypatch.setattr(_parquet, "RENAMES", ())
     assert ids.write_once(spark.range(5), 0, path, app_id="a")
@@ -50,7 +50,7 @@ def test_write_once_without_rename_writes_in_place(spark, tmp_path, monkeypatch)
 
 
 def test_write_once_two_drivers_at_once_write_one_batch_once(spark, tmp_path):
-    """One of them writes, the other ones see it; nobody's half of a batch is left."""
+    """One driver writes the batch and the others find it; no part of another attempt is left."""
     path, wrote = str(tmp_path / "table"), []
 
     def write():
@@ -67,7 +67,7 @@ def test_write_once_two_drivers_at_once_write_one_batch_once(spark, tmp_path):
 
 
 def test_write_once_half_written_batches_are_deleted_later(spark, tmp_path):
-    """What a killed driver has left is gone after the next batch."""
+    """The files of a killed driver are deleted after the next batch."""
     left = tmp_path / "table" / "writer=a" / ".writing" / "batch=0-f00"
     left.mkdir(parents=True)
     (left / "part-0.parquet").write_bytes(b"half")
@@ -78,7 +78,7 @@ def test_write_once_half_written_batches_are_deleted_later(spark, tmp_path):
 
 
 def test_write_once_without_a_query_needs_app_id(spark, tmp_path):
-    """Outside a query nothing names the writer; a name must be fit for a folder."""
+    """Outside a query, `app_id` is required, and must be a valid name of a folder."""
     with pytest.raises(ValueError, match="app_id must be given where the streaming query is unknown"):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"))
     with pytest.raises(ValueError, match=r"app_id must be 1 to 128 letters, .*, got 'a/b'"):
@@ -104,7 +104,7 @@ def test_write_once_in_a_query_is_named_by_it(spark, connect, tmp_path):
 
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 def test_write_once_another_checkpoint_never_reports_rows_it_did_not_write(spark, connect, tmp_path, format):
-    """Its batch 0 is not the first query's: Parquet refuses it, and Delta has the rows of both."""
+    """Batch 0 of a second query is not batch 0 of the first: Parquet rejects it, and Delta has the rows of both."""
     if connect:
         pytest.skip("the query's ID is unknown over Spark Connect")
     run_query(spark, tmp_path, "one", format=format)
@@ -121,7 +121,7 @@ def test_write_once_another_checkpoint_never_reports_rows_it_did_not_write(spark
 
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 def test_write_once_one_app_id_of_two_queries_is_refused(spark, connect, tmp_path, format):
-    """A name belongs to one checkpoint: under a second one its batches would seem written."""
+    """A name belongs to one checkpoint: the batches of a second query would look written."""
     if connect:
         pytest.skip("the query's ID is unknown over Spark Connect")
     run_query(spark, tmp_path, "one", app_id="orders", format=format)
@@ -144,7 +144,7 @@ def test_write_once_one_app_id_of_two_queries_is_refused(spark, connect, tmp_pat
     ],
 )
 def test_write_once_folder_of_another_kind_is_refused(spark, tmp_path, holds, says):
-    """Nothing is written to it, and the message says what it is."""
+    """No row is written to such a folder, and the error names its kind."""
     file = tmp_path / "table" / holds
     file.parent.mkdir(parents=True)
     file.write_bytes(b"")
@@ -162,7 +162,7 @@ def test_write_once_folders_of_the_first_version_moved_are_continued(spark, tmp_
 
 
 def test_write_once_other_partitions_or_reserved_columns_are_refused(spark, tmp_path):
-    """Readers of the whole table could not make sense of either."""
+    """Other partitions and reserved column names are rejected: readers of the whole table would fail."""
     path, rows = str(tmp_path / "table"), spark.range(2).selectExpr("id", "id AS k")
     ids.write_once(rows, 0, path, app_id="a", partition_by=("k",))
     with pytest.raises(TableConflict, match=r"partition_by must stay \('k',\), got \(\)"):

@@ -1,4 +1,4 @@
-"""`upsert_postgres`: each key once, whoever writes it and however often; what differs is kept aside."""
+"""`upsert_postgres` stores each key once, for any writers and replays; other content goes to the side table."""
 
 import datetime as dt
 import threading
@@ -22,7 +22,7 @@ def server():
 
 @pytest.fixture
 def rows_of(server):
-    """Read a table."""
+    """Return the rows of a table."""
 
     def read(*table, columns="*"):
         with psycopg.connect(server) as connection:
@@ -34,7 +34,7 @@ def rows_of(server):
 
 
 def test_upsert_postgres_replayed_rows_change_nothing(spark, server, rows_of):
-    """The first time they are inserted; later they are there, in another partitioning too."""
+    """The first run inserts the rows; later runs find them, also in other partitions."""
     rows = spark.createDataFrame([(f"id {n}", n) for n in range(20)], "id string, n int")
     assert upsert_postgres(rows, server, "replayed") == Upserted(20, 0, 0)
     assert upsert_postgres(rows.repartition(3), server, "replayed") == Upserted(0, 20, 0)
@@ -45,7 +45,7 @@ def test_upsert_postgres_replayed_rows_change_nothing(spark, server, rows_of):
 
 
 def test_upsert_postgres_every_type_is_stored_as_it_is(spark, server, rows_of):
-    """NULL and the empty text are two things; quotes, commas and line ends are text; nested values are JSON."""
+    """NULL differs from empty text; quotes, commas and line ends are text; nested values are JSON."""
     rows = spark.sql("""
         SELECT 1 AS id, CAST(2 AS BYTE) AS b, CAST(3 AS SHORT) AS s, 4L AS l, 0.1F AS f, DOUBLE('NaN') AS d,
         12.30BD AS amount, true AS flag, X'00FF' AS bin, DATE'2026-01-02' AS day,
@@ -66,7 +66,7 @@ def test_upsert_postgres_every_type_is_stored_as_it_is(spark, server, rows_of):
 
 
 def test_upsert_postgres_other_content_is_kept_aside_once(spark, server, rows_of):
-    """The row that is there stays; the other one is in the side table, however often it comes."""
+    """The stored row stays; the row with other content is in the side table once, also after replays."""
     schema = "id string, n int, tags array<string>"
     upsert_postgres(spark.createDataFrame([("a", 1, ["x"]), ("b", None, None)], schema), server, "conflicts")
     other = spark.createDataFrame([("a", 2, ["x"]), ("b", None, None), ("c", 3, None)], schema)
@@ -79,7 +79,7 @@ def test_upsert_postgres_other_content_is_kept_aside_once(spark, server, rows_of
 
 
 def test_upsert_postgres_bad_rows_do_not_stop_the_others(spark, server, rows_of):
-    """A NULL key, a NUL character, no UTF-8, a year beyond 9999, a value that the table refuses."""
+    """A NULL key, a NUL character, invalid UTF-8, a year above 9999 and a rejected value do not stop other rows."""
     with psycopg.connect(server) as connection:
         connection.execute("CREATE TABLE bad (id text PRIMARY KEY, n int CHECK (n < 9), at timestamptz, list jsonb)")
     rows = spark.sql("""
@@ -109,7 +109,7 @@ V0 = "7F0000010000238F000000000001E240"
 
 @pytest.mark.parametrize("binary", [False, True])
 def test_upsert_postgres_ids_are_compared_by_value(spark, server, rows_of, binary):
-    """Lower case, ``00`` in front of version 0 and a UUID's case are one key; other keys stay as they are."""
+    """All spellings of an ID or a UUID are one key; other keys stay unchanged."""
     table = f"by_value_{binary}".lower()
     spelled = [V0, V0.lower(), f"00{V0}", "orders-0-42", ""]
     spelled += [] if binary else ["0190A5B4-0000-7000-8000-00000000000A", "0190a5b4-0000-7000-8000-00000000000a"]
@@ -133,7 +133,7 @@ def test_upsert_postgres_keys_that_are_not_ids_are_compared_as_they_are(spark, s
 
 
 def test_upsert_postgres_names_are_quoted(spark, server, rows_of):
-    """A schema, a table and columns of any name."""
+    """Schemas, tables and columns may have any name."""
     with psycopg.connect(server) as connection:
         connection.execute('CREATE SCHEMA "my schema"')
     rows = spark.sql("""SELECT 'a' AS `the "id"; DROP`, 1 AS `select`, 2 AS `with.dot`""")
@@ -143,7 +143,7 @@ def test_upsert_postgres_names_are_quoted(spark, server, rows_of):
 
 
 def test_upsert_postgres_drivers_at_once_insert_each_key_once(spark, server, rows_of):
-    """Of drivers that create the table and write the same keys in other orders, together as many as there are keys."""
+    """Concurrent drivers that write the same keys in different orders insert each key once."""
     rows, found = spark.range(200).selectExpr("CAST(id AS STRING) AS id", "id AS n"), []
     orders = [rows.orderBy("n"), rows.orderBy(rows.n.desc()), rows.repartition(2)]
     drivers = [
@@ -167,7 +167,7 @@ def test_upsert_postgres_drivers_at_once_insert_each_key_once(spark, server, row
     ],
 )
 def test_upsert_postgres_table_that_does_not_fit_is_refused(spark, server, definition, says):
-    """Before any row is sent."""
+    """A table that does not fit is rejected before a row is sent."""
     with psycopg.connect(server) as connection:
         connection.execute(f"DROP TABLE IF EXISTS unfit; CREATE TABLE unfit ({definition})")
     with pytest.raises(PostgresError, match=says):
@@ -175,7 +175,7 @@ def test_upsert_postgres_table_that_does_not_fit_is_refused(spark, server, defin
 
 
 def test_upsert_postgres_errors_show_no_password(spark, monkeypatch):
-    """Neither of a connection string that is malformed, nor of one that leads nowhere."""
+    """The errors of a malformed connection string and of an unreachable server do not show the password."""
     monkeypatch.setattr("spark_ext.tables.upsert._ATTEMPTS", 1)
     rows = spark.sql("SELECT 'a' AS id")
     for conninfo, error in [("password=hunter2 host", ValueError), ("host=/nowhere password=hunter2", PostgresError)]:
@@ -195,6 +195,6 @@ def test_upsert_postgres_errors_show_no_password(spark, monkeypatch):
     ],
 )
 def test_upsert_postgres_arguments_are_checked(spark, rows, options, says):
-    """Before a connection is opened."""
+    """Invalid arguments raise an error before a connection is opened."""
     with pytest.raises(ValueError, match=says):
         upsert_postgres(spark.sql(f"SELECT {rows}"), "host=/nowhere", **{"table": "t", **options})

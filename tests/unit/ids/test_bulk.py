@@ -161,9 +161,9 @@ def test_parse_batch_of_nothing_gives_empty_columns(msgid):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (V1, "an iterable of texts or bytes, or an array, not the one '0156"),
-        (bytes.fromhex(V1), "not the one b"),
-        (pa.array([1, 2]), "an Arrow array of text or binary, not of int64"),
+        (V1, "an iterable of texts or bytes, or an array, got '0156"),
+        (bytes.fromhex(V1), "got b"),
+        (pa.array([1, 2]), "an Arrow array of text or binary, got int64"),
         (np.array([1, 2]), "a NumPy array of text, objects, or uint8"),
         (np.zeros((2, 2, 17), np.uint8), "a NumPy array of text"),
         (np.array(V1), "a NumPy array of text"),

@@ -146,17 +146,17 @@ def test_time_before_2021_or_after_2157_is_taken_modulo(msgid, at, seconds):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (("log", -1, 0), ValueError, "offset must be 0 to 281474976710655, not -1"),
-        (("log", 2**48, 0), ValueError, "offset must be 0 to 281474976710655, not 281474976710656"),
-        (("log", "7", 0), TypeError, "offset must be an integer, not '7'"),
+        (("log", -1, 0), ValueError, "offset must be 0 to 281474976710655, got -1"),
+        (("log", 2**48, 0), ValueError, "offset must be 0 to 281474976710655, got 281474976710656"),
+        (("log", "7", 0), TypeError, "offset must be an integer, got '7'"),
         (("log", 7, datetime(2026, 1, 1)), ValueError, "at must be an aware datetime .* naive 2026-01-01T00:00:00"),
-        (("log", 7, "2026-01-01"), TypeError, "at must be an aware datetime or Unix seconds, not '2026-01-01'"),
-        (("log", 7, None), TypeError, "not None"),
-        (("log", 7, True), TypeError, "not True"),
-        (("log", 7, float("nan")), ValueError, "not nan"),
-        (("log", 7, 1_700_000_000_000), ValueError, "Unix seconds within the years 1 to 9999, not 1700000000000"),
-        ((b"log", 7, 0), TypeError, "source must be text, not b'log'"),
-        (("\ud800", 7, 0), ValueError, r"source must be text that has a UTF-8 form, not '\\ud800'"),
+        (("log", 7, "2026-01-01"), TypeError, "at must be an aware datetime or Unix seconds, got '2026-01-01'"),
+        (("log", 7, None), TypeError, "got None"),
+        (("log", 7, True), TypeError, "got True"),
+        (("log", 7, float("nan")), ValueError, "got nan"),
+        (("log", 7, 1_700_000_000_000), ValueError, "Unix seconds within the years 1 to 9999, got 1700000000000"),
+        ((b"log", 7, 0), TypeError, "source must be text, got b'log'"),
+        (("\ud800", 7, 0), ValueError, r"source must be text that UTF-8 can encode, got '\\ud800'"),
     ],
 )
 def test_position_id_with_bad_arguments_raises(msgid, arguments, error, message):
@@ -168,9 +168,9 @@ def test_position_id_with_bad_arguments_raises(msgid, arguments, error, message)
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((PARENT, None), TypeError, "name must be text, not None"),
-        ((PARENT, 1.0), TypeError, "name must be text, not 1.0"),
-        ((PARENT, True), TypeError, "name must be text, not True"),
+        ((PARENT, None), TypeError, "name must be text, got None"),
+        ((PARENT, 1.0), TypeError, "name must be text, got 1.0"),
+        ((PARENT, True), TypeError, "name must be text, got True"),
         ((PARENT, "\udfff"), ValueError, "UTF-8"),
         ((PARENT, 10**5000), ValueError, "name must be a shorter integer"),
         ((PARENT, "x", datetime(2026, 1, 1)), ValueError, "naive"),
@@ -182,7 +182,7 @@ def test_derive_id_with_bad_arguments_raises(msgid, arguments, error, message):
         msgid.derive_id(*arguments)
 
 
-@pytest.mark.parametrize(("parent", "reason"), [(PARENT[:-1], "33 characters"), (None, "a NoneType")])
+@pytest.mark.parametrize(("parent", "reason"), [(PARENT[:-1], "33 characters"), (None, "got NoneType")])
 def test_derive_id_of_an_invalid_parent_raises_invalid_message_id(msgid, parent, reason):
     """The parent is read like any other ID."""
     with pytest.raises(msgid.InvalidMessageId, match=reason):

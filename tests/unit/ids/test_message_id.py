@@ -161,7 +161,7 @@ def test_time_near_an_invalid_moment_raises(msgid):
     value = msgid.MessageId(TEXT)
     with pytest.raises(ValueError, match=r"naive 2026-01-01T00:00:00"):
         value.time_near(datetime(2026, 1, 1))
-    with pytest.raises(TypeError, match="near must be an aware datetime, not '2026'"):
+    with pytest.raises(TypeError, match="near must be an aware datetime, got '2026'"):
         value.time_near("2026")
     beyond = (datetime(9999, 12, 31, tzinfo=timezone.utc) - datetime(2021, 1, 1, tzinfo=timezone.utc)).days + 1
     last = msgid.MessageId.from_fields(node=0, pid=0, seconds=beyond * 86_400 % 2**32, sequence=0)
@@ -185,7 +185,7 @@ def test_time_near_an_invalid_moment_raises(msgid):
 def test_from_fields_out_of_range_raises(msgid, field, value, error):
     """Each error names the field, quotes the value and names the allowed values."""
     fields = {"node": 0, "pid": 0, "seconds": 0, "sequence": 0, field: value}
-    with pytest.raises(error, match=rf"{field} must be .* not {value}"):
+    with pytest.raises(error, match=rf"{field} must be .* got {value}"):
         msgid.MessageId.from_fields(**fields)
 
 
@@ -206,7 +206,7 @@ def test_from_uuid_of_another_type_raises_invalid_message_id(msgid, value):
 @pytest.mark.parametrize("value", ["7F0000010000238F000000000001E240", "00" + "7F0000010000238F000000000001E240"])
 def test_constructor_of_a_version_0_id_raises_invalid_message_id(msgid, value):
     """`MessageId` rejects a version-0 ID; `msgid.parse` reads every version."""
-    with pytest.raises(msgid.InvalidMessageId, match="not version 1"):
+    with pytest.raises(msgid.InvalidMessageId, match="must be of version 1"):
         msgid.MessageId(value)
 
 

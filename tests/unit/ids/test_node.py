@@ -188,7 +188,7 @@ def test_msgid_node_set_after_import_is_read_at_the_first_id():
     assert run(mint, MSGID_NODE="aa:bb:cc:dd:ee:ff").stdout == "aa:bb:cc:dd:ee:ff\n"
     assert run("import msgid; print(msgid.generate().origin)", MSGID_NODE="random").stdout == "random\n"
     assert run("import msgid", MSGID_NODE="nonsense").returncode == 0
-    assert "MSGID_NODE must be aa:bb:cc:dd:ee:ff or random, not 'nonsense'" in run(mint, MSGID_NODE="nonsense").stderr
+    assert "MSGID_NODE must be aa:bb:cc:dd:ee:ff or random, got 'nonsense'" in run(mint, MSGID_NODE="nonsense").stderr
 
 
 @pytest.mark.parametrize("missing", [["psutil"], ["psutil", "getmac"]])

@@ -28,43 +28,43 @@ def readers(msgid, value):
 
 
 HOSTILE = {
-    "empty": ("", "0 characters; an id has 32, 34, 56 or 58 hex digits"),
+    "empty": ("", "must have 32, 34, 56 or 58 hex digits, got 0 characters"),
     "33 digits": (V1[:-1], "33 characters"),
     "35 digits": (V1 + "0", "35 characters"),
     "31 digits": (V0[:-1], "31 characters"),
     "trailing newline": (V1 + "\n", "35 characters"),
-    "newline for the last digit": (V1[:-1] + "\n", "not hex digits alone"),
-    "space at the end": (V1[:-1] + " ", "not hex digits alone"),
-    "spaces at the ends": (" " + V0 + " ", "not hex digits alone"),
-    "spaces between bytes": (V1[:16] + " " + V1[17:33] + " ", "not hex digits alone"),
-    "tab": (V1[:-1] + "\t", "not hex digits alone"),
-    "underscore": (V1[:20] + "_" + V1[21:], "not hex digits alone"),
-    "plus": ("+" + V1[1:], "not hex digits alone"),
-    "0x": ("0x" + V1[2:], "not hex digits alone"),
-    "letter O": (V1[:-1] + "O", "not hex digits alone"),
-    "full-width digit": ("０" + V1[1:], "not hex digits alone"),
-    "all full-width": ("０１" * 17, "not hex digits alone"),
-    "Arabic digits": ("٠١" * 17, "not hex digits alone"),
-    "zero-width space": (V1[:-1] + "\u200b", "not hex digits alone"),
-    "nul": (V1[:-1] + "\0", "not hex digits alone"),
-    "lone surrogate": (V1[:-1] + "\ud800", "not hex digits alone"),
-    "braces": ("{" + V1[1:-1] + "}", "not hex digits alone"),
+    "newline for the last digit": (V1[:-1] + "\n", "must have hex digits only"),
+    "space at the end": (V1[:-1] + " ", "must have hex digits only"),
+    "spaces at the ends": (" " + V0 + " ", "must have hex digits only"),
+    "spaces between bytes": (V1[:16] + " " + V1[17:33] + " ", "must have hex digits only"),
+    "tab": (V1[:-1] + "\t", "must have hex digits only"),
+    "underscore": (V1[:20] + "_" + V1[21:], "must have hex digits only"),
+    "plus": ("+" + V1[1:], "must have hex digits only"),
+    "0x": ("0x" + V1[2:], "must have hex digits only"),
+    "letter O": (V1[:-1] + "O", "must have hex digits only"),
+    "full-width digit": ("０" + V1[1:], "must have hex digits only"),
+    "all full-width": ("０１" * 17, "must have hex digits only"),
+    "Arabic digits": ("٠١" * 17, "must have hex digits only"),
+    "zero-width space": (V1[:-1] + "\u200b", "must have hex digits only"),
+    "nul": (V1[:-1] + "\0", "must have hex digits only"),
+    "lone surrogate": (V1[:-1] + "\ud800", "must have hex digits only"),
+    "braces": ("{" + V1[1:-1] + "}", "must have hex digits only"),
     "uuid": (UUID, "36 characters"),
     "version 2": ("02" + V1[2:], "unknown version 2"),
     "version 255": ("FF" + V1[2:], "unknown version 255"),
     "58 digits of version 1": ("01" + V0_IPV6, "unknown version 1"),
     "10 kB": ("A" * 10_000, "10000 characters"),
     "16 MB": ("A" * 2**24, "16777216 characters"),
-    "no bytes": (b"", "0 bytes; an id has 16, 17, 28 or 29"),
-    "hex as bytes": (V1.encode(), "34 bytes"),
-    "18 bytes": (bytes(18), "18 bytes"),
+    "no bytes": (b"", "must have 16, 17, 28 or 29 bytes, got 0"),
+    "hex as bytes": (V1.encode(), "bytes, got 34"),
+    "18 bytes": (bytes(18), "bytes, got 18"),
     "17 bytes of version 2": (b"\2" + bytes(16), "unknown version 2"),
     "29 bytes of version 1": (b"\1" + bytes(28), "unknown version 1"),
-    "None": (None, "a NoneType; an id is given as text or bytes"),
-    "number": (1, "a int"),
-    "float": (1.5, "a float"),
-    "huge number": (10**5000, "a int"),
-    "list": ([V1], "a list"),
+    "None": (None, "must be text or bytes, got NoneType"),
+    "number": (1, "got int"),
+    "float": (1.5, "got float"),
+    "huge number": (10**5000, "got int"),
+    "list": ([V1], "got list"),
 }
 
 
@@ -158,7 +158,7 @@ def test_parse_of_every_kind_reads_back(msgid, id):
 
 @given(v0_ids)
 def test_translate_v0_of_a_version_0_id_loses_nothing(msgid, id):
-    """The canonical form is ``00`` and the ID's digits; it loses nothing, and translating it again has no effect."""
+    """The canonical form is ``00`` and the ID's digits; it keeps all bytes, a second translation changes nothing."""
     canonical = msgid.translate_v0(str(id))
     assert canonical == id.canonical == "00" + str(id)
     assert str(msgid.parse(canonical)) == str(id)
@@ -169,7 +169,7 @@ def test_translate_v0_of_a_version_0_id_loses_nothing(msgid, id):
 @given(message_ids)
 def test_translate_v0_of_version_1_raises_invalid_message_id(msgid, id):
     """A version-1 ID already contains its version byte."""
-    with pytest.raises(msgid.InvalidMessageId, match="not version 0, but version 1"):
+    with pytest.raises(msgid.InvalidMessageId, match="must be of version 0, got version 1"):
         msgid.translate_v0(str(id))
 
 

@@ -15,7 +15,7 @@ GOOD = Message.new(b"hello", id=7, offset=3, headers={"n": 1})
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
-        ({"offset": -1}, ValueError, "offset must be 0 to 18446744073709551615, not -1"),
+        ({"offset": -1}, ValueError, "offset must be 0 to 18446744073709551615, got -1"),
         ({"offset": True}, TypeError, "offset must be an integer"),
         ({"timestamp": 1 << 64}, ValueError, "timestamp must be 0 to"),
         ({"id": 1 << 128}, ValueError, "id must be 0 to"),

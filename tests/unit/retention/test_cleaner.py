@@ -1,4 +1,4 @@
-"""The cleaner of segment files against whatever makes it delete too much, or stop."""
+"""The cleaner of segment files never deletes too much, and does not stop at a file that it cannot handle."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from msgid.retention.cleaner import Cleaner, OsFiles
 NOW = 1_700_000_000_000_000
 POLICY = RetentionPolicy(default_expiry=60)
 LATE = 10**6
-"""Seconds after which every message has expired."""
+"""Time in seconds at which every message has expired."""
 
 
 def log(first, count=2, layout="m45", at=NOW):
@@ -30,7 +30,7 @@ def put(folder, first, content=None):
 
 @pytest.fixture
 def partition(tmp_path):
-    """Three segments of two messages each; the last one is active."""
+    """Create three segments of two messages each; the last segment is active."""
     inner = tmp_path / "streams" / "1" / "topics" / "orders" / "partitions" / "1"
     inner.mkdir(parents=True)
     for first in (0, 2, 4):
@@ -83,13 +83,13 @@ def test_cleaner_with_a_stray_entry_that_is_no_file_keeps_the_active_segment(par
 
 @pytest.mark.parametrize("content", [b"", None])
 def test_cleaner_with_the_successor_of_a_segment_removes_it(partition, content):
-    """A server that has begun the next segment, also an empty one, no longer writes to the one before."""
+    """A server that has begun the next segment, even an empty one, no longer writes to the previous segment."""
     put(partition, 6, content)
     assert removed(cleaner(partition).clean(dry_run=False)) == [0, 2, 4]
 
 
 def test_cleaner_with_missing_offsets_between_segments_keeps_the_first_with_the_reason(partition):
-    """The next segment may be a stray copy; `allow_gaps` says that it is not."""
+    """The next segment may be a stray copy; with `allow_gaps` it closes the segment."""
     (partition / f"{2:020d}.log").unlink()
     report = cleaner(partition).clean(dry_run=False)
     assert (removed(report), report[0].segment.closed) == ([], False)
@@ -108,7 +108,7 @@ def test_cleaner_with_missing_offsets_between_segments_keeps_the_first_with_the_
     ],
 )
 def test_cleaner_of_a_topic_called_topics_uses_its_policy(tmp_path, folders):
-    """The policy of `topics` keeps it for ever."""
+    """The expiry of a topic with the name ``topics`` is used."""
     inner = tmp_path / folders
     inner.mkdir(parents=True)
     for first in (0, 2):
@@ -119,7 +119,7 @@ def test_cleaner_of_a_topic_called_topics_uses_its_policy(tmp_path, folders):
 
 
 def test_cleaner_of_a_relative_or_linked_folder_uses_the_policy_of_its_topic(partition, tmp_path, monkeypatch):
-    """The topic is known also if the path that was given does not name it."""
+    """The topic is found even if the passed path does not contain its name."""
     policy = RetentionPolicy(default_expiry=60, topics={"orders": 0})
     os.symlink(partition, tmp_path / "link")
     monkeypatch.chdir(partition)
@@ -154,14 +154,14 @@ class Disturbed(OsFiles):
 
 @pytest.mark.parametrize("operation", ["state", "open", "rename"])
 def test_cleaner_of_a_segment_that_vanishes_removes_the_others(partition, operation):
-    """Another process may remove a segment at any moment."""
+    """Another process may delete a segment at any time."""
     files = Disturbed(operation, f"{0:020d}.log", os.unlink)
     assert removed(cleaner(partition, files=files).clean(dry_run=False)) == [2]
     assert left(partition) == [4]
 
 
 def test_cleaner_of_a_segment_that_cannot_be_read_keeps_it_with_the_reason(partition):
-    """The other segments go."""
+    """A segment that cannot be read is kept with the reason, and the other segments are deleted."""
 
     def fail(path):
         raise PermissionError(13, "Permission denied", path)
@@ -170,11 +170,14 @@ def test_cleaner_of_a_segment_that_cannot_be_read_keeps_it_with_the_reason(parti
     assert removed(report) == [2]
     assert report[0].reason.startswith("cannot read it: [Errno 13] Permission denied")
     report = cleaner(partition, files=Disturbed("rename", f"{0:020d}.log", fail)).clean(dry_run=False)
-    assert (removed(report), report[0].expired) == ([], False)  # 2 is gone, so that 0 has no successor
+    assert (removed(report), report[0].expired) == (
+        [],
+        False,
+    )  # segment 2 is deleted, so the successor of segment 0 is missing
 
 
 def test_cleaner_of_a_segment_that_cannot_be_removed_keeps_it_with_the_reason(partition):
-    """A folder without the right to write is no reason to stop."""
+    """A folder without write permission does not stop the cleaner."""
 
     def fail(path):
         raise PermissionError(13, "Permission denied", path)
@@ -200,7 +203,7 @@ def append(path):
 
 @pytest.mark.parametrize("disturb", [append, replace_with(b""), replace_with(log(0, at=NOW + LATE * 10**6))])
 def test_cleaner_of_a_segment_that_changed_after_it_was_judged_puts_it_back(partition, disturb):
-    """A topic may be purged and begun anew under the same name; the new messages stay."""
+    """A topic may be deleted and created again under the same name; the new messages stay."""
     contents = []
 
     def change(path):
@@ -216,7 +219,7 @@ def test_cleaner_of_a_segment_that_changed_after_it_was_judged_puts_it_back(part
 
 
 def test_cleaner_killed_after_a_rename_puts_the_log_back_and_judges_it_again(partition):
-    """A renamed log was perhaps not the one that was judged."""
+    """The renamed log may not be the log that was checked, so it gets its name back."""
     hidden = partition / f".{2:020d}.{'0' * 32}.removing"
     (partition / f"{2:020d}.log").rename(hidden)
     assert removed(cleaner(partition, seconds=0).clean(dry_run=False)) == []
@@ -224,7 +227,7 @@ def test_cleaner_killed_after_a_rename_puts_the_log_back_and_judges_it_again(par
 
 
 def test_cleaner_that_puts_a_log_back_never_replaces_another(partition):
-    """A log of that name may have been begun meanwhile."""
+    """A new log of the same name may exist, and it is not replaced."""
     hidden = partition / f".{2:020d}.{'0' * 32}.removing"
     hidden.write_bytes(b"old")
     cleaner(partition, seconds=0).clean(dry_run=False)
@@ -233,7 +236,7 @@ def test_cleaner_that_puts_a_log_back_never_replaces_another(partition):
 
 
 def test_cleaner_on_a_dry_run_after_a_rename_changes_nothing(partition):
-    """Also not the file that an earlier run has renamed."""
+    """A dry run does not change the file that an earlier run renamed."""
     hidden = partition / f".{2:020d}.{'0' * 32}.removing"
     (partition / f"{2:020d}.log").rename(hidden)
     before = sorted(partition.iterdir())
@@ -242,7 +245,7 @@ def test_cleaner_on_a_dry_run_after_a_rename_changes_nothing(partition):
 
 
 def test_two_cleaners_at_once_remove_each_segment_once(tmp_path):
-    """Neither fails, and each segment is in the report of one of them."""
+    """Neither cleaner fails, and each deleted segment is in the report of one of them."""
     count = 40
     for topic in range(3):
         inner = tmp_path / "topics" / str(topic) / "partitions" / "1"
@@ -267,7 +270,7 @@ def test_two_cleaners_at_once_remove_each_segment_once(tmp_path):
 
 @pytest.mark.parametrize("trouble", [FileNotFoundError, PermissionError, OSError])
 def test_cleaner_in_a_loop_goes_on_after_a_round_that_failed(partition, trouble, caplog):
-    """A folder that is missing for a while, as on a network, does not end the loop."""
+    """A folder that is missing for some time, as on a network, does not end the loop."""
     rounds, stop = [], threading.Event()
 
     class Failing(OsFiles):
@@ -290,7 +293,7 @@ def test_cleaner_in_a_loop_goes_on_after_a_round_that_failed(partition, trouble,
 
 
 def test_cleaner_in_a_loop_with_an_endless_interval_waits(partition):
-    """An interval that the system cannot wait for is the longest that it can."""
+    """An interval longer than the system allows becomes the longest allowed one."""
     stop = threading.Event()
     policy = RetentionPolicy(default_expiry=60, interval=float("inf"))
     thread = threading.Thread(target=cleaner(partition, policy=policy).run, args=(stop,))
@@ -305,19 +308,19 @@ def test_cleaner_in_a_loop_with_an_endless_interval_waits(partition):
 
 @pytest.mark.parametrize("unit", [10**9, -1])
 def test_cleaner_with_a_clock_of_another_unit_raises(partition, unit):
-    """Nanoseconds taken for microseconds would expire everything."""
+    """A clock in nanoseconds is rejected, because every message would expire."""
     with pytest.raises(ValueError, match="the clock's time in microseconds must be 0 to"):
         Cleaner(partition, POLICY, clock=lambda: 1_700_000_000 * unit).clean(dry_run=False)
     assert left(partition) == [0, 2, 4]
 
 
 def test_cleaner_with_a_changed_policy_raises(partition):
-    """A policy's topics are a dict: they are checked when they are used."""
+    """The topics of a policy are a dict that can change, so they are checked when they are used."""
     policy = RetentionPolicy(default_expiry=60)
     busy = cleaner(partition, seconds=0, policy=policy)
     policy.topics["orders"] = -(10**6)
     for attempt in (busy.clean, lambda **options: cleaner(partition, policy=policy)):
-        with pytest.raises(InvalidPolicy, match="the expiry of 'orders' must be whole seconds"):
+        with pytest.raises(InvalidPolicy, match="the expiry of 'orders' must be an integer of 0 to 4294967295 seconds"):
             attempt(dry_run=False)
     with pytest.raises(TypeError, match="policy must be a RetentionPolicy"):
         cleaner(partition, policy={"default_expiry": -1})
@@ -325,7 +328,7 @@ def test_cleaner_with_a_changed_policy_raises(partition):
 
 
 def test_cleaner_of_a_segment_with_wrong_checksums_keeps_it(partition):
-    """A damaged message may have a damaged timestamp."""
+    """A segment with wrong checksums is kept, because its timestamps may be damaged too."""
     for first, layout in ((0, "h64"), (2, "h64"), (4, "h64")):
         put(partition, first, log(first, layout=layout))
     damaged = bytearray((partition / f"{2:020d}.log").read_bytes())
@@ -338,7 +341,7 @@ def test_cleaner_of_a_segment_with_wrong_checksums_keeps_it(partition):
 
 @pytest.mark.parametrize("layout", [name for name, facts in iggy.LAYOUTS.items() if facts.checksum])
 def test_cleaner_of_every_layout_finds_it_by_checksum(tmp_path, layout):
-    """Also in one folder, after an upgrade of the server."""
+    """The cleaner detects each layout by checksum, also several in one folder after an upgrade of the server."""
     put(tmp_path, 0, log(0))
     put(tmp_path, 2, log(2, layout=layout))
     put(tmp_path, 4, log(4, layout=layout))
@@ -346,7 +349,7 @@ def test_cleaner_of_every_layout_finds_it_by_checksum(tmp_path, layout):
 
 
 def test_cleaner_of_read_only_files_and_odd_names_removes_whole_segments(tmp_path):
-    """The rights of a file do not matter, nor bytes in a folder's name that are not text."""
+    """Read-only files, and folders whose names are not valid text, are cleaned."""
     odd = os.fsdecode(b"topics/ \xff\n'%2F=*?[a] /partitions/1")
     inner = tmp_path / odd
     inner.mkdir(parents=True)
@@ -358,7 +361,7 @@ def test_cleaner_of_read_only_files_and_odd_names_removes_whole_segments(tmp_pat
 
 
 def test_cleaner_with_a_link_to_a_folder_does_not_follow_it(partition, tmp_path):
-    """A link in a circle, and a link to the segments of somebody else."""
+    """Links to folders are not followed, neither a circle nor a link to other segments."""
     other = shutil.copytree(partition, tmp_path / "other" / "topics" / "audit" / "partitions" / "1")
     os.symlink(partition.parents[3], partition / "circle")
     os.symlink(other, partition.parent / "2")
@@ -367,7 +370,7 @@ def test_cleaner_with_a_link_to_a_folder_does_not_follow_it(partition, tmp_path)
 
 
 def test_cleaner_with_a_linked_segment_keeps_it(partition, tmp_path):
-    """Removing a link would leave the data behind and lose its name."""
+    """A linked segment is kept: deleting the link would keep the data and lose its name."""
     target = tmp_path / "elsewhere.log"
     (partition / f"{0:020d}.log").rename(target)
     os.symlink(target, partition / f"{0:020d}.log")
@@ -376,7 +379,7 @@ def test_cleaner_with_a_linked_segment_keeps_it(partition, tmp_path):
 
 
 def test_cleaner_removes_no_index_of_a_segment_that_stays(partition):
-    """The index of the active segment, of a kept one and of one to come stay."""
+    """The indexes of the active segment, of kept segments and of future segments stay."""
     put(partition, 99, b"stray")
     for number in (0, 2, 4, 6):
         (partition / f"{number:020d}.index").write_bytes(b"index")

@@ -1,4 +1,4 @@
-"""A retention policy checks its settings wherever it is made."""
+"""A retention policy checks its settings in every way to create it."""
 
 import pickle
 from dataclasses import FrozenInstanceError, replace
@@ -11,22 +11,22 @@ from msgid.retention import InvalidPolicy, RetentionPolicy, Segment, closes, is_
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ({"default_expiry": -1}, "default_expiry must be whole seconds, 0 to 4294967295, not -1"),
-        ({"topics": {"orders": True}}, "the expiry of 'orders' must be whole seconds"),
-        ({"segment_bytes": True}, "segment_bytes must be 1 or more"),
+        ({"default_expiry": -1}, "default_expiry must be an integer of 0 to 4294967295 seconds, got -1"),
+        ({"topics": {"orders": True}}, "the expiry of 'orders' must be an integer of 0 to 4294967295 seconds"),
+        ({"segment_bytes": True}, "segment_bytes must be an integer of 1 or more"),
         ({"enabled": None}, "enabled must be true or false"),
         ({"interval": "5"}, "interval must be more than 0 seconds"),
     ],
 )
 def test_policy_invalid_setting_raises(setting, says):
-    """The constructor and `dataclasses.replace` refuse what `RetentionPolicy.of` refuses."""
+    """The constructor and `dataclasses.replace` reject the same settings as `RetentionPolicy.of`."""
     for make in (RetentionPolicy, RetentionPolicy.of, lambda **values: replace(RetentionPolicy(), **values)):
         with pytest.raises(InvalidPolicy, match=says):
             make(setting) if make == RetentionPolicy.of else make(**setting)
 
 
 def test_policy_given_dict_changed_later_stays():
-    """A policy copies the expiries of topics, so a later change of the caller's dict has no effect on it."""
+    """A policy copies the expiries of topics, so a later change of the caller's dict does not change it."""
     topics = {"orders": 10}
     policy = RetentionPolicy(topics=topics)
     topics["orders"] = -1
@@ -38,7 +38,7 @@ def test_policy_given_dict_changed_later_stays():
 
 @pytest.mark.parametrize("expiry", [-1, -(10**9), True, 1.5, 1 << 32])
 def test_rules_with_an_expiry_that_is_not_allowed_raise(expiry):
-    """A negative expiry would make messages expire before they are written, wherever it enters."""
+    """A negative expiry is an error in every function: messages would expire before they are written."""
     segment = Segment(0, 0, 1, True, 0)
     for rule in (
         lambda: is_expired(0, expiry, 10),
@@ -47,17 +47,17 @@ def test_rules_with_an_expiry_that_is_not_allowed_raise(expiry):
         lambda: removable([segment], expiry, 10),
         lambda: removable([segment], None, 10, expiry),
     ):
-        with pytest.raises(InvalidPolicy, match="expiry must be whole seconds, 0 to 4294967295, not"):
+        with pytest.raises(InvalidPolicy, match="expiry must be an integer of 0 to 4294967295 seconds, got"):
             rule()
 
 
 def test_policy_changed_afterwards_is_refused_by_check_and_expiry_of():
-    """The expiries by topic are a dict, which a caller can change."""
+    """The expiries of topics are a dict that a caller can change, so they are checked again."""
     policy = RetentionPolicy()
     policy.topics["orders"] = -1
     with pytest.raises(InvalidPolicy, match="the expiry of 'orders' must be"):
         policy.check()
     with pytest.raises(InvalidPolicy, match="expiry must be"):
         policy.expiry_of("orders")
-    with pytest.raises(InvalidPolicy, match="topics must have texts as keys, not 7"):
+    with pytest.raises(InvalidPolicy, match="topics must have strings as keys, got 7"):
         RetentionPolicy(topics={7: 60})

@@ -13,7 +13,7 @@ LAYOUTS = [name for name, facts in iggy.LAYOUTS.items() if facts.checksum]
 
 @pytest.mark.parametrize("seed", range(3))
 def test_soak_of_300_steps_reads_every_message_once_or_reports_it(tmp_path, seed):
-    """Also if cleaner, reader and writer are restarted; the order of their steps follows from the seed."""
+    """Every message is read once or reported, also after restarts; the seed decides the order of the steps."""
     soak = Soak(tmp_path, random.Random(seed), FolderReader, LAYOUTS)
     soak.run(300)
     assert soak.kills > 5
@@ -31,7 +31,7 @@ def test_soak_of_threads_for_2_seconds_reads_every_message_once_or_reports_it(tm
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_soak_of_5_000_steps_reads_every_message_once_or_reports_it(tmp_path, seed):
-    """Long enough that every partition is deleted and written many times."""
+    """The run is long enough that every partition is deleted and written many times."""
     Soak(tmp_path, random.Random(100 + seed), FolderReader, LAYOUTS).run(5_000)
 
 
