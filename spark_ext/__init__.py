@@ -147,6 +147,8 @@ _MODULES: Final = {
     "registration": "register",
 }
 """The module that defines each public name. A module is imported when one of its names is first used (PEP 562)."""
+_IN_EVERY_VERSION: Final = ("columns.", "streaming.deduplicate")
+"""The modules whose functions run on Spark 3.5 too."""
 _HOMES: Final = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
@@ -157,6 +159,10 @@ def __getattr__(name: str) -> Any:
         import pyspark  # noqa: F401
     except ImportError:
         raise ImportError(f"{__name__}.{name} needs pyspark: pip install 'msgid[spark]'", name="pyspark") from None
+    from spark_ext._compat import WHOLE, unsupported, version
+
+    if version() < WHOLE and name.islower() and not _HOMES[name].startswith(_IN_EVERY_VERSION):
+        return unsupported(name, WHOLE)
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

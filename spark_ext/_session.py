@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spark_ext._compat import WHOLE, needs
 from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
 
 if TYPE_CHECKING:
@@ -27,16 +28,18 @@ class NoJava(RuntimeError):
 
 
 def session(*, bar: bool = True) -> SparkSession:
-    """Give the session that ``spark-submit`` or ``SPARK_REMOTE`` provides, else one on all cores of this machine.
+    """Return the session that ``spark-submit`` or ``SPARK_REMOTE`` provides, else one on all cores of this machine.
 
     Args:
         bar: Whether Spark shows its own progress bar on a terminal.
 
     Raises:
-        NoJava: a local one is needed and there is no Java.
+        NoJava: if a local session is needed and there is no Java.
+        NotImplementedError: if PySpark is older than 4.0.
     """
     from pyspark.sql import SparkSession
 
+    needs("the command line", WHOLE)
     builder = SparkSession.builder.appName("msgid")
     if "SPARK_REMOTE" not in os.environ and SparkSession.getActiveSession() is None:
         if "JAVA_HOME" not in os.environ and shutil.which("java") is None:

@@ -1960,92 +1960,138 @@ RETURN (
   )
  )
  THEN timestamp_micros(
-  timestampdiff(
-   MICROSECOND,
-   CAST('1970-01-01 00:00:00' AS timestamp_ntz),
-   (
-    CASE
-    WHEN (
-     timestampadd(
-      MILLISECOND,
-      nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1),
-      convert_timezone(
-       msgid_v0_time_of_text.timezone,
-       'UTC',
-       CAST(
-        trunc(
-         convert_timezone(
-          'UTC',
-          msgid_v0_time_of_text.timezone,
-          timestampadd(
-           MICROSECOND,
-           unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
-           CAST('1970-01-01 00:00:00' AS timestamp_ntz)
+  (
+   CASE
+   WHEN (
+    (
+     unix_micros(
+      to_utc_timestamp(
+       timestamp_micros(
+        (
+         unix_date(
+          trunc(
+           date_from_unix_date(
+            CAST(
+             (
+              (
+               unix_micros(
+                from_utc_timestamp(
+                 CAST(msgid_v0_time_of_text.near AS timestamp_ltz), msgid_v0_time_of_text.timezone
+                )
+               )
+               - pmod(
+                unix_micros(
+                 from_utc_timestamp(
+                  CAST(msgid_v0_time_of_text.near AS timestamp_ltz), msgid_v0_time_of_text.timezone
+                 )
+                ),
+                86400000000L
+               )
+              )
+              / 86400000000L
+             )
+             AS int
+            )
+           ),
+           'MM'
           )
-         ),
-         'MM'
-        )
-        AS timestamp_ntz
-       )
-      )
-     )
-     < timestampadd(
-      MICROSECOND,
-      unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
-      CAST('1970-01-01 00:00:00' AS timestamp_ntz)
-     )
-    )
-    THEN timestampadd(
-     MILLISECOND,
-     nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1),
-     convert_timezone(
-      msgid_v0_time_of_text.timezone,
-      'UTC',
-      CAST(
-       trunc(
-        convert_timezone(
-         'UTC',
-         msgid_v0_time_of_text.timezone,
-         timestampadd(
-          MICROSECOND,
-          unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
-          CAST('1970-01-01 00:00:00' AS timestamp_ntz)
          )
-        ),
-        'MM'
-       )
-       AS timestamp_ntz
+         * 86400000000L
+        )
+       ),
+       msgid_v0_time_of_text.timezone
       )
      )
+     + (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1) * 1000)
     )
-    ELSE timestampadd(
-     MILLISECOND,
-     nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1),
-     convert_timezone(
-      msgid_v0_time_of_text.timezone,
-      'UTC',
-      CAST(
-       add_months(
-        trunc(
-         convert_timezone(
-          'UTC',
-          msgid_v0_time_of_text.timezone,
-          timestampadd(
-           MICROSECOND,
-           unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
-           CAST('1970-01-01 00:00:00' AS timestamp_ntz)
-          )
-         ),
-         'MM'
-        ),
-        -1
-       )
-       AS timestamp_ntz
-      )
-     )
-    )
-    END
+    < unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz))
    )
+   THEN (
+    unix_micros(
+     to_utc_timestamp(
+      timestamp_micros(
+       (
+        unix_date(
+         trunc(
+          date_from_unix_date(
+           CAST(
+            (
+             (
+              unix_micros(
+               from_utc_timestamp(
+                CAST(msgid_v0_time_of_text.near AS timestamp_ltz), msgid_v0_time_of_text.timezone
+               )
+              )
+              - pmod(
+               unix_micros(
+                from_utc_timestamp(
+                 CAST(msgid_v0_time_of_text.near AS timestamp_ltz), msgid_v0_time_of_text.timezone
+                )
+               ),
+               86400000000L
+              )
+             )
+             / 86400000000L
+            )
+            AS int
+           )
+          ),
+          'MM'
+         )
+        )
+        * 86400000000L
+       )
+      ),
+      msgid_v0_time_of_text.timezone
+     )
+    )
+    + (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1) * 1000)
+   )
+   ELSE (
+    unix_micros(
+     to_utc_timestamp(
+      timestamp_micros(
+       (
+        unix_date(
+         add_months(
+          trunc(
+           date_from_unix_date(
+            CAST(
+             (
+              (
+               unix_micros(
+                from_utc_timestamp(
+                 CAST(msgid_v0_time_of_text.near AS timestamp_ltz), msgid_v0_time_of_text.timezone
+                )
+               )
+               - pmod(
+                unix_micros(
+                 from_utc_timestamp(
+                  CAST(msgid_v0_time_of_text.near AS timestamp_ltz), msgid_v0_time_of_text.timezone
+                 )
+                ),
+                86400000000L
+               )
+              )
+              / 86400000000L
+             )
+             AS int
+            )
+           ),
+           'MM'
+          ),
+          -1
+         )
+        )
+        * 86400000000L
+       )
+      ),
+      msgid_v0_time_of_text.timezone
+     )
+    )
+    + (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1) * 1000)
+   )
+   END
   )
  )
  END
