@@ -1,8 +1,11 @@
-"""Message ids on Spark, a column at a time: the functions of `msgid` as PySpark columns.
+"""Message IDs on Spark: the functions of `msgid` as PySpark columns.
 
-Every function takes a column or its name and gives a column. They are built from Spark's own functions, so they run in
-the JVM with no Python worker, the same on one machine, on a cluster and over Spark Connect; the few that are Arrow UDFs
-say so.
+Each function takes columns or their names and returns a column. It is built from Spark's own functions, so it runs in
+the JVM without a Python worker, on one machine, on a cluster and over Spark Connect. The docstring of an Arrow UDF says
+that it is one.
+
+Spark 3.5 runs the column functions, `deduplicate` of a batch and `is_expired`. Each other function then raises
+`NotImplementedError` when it is called.
 
 - Make ids: `position_id`, `derive_id`, `assign_id`, `assign_ids`, `generate_id`.
 - Read them: `parse_id`, `try_parse_id`, `is_valid_id`, `id_kind`, `id_time`, `id_mac`, `id_origin`, `time_key`.
@@ -17,8 +20,8 @@ say so.
 - Lost, duplicated and late messages of a table: `audit`; of a stream: `audit_batches`.
 - SQL, and ``format("iggy")``: `register`.
 
-``parse_x`` raises on what is no id, ``try_parse_x`` gives NULL, and so do those that are named after what they give.
-NULL in, NULL out.
+``parse_x`` raises an error for a value that is not an ID; ``try_parse_x`` returns NULL, and so does each function that
+is named after its result. NULL in, NULL out.
 """
 
 from __future__ import annotations

@@ -118,8 +118,8 @@ def arrow_column(function: Callable[..., Any], type: pyarrow.DataType, *columns:
 def _pandas_column(function: Callable[..., Any], type: pyarrow.DataType, *columns: Column) -> Column:
     """Apply a function of Arrow arrays with a pandas UDF.
 
-    pandas has no integers that may be NULL, and a struct that such a UDF returns is never NULL. So each argument
-    travels in an array of one element, and the result in a struct of one field.
+    In pandas an integer cannot be NULL, and a struct that such a UDF returns is never NULL. So each argument travels
+    in an array of one element, and the result in a struct of one field.
     """
     import pandas as pd
     from pyspark.sql import functions as F

@@ -34,7 +34,7 @@ def session(*, bar: bool = True) -> SparkSession:
         bar: Whether Spark shows its own progress bar on a terminal.
 
     Raises:
-        NoJava: if a local session is needed and there is no Java.
+        NoJava: if a local session is needed and Java is missing.
         NotImplementedError: if PySpark is older than 4.0.
     """
     from pyspark.sql import SparkSession

@@ -20,7 +20,13 @@ __all__ = ["FUNCTIONS", "register"]
 _ID: Final = "ID"
 """The type of a parameter that takes an ID, as text or binary."""
 _AT: Final = "BIGINT"
-"""The type of a moment: a timestamp becomes Unix seconds, and Spark refuses a date or a `timestamp_ntz`."""
+"""The type of a moment: a timestamp becomes Unix seconds, and Spark refuses a date or a `timestamp_ntz`.
+
+Spark casts an argument to the type of its parameter. Text that is cast to a timestamp would be read in the session's
+time zone; text that is cast to a number fails.
+"""
+_AT_MICROS: Final = "DECIMAL(20, 6)"
+"""The type of a moment whose fraction of a second counts: Unix seconds, for the same reason."""
 # Spark keeps these for a function: neither the session's ANSI mode nor its time zone changes what the function returns.
 _CREATED_UNDER: Final = {
     "spark.sql.ansi.enabled": "true",
@@ -49,13 +55,13 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "msgid_try_parse_v0": (v0.try_parse_v0, {"id": _ID}),
     "msgid_translate_v0": (v0.translate_v0, {"id": _ID}),
     "msgid_try_translate_v0": (v0.try_translate_v0, {"id": _ID}),
-    "msgid_v0_time": (v0.v0_time, {"id": _ID, "near": "TIMESTAMP_LTZ", "timezone": "STRING"}),
+    "msgid_v0_time": (v0.v0_time, {"id": _ID, "near": _AT_MICROS, "timezone": "STRING"}),
     "msgid_message_state": (message_fields.message_state, {"code": "BIGINT"}),
     "msgid_checksum_ok": (message_fields.checksum_ok, {"payload": "BINARY", "checksum": "BIGINT"}),
     "msgid_from_iggy_id": (message_fields.iggy_id_to_id, {"id": "BINARY"}),
     "msgid_is_expired": (
         expiry.is_expired,
-        {"timestamp": "TIMESTAMP_LTZ", "expiry": "BIGINT", "now": "TIMESTAMP_LTZ"},
+        {"timestamp": _AT_MICROS, "expiry": "BIGINT", "now": _AT_MICROS},
     ),
     "msgid_to_iggy_id": (message_fields.id_to_iggy_id, {"id": _ID}),
 }

@@ -9,6 +9,7 @@ from msgid.ids._bytes import NOT_V0
 from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
 from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
+    MICROSECONDS,
     MOMENTS,
     column,
     computed_below,
@@ -16,6 +17,7 @@ from spark_ext.columns._expressions import (
     is_canonical_v0,
     is_v0,
     is_v1,
+    micros_of,
     null_text,
     of_types,
     raise_invalid,
@@ -32,7 +34,7 @@ __all__ = ["id_kind", "parse_v0", "translate_v0", "try_parse_v0", "try_translate
 _TAIL_DIGITS = 2 * layout.TAIL_LENGTH
 _IPV6_DIGITS = 2 * layout.IPV6_LENGTH
 _GROUPS = 8
-_DAY = 24 * 3600 * 1_000_000
+_DAY = 24 * 3600 * MICROSECONDS
 """Microseconds."""
 _DECIMAL = [str(byte) for byte in range(256)]
 _WITH_DOT = [f"{byte}." for byte in range(256)]
@@ -215,8 +217,8 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     field = layout.CLIENT_FIELDS["elapsed_ms"]
     elapsed = _unsigned(text, field.start, field.stop)
     # Moments and wall clocks are microseconds since 1970, so the session's time zone does not matter.
-    seen = column(near).cast("timestamp_ltz")
-    wall = F.unix_micros(F.from_utc_timestamp(seen, zone))
+    seen = micros_of(column(near))
+    wall = F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(seen), zone))
     day = (wall - F.pmod(wall, F.lit(_DAY))) / F.lit(_DAY)  # a double holds the quotient exactly
     month = F.trunc(F.date_from_unix_date(day.cast("int")), "MM")
 
@@ -225,7 +227,7 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
         return F.unix_micros(F.to_utc_timestamp(midnight, zone)) + elapsed * F.lit(1000)
 
     this_month, last_month = made(month), made(F.add_months(month, -1))
-    found = F.when(this_month < F.unix_micros(seen), this_month).otherwise(last_month)
+    found = F.when(this_month < seen, this_month).otherwise(last_month)
     is_client = is_v0(text) & (_kind(text).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS))
     moment = F.timestamp_micros(found)
     with_zone = of_types("v0_time", "near", column(near), "a timestamp or Unix seconds", MOMENTS)

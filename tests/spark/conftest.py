@@ -1,4 +1,4 @@
-"""What the tests of Spark share."""
+"""The fixtures of the tests of Spark."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
 
 @pytest.fixture
 def default_state_store(spark):
-    """The session as Spark makes it, whatever was set in it before; and afterwards again."""
+    """Reset the state store of the session to Spark's default, before and after a test."""
     for name in (PROVIDER, NO_DATA_BATCHES):
         spark.conf.unset(name)
     yield

@@ -3,6 +3,7 @@
 import pytest
 from helpers import vector_files as vectors
 from helpers.strategies import ids
+from helpers.versions import since
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import AnalysisException, PySparkException
@@ -12,7 +13,7 @@ import msgid
 import spark_ext
 from spark_ext import registration
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, since(4, 0)]
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 BROKER = "7F0000010000238F000000000001E240"
@@ -41,7 +42,7 @@ def registered(spark):
 @many_a_query
 @given(st.lists(texts, min_size=100, max_size=100))
 def test_sql_of_any_ids_agrees_with_columns(registered, listed):
-    """Every function of one id, over ids of all kinds and over what is none."""
+    """Every function of one ID gives the column's result, for IDs of all kinds and for other text."""
     hostile = [*listed, "", V1 + "\n", "０" * 34, "'", "\\", "A" * 10_000]
     df = registered.createDataFrame([(text,) for text in hostile], "text string")
     for name in QUIET:
@@ -123,7 +124,7 @@ def test_sql_that_generates_and_derives_at_a_time_makes_valid_ids(registered):
 
 
 def test_sql_of_message_fields_agrees_with_columns(registered):
-    """States, checksums and Iggy's ids are in SQL what they are as columns."""
+    """States, checksums and Iggy's IDs in SQL equal those of the columns."""
     row = registered.sql(
         "SELECT msgid_message_state(20) AS state, "
         "msgid_checksum_ok(CAST('orders_data_2' AS BINARY), 2144931076) AS ok, "
@@ -205,7 +206,7 @@ def test_register_in_another_session_of_the_application_works(registered, connec
 
 
 def test_register_leaves_the_settings_of_the_session(registered):
-    """The functions are created under settings of their own, and the session keeps what it had."""
+    """The functions are created under settings of their own, and the session keeps its settings."""
     registered.conf.set("spark.sql.ansi.enabled", "false")
     registered.conf.unset("spark.sql.timestampType")
     before = registered.conf.get("spark.sql.timestampType", None)

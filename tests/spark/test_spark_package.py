@@ -1,4 +1,4 @@
-"""`spark_ext` as a package: its examples, what is public, what an import does."""
+"""`spark_ext` as a package: its examples, its public names and its import."""
 
 import doctest
 import importlib
@@ -23,7 +23,7 @@ EXAMPLES = [example for module in MODULES for example in doctest.DocTestFinder()
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_examples_in_docstrings_give_what_they_show(spark, example):
-    """What the docstrings show is what Spark shows."""
+    """Each example in a docstring prints the shown output."""
     example.globs.update(spark=spark)
     assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example).failed == 0
 

@@ -1900,7 +1900,7 @@ RETURN msgid_try_translate_v0_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time_of_text(id STRING, near TIMESTAMP_LTZ, timezone STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time_of_text(id STRING, near DECIMAL(20, 6), timezone STRING)
 RETURN (
  CASE
  WHEN (
@@ -1976,13 +1976,15 @@ RETURN (
               (
                unix_micros(
                 from_utc_timestamp(
-                 CAST(msgid_v0_time_of_text.near AS timestamp_ltz), msgid_v0_time_of_text.timezone
+                 timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                 msgid_v0_time_of_text.timezone
                 )
                )
                - pmod(
                 unix_micros(
                  from_utc_timestamp(
-                  CAST(msgid_v0_time_of_text.near AS timestamp_ltz), msgid_v0_time_of_text.timezone
+                  timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                  msgid_v0_time_of_text.timezone
                  )
                 ),
                 86400000000L
@@ -2004,7 +2006,7 @@ RETURN (
      )
      + (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1) * 1000)
     )
-    < unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz))
+    < CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
    )
    THEN (
     unix_micros(
@@ -2019,13 +2021,15 @@ RETURN (
              (
               unix_micros(
                from_utc_timestamp(
-                CAST(msgid_v0_time_of_text.near AS timestamp_ltz), msgid_v0_time_of_text.timezone
+                timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                msgid_v0_time_of_text.timezone
                )
               )
               - pmod(
                unix_micros(
                 from_utc_timestamp(
-                 CAST(msgid_v0_time_of_text.near AS timestamp_ltz), msgid_v0_time_of_text.timezone
+                 timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                 msgid_v0_time_of_text.timezone
                 )
                ),
                86400000000L
@@ -2061,13 +2065,15 @@ RETURN (
               (
                unix_micros(
                 from_utc_timestamp(
-                 CAST(msgid_v0_time_of_text.near AS timestamp_ltz), msgid_v0_time_of_text.timezone
+                 timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                 msgid_v0_time_of_text.timezone
                 )
                )
                - pmod(
                 unix_micros(
                  from_utc_timestamp(
-                  CAST(msgid_v0_time_of_text.near AS timestamp_ltz), msgid_v0_time_of_text.timezone
+                  timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                  msgid_v0_time_of_text.timezone
                  )
                 ),
                 86400000000L
@@ -2097,7 +2103,7 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(id STRING, near TIMESTAMP_LTZ, timezone STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(id STRING, near DECIMAL(20, 6), timezone STRING)
 RETURN msgid_v0_time_of_text(
  (
   CASE
@@ -2166,11 +2172,11 @@ RETURN (
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_expired(
- timestamp TIMESTAMP_LTZ, expiry BIGINT, now TIMESTAMP_LTZ
+ timestamp DECIMAL(20, 6), expiry BIGINT, now DECIMAL(20, 6)
 )
 RETURN (
  CASE
- WHEN (unix_micros(msgid_is_expired.timestamp) IS NOT NULL)
+ WHEN (msgid_is_expired.timestamp IS NOT NULL)
  THEN (
   (
    (
@@ -2192,8 +2198,8 @@ RETURN (
   )
   AND (
    (
-    unix_micros(
-     msgid_is_expired.timestamp
+    CAST(
+     (msgid_is_expired.timestamp * 1000000) AS bigint
     )
     + (
      (
@@ -2214,7 +2220,7 @@ RETURN (
      * 1000000
     )
    )
-   <= unix_micros(msgid_is_expired.now)
+   <= CAST((msgid_is_expired.now * 1000000) AS bigint)
   )
  )
  END
