@@ -104,21 +104,30 @@ def assign_definition(run: str | None = None, at: float | None = None) -> str:
 
 
 def register(spark: SparkSession) -> list[str]:
-    """Make the functions known to a session's SQL, as ``msgid_parse``, ``msgid_position`` and so on.
+    """Create the SQL functions of a session: ``msgid_parse``, ``msgid_position`` and so on, and ``format("iggy")``.
 
-    They are temporary: they belong to this session, and not to one that ``newSession()`` makes of it. All but
-    ``msgid_generate`` are inlined into the query that uses them. ``msgid_assign()`` has a random lease for the session;
-    ``msgid_generate(x)`` gives a new id for each row, whatever ``x`` is. ``format("iggy")`` is made known too.
+    The functions are temporary: they belong to this session, and not to one that its ``newSession()`` returns. Spark
+    inlines all but ``msgid_generate`` into the query. ``msgid_assign()`` has a random lease for the session.
+    ``msgid_generate(x)`` returns a new ID for each row and ignores ``x``.
+
+    A moment is a timestamp or Unix seconds. A date or a ``timestamp_ntz`` is refused before the query runs, the text of
+    a timestamp when it is read. An ID is text or binary. Binary values of 16 or 28 printable characters are read as
+    text, so cast the bytes of such version-0 IDs by ``hex``.
 
     Parameters
     ----------
     spark : SparkSession
-        classic or Connect.
+        Classic or Connect.
 
     Returns
     -------
     list of str
-        the functions' names.
+        The functions' names.
+
+    Raises
+    ------
+    NotImplementedError
+        If PySpark is older than 4.0, whose SQL cannot create such functions.
 
     Examples
     --------

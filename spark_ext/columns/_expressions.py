@@ -277,7 +277,7 @@ def raise_invalid(text: Column, otherwise: str) -> Column:
 
 
 def struct_if(text: Column, exists: Column, otherwise: Column | None, fields: Mapping[str, Column]) -> Column:
-    """Make a struct of ``fields`` where ``exists``, NULL where ``text`` is, and ``otherwise`` elsewhere.
+    """Return a struct of ``fields`` where ``exists``, NULL where ``text`` is, and ``otherwise`` elsewhere.
 
     A CASE around a struct would compute all fields whenever one is asked for. Adding the fields to a struct that may
     be NULL means the same, and the optimizer then drops the fields that the query does not use.
