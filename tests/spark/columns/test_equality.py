@@ -1,6 +1,7 @@
 """Column = SQL = Python: one property over the functions, the types of input and the settings of a session."""
 
 import itertools
+import re
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from hashlib import sha256
@@ -8,7 +9,7 @@ from hashlib import sha256
 import pytest
 from helpers.strategies import ids, names, offsets
 from helpers.versions import since
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
@@ -31,7 +32,8 @@ SETTINGS = [
     )
 ]
 COLUMNS = {"text": "STRING", "held_varchar": f"VARCHAR({LONGEST})", "held_char": f"CHAR({LONGEST})", "raw": "BINARY"}
-once = settings(max_examples=1, suppress_health_check=list(HealthCheck), print_blob=True)
+# Each example is a query over many rows, and the failure shows the row: smaller examples would only take hours.
+once = settings(max_examples=1, phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=True)
 
 spellings = st.one_of(
     ids.map(str),
@@ -53,10 +55,16 @@ spellings = st.one_of(
     st.uuids().map(lambda uuid: str(uuid)[:-1] + "-"),
     st.text(st.characters(codec="utf-8"), max_size=20),
 ).filter(lambda text: len(text) <= LONGEST)
-# A SQL function gets bytes as text, and tells them by a control character or by bytes that are not UTF-8.
+
+
+def is_told(raw):
+    """Return whether a SQL function, which gets bytes as text, recognizes them as the bytes of an ID."""
+    return re.search(r"[\x00-\x1F\x7F\uFFFD]", raw.decode("utf-8", "replace")) is not None
+
+
 binaries = st.one_of(ids.map(bytes), ids.map(lambda id: bytes.fromhex(id.canonical)), st.binary(max_size=30)).filter(
-    lambda raw: not raw.decode("utf-8", "replace").isprintable() or len(raw) not in (16, 17, 28, 29)
-).filter(lambda raw: len(raw) not in (32, 34, 56, 58))  # fmt: skip
+    is_told
+)
 moments = st.integers(0, 4 * 10**15) | st.integers(-62 * 10**15, 253 * 10**15)
 
 
@@ -234,7 +242,7 @@ def test_functions_that_raise_in_column_sql_and_python_are_equal(registered, ans
         rows = [
             (form(id), form(id) if v1_of(str(id)) else None, form(id) if v0_of(str(id)) else None, name, offset, us)
             for id, name, offset, us in listed
-            if type == "string" or not bytes(id).decode("utf-8", "replace").isprintable()
+            if type == "string" or is_told(bytes(id))
         ]
         rows.append((None,) * 6)
         schema = f"held {type}, v1 {type}, v0 {type}, name string, offset bigint, us bigint"
