@@ -43,7 +43,7 @@ print(json.dumps([platform.python_version() + free, msgid.backend, *map(version,
 
 
 class Combination(NamedTuple):
-    """What is installed together."""
+    """Versions that are installed together, and the tests that run on them."""
 
     python: str
     requirements: tuple[str, ...]
@@ -70,7 +70,7 @@ def copy_tree(target: Path) -> None:
 
 
 def run(combination: Combination, folder: Path) -> list[str]:
-    """Return the row of one combination: what is installed, and how many tests passed."""
+    """Return the row of one combination: the installed versions, and how many tests passed."""
     source, environment = folder / "source", folder / "environment"
     copy_tree(source)
     uv = [sys.executable, "-m", "uv"]
@@ -86,7 +86,7 @@ def run(combination: Combination, folder: Path) -> list[str]:
         subprocess.run(lowest, check=True, stdout=sys.stderr)
         wanted = ["--no-deps", source]
     subprocess.run([*install, *wanted], check=True, stdout=sys.stderr)
-    # The tests see what was installed, not the sources beside them.
+    # The tests import the installed packages, not the sources beside them.
     for package in ("msgid", "spark_ext"):
         shutil.rmtree(source / package)
     variables = {**os.environ, "MSGID_PURE": "1" if combination.pure else ""}

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import argparse
 import timeit
+from typing import TYPE_CHECKING
 
 import rivals
 from rounds import alternate, floor, machine, table, versioned
 
 import msgid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SECTIONS = {
     "text": "one id as text",
@@ -31,6 +35,21 @@ FLOORS = {
     "batch text": [(_MEMSET, "", "b'1' * (34 * n)"), (_FRESH, "from floor import fresh_bytes", "fresh_bytes(34 * n)")],
     "batch list": [("a list of new texts, filled by memset", "from floor import empty_list", "empty_list(n)")],
 }
+
+
+RIVAL = "fastuuidv7"
+MOST = 0.9
+"""The time of `generate_hex` over the rival's time, at most."""
+
+
+def goal(best: Mapping[str, float]) -> str:
+    """Return the goal of `generate_hex` and the measured ratio."""
+    rival = next((ns for name, ns in best.items() if RIVAL in name), None)
+    if rival is None:
+        return f"goal: {RIVAL} is not installed"
+    ratio = next(iter(best.values())) / rival
+    met = "met" if ratio <= MOST else "NOT met"
+    return f"goal: `generate_hex()` takes at most {MOST} of the time of {RIVAL}: {ratio:.2f}, {met}"
 
 
 def main() -> None:
@@ -65,6 +84,8 @@ def main() -> None:
         rows = [[name, f"{ns:.1f}", f"{ns / ours:.2f}"] for name, ns in sorted(best.items(), key=lambda pair: pair[1])]
         print(table([title, "ns an id", "times msgid"], rows) + "\n")
         measured[title] = best
+        if section == "text":
+            print(goal(best) + "\n")
     if arguments.chart:
         from charts import bars
 

@@ -4,6 +4,9 @@ A column function takes columns or their names, and returns a column. Most are b
 run in the JVM without a Python worker, on one machine, on a cluster and over Spark Connect. The docstrings of the few
 Arrow UDFs say that they need a Python worker.
 
+Spark 3.5 runs the column functions, `deduplicate` of a batch and `is_expired`. Each other function then raises
+`NotImplementedError` when it is called.
+
 - Make IDs: `position_id`, `derive_id`, `assign_id`, `assign_ids`, `generate_id`.
 - Read IDs: `parse_id`, `try_parse_id`, `is_valid_id`, `id_kind`, `id_time`, `id_mac`, `id_origin`, `time_key`.
 - Convert IDs: `id_to_binary`, `id_from_binary`, `id_to_uuid`, `id_from_uuid`.
@@ -147,6 +150,8 @@ _MODULES: Final = {
     "registration": "register",
 }
 """The module that defines each public name. A module is imported when one of its names is first used (PEP 562)."""
+_IN_EVERY_VERSION: Final = ("columns.", "streaming.deduplicate")
+"""The modules whose functions run on Spark 3.5 too."""
 _HOMES: Final = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
@@ -157,6 +162,10 @@ def __getattr__(name: str) -> Any:
         import pyspark  # noqa: F401
     except ImportError:
         raise ImportError(f"{__name__}.{name} needs pyspark: pip install 'msgid[spark]'", name="pyspark") from None
+    from spark_ext._compat import WHOLE, unsupported, version
+
+    if version() < WHOLE and name.islower() and not _HOMES[name].startswith(_IN_EVERY_VERSION):
+        return unsupported(name, WHOLE)
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

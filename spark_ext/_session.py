@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spark_ext._compat import WHOLE, needs
 from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
 
 if TYPE_CHECKING:
@@ -34,9 +35,11 @@ def session(*, bar: bool = True) -> SparkSession:
 
     Raises:
         NoJava: if a local session is needed and Java is missing.
+        NotImplementedError: if PySpark is older than 4.0.
     """
     from pyspark.sql import SparkSession
 
+    needs("the command line", WHOLE)
     builder = SparkSession.builder.appName("msgid")
     if "SPARK_REMOTE" not in os.environ and SparkSession.getActiveSession() is None:
         if "JAVA_HOME" not in os.environ and shutil.which("java") is None:

@@ -387,7 +387,7 @@ def _one_line_errors(output: str) -> Iterator[None]:
 
     try:
         yield
-    except (NoJava, BadInput, PathError, ImportError) as error:
+    except (NoJava, NotImplementedError, BadInput, PathError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     except AnalysisException as error:
         if error.getCondition() == "PATH_ALREADY_EXISTS":

@@ -20,7 +20,13 @@ __all__ = ["FUNCTIONS", "register"]
 _ID: Final = "ID"
 """The type of a parameter that takes an ID, as text or binary."""
 _AT: Final = "BIGINT"
-"""The type of a time: a timestamp becomes Unix seconds, and Spark rejects a date or a `timestamp_ntz`."""
+"""The type of a time: a timestamp becomes Unix seconds, and Spark rejects a date or a `timestamp_ntz`.
+
+Spark casts an argument to the type of its parameter. Spark would read text as a timestamp in the session's time zone,
+but a cast of that text to a number fails.
+"""
+_AT_MICROS: Final = "DECIMAL(20, 6)"
+"""The type of a time whose fraction of a second counts: Unix seconds, for the same reason."""
 # Spark stores these settings with a function: the session's ANSI mode and time zone do not change its results.
 _CREATED_UNDER: Final = {
     "spark.sql.ansi.enabled": "true",
@@ -49,13 +55,13 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "msgid_try_parse_v0": (v0.try_parse_v0, {"id": _ID}),
     "msgid_translate_v0": (v0.translate_v0, {"id": _ID}),
     "msgid_try_translate_v0": (v0.try_translate_v0, {"id": _ID}),
-    "msgid_v0_time": (v0.v0_time, {"id": _ID, "near": "TIMESTAMP_LTZ", "timezone": "STRING"}),
+    "msgid_v0_time": (v0.v0_time, {"id": _ID, "near": _AT_MICROS, "timezone": "STRING"}),
     "msgid_message_state": (message_fields.message_state, {"code": "BIGINT"}),
     "msgid_checksum_ok": (message_fields.checksum_ok, {"payload": "BINARY", "checksum": "BIGINT"}),
     "msgid_from_iggy_id": (message_fields.iggy_id_to_id, {"id": "BINARY"}),
     "msgid_is_expired": (
         expiry.is_expired,
-        {"timestamp": "TIMESTAMP_LTZ", "expiry": "BIGINT", "now": "TIMESTAMP_LTZ"},
+        {"timestamp": _AT_MICROS, "expiry": "BIGINT", "now": _AT_MICROS},
     ),
     "msgid_to_iggy_id": (message_fields.id_to_iggy_id, {"id": _ID}),
 }
@@ -104,6 +110,10 @@ def register(spark: SparkSession) -> list[str]:
     ``msgid_generate`` are inlined into the query that uses them. ``msgid_assign()`` has a random lease for the session.
     ``msgid_generate(x)`` returns a new ID for each row, for any ``x``. Afterwards ``spark.read.format("iggy")`` works.
 
+    A time is a timestamp or Unix seconds. A date or a ``timestamp_ntz`` is rejected before the query runs, the text of
+    a timestamp when it is read. An ID is text or binary. Binary values of 16 or 28 printable characters are read as
+    text, so convert the bytes of such version-0 IDs with ``hex``.
+
     Parameters
     ----------
     spark : SparkSession
@@ -113,6 +123,11 @@ def register(spark: SparkSession) -> list[str]:
     -------
     list of str
         names of the functions.
+
+    Raises
+    ------
+    NotImplementedError
+        If PySpark is older than 4.0, whose SQL cannot create such functions.
 
     Examples
     --------

@@ -1,5 +1,6 @@
 """Compare the column functions with Spark's uuid() and with Python UDFs, in turns in one session.
 
+python bench/spark/columns.py --goals [--rows 2000000] [--rounds 7]     # each goal and the measured value
 python bench/spark/columns.py [--rows 10000000] [--rounds 5] [--chart bench/spark/columns.svg]
 """
 
@@ -13,13 +14,14 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import msgid
 import spark_ext
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+from conv_form import parse_v0 as parse_v0_by_conv
 from rounds import machine, table
 
 PARSED = "version int, mac string, pid int, seconds bigint, time timestamp, sequence bigint, origin string"
@@ -112,17 +114,108 @@ def measure(calls: dict[str, DataFrame], sizes: dict[str, int], rounds: int) -> 
     return {name: sizes[name] / statistics.median(times) / 1e6 for name, times in taken.items()}
 
 
+PRINTED = ("goal", "measured", "limit", "met")
+
+
+def empty_udf() -> Column:
+    """Return an Arrow UDF that returns a column of as many texts as `generate_id` makes, and makes nothing."""
+    import pyarrow
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    ready = []
+
+    def returned(rows: pyarrow.Array) -> pyarrow.Array:
+        if not ready or len(ready[0]) < len(rows):
+            ready[:] = [pyarrow.array([PARENT] * len(rows))]
+        return ready[0].slice(0, len(rows))
+
+    returned.__annotations__ = {"rows": pyarrow.Array, "return": pyarrow.Array}
+    return arrow_udf(returned, "string").asNondeterministic()(F.lit(0))
+
+
+def registration_seconds(spark: SparkSession) -> list[list[str]]:
+    """Return the goals of `register`: first in a session that has just started, then in another session."""
+    taken = []
+    for one in (spark, spark.newSession()):
+        start = time.perf_counter()
+        spark_ext.register(one)
+        taken.append(time.perf_counter() - start)
+    named = zip(("register, cold, seconds", "register, warm, seconds"), taken, (3, 1), strict=True)
+    return [[name, f"{found:.2f}", f"at most {most}", "yes" if found <= most else "NO"] for name, found, most in named]
+
+
+def rows_of_ids(spark: SparkSession, rows: int) -> DataFrame:
+    """Return cached rows with a number, a version-1 ID, and a version-0 ID: a broker's and a client's in turns."""
+    broker = F.concat(F.lit("7F0000010000238F"), F.substring(F.hex(F.col("id") + (1 << 60)), 2, 15))
+    v0 = F.when(F.col("id") % 2 == 0, F.concat(F.substring(broker, 1, 16), F.lit("0"), F.substring(broker, 17, 15)))
+    df = spark.range(0, rows, 1, 4).select(
+        F.col("id").alias("number"),
+        spark_ext.assign_id("bench", 1_795_219_200).alias("id"),
+        v0.otherwise(F.upper(F.md5(F.col("id").cast("string")))).alias("v0"),
+    )
+    held = df.cache()
+    held.count()
+    return held
+
+
+def goals(spark: SparkSession, rows: int, rounds: int) -> None:
+    """Measure both sides of each goal in turns, and print the ratio beside the goal."""
+    lines = registration_seconds(spark)
+    numbers, held = spark.range(0, rows, 1, 4), rows_of_ids(spark, rows)
+    hashed = F.concat(F.unhex(F.lit(PARENT)), F.unhex(F.lit("00")), F.col("id").cast("string").cast("binary"))
+    pairs = {
+        "position_id against uuid()": (
+            0.6,
+            numbers.select(spark_ext.position_id(F.lit("kafka://orders/3"), "id", F.lit(1_795_219_200))),
+            numbers.select(F.expr("uuid()")),
+        ),
+        "derive_id against sha2 of the same input": (
+            0.9,
+            numbers.select(spark_ext.derive_id(F.lit(PARENT), "id")),
+            numbers.select(F.sha2(hashed, 256)),
+        ),
+        "msgid_parse in SQL against parse_id": (
+            0.9,
+            held.selectExpr("msgid_parse(id)"),
+            held.select(spark_ext.parse_id("id")),
+        ),
+        "parse_v0 against its form with conv": (
+            2.0,
+            held.select(spark_ext.parse_v0("v0")),
+            held.select(parse_v0_by_conv("v0")),
+        ),
+        "generate_id against an empty Arrow UDF": (
+            0.8,
+            numbers.select(spark_ext.generate_id()),
+            numbers.select(empty_udf()),
+        ),
+    }
+    calls = {f"{name} {n}": df for name, (_, *both) in pairs.items() for n, df in enumerate(both)}
+    rates = measure(calls, dict.fromkeys(calls, rows), rounds)
+    for name, (least, *_) in pairs.items():
+        ratio = rates[f"{name} 0"] / rates[f"{name} 1"]
+        shown = f"{ratio:.2f} ({rates[f'{name} 0']:.2f} to {rates[f'{name} 1']:.2f} M rows a second)"
+        lines.append([name, shown, f"at least {least}", "yes" if ratio >= least else "NO"])
+    print(table(list(PRINTED), lines))
+
+
 def main() -> None:
-    """Measure, and print one table of making IDs and one of reading IDs."""
+    """Measure, and print the goals, or one table of making IDs and one of reading IDs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--goals", action="store_true", help="measure the goals alone, on 2,000,000 rows")
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--chart", help="draw the chart into this file")
     arguments = parser.parse_args()
+    arguments.rows = arguments.rows or (2_000_000 if arguments.goals else 10_000_000)
+    arguments.rounds = arguments.rounds or (7 if arguments.goals else 5)
     measured: dict[str, dict[str, float]] = {}
     spark = session()
     print(f"{machine()}; Spark {spark.version}, 2 cores, {arguments.rows:,} rows (a tenth for Python UDFs), noop sink, "
-          f"the median of {arguments.rounds} alternating rounds\n")  # fmt: skip
+          f"the median of {arguments.rounds} alternating rounds\n", flush=True)  # fmt: skip
+    if arguments.goals:
+        goals(spark, arguments.rows, arguments.rounds)
+        return
 
     def compare(title: str, columns: dict[str, object], rows: DataFrame, few: DataFrame, base: tuple[str, str]) -> None:
         slow = {name for name in columns if "Python UDF" in name}

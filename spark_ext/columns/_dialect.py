@@ -121,6 +121,9 @@ class SqlText:
     def __mul__(self, other: object) -> SqlText:
         return self._infix("*", other)
 
+    def __truediv__(self, other: object) -> SqlText:
+        return self._infix("/", other)
+
     def __invert__(self) -> SqlText:
         return SqlText(f"(NOT {self})")
 
@@ -192,8 +195,9 @@ _SAME_IN_SQL: Final = frozenset(
         "concat",
         "concat_ws",
         "conv",
-        "convert_timezone",
         "crc32",
+        "date_from_unix_date",
+        "from_utc_timestamp",
         "get",
         "hex",
         "left",
@@ -202,6 +206,7 @@ _SAME_IN_SQL: Final = frozenset(
         "monotonically_increasing_id",
         "named_struct",
         "octet_length",
+        "pmod",
         "raise_error",
         "regexp_like",
         "regexp_replace",
@@ -215,9 +220,11 @@ _SAME_IN_SQL: Final = frozenset(
         "spark_partition_id",
         "substring",
         "timestamp_micros",
+        "to_utc_timestamp",
         "timestamp_seconds",
         "trunc",
         "unhex",
+        "unix_date",
         "unix_micros",
         "upper",
     }
@@ -228,6 +235,4 @@ _TEXT_OF: Final[dict[str, Callable[..., SqlText]]] = {
     "expr": SqlText,
     "call_function": call,
     "when": lambda condition, value: SqlText("").when(condition, value),
-    "timestamp_add": lambda unit, quantity, ts: SqlText(f"timestampadd({unit}, {quantity}, {ts})"),
-    "timestamp_diff": lambda unit, start, end: SqlText(f"timestampdiff({unit}, {start}, {end})"),
 }

@@ -35,6 +35,7 @@ __all__ = [
     "is_id",
     "is_v0",
     "is_v1",
+    "micros_of",
     "misfit_reason",
     "no_id_reason",
     "null_text",
@@ -64,6 +65,8 @@ INTEGERS = ("tinyint", "smallint", "int", "bigint")
 MOMENTS = ("timestamp", "float", "double", "decimal", *INTEGERS)
 """The types of a moment that does not depend on the session's time zone."""
 
+MICROSECONDS = 1_000_000
+"""In a second."""
 VERSION_1_DIGITS = f"{layout.VERSION_1:02X}"
 
 
@@ -127,6 +130,13 @@ def of_types(
     message = F.concat(F.lit(f"{function}: {argument} must be {allowed}, got "), type)
     check = F.date_part(F.when(fits, F.lit("SECOND")).otherwise(message), col.cast("timestamp_ltz"))
     return lambda result: F.when(F.lit(False), check.cast("string")).otherwise(result)
+
+
+def micros_of(at: Column) -> Column:
+    """Return a moment as microseconds since 1970. A SQL function gets Unix seconds, a decimal number."""
+    if is_writing_sql():
+        return (at * F.lit(MICROSECONDS)).cast("bigint")
+    return F.unix_micros(at.cast("timestamp_ltz"))
 
 
 def null_text() -> Column:
@@ -267,7 +277,7 @@ def raise_invalid(text: Column, otherwise: str) -> Column:
 
 
 def struct_if(text: Column, exists: Column, otherwise: Column | None, fields: Mapping[str, Column]) -> Column:
-    """Make a struct of ``fields`` where ``exists``, NULL where ``text`` is, and ``otherwise`` elsewhere.
+    """Return a struct of ``fields`` where ``exists``, NULL where ``text`` is, and ``otherwise`` elsewhere.
 
     A CASE around a struct would compute all fields whenever one is asked for. Adding the fields to a struct that may
     be NULL means the same, and the optimizer then drops the fields that the query does not use.

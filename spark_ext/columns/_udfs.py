@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgid.errors import InvalidMessage
+from spark_ext import _compat
 from spark_ext.columns._expressions import column
 
 if TYPE_CHECKING:
@@ -20,18 +21,7 @@ __all__ = ["arrow_column", "each", "outcomes"]
 
 def arrow_column(function: Callable[..., Any], type: pyarrow.DataType, *cols: ColumnOrName) -> Column:
     """Apply a function of Arrow arrays to columns."""
-    import pyarrow
-    from pyspark.sql.pandas.functions import arrow_udf
-    from pyspark.sql.pandas.types import from_arrow_type
-
-    def applied(*values: Any) -> Any:
-        return function(*values)
-
-    # Spark tells by them what the function takes; as text, as they stand in this file, it could not resolve them.
-    applied.__annotations__ = {"values": pyarrow.Array, "return": pyarrow.Array}
-    udf: Any = arrow_udf(applied, from_arrow_type(type))  # type: ignore[call-overload]
-    result: Column = udf(*(column(col) for col in cols))
-    return result
+    return _compat.arrow_column(function, type, *(column(col) for col in cols))
 
 
 def each(

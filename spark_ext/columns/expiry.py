@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from msgid._validate import UINT32_MAX, aware, unix_micros
-from msgid.retention import MICROSECONDS, NEVER
+from msgid.retention import NEVER
 from msgid.retention.policy import checked_expiry
 from spark_ext.columns._dialect import F
-from spark_ext.columns._expressions import column
+from spark_ext.columns._expressions import MICROSECONDS, MOMENTS, column, micros_of, of_types
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["is_expired"]
 
+_MOMENT: Final = "a timestamp or Unix seconds"
 _WRONG: Final = f"expiry must be an integer of 0 to {UINT32_MAX} seconds, got "
 
 
@@ -29,23 +30,27 @@ def is_expired(
     Parameters
     ----------
     timestamp : Column or str
-        timestamps: the messages' own.
+        The messages' own timestamps, or Unix seconds. Text, a date or a ``timestamp_ntz`` is refused, because its
+        meaning depends on the session's time zone.
     expiry : Column, str, int or None
-        seconds; NULL or None: the default; 0: never. A column's value below 0 or above 4294967295 fails the query.
+        Retention period in seconds; NULL or None for the default; 0 keeps messages forever. A column's value below 0
+        or above 4294967295 fails the query.
     now : Column, str or datetime.datetime
-        the moment that is asked about; a datetime is aware.
+        The moment for which the expiry is checked, of the same types; a datetime must be aware.
     default : int
-        seconds; 0: never.
+        Retention period in seconds; 0 keeps messages forever.
 
     Returns
     -------
     Column
-        boolean; NULL where the timestamp is.
+        Boolean; NULL if the timestamp is NULL.
 
     Raises
     ------
     msgid.retention.InvalidPolicy
-        if ``expiry`` or ``default`` is a number below 0 or above 4294967295.
+        If ``expiry`` or ``default`` is a number below 0 or above 4294967295.
+    pyspark.errors.AnalysisException
+        If ``timestamp`` or ``now`` has another type, before the query runs.
 
     Examples
     --------
@@ -66,11 +71,10 @@ def is_expired(
         given = F.coalesce(column(expiry).cast("bigint"), fallback)
         wrong = F.concat(F.lit(_WRONG), given.cast("string"))
         seconds = F.when(given.between(0, UINT32_MAX), given).otherwise(F.raise_error(wrong).cast("bigint"))
-    moment = (
-        F.timestamp_micros(F.lit(unix_micros(aware("now", now))).cast("bigint"))
-        if isinstance(now, datetime)
-        else column(now)
-    )
-    sent = F.unix_micros(column(timestamp))
-    due = sent + seconds * F.lit(MICROSECONDS) <= F.unix_micros(moment)
-    return F.when(sent.isNotNull(), (seconds != F.lit(NEVER)) & due).alias("is_expired")
+    sent, moment = column(timestamp), F.lit(None) if isinstance(now, datetime) else column(now)
+    present = F.lit(unix_micros(aware("now", now))) if isinstance(now, datetime) else micros_of(moment)
+    due = micros_of(sent) + seconds * F.lit(MICROSECONDS) <= present
+    expired = F.when(sent.isNotNull(), (seconds != F.lit(NEVER)) & due)
+    for name, given in (("timestamp", sent), ("now", moment)):
+        expired = of_types("is_expired", name, given, _MOMENT, MOMENTS)(expired)
+    return expired.alias("is_expired")

@@ -9,6 +9,7 @@ from msgid import layout
 from msgid._validate import seconds_since_epoch
 from msgid.ids._bytes import NOT_AN_ID
 from msgid.ids.derived import assigned_node
+from spark_ext._compat import arrow_udf
 from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
     INTEGERS,
@@ -306,8 +307,8 @@ def assign_ids(
 def generate_id() -> Column:
     """Return a new ID for each row, from a generator of the executor: its MAC address, its process, its clock.
 
-    This is an Arrow UDF: it needs a Python worker and makes the IDs of a batch at once. The IDs are unique, and a row
-    that is computed again gets a new one. Write the rows before you use their IDs twice.
+    This is an Arrow UDF, before Spark 4.1 a pandas UDF: it needs a Python worker and makes the IDs of a batch at once.
+    The IDs are unique, and a row that is computed again gets a new one. Write the rows before you use their IDs twice.
 
     Returns
     -------
@@ -326,15 +327,10 @@ def generate_id() -> Column:
 
 def generator_udf() -> Any:
     """Return the Arrow UDF of `generate_id`. It takes any column and ignores the values."""
-    import pyarrow
-    from pyspark.sql.pandas.functions import arrow_udf
 
     def generated(rows: Any) -> Any:
         import msgid
 
         return msgid.generate_batch(len(rows)).to_arrow(hex=True).cast("string")
 
-    # Spark reads the annotations to see what the function takes. It cannot resolve them as text.
-    generated.__annotations__ = {"rows": pyarrow.Array, "return": pyarrow.Array}
-    udf: Any = arrow_udf(generated, "string")  # type: ignore[call-overload]
-    return udf.asNondeterministic()
+    return arrow_udf(generated, "string").asNondeterministic()

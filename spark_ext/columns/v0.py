@@ -9,6 +9,7 @@ from msgid.ids._bytes import NOT_V0
 from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
 from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
+    MICROSECONDS,
     MOMENTS,
     column,
     computed_below,
@@ -16,6 +17,7 @@ from spark_ext.columns._expressions import (
     is_canonical_v0,
     is_v0,
     is_v1,
+    micros_of,
     null_text,
     of_types,
     raise_invalid,
@@ -32,6 +34,8 @@ __all__ = ["id_kind", "parse_v0", "translate_v0", "try_parse_v0", "try_translate
 _TAIL_DIGITS = 2 * layout.TAIL_LENGTH
 _IPV6_DIGITS = 2 * layout.IPV6_LENGTH
 _GROUPS = 8
+_DAY = 24 * 3600 * MICROSECONDS
+"""Microseconds."""
 _DECIMAL = [str(byte) for byte in range(256)]
 _WITH_DOT = [f"{byte}." for byte in range(256)]
 SQL_NAME = "msgid_v0_fields"
@@ -209,22 +213,23 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     |1632486041.315|
     +--------------+
     """
-    text, seen, zone = hex_text(col), column(near).cast("timestamp_ltz"), column(timezone)
+    text, zone = hex_text(col), column(timezone)
     field = layout.CLIENT_FIELDS["elapsed_ms"]
     elapsed = _unsigned(text, field.start, field.stop)
-    # Wall clocks are timestamps without a zone, so that the session's zone does not matter: microseconds since 1970.
-    start, utc = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz"), F.lit("UTC")
-    near_utc = F.timestamp_add("MICROSECOND", F.unix_micros(seen), start)
-    month = F.trunc(F.convert_timezone(utc, zone, near_utc), "MM")
+    # Moments and wall clocks are microseconds since 1970, so the session's time zone does not matter.
+    seen = micros_of(column(near))
+    wall = F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(seen), zone))
+    day = (wall - F.pmod(wall, F.lit(_DAY))) / F.lit(_DAY)  # a double holds the quotient exactly
+    month = F.trunc(F.date_from_unix_date(day.cast("int")), "MM")
 
     def made(first_day: Column) -> Column:
-        month_utc = F.convert_timezone(zone, utc, first_day.cast("timestamp_ntz"))
-        return F.timestamp_add("MILLISECOND", elapsed, month_utc)
+        midnight = F.timestamp_micros(F.unix_date(first_day) * F.lit(_DAY))
+        return F.unix_micros(F.to_utc_timestamp(midnight, zone)) + elapsed * F.lit(1000)
 
     this_month, last_month = made(month), made(F.add_months(month, -1))
-    found = F.when(this_month < near_utc, this_month).otherwise(last_month)
+    found = F.when(this_month < seen, this_month).otherwise(last_month)
     is_client = is_v0(text) & (_kind(text).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS))
-    moment = F.timestamp_micros(F.timestamp_diff("MICROSECOND", start, found))
+    moment = F.timestamp_micros(found)
     with_zone = of_types("v0_time", "near", column(near), "a timestamp or Unix seconds", MOMENTS)
     return with_zone(F.when(is_client, moment)).alias("v0_time")
 

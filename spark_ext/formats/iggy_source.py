@@ -18,6 +18,7 @@ from pyspark.sql.datasource import (
 )
 
 from msgid.iggy.following import divided
+from spark_ext._compat import STREAM_SOURCE, needs
 from spark_ext.formats._iggy_files import segments
 from spark_ext.formats._iggy_reading import Options, Piece, read_piece
 from spark_ext.formats._iggy_writer import IggyWriter
@@ -66,7 +67,8 @@ class IggyDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a stream."""
-        from spark_ext.formats._iggy_stream import IggyStreamReader  # needs Spark 4.2
+        needs('a stream of format("iggy")', STREAM_SOURCE)
+        from spark_ext.formats._iggy_stream import IggyStreamReader
 
         return IggyStreamReader(self.options)
 

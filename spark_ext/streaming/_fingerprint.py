@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from spark_ext._compat import type_named
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -32,7 +34,6 @@ _AS_TEXT: Final = (
     T.TimestampNTZType,
     T.DayTimeIntervalType,
     T.YearMonthIntervalType,
-    T.CalendarIntervalType,
 )
 """Types whose equal values have equal text and whose other values have other text, in every session."""
 
@@ -83,11 +84,11 @@ def _of_value(value: Column, type: T.DataType, name: str) -> Column:
         return _ended(F.unix_date(value))
     if isinstance(type, T.TimestampType):
         return _ended(F.unix_micros(value))
-    if isinstance(type, _AS_TEXT) or type.typeName().startswith("time"):
+    if isinstance(type, _AS_TEXT) or type.typeName().startswith(("time", "interval")):
         return _ended(value)
     if isinstance(type, T.NullType):
         return F.lit(_NULL)
-    if isinstance(type, T.VariantType):
+    if type_named(type, "variant"):
         return _of_variant(value)
     if isinstance(type, T.ArrayType):
         return _listed(F.transform(value, lambda element: _encoded(element, type.elementType, name)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from spark_ext._compat import WHOLE, needs
 from spark_ext.columns._expressions import column, quoted_name
 from spark_ext.columns._identity import identity
 from spark_ext.streaming._column_names import free_name, named_column, named_columns
@@ -139,6 +140,7 @@ def deduplicate(
     if not df.isStreaming:
         return _labelled_batch(df, key, told, [_sortable(df, item) for item in order], name)
 
+    needs("deduplicate of a stream", WHOLE)
     from spark_ext.streaming._labelled_stream import labelled_stream
 
     if timestamp is None or within is None:

@@ -3,6 +3,7 @@
 import pytest
 from helpers import vector_files as vectors
 from helpers.strategies import ids
+from helpers.versions import since
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import AnalysisException, PySparkException
@@ -12,7 +13,7 @@ import msgid
 import spark_ext
 from spark_ext import registration
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, since(4, 0)]
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 BROKER = "7F0000010000238F000000000001E240"

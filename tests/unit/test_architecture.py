@@ -32,7 +32,7 @@ LAYERS = {
         ["__main__"],
     ],
     "spark_ext": [
-        ["_filesystem", "streaming._state_store"],
+        ["_compat", "_filesystem", "streaming._state_store"],
         ["_session", "columns"],
         ["formats", "streaming", "tables"],
         ["auditing", "registration"],

@@ -1902,7 +1902,7 @@ RETURN msgid_try_translate_v0_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time_of_text(id STRING, near TIMESTAMP_LTZ, timezone STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time_of_text(id STRING, near DECIMAL(20, 6), timezone STRING)
 RETURN (
  CASE
  WHEN (
@@ -1962,98 +1962,150 @@ RETURN (
   )
  )
  THEN timestamp_micros(
-  timestampdiff(
-   MICROSECOND,
-   CAST('1970-01-01 00:00:00' AS timestamp_ntz),
-   (
-    CASE
-    WHEN (
-     timestampadd(
-      MILLISECOND,
-      nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1),
-      convert_timezone(
-       msgid_v0_time_of_text.timezone,
-       'UTC',
-       CAST(
-        trunc(
-         convert_timezone(
-          'UTC',
-          msgid_v0_time_of_text.timezone,
-          timestampadd(
-           MICROSECOND,
-           unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
-           CAST('1970-01-01 00:00:00' AS timestamp_ntz)
+  (
+   CASE
+   WHEN (
+    (
+     unix_micros(
+      to_utc_timestamp(
+       timestamp_micros(
+        (
+         unix_date(
+          trunc(
+           date_from_unix_date(
+            CAST(
+             (
+              (
+               unix_micros(
+                from_utc_timestamp(
+                 timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                 msgid_v0_time_of_text.timezone
+                )
+               )
+               - pmod(
+                unix_micros(
+                 from_utc_timestamp(
+                  timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                  msgid_v0_time_of_text.timezone
+                 )
+                ),
+                86400000000L
+               )
+              )
+              / 86400000000L
+             )
+             AS int
+            )
+           ),
+           'MM'
           )
-         ),
-         'MM'
-        )
-        AS timestamp_ntz
-       )
-      )
-     )
-     < timestampadd(
-      MICROSECOND,
-      unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
-      CAST('1970-01-01 00:00:00' AS timestamp_ntz)
-     )
-    )
-    THEN timestampadd(
-     MILLISECOND,
-     nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1),
-     convert_timezone(
-      msgid_v0_time_of_text.timezone,
-      'UTC',
-      CAST(
-       trunc(
-        convert_timezone(
-         'UTC',
-         msgid_v0_time_of_text.timezone,
-         timestampadd(
-          MICROSECOND,
-          unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
-          CAST('1970-01-01 00:00:00' AS timestamp_ntz)
          )
-        ),
-        'MM'
-       )
-       AS timestamp_ntz
+         * 86400000000L
+        )
+       ),
+       msgid_v0_time_of_text.timezone
       )
      )
+     + (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1) * 1000)
     )
-    ELSE timestampadd(
-     MILLISECOND,
-     nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1),
-     convert_timezone(
-      msgid_v0_time_of_text.timezone,
-      'UTC',
-      CAST(
-       add_months(
-        trunc(
-         convert_timezone(
-          'UTC',
-          msgid_v0_time_of_text.timezone,
-          timestampadd(
-           MICROSECOND,
-           unix_micros(CAST(msgid_v0_time_of_text.near AS timestamp_ltz)),
-           CAST('1970-01-01 00:00:00' AS timestamp_ntz)
-          )
-         ),
-         'MM'
-        ),
-        -1
-       )
-       AS timestamp_ntz
-      )
-     )
-    )
-    END
+    < CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
    )
+   THEN (
+    unix_micros(
+     to_utc_timestamp(
+      timestamp_micros(
+       (
+        unix_date(
+         trunc(
+          date_from_unix_date(
+           CAST(
+            (
+             (
+              unix_micros(
+               from_utc_timestamp(
+                timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                msgid_v0_time_of_text.timezone
+               )
+              )
+              - pmod(
+               unix_micros(
+                from_utc_timestamp(
+                 timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                 msgid_v0_time_of_text.timezone
+                )
+               ),
+               86400000000L
+              )
+             )
+             / 86400000000L
+            )
+            AS int
+           )
+          ),
+          'MM'
+         )
+        )
+        * 86400000000L
+       )
+      ),
+      msgid_v0_time_of_text.timezone
+     )
+    )
+    + (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1) * 1000)
+   )
+   ELSE (
+    unix_micros(
+     to_utc_timestamp(
+      timestamp_micros(
+       (
+        unix_date(
+         add_months(
+          trunc(
+           date_from_unix_date(
+            CAST(
+             (
+              (
+               unix_micros(
+                from_utc_timestamp(
+                 timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                 msgid_v0_time_of_text.timezone
+                )
+               )
+               - pmod(
+                unix_micros(
+                 from_utc_timestamp(
+                  timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                  msgid_v0_time_of_text.timezone
+                 )
+                ),
+                86400000000L
+               )
+              )
+              / 86400000000L
+             )
+             AS int
+            )
+           ),
+           'MM'
+          ),
+          -1
+         )
+        )
+        * 86400000000L
+       )
+      ),
+      msgid_v0_time_of_text.timezone
+     )
+    )
+    + (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1) * 1000)
+   )
+   END
   )
  )
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(id STRING, near TIMESTAMP_LTZ, timezone STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(id STRING, near DECIMAL(20, 6), timezone STRING)
 RETURN msgid_v0_time_of_text(
  (
   CASE
@@ -2122,11 +2174,11 @@ RETURN (
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_expired(
- timestamp TIMESTAMP_LTZ, expiry BIGINT, now TIMESTAMP_LTZ
+ timestamp DECIMAL(20, 6), expiry BIGINT, now DECIMAL(20, 6)
 )
 RETURN (
  CASE
- WHEN (unix_micros(msgid_is_expired.timestamp) IS NOT NULL)
+ WHEN (msgid_is_expired.timestamp IS NOT NULL)
  THEN (
   (
    (
@@ -2148,8 +2200,8 @@ RETURN (
   )
   AND (
    (
-    unix_micros(
-     msgid_is_expired.timestamp
+    CAST(
+     (msgid_is_expired.timestamp * 1000000) AS bigint
     )
     + (
      (
@@ -2170,7 +2222,7 @@ RETURN (
      * 1000000
     )
    )
-   <= unix_micros(msgid_is_expired.now)
+   <= CAST((msgid_is_expired.now * 1000000) AS bigint)
   )
  )
  END

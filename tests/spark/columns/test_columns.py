@@ -37,7 +37,7 @@ def column(df, *columns):
 
 
 def twin_of_parse_id(text):
-    """What `try_parse_id` must give, in plain Python."""
+    """Return in plain Python the expected result of `try_parse_id`."""
     try:
         id = msgid.MessageId(text)
     except msgid.InvalidMessageId:
@@ -47,7 +47,7 @@ def twin_of_parse_id(text):
 
 
 def twin_of_parse_v0(text):
-    """What `try_parse_v0` must give, in plain Python."""
+    """Return in plain Python the expected result of `try_parse_v0`."""
     try:
         id = msgid.parse(text)
     except msgid.InvalidMessageId:
@@ -127,7 +127,7 @@ def test_columns_of_valid_ids_agree_with_msgid(spark, listed, data):
     st.lists(st.one_of(st.text(max_size=60), st.text("0123456789abcdefABCDEF", min_size=30, max_size=60)), min_size=100)
 )
 def test_columns_of_invalid_ids_agree_with_msgid(spark, texts):
-    """What Python refuses, Spark refuses: any text, and hex of about the right length."""
+    """Spark refuses the same values as Python: any text, and hex of about the right length."""
     check_all(spark, [text.encode("utf-8", "replace").decode() for text in texts])
 
 
@@ -220,7 +220,7 @@ def test_columns_of_binary_ids_are_those_of_text(spark, ansi):
 
 
 def test_columns_of_numbers_are_null(spark):
-    """A number is not taken for the text of its digits' id; it is no id."""
+    """A number is not an ID, although its digits may be the text of one."""
     assert column(frame(spark, [1], "bigint"), spark_ext.try_parse_id("id"), spark_ext.is_valid_id("id")) == [
         (None, False)
     ]
@@ -307,7 +307,7 @@ def test_assign_id_at_any_time_has_its_seconds(spark, at):
 
 @pytest.mark.slow
 def test_assign_id_of_too_many_partitions_raises(spark, connect):
-    """Partition 65 536 has no number: the query fails and says why."""
+    """Partition 65,536 is past the limit: the query fails, and the error names the limit."""
     if connect:
         pytest.skip("the same plan as in classic, at minutes a run")
     df = spark.range(65_537, numPartitions=65_537).where("id = 65536")

@@ -1,6 +1,6 @@
-"""What the ids are worth when things go wrong: executors lost, queries restarted, batches replayed.
+"""The guarantees of IDs under failure: executors lost, queries restarted, batches replayed.
 
-Each cell of the README's table of which id for which row, done for real.
+Each test does what one cell of the README's table of IDs and rows says.
 """
 
 import json
@@ -97,7 +97,7 @@ def test_numbers_assigned_before_a_shuffle_stay_the_same(classic, tmp_path, trou
 def test_numbers_assigned_after_a_shuffle_change_unless_sorted(classic, tmp_path):
     """After a shuffle, a stage that is run again numbers its rows otherwise: many get another row's id.
 
-    Where Spark notices that what it computed again differs from what was read already, it fails the job.
+    Spark fails the job if it notices that the rows it computed again differ from the rows that were read.
     With ``order_by`` each partition is sorted by a unique key first: then every row keeps its number.
     """
     for attempt in range(3):  # the order in which blocks arrive is chance
@@ -120,7 +120,7 @@ def put(folder, number, values):
 
 
 def stream_once(spark, tmp_path, attempt):
-    """Run the query over what is there and not yet done, from its checkpoint; give what it wrote, by row."""
+    """Run the query from its checkpoint over the new rows; return the written rows."""
     out = str(tmp_path / f"out{attempt}")
 
     def write(batch, batch_id):

@@ -1,4 +1,4 @@
-"""Ids made on Spark: equal to Python's, whatever they are made of."""
+"""IDs made on Spark equal Python's, for every input."""
 
 from datetime import datetime, timedelta, timezone
 
@@ -28,7 +28,7 @@ micros = st.one_of(
 
 @pytest.fixture(params=["America/New_York", "Asia/Kolkata", "UTC"])
 def session_zone(request, spark):
-    """What is made must not depend on the session's time zone."""
+    """Three time zones: an ID does not depend on the session's time zone."""
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", request.param)
     yield request.param
@@ -93,7 +93,7 @@ def test_position_id_with_an_offset_out_of_range_raises(spark, ansi, offset):
 
 
 def test_ids_of_null_are_null(spark, ansi):
-    """An id of what is not known is not known."""
+    """An ID is NULL if one of its arguments is NULL."""
     df = spark.createDataFrame([(None, None, None, None)], "text string, n bigint, t timestamp, zone string")
     row = df.select(
         spark_ext.position_id(F.lit("log"), "n", F.lit(0)),
@@ -125,7 +125,7 @@ def test_v0_time_of_real_ids_is_that_of_rocketmq(spark, session_zone):
 @many_a_query
 @given(st.lists(st.tuples(ids, st.integers(0, 4 * 10**15)), min_size=100, max_size=100))
 def test_v0_time_of_any_id_is_the_one_of_msgid(spark, rows):
-    """Any client id near any moment; others have no time."""
+    """Any client ID near any moment has the time of `msgid`; the time of any other ID is NULL."""
     zone = "Asia/Kolkata"
     df = spark.createDataFrame([(str(id), us) for id, us in rows], "id string, us bigint")
     made = df.select("*", F.unix_micros(spark_ext.v0_time("id", F.timestamp_micros("us"), F.lit(zone))).alias("made"))
@@ -189,7 +189,7 @@ def test_ids_at_a_moment_without_a_zone_raise_before_the_query_runs(spark, ansi,
 
 
 def test_position_id_under_timestamp_ntz_as_the_default_type_is_the_same(spark, session_zone):
-    """What ``timestamp`` means in the session's SQL changes no ID."""
+    """The meaning of ``timestamp`` in the session's SQL does not change an ID."""
     spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
     try:
         made = spark_ext.position_id(F.lit("log"), F.lit(1), F.timestamp_seconds(F.lit(1_648_047_038)))

@@ -1,4 +1,4 @@
-"""The columns of what ids travel in: the same answers as Python's, and one error or NULL for what is none."""
+"""The columns of the fields around an ID equal Python's results, with one error or NULL for a malformed value."""
 
 from dataclasses import asdict
 
@@ -143,7 +143,7 @@ NAMES = ["Orders", "  my  Topic\t2 ", "İ", "ÄÖ", "a\x1cb", "", " ", "a/b", "x
 
 
 def test_normalize_name_of_a_column_is_the_one_of_msgid(spark):
-    """Python's normal form; NULL where there is none."""
+    """The result is Python's normal form, and NULL for an invalid name."""
 
     def normal(name):
         try:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from helpers.streams import run_to_end
+from helpers.versions import since
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
@@ -154,6 +155,7 @@ def test_another_number_of_buckets_is_refused(spark, rocksdb, tmp_path):
         run_to_end(stream(spark, tmp_path, buckets=5), tmp_path)
 
 
+@since(4, 1)  # the first version wrote its state row by row
 def test_a_checkpoint_of_the_first_version_is_refused(spark, rocksdb, tmp_path):
     """State of one value per ID is not read as runs: the query ends with an error, before it writes a row."""
     from pyspark.sql.streaming import StatefulProcessor
