@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgid import layout
-from msgid._validate import integer
+from msgid._validate import aware, integer
 from msgid.audit._columns import checked_columns
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 from msgid.audit.report import report_of
@@ -92,11 +92,12 @@ def audit_batches(
         raise ValueError(f"`{wrong[0]}` must be one of {sorted(known)}")
     jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
     most = integer("max_gaps", max_gaps, 0, 1_000_000)
+    earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
     named = {**dict.fromkeys(known), "id": "id", **columns}
 
     def update(batch: DataFrame, number: int) -> None:
         chosen = checked_columns(batch.columns, parent=None, **named)
-        new = summaries_of(batch, chosen, not_before)
+        new = summaries_of(batch, chosen, earliest)
         stored = []
         for name, summary in (("ids", new.ids), ("logs", new.logs)):
             if summary is not None:
