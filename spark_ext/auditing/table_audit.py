@@ -12,6 +12,7 @@ from msgid.audit._columns import checked_columns
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 from msgid.audit.report import report_of
 from spark_ext.auditing._collecting import Summaries, facts_of
+from spark_ext.auditing._id_facts import parents_of
 from spark_ext.auditing._small_table import small_facts
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.summaries import id_summary, log_summary
@@ -120,5 +121,6 @@ def summaries_of(df: DataFrame, columns: Columns, earliest: int | None) -> Summa
     return Summaries(
         None if columns.id is None else id_summary(df, columns, earliest),
         None if columns.offset is None else log_summary(df, columns),
+        None if columns.id is None or columns.parent is None else parents_of(df, columns),
         columns.id is not None and isinstance(types[columns.id], BinaryType),
     )
