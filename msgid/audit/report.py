@@ -310,7 +310,8 @@ def _notes(facts: Facts) -> list[str]:
     if not has["parent"]:
         notes.append("Without a parent column, orphan_ids is not checked.")
     if facts.unplaced:
-        notes.append(f"{facts.unplaced:,} rows lack a source or a valid offset, and do not count in any log.")
+        lack = "row lacks" if facts.unplaced == 1 else "rows lack"
+        notes.append(f"{facts.unplaced:,} {lack} a source or a valid offset, and so do not count in any log.")
     listed = {
         "missing ranges": (facts.gap_total, len(facts.gaps)),
         "logs": (facts.log_total, len(facts.logs)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DateType, DecimalType, TimestampNTZType
+from pyspark.sql.types import BinaryType, DateType, DecimalType, NullType, TimestampNTZType
 
 from msgid import layout
 from msgid.audit._columns import LOG
@@ -31,8 +31,10 @@ def id_value(df: DataFrame, name: str) -> Column:
 
 def offset_column(df: DataFrame, name: str) -> Column:
     """Return the offsets of a column as bigint; NULL for a value that is not an offset."""
-    if isinstance(type_of(df, name), DecimalType):
-        value = F.col(quoted_name(name))
+    value, type = F.col(quoted_name(name)), type_of(df, name)
+    if isinstance(type, NullType):
+        return F.lit(None).cast("bigint")
+    if isinstance(type, DecimalType):
         offset = F.when(value == F.floor(value), value).try_cast("bigint")
     else:
         offset = integer_column(df, name)
@@ -51,6 +53,8 @@ def micros_column(df: DataFrame, name: str | None) -> Column:
     if name is None:
         return F.lit(None).cast("bigint")
     value, type = F.col(quoted_name(name)), type_of(df, name)
+    if isinstance(type, NullType):
+        return F.lit(None).cast("bigint")
     if isinstance(type, DateType):
         return F.unix_date(value).cast("bigint") * _DAY_MICROS
     if isinstance(type, TimestampNTZType):
