@@ -62,7 +62,7 @@ class Runs(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """IDs of which the clock went back or jumped: the seconds since the ID before it in its run."""
+    """IDs at which the clock went back or jumped, with the seconds since the ID before in the run."""
 
     generator: NDArray[np.int64]
     sequence: NDArray[np.int64]

@@ -41,7 +41,7 @@ class Words(NamedTuple):
 
 
 class Simple(NamedTuple):
-    """What the cells show, and the blocks whose numbers must be read.
+    """The runs that follow from cells, and the blocks whose numbers must be read.
 
     Attributes:
         shown: The runs, gaps and steps of the parts of generators whose sequence only grows.

@@ -253,7 +253,7 @@ class Cluster:
 
 
 def simulated(seed, name=""):
-    """One of many small clusters: every sixth has no fault, the others have some."""
+    """One of many small clusters: every sixth is without faults, the others have some."""
     chance = random.Random(seed * 7919)
     faults = () if seed % 6 == 0 else tuple(chance.sample(FAULTS, chance.randint(1, 6)))
     if "restarts" in faults:  # a clock that went far ahead of a restart hides which process was first

@@ -208,7 +208,7 @@ def test_summaries_of_a_table_need_no_python_worker_and_no_task_of_their_own_log
 
 
 def audited(spark, folder, table, parts, columns, **options):
-    """The reports of a stream whose batches are parts of a table, by their numbers; a number may come again."""
+    """The reports of a stream whose batches are parts of a table, by their numbers; a replayed batch repeats its number."""
     reports = []
     update = spark_ext.audit_batches(
         f"{folder}/state", reports.append, app_id="audit", **{"id": "id"} | columns, **options
@@ -221,7 +221,7 @@ def audited(spark, folder, table, parts, columns, **options):
 
 def same_but_examples(report, local):
     same(report, local, ("rows", "gaps", "logs", "generators", "nodes", "kinds", "notes"))
-    # Without content, the rows that repeat an ID or offset are gone: they have no example.
+    # Without content, the rows that repeat an ID or offset are gone, so the example is missing.
     assert [f[:4] for f in report.local.findings] == [f[:4] for f in local.findings]
 
 
@@ -259,7 +259,7 @@ def test_stream_of_latest_batches_covers_them_alone(spark, tmp_path):
 
 
 def test_stream_finds_parents_of_other_batches(spark, tmp_path):
-    """A derived ID is an orphan until the batch of its parent comes; its parent may also have come before."""
+    """A derived ID is an orphan until the batch of its parent lands; the parent may also be in an earlier batch."""
     child = str(msgid.derive_id(V1, "bill"))
     late, lost = f"{V1[:-1]}5", f"{V1[:-1]}9"
     ids = [V1, child, str(msgid.derive_id(late, "bill")), late, str(msgid.derive_id(lost, "bill"))]

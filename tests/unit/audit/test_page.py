@@ -44,7 +44,7 @@ def browser(tmp_path_factory):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1600])
 def test_page_in_a_browser_shows_its_charts(browser, report, tmp_path, width, scheme):
-    """Every chart is visible and inside the page at both widths, in light and dark, and the console has no error."""
+    """Every chart is visible and inside the page at both widths, in light and dark, and the console is empty."""
     report.to_html(tmp_path / "audit.html")
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}

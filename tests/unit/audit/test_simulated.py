@@ -21,13 +21,13 @@ def check(cluster):
 
 @pytest.mark.parametrize("seeds", [range(start, start + 20) for start in range(0, 200, 20)], ids=lambda seeds: seeds[0])
 def test_audit_of_200_simulated_tables_finds_exactly_their_faults(seeds):
-    """Counts and ranges are those of the simulation; a table without a fault has no finding."""
+    """Counts and ranges are those of the simulation; a table without a fault is without findings."""
     for seed in seeds:
         check(simulated_cluster.simulated(seed))
 
 
 def test_simulated_tables_have_every_fault_and_none():
-    """Over all seeds each fault is in several tables, and some tables have none."""
+    """Over all seeds each fault is in several tables, and some tables are without faults."""
     chosen = [simulated_cluster.simulated(seed).faults for seed in range(200)]
     assert sum(not faults for faults in chosen) > 20
     for fault in simulated_cluster.FAULTS:
