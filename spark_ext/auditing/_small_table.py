@@ -59,25 +59,23 @@ def _collected(df: DataFrame, columns: Columns) -> pa.Table | None:
 
     values = _values(df, columns)
     texts = [F.col(name) for name in values if name in _TEXTS]
-    is_long = reduce(or_, (F.octet_length(text) > _LONGEST for text in texts), F.lit(False))
+    is_long = reduce(or_, (F.coalesce(F.octet_length(text) > _LONGEST, F.lit(False)) for text in texts), F.lit(False))
     rows = df.select(*(value.alias(name) for name, value in values.items()))
     # take() reads as few partitions as it needs; a result as Arrow would need all.
     rows = rows.select(*(F.when(~is_long, F.col(name)).alias(name) for name in values), is_long.alias(_LONG))
     held = rows.take(SMALL_ROWS + 1)
     if len(held) > SMALL_ROWS or any(row[_LONG] for row in held):
         return None
-    kinds = {"offset": pa.int64(), "timestamp": pa.timestamp("us"), "landed": pa.timestamp("us")}
+    types = {"offset": pa.int64(), "timestamp": pa.timestamp("us"), "landed": pa.timestamp("us")}
     binary = {field.name for field in rows.schema if isinstance(field.dataType, BinaryType)}
-    return pa.table(
-        {
-            name: pa.array(
-                [None if row[name] is None else bytes(row[name]) for row in held] if name in binary
-                else [row[name] for row in held],
-                pa.binary() if name in binary else kinds.get(name, pa.string()),
-            )
-            for name in values
-        }
-    )  # fmt: skip
+    columns_of = list(zip(*held, strict=True)) if held else [()] * len(values)
+    arrays = {}
+    for name, column in zip(values, columns_of, strict=False):
+        if name in binary:
+            arrays[name] = pa.array([None if value is None else bytes(value) for value in column], pa.binary())
+        else:
+            arrays[name] = pa.array(column, types.get(name, pa.string()))
+    return pa.table(arrays)
 
 
 def _values(df: DataFrame, columns: Columns) -> dict[str, Column]:
