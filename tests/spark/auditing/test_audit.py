@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 PLACES = {"source": "source", "offset": "offset"}
 DETAILS = {**PLACES, "timestamp": "timestamp", "landed": "landed", "content": "content"}
-PARTS = ("rows", "findings", "gaps", "logs", "generators", "nodes", "kinds", "notes")
+PARTS = ("rows", "unplaced", "findings", "gaps", "logs", "generators", "nodes", "kinds", "notes")
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 
@@ -208,7 +208,7 @@ def test_summaries_of_a_table_need_no_python_worker_and_no_task_of_their_own_log
 
 
 def audited(spark, folder, table, parts, columns, **options):
-    """The reports of a stream whose batches are parts of a table, by their numbers; a replayed batch repeats its number."""
+    """The reports of a stream whose batches are parts of a table; a replayed batch repeats its number."""
     reports = []
     update = spark_ext.audit_batches(
         f"{folder}/state", reports.append, app_id="audit", **{"id": "id"} | columns, **options

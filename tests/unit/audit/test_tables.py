@@ -153,6 +153,25 @@ def test_times_as_dates_and_without_time_zone_are_in_utc():
         assert report.logs[0].first_time == AT
 
 
+def test_printed_report_shows_hostile_values_in_one_short_line():
+    """Control characters and spaces around a value are visible, long values are cut, and lists keep the whole value."""
+    for value, shown in (("x\x1b[31m\n", "'x\\x1b[31m\\n'"), (" x", "' x'"), ("x" * 200, "x" * 97 + "..."), ("é", "é")):
+        report = audit.audit_ids([value])
+        assert str(report).splitlines()[2].endswith(f"1  {shown}")
+        assert len(str(report).splitlines()) == 3
+        assert report.findings[0].example == value
+    table = pa.table({"log": ["a\n"] * 2, "offset": [0, 2]})
+    report = audit.audit_table(table, id=None, source="log", offset="offset")
+    assert report.failure() == r"1 finding of severity error: 1 missing_offsets in 'a\n'"
+
+
+def test_summary_counts_the_rows_that_are_in_no_log():
+    """A column of invalid offsets does not look like a table without faults."""
+    report = audit.audit_table(pa.table({"offset": ["x", None, "-1"]}), id=None, offset="offset")
+    assert str(report) == "0 errors, 0 warnings, 0 infos in 3 rows, 3 of them without a valid offset or source"
+    assert json.loads(report.to_json())["unplaced"] == 3
+
+
 def test_rows_of_the_format_iggy_are_audited_by_file_and_offset():
     """The columns are known; a row that could not be read does not have an offset, and counts in no log."""
     columns = {name: pa.nulls(3) for name in ("position", "state", "timestamp", "id", "checksum")}
