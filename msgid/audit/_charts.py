@@ -24,14 +24,20 @@ MAX_LOGS: Final = 30
 MAX_MARKS: Final = 100
 """Number of gaps that one timeline draws; the smallest that touch are drawn as one."""
 _LONGEST: Final = 100
+_MOST_BYTES: Final = 300
 _NARROWEST: Final = 0.4
 """Width in percent of the narrowest gap, so that a single lost message is visible."""
 
 
 def shortened(text: object) -> str:
-    """Return a text for a page: at most 100 characters, escaped."""
-    shown = "" if text is None else str(text)
-    return escape(shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…")
+    """Return a text for a page, escaped: at most 100 characters and 300 bytes, so that the page stays small."""
+    whole = "" if text is None else str(text)
+    length = _LONGEST
+    while True:
+        shown = escape(whole if len(whole) <= length else f"{whole[: length - 1]}…")
+        if len(shown.encode()) <= _MOST_BYTES:
+            return shown
+        length -= 1
 
 
 def moment(at: datetime | None) -> str:

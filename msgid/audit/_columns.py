@@ -12,6 +12,7 @@ from msgid.messages import moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from decimal import Decimal
 
     import numpy as np
     import pyarrow as pa
@@ -84,8 +85,8 @@ def check_installed() -> None:
 def known_columns(names: Iterable[str]) -> Columns | None:
     """Return the columns of a table that this library or a connector has written; None for any other table.
 
-    Known are the outputs of the jobs ``ids``, ``messages`` and ``process``, and the rows of the connectors of Kafka
-    and RocketMQ.
+    Known are the outputs of the jobs ``ids``, ``messages`` and ``process``, the rows of the connectors of Kafka and
+    RocketMQ, and those of ``format("iggy")``, where each file of a segment is a log.
 
     >>> known_columns(["id", "source", "offset", "state", "timestamp", "payload"]).offset
     'offset'
@@ -100,6 +101,8 @@ def known_columns(names: Iterable[str]) -> Columns | None:
         content = ("value",) if "value" in held else ()
         time = "timestamp" if "timestamp" in held else None
         return Columns(id, ("topic", "partition"), f"kafka:{CLUSTER}/", "offset", time, None, content)
+    if held >= {"file", "position", "offset", "state", "timestamp", "id", "payload", "checksum"}:
+        return Columns(None, ("file",), "", "offset", "timestamp", None, ("payload",))
     if held >= {"brokerName", "topic", "queueId", "queueOffset"}:
         content, time = ("body",) if "body" in held else (), "storeTimestamp" if "storeTimestamp" in held else None
         return Columns(id, ("brokerName", "topic", "queueId"), "rocketmq:", "queueOffset", time, None, content)
@@ -199,11 +202,13 @@ def _factorized(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
 
 
 def offsets(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return offsets, and which rows have a valid one: an integer of 0 to 2**48 - 1, or its digits as text."""
+    """Return offsets, and which rows have a valid one: a whole number of 0 to 2**48 - 1, or its digits as text."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
+        return _each(column, _whole)
     if pa.types.is_integer(column.type):
         known = pc.is_valid(column).to_numpy()
         numbers = pc.fill_null(column, 0).to_numpy()
@@ -218,20 +223,27 @@ def _offset_of(text: str) -> int | None:
     return int(text) if fits and int(text) <= layout.OFFSET_MAX else None
 
 
+def _whole(value: Decimal) -> int | None:
+    return int(value) if value == value.to_integral_value() and 0 <= value <= layout.OFFSET_MAX else None
+
+
 def micros(name: str, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return moments as microseconds since 1970, and which rows have one.
 
-    A moment is a timestamp, an integer of milliseconds since 1970, or text that names its offset from UTC.
+    A moment is a timestamp, a date, an integer of milliseconds since 1970, or text that names its offset from UTC. A
+    timestamp without time zone and a date are in UTC.
     """
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("ms"))
     if pa.types.is_timestamp(column.type):
         known = pc.is_valid(column).to_numpy()
         plain = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
         return pc.fill_null(plain, 0).to_numpy().astype(np.int64), known
-    if pa.types.is_integer(column.type) or _is_text(column.type):
+    if pa.types.is_integer(column.type) or _is_text(column.type) or pa.types.is_null(column.type):
         return _each(column, lambda value: _moment(name, value))
     raise ValueError(f"{name} must be a column of timestamps, of integers or of text, got {column.type}")
 
@@ -258,7 +270,14 @@ def sources(columns: list[pa.ChunkedArray], count: int, prefix: str) -> tuple[ND
 
 
 def _texts(column: pa.ChunkedArray) -> list[str | None]:
-    return [value if value is None or isinstance(value, str) else str(value) for value in column.to_pylist()]
+    return [None if value is None else _text(value) for value in column.to_pylist()]
+
+
+def _text(value: Any) -> str:
+    """Return a value as text, as Spark writes it."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def content_codes(columns: list[pa.ChunkedArray]) -> NDArray[np.int64] | None:

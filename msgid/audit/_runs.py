@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgid import layout
 from msgid.audit._ids import starts_of
-from msgid.audit._logs import holes, per_scope
+from msgid.audit._logs import Holes, holes, per_scope
 from msgid.audit.definitions import COUNTED, RATE_GENERATORS, RUN_STEP, rate_width, split_pieces
 from msgid.audit.facts import Counted, GapFact, NodeFact, RateFact, RunFact
 from msgid.ids.node import shared_by
@@ -17,7 +17,19 @@ if TYPE_CHECKING:
 
     from msgid.audit._ids import Ids
 
-__all__ = ["GeneratorFacts", "generator_facts"]
+__all__ = [
+    "GeneratorFacts",
+    "Named",
+    "Points",
+    "Runs",
+    "Shown",
+    "Steps",
+    "facts_of_generators",
+    "generator_facts",
+    "named_by",
+    "rates_of",
+    "shown_by",
+]
 
 
 class GeneratorFacts(NamedTuple):
@@ -30,12 +42,46 @@ class GeneratorFacts(NamedTuple):
     rates: list[RateFact]
 
 
-class _Points(NamedTuple):
-    """The distinct IDs of generators."""
+class Points(NamedTuple):
+    """The distinct IDs of generators: the place of the generator, Unix seconds and the sequence number."""
 
     generator: NDArray[np.int64]
     seconds: NDArray[np.int64]
     sequence: NDArray[np.int64]
+
+
+class Runs(NamedTuple):
+    """Runs of generators as columns."""
+
+    generator: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    first_time: NDArray[np.int64]
+    last_time: NDArray[np.int64]
+    first_sequence: NDArray[np.int64]
+    last_sequence: NDArray[np.int64]
+
+
+class Steps(NamedTuple):
+    """IDs at which the clock went back or jumped, with the seconds since the ID before in the run."""
+
+    generator: NDArray[np.int64]
+    sequence: NDArray[np.int64]
+    seconds: NDArray[np.int64]
+
+
+class Shown(NamedTuple):
+    """The runs of generators, their missing ranges and the steps of their clocks."""
+
+    runs: Runs
+    gaps: Holes
+    steps: Steps
+
+
+class Named(NamedTuple):
+    """The nodes and pids of generators, by their places."""
+
+    node: NDArray[np.int64]
+    pid: NDArray[np.int64]
 
 
 def generator_facts(ids: Ids, clock_jump: int) -> GeneratorFacts:
@@ -52,28 +98,59 @@ def generator_facts(ids: Ids, clock_jump: int) -> GeneratorFacts:
         return GeneratorFacts([], [], [], [], [])
     a, b, _ = ids.keys
     pairs = np.unique(np.stack([a[rows], b[rows]], axis=1), axis=0)
-    named, codes = np.unique(pairs[:, 0], return_inverse=True)
+    named, codes = named_by(pairs[:, 0])
     seconds = (pairs[:, 1] >> np.uint64(32)).astype(np.int64) + layout.EPOCH_UNIX
     sequence = (pairs[:, 1] & np.uint64(layout.UINT32_MASK)).astype(np.int64)
-    points = _Points(codes.reshape(-1).astype(np.int64), seconds, sequence)
-    node = (named >> np.uint64(16)).astype(np.int64)
-    pid = (named & np.uint64(layout.PID_MAX)).astype(np.int64)
-    names = [f"{layout.format_mac(int(n))}/{p}" for n, p in zip(node, pid, strict=True)]
+    points = Points(codes, seconds, sequence)
+    rates = rates_of(named, codes, seconds, np.ones(len(codes), np.int64))
+    return facts_of_generators(named, shown_by(points, clock_jump), rates)
+
+
+def named_by(codes: NDArray[np.uint64]) -> tuple[Named, NDArray[np.int64]]:
+    """Return the generators of some codes, each a node and a pid in 64 bits, and the place of each code's generator."""
+    import numpy as np
+
+    named, places = np.unique(codes, return_inverse=True)
+    node, pid = named >> np.uint64(16), named & np.uint64(layout.PID_MAX)
+    return Named(node.astype(np.int64), pid.astype(np.int64)), places.reshape(-1).astype(np.int64)
+
+
+def shown_by(points: Points, clock_jump: int) -> Shown:
+    """Return what the distinct IDs of generators show."""
+    import numpy as np
+
     points, run = _runs_of(points)
-    generator = points.generator
-    same = run[1:] == run[:-1]
+    starts = np.flatnonzero(starts_of(run))
+    ends = np.append(starts[1:], len(run))
+    generator = points.generator[starts]
+    runs = Runs(
+        generator,
+        ends - starts,
+        np.minimum.reduceat(points.seconds, starts),
+        np.maximum.reduceat(points.seconds, starts),
+        points.sequence[starts],
+        points.sequence[ends - 1],
+    )
     missing = holes(run, points.sequence)
-    of_run = generator[np.flatnonzero(starts_of(run))]
-    scope = of_run[missing.scope]
-    wide = missing.last - missing.first + 1
-    counted = [*per_scope("missing_sequences", names, scope, wide, wide, missing.first, missing.last)]
     step = points.seconds[1:] - points.seconds[:-1]
-    for check, held, size in (("clock_backwards", step < 0, -step), ("clock_jump", step > clock_jump, step)):
-        place = np.flatnonzero(same & held)
-        ones = np.ones(len(place), np.int64)
-        size_of = size[place]
-        counted += per_scope(check, names, generator[place + 1], ones, 0 * ones, points.sequence[place + 1], size_of)
-    runs = _run_facts(points, run, node, pid)
+    place = np.flatnonzero((run[1:] == run[:-1]) & ((step < 0) | (step > clock_jump)))
+    steps = Steps(points.generator[place + 1], points.sequence[place + 1], step[place])
+    return Shown(runs, missing._replace(scope=generator[missing.scope]), steps)
+
+
+def facts_of_generators(named: Named, shown: Shown, rates: list[RateFact]) -> GeneratorFacts:
+    """Return the facts that follow from the runs of all generators."""
+    import numpy as np
+
+    names = [f"{layout.format_mac(int(n))}/{p}" for n, p in zip(*named, strict=True)]
+    gaps, steps = shown.gaps, shown.steps
+    wide = gaps.last - gaps.first + 1
+    counted = [*per_scope("missing_sequences", names, gaps.scope, wide, wide, gaps.first, gaps.last)]
+    for check, held in (("clock_backwards", steps.seconds < 0), ("clock_jump", steps.seconds > 0)):
+        of, sequence, size = (column[held] for column in steps)
+        ones = np.ones(len(of), np.int64)
+        counted += per_scope(check, names, of, ones, 0 * ones, sequence, np.abs(size))
+    runs = _run_facts(shown.runs, named)
     nodes = _node_facts(runs)
     for one in nodes:
         if one.overlapping or shared_by(one.node):
@@ -83,14 +160,11 @@ def generator_facts(ids: Ids, clock_jump: int) -> GeneratorFacts:
         origin = layout.origin_of(one.node)
         if origin != "mac":
             counted.append(Counted("synthetic_node", layout.format_mac(one.node), one.ids, text=origin))
-    gaps = [
-        GapFact("sequence", names[g], int(low), int(high))
-        for g, low, high in zip(scope, missing.first, missing.last, strict=True)
-    ]
-    return GeneratorFacts(runs, nodes, gaps, counted, _rates(points, node, pid))
+    listed = [GapFact("sequence", names[g], int(low), int(high)) for g, low, high in zip(*gaps, strict=True)]
+    return GeneratorFacts(runs, nodes, listed, counted, rates)
 
 
-def _runs_of(points: _Points) -> tuple[_Points, NDArray[np.int64]]:
+def _runs_of(points: Points) -> tuple[Points, NDArray[np.int64]]:
     """Return the points sorted by run and sequence, and the number of the run of each, from 0 in the whole table."""
     import numpy as np
 
@@ -117,7 +191,7 @@ def _runs_of(points: _Points) -> tuple[_Points, NDArray[np.int64]]:
     run_of_piece = _split(piece_part, piece_start, np.maximum.reduceat(latest, heads))
     run = np.repeat(run_of_piece[piece], np.diff(np.append(first, len(run_of_piece) and len(order))))
     order = np.lexsort((sequence, run))
-    return _Points(generator[order], seconds[order], sequence[order]), run[order]
+    return Points(generator[order], seconds[order], sequence[order]), run[order]
 
 
 def _split(part: NDArray[np.int64], start: NDArray[np.int64], used: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -135,34 +209,18 @@ def _split(part: NDArray[np.int64], start: NDArray[np.int64], used: NDArray[np.i
     return runs
 
 
-def _run_facts(
-    points: _Points, run: NDArray[np.int64], node: NDArray[np.int64], pid: NDArray[np.int64]
-) -> list[RunFact]:
+def _run_facts(runs: Runs, named: Named) -> list[RunFact]:
+    """Return the runs by generator and time, with their numbers."""
     import numpy as np
 
-    starts = np.flatnonzero(starts_of(run))
-    ends = np.append(starts[1:], len(run))
-    first, last = np.minimum.reduceat(points.seconds, starts), np.maximum.reduceat(points.seconds, starts)
-    low, high, generator = points.sequence[starts], points.sequence[ends - 1], points.generator[starts]
-    order = np.lexsort((low, first, generator))
-    numbers = np.arange(len(order)) - np.maximum.accumulate(
-        np.where(starts_of(generator[order]), np.arange(len(order)), 0)
-    )
-    count = ends - starts
-    return [
-        RunFact(
-            int(node[generator[place]]),
-            int(pid[generator[place]]),
-            int(number) + 1,
-            int(count[place]),
-            int(first[place]),
-            int(last[place]),
-            int(low[place]),
-            int(high[place]),
-            int(high[place] - low[place] + 1 - count[place]),
-        )
-        for place, number in zip(order, numbers, strict=True)
-    ]
+    order = np.lexsort((runs.first_sequence, runs.first_time, runs.generator))
+    generator, ids, first, last, low, high = (column[order] for column in runs)
+    places = np.arange(len(order))
+    number = places - np.maximum.accumulate(np.where(starts_of(generator), places, 0)) + 1
+    columns = (
+        named.node[generator], named.pid[generator], number, ids, first, last, low, high, high - low + 1 - ids,
+    )  # fmt: skip
+    return [RunFact(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def _node_facts(runs: list[RunFact]) -> list[NodeFact]:
@@ -195,17 +253,27 @@ def _overlapping(runs: list[RunFact]) -> bool:
     return False
 
 
-def _rates(points: _Points, node: NDArray[np.int64], pid: NDArray[np.int64]) -> list[RateFact]:
-    """Return the IDs of the largest generators in equal intervals."""
+def rates_of(
+    named: Named, generator: NDArray[np.int64], seconds: NDArray[np.int64], ids: NDArray[np.int64]
+) -> list[RateFact]:
+    """Return the IDs of the largest generators in equal intervals.
+
+    Args:
+        named: The generators.
+        generator: Places of generators.
+        seconds: Unix seconds.
+        ids: The number of distinct IDs of each generator and second.
+    """
     import numpy as np
 
-    totals = np.bincount(points.generator, minlength=len(node))
-    chosen = np.lexsort((pid, node, -totals))[:RATE_GENERATORS]
-    kept = np.isin(points.generator, chosen)
-    generator, seconds = points.generator[kept], points.seconds[kept]
+    totals = np.bincount(generator, ids, len(named.node))
+    chosen = np.lexsort((named.pid, named.node, -totals))[:RATE_GENERATORS]
+    kept = np.isin(generator, chosen)
+    generator, seconds, ids = generator[kept], seconds[kept], ids[kept]
     width = rate_width(int(seconds.min()), int(seconds.max()))
-    pairs, counts = np.unique(np.stack([generator, seconds // width * width], axis=1), axis=0, return_counts=True)
+    pairs, places = np.unique(np.stack([generator, seconds // width * width], axis=1), axis=0, return_inverse=True)
+    counts = np.bincount(places.reshape(-1), ids)
     return [
-        RateFact(int(node[g]), int(pid[g]), int(start), width, int(count))
+        RateFact(int(named.node[g]), int(named.pid[g]), int(start), width, int(count))
         for (g, start), count in zip(pairs, counts, strict=True)
     ]

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 from msgid import layout
 from msgid._validate import aware, integer
 from msgid.audit._columns import check_installed, checked_columns, content_codes, micros, offsets, sources
-from msgid.audit._ids import Ids, id_counts, kinds_of
-from msgid.audit._logs import LogRows, log_facts
-from msgid.audit._runs import GeneratorFacts, generator_facts
-from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, MAX_ROWS, MAX_SCOPES
-from msgid.audit.facts import Counted, Facts, GapFact, LogFact
+from msgid.audit._ids import Ids
+from msgid.audit._rows import Places, Rows, facts_of_rows
+from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 from msgid.audit.report import report_of
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from msgid.audit._logs import Moments
     from msgid.audit.report import Report
 
-__all__ = ["audit_ids", "audit_table", "bounded"]
+__all__ = ["audit_ids", "audit_table", "rows_of"]
 
 
 def audit_table(
@@ -80,7 +78,7 @@ def audit_table(
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
     clock_jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
     max_gaps = integer("max_gaps", max_gaps, 0, 1_000_000)
-    return report_of(_facts(table, columns, earliest, clock_jump, max_gaps))
+    return report_of(facts_of_rows(rows_of(table, columns), columns, earliest, clock_jump, max_gaps))
 
 
 def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
@@ -103,9 +101,8 @@ def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
     return audit_table(pa.table({"id": column}), **options)
 
 
-def _facts(table: pa.Table, columns: Columns, earliest: int | None, clock_jump: int, max_gaps: int) -> Facts:
-    import numpy as np
-    import pyarrow as pa
+def rows_of(table: pa.Table, columns: Columns) -> Rows:
+    """Return the rows of an Arrow table as an audit compares them."""
 
     def column(name: str) -> pa.ChunkedArray:
         return table[name]
@@ -113,68 +110,16 @@ def _facts(table: pa.Table, columns: Columns, earliest: int | None, clock_jump: 
     def moments(name: str | None, argument: str) -> Moments | None:
         return None if name is None else micros(argument, column(name))
 
-    ids = Ids(column(columns.id) if columns.id is not None else pa.chunked_array([pa.nulls(table.num_rows)]))
-    timestamp, landed = moments(columns.timestamp, "timestamp"), moments(columns.landed, "landed")
-    content = content_codes([column(name) for name in columns.content])
-    counted: list[Counted] = []
-    made = GeneratorFacts([], [], [], [], [])
-    if columns.id is not None:
-        parents = None if columns.parent is None else Ids(column(columns.parent))
-        counted += id_counts(ids, content, landed or timestamp, landed, parents, earliest)
-        made = generator_facts(ids, clock_jump)
-    of_id = (ids.unix * 1_000_000, ids.is_v1)
-    if columns.offset is None:
-        placed = ids.origins() == "position"
-        node = ids.v1.node.astype(np.int64)
-        nodes, codes = np.unique(node[placed], return_inverse=True)
-        names = [layout.format_mac(int(one)) for one in nodes]
-        log = np.full(len(ids), -1, np.int64)
-        log[placed] = codes.reshape(-1)
-        place = ids.v1.pid.astype(np.int64) << 32 | ids.v1.sequence.astype(np.int64)
-        timestamp = landed = content = None
-        unplaced = 0
-    else:
+    places = None
+    if columns.offset is not None:
         log, names = sources([column(name) for name in columns.source], table.num_rows, columns.prefix)
-        place, valid = offsets(column(columns.offset))
-        placed = valid & (log >= 0)
-        unplaced = int((~placed).sum())
-    shown = timestamp if timestamp is not None else of_id
-    rows = LogRows(log, place, content, timestamp, landed, shown).take(placed)
-    logs, gaps, found = log_facts(rows, names)
-    kinds = kinds_of(ids) if columns.id is not None else []
-    return bounded(
-        table.num_rows, kinds, [*counted, *found, *made.counted], logs, made, [*gaps, *made.gaps], unplaced, columns,
-        max_gaps,
-    )  # fmt: skip
-
-
-def bounded(
-    rows: int,
-    kinds: list[tuple[str, str | None, int]],
-    counted: list[Counted],
-    logs: list[LogFact],
-    made: GeneratorFacts,
-    gaps: list[GapFact],
-    unplaced: int,
-    columns: Columns,
-    max_gaps: int,
-) -> Facts:
-    """Return the facts with their lists cut to the limits, the largest first, and the totals of all."""
-    found = sorted((one for one in counted if one.count), key=lambda one: (one.check, -one.count, one.scope))
-    totals: dict[str, tuple[int, int]] = {}
-    listed = []
-    for one in found:
-        count, scopes = totals.get(one.check, (0, 0))
-        totals[one.check] = count + one.count, scopes + 1
-        if scopes < MAX_SCOPES:
-            listed.append(one)
-    faults = sorted(
-        logs, key=lambda log: (-(log.missing + log.duplicates + log.conflicts + log.late), -log.rows, log[0])
+        places = Places(log, names, *offsets(column(columns.offset)))
+    return Rows(
+        table.num_rows,
+        None if columns.id is None else Ids(column(columns.id)),
+        None if columns.parent is None else Ids(column(columns.parent)),
+        content_codes([column(name) for name in columns.content]),
+        moments(columns.timestamp, "timestamp"),
+        moments(columns.landed, "landed"),
+        places,
     )
-    runs = sorted(made.runs, key=lambda run: (-run.missing, -run.ids, run.node, run.pid, run.run))
-    nodes = sorted(made.nodes, key=lambda node: (-node.generators, -node.ids, node.node))
-    ranges = sorted(gaps, key=lambda gap: (gap.first - gap.last, gap.kind, gap.scope, gap.first))
-    return Facts(
-        rows, kinds[:MAX_ROWS], listed, totals, ranges[:max_gaps], len(ranges), faults[:MAX_ROWS], len(faults),
-        runs[:MAX_ROWS], len(runs), nodes[:MAX_ROWS], len(nodes), made.rates, unplaced, columns.given,
-    )  # fmt: skip

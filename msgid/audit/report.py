@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["Finding", "Gap", "GeneratorRow", "KindRow", "LogRow", "NodeRow", "Report", "report_of"]
 
 
+_WIDEST: Final = 100
+"""Number of characters of the longest name or example in a printed report."""
+
+
 class Finding(NamedTuple):
     """A fault that the table shows.
 
@@ -109,6 +113,7 @@ class Report:
         nodes: The nodes of these generators; see `NodeRow`.
         kinds: Rows by kind and origin; see `KindRow`.
         notes: The limits of the table and of the report.
+        unplaced: Number of rows without a source or a valid offset, if the table has offsets; they count in no log.
 
     >>> import msgid.audit
     >>> report = msgid.audit.audit_ids(["0156F7E71C361B21BC024CCDBE00000007"] * 2)
@@ -129,6 +134,7 @@ class Report:
         kinds: Iterable[KindRow],
         notes: Iterable[str],
         rates: Iterable[RateFact] = (),
+        unplaced: int = 0,
     ) -> None:
         self.rows = rows
         self.findings = list(findings)
@@ -139,6 +145,7 @@ class Report:
         self.kinds = list(kinds)
         self.notes = list(notes)
         self.rates = list(rates)
+        self.unplaced = unplaced
 
     def counts(self) -> dict[str, int]:
         """Return the number of findings of each severity.
@@ -173,7 +180,7 @@ class Report:
         if not held:
             return None
         which = "error" if fail_on == "error" else f"{fail_on} or above"
-        largest = ", ".join(f"{finding.count:,} {finding.check} in {finding.scope}" for finding in held[:3])
+        largest = ", ".join(f"{finding.count:,} {finding.check} in {_shown(finding.scope)}" for finding in held[:3])
         return f"{len(held):,} finding{'' if len(held) == 1 else 's'} of severity {which}: {largest}"
 
     def __str__(self) -> str:
@@ -183,7 +190,8 @@ class Report:
     def summary(self) -> str:
         """The number of findings and rows in one line."""
         counts = [f"{n:,} {severity}{'' if n == 1 else 's'}" for severity, n in self.counts().items()]
-        return f"{', '.join(counts)} in {self.rows:,} row{'' if self.rows == 1 else 's'}"
+        aside = f", {self.unplaced:,} of them without a valid offset or source" if self.unplaced else ""
+        return f"{', '.join(counts)} in {self.rows:,} row{'' if self.rows == 1 else 's'}{aside}"
 
     def __repr__(self) -> str:
         return f"<Report: {self.summary}>"
@@ -192,7 +200,7 @@ class Report:
         """Return the report as values that JSON has: moments are text."""
         parts = ("findings", "gaps", "logs", "generators", "nodes", "kinds")
         listed = {name: [_plain(row) for row in getattr(self, name)] for name in parts}
-        return {"rows": self.rows, **listed, "notes": self.notes}
+        return {"rows": self.rows, "unplaced": self.unplaced, **listed, "notes": self.notes}
 
     def to_json(self) -> str:
         """Return the report as JSON: one object with the names of the attributes.
@@ -246,6 +254,7 @@ def report_of(facts: Facts) -> Report:
         (KindRow(*kind) for kind in facts.kinds),
         _notes(facts),
         facts.rates,
+        facts.unplaced,
     )
 
 
@@ -310,7 +319,8 @@ def _notes(facts: Facts) -> list[str]:
     if not has["parent"]:
         notes.append("Without a parent column, orphan_ids is not checked.")
     if facts.unplaced:
-        notes.append(f"{facts.unplaced:,} rows lack a source or a valid offset, and do not count in any log.")
+        lack = "row lacks" if facts.unplaced == 1 else "rows lack"
+        notes.append(f"{facts.unplaced:,} {lack} a source or a valid offset, and so do not count in any log.")
     listed = {
         "missing ranges": (facts.gap_total, len(facts.gaps)),
         "logs": (facts.log_total, len(facts.logs)),
@@ -329,10 +339,16 @@ def _plain(row: Any) -> dict[str, Any]:
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row._asdict().items()}
 
 
+def _shown(text: str) -> str:
+    """Return text for a line of a terminal: text with control characters or spaces around it is quoted, and cut."""
+    shown = text if text.isprintable() and text == text.strip() else ascii(text)
+    return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 3]}..."
+
+
 def _laid_out(findings: list[Finding]) -> list[str]:
     """Return the findings as lines of a table."""
     head = ("severity", "check", "scope", "count", "example")
-    rows = [head, *((f.severity, f.check, f.scope, f"{f.count:,}", f.example or "") for f in findings)]
+    rows = [head, *((f.severity, f.check, _shown(f.scope), f"{f.count:,}", _shown(f.example or "")) for f in findings)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(head))]
     right = head.index("count")
     return [

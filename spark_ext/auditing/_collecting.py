@@ -4,54 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from msgid.audit.definitions import MAX_ROWS, MAX_SCOPES, RATE_GENERATORS, rate_width
-from msgid.audit.facts import Counted, Facts, GapFact, LogFact, NodeFact, RateFact, RunFact
-from msgid.ids.node import shared_by
-from msgid.layout import origin_of
-from spark_ext.auditing._bits import holes
+from msgid.audit.definitions import COUNTED, MAX_ROWS
+from msgid.audit.facts import Counted, Facts
 from spark_ext.auditing._id_facts import id_facts, orphans
-from spark_ext.auditing._log_facts import found_in_logs, largest_holes, logs_of
-from spark_ext.auditing._run_facts import (
-    counter_words,
-    generator_name,
-    generators_of,
-    mac_text,
-    nodes_of,
-    position_words,
-    positions,
-    with_fields,
-)
-from spark_ext.auditing.summaries import log_summary, merged_ids, merged_logs
+from spark_ext.auditing._log_facts import logs_of
+from spark_ext.auditing._on_driver import facts_on_driver
+from spark_ext.auditing._run_facts import counter_words, position_words, with_fields
+from spark_ext.auditing._spread import spread_facts
+from spark_ext.auditing.summaries import merged_ids, merged_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from msgid.audit._columns import Columns
-    from spark_ext.auditing._log_facts import Logs
-    from spark_ext.auditing._run_facts import Generators
 
 __all__ = ["Summaries", "facts_of"]
 
 
 class Summaries(NamedTuple):
-    """The summaries of a table: of its IDs and of its logs, None if it does not have them."""
+    """The summaries of a table: of its IDs, its logs and the parents of derived IDs; None if it does not have them."""
 
     ids: DataFrame | None
     logs: DataFrame | None
+    parents: DataFrame | None
     is_binary: bool
     """Whether the IDs are binary."""
-
-
-class _Found(NamedTuple):
-    """The findings of a part of the facts: one row per scope and check, and the missing ranges."""
-
-    found: DataFrame
-    ranges: DataFrame | None
 
 
 def facts_of(
@@ -70,205 +49,25 @@ def facts_of(
     # A checkpoint ends the plan: with the plans of the rows in each, planning would take longer than the work.
     kinds: list[tuple[str, str | None, int]] = []
     counted: list[Counted] = []
-    parts: list[_Found] = []
-    generators = None
-    placed = None
+    words = placed = None
     if summaries.ids is not None:
         ids = with_fields(merged_ids(summaries.ids, merge=merge)).localCheckpoint()
         kinds, counted = id_facts(ids, df, columns, is_binary=summaries.is_binary)
-        if columns.parent is not None and df is not None:
-            counted += orphans(ids, df, columns)
+        if summaries.parents is not None:
+            counted += orphans(ids, summaries.parents)
         origins = {origin for kind, origin, _ in kinds if kind == "v1"}
-        if origins & {"mac", "random", "assigned"}:
-            generators = generators_of(counter_words(ids), clock_jump)
-            generators = generators._replace(runs=generators.runs.localCheckpoint())
-            parts.append(_of_generators(generators))
+        if origins & set(COUNTED):
+            words = counter_words(ids)
         if columns.offset is None and "position" in origins:
             placed = position_words(ids)
+    rows = sum(n for _, _, n in kinds)
+    unplaced = 0
     if summaries.logs is not None:
         placed = merged_logs(summaries.logs, merge=merge).localCheckpoint()
-    rows = sum(n for _, _, n in kinds)
-    logs = None
-    unplaced = 0
-    if placed is not None:
-        logs = logs_of(placed)
-        logs = logs._replace(logs=logs.logs.localCheckpoint())
-        parts.append(_of_logs(logs, df, columns))
-        if columns.offset is not None:
-            total = placed.agg(F.sum("n").alias("n"), F.sum(F.when(F.col("source").isNull(), F.col("n"))).alias("no"))
-            (held,) = total.collect()
-            rows, unplaced = held["n"] or 0, held["no"] or 0
-    found, totals = _listed(parts, counted)
-    gaps, gap_total = _gaps(parts, max_gaps)
-    facts = Facts(
-        rows, kinds[:MAX_ROWS], found, totals, gaps, gap_total, [], 0, [], 0, [], 0, [], unplaced, columns.given
-    )
-    if logs is not None:
-        facts = facts._replace(logs=_logs(logs), log_total=logs.logs.count())
-    if generators is not None:
-        facts = _with_generators(facts, generators)
-    return facts
-
-
-def _of_logs(logs: Logs, df: DataFrame | None, columns: Columns) -> _Found:
-    found = found_in_logs(logs.logs)
-    ranges = None
-    if not logs.logs.where("missing > 0").isEmpty():
-        holed = logs.logs.where("missing > 0").select("source")
-        ranges = holes(logs.words.join(holed, "source", "left_semi"), ["source"]).localCheckpoint()
-        found = _with_ranges(found, largest_holes(ranges, "missing_offsets", F.col("source")))
-        ranges = ranges.select(F.lit("offset").alias("kind"), F.col("source").alias("scope"), "first", "last")
-    if not logs.exact:
-        found = _with_offsets(found, df, columns)
-    return _Found(found, ranges)
-
-
-def _with_ranges(found: DataFrame, largest: DataFrame) -> DataFrame:
-    """Set the examples of missing numbers: the largest range of each scope."""
-    joined = found.join(largest, ["check", "scope"], "left")
-    x, y = F.coalesce("first", "x"), F.coalesce("last", "y")
-    return joined.select("check", "scope", "count", x.alias("x"), y.alias("y"))
-
-
-def _with_offsets(found: DataFrame, df: DataFrame | None, columns: Columns) -> DataFrame:
-    """Set the examples of duplicates, which are words: the first offset of the word that several rows have."""
-    is_duplicate = F.col("check") == "duplicate_messages"
-    if found.where(is_duplicate).isEmpty():
-        return found
-    unknown = found.withColumn("x", F.when(~is_duplicate, F.col("x")))
-    if df is None:
-        return unknown
-    words = found.where(is_duplicate).select(F.col("scope").alias("source"), F.col("x").alias("word"))
-    if columns.offset is not None:
-        by_offset = log_summary(df, columns._replace(timestamp=None, landed=None, content=()), whole=True)
-    else:
-        assert columns.id is not None
-        by_offset = positions(df, columns.id)
-    held = by_offset.join(words, ["source", "word"], "left_semi").groupBy("source", "offset").count()
-    first = held.where("count > 1").groupBy(F.col("source").alias("scope")).agg(F.min("offset").alias("first"))
-    first = first.withColumns({"check": F.lit("duplicate_messages"), "last": F.lit(None).cast("bigint")})
-    return _with_ranges(unknown, first)
-
-
-def _of_generators(generators: Generators) -> _Found:
-    by_generator = generators.runs.groupBy("node", "pid").agg(F.sum("missing").alias("missing"))
-    none = F.lit(None).cast("bigint")
-    rows = [("missing_sequences", by_generator.where("missing > 0"), "missing", none, none)]
-    clocks = generators.clocks
-    back = (F.col("backward.sequence"), -F.col("backward.step"))
-    rows.append(("clock_backwards", clocks.where("backwards > 0"), "backwards", *back))
-    rows.append(("clock_jump", clocks.where("jumps > 0"), "jumps", F.col("jump.sequence"), F.col("jump.step")))
-    found = _union(
-        part.select(
-            F.lit(check).alias("check"),
-            generator_name().alias("scope"),
-            F.col(count).alias("count"),
-            x.alias("x"),
-            y.alias("y"),
-        )
-        for check, part, count, x, y in rows
-    )
-    nodes = nodes_of(generators.runs)
-    node_rows = [("shared_node", nodes.where("is_shared"), F.col("generators"))]
-    node_rows.append(("synthetic_node", nodes.where("is_synthetic"), F.col("ids")))
-    of_nodes = _union(
-        part.select(
-            F.lit(check).alias("check"),
-            mac_text(F.col("node")).alias("scope"),
-            count.cast("bigint").alias("count"),
-            F.col("node").alias("x"),
-            none.alias("y"),
-        )
-        for check, part, count in node_rows
-    )
-    ranges = None
-    if not by_generator.where("missing > 0").isEmpty():
-        scope = ["node", "pid", "part", "piece_run"]
-        ranges = holes(generators.words, scope).withColumn("scope", generator_name()).localCheckpoint()
-        found = _with_ranges(found, largest_holes(ranges, "missing_sequences", F.col("scope")))
-        ranges = ranges.select(F.lit("sequence").alias("kind"), "scope", "first", "last")
-    return _Found(found.unionByName(of_nodes), ranges)
-
-
-def _union(parts: Iterable[DataFrame]) -> DataFrame:
-    first, *others = parts
-    for part in others:
-        first = first.unionByName(part)
-    return first
-
-
-def _listed(parts: list[_Found], counted: list[Counted]) -> tuple[list[Counted], dict[str, tuple[int, int]]]:
-    """Return the largest counts of each check, and the totals of all."""
-    counted = [one for one in counted if one.count]
-    totals = {one.check: (one.count, 1) for one in counted}
-    if not parts:
-        return counted, totals
-    # Ranked among all checks of all scopes: a check has the rows of one part alone.
-    found = _union(part.found for part in parts)
-    order = Window.partitionBy("check").orderBy(F.col("count").desc(), "scope")
-    every = Window.partitionBy("check")
-    ranked = found.withColumns(
-        {
-            "place": F.row_number().over(order),
-            "total": F.sum("count").over(every),
-            "scopes": F.count(F.lit(1)).over(every),
-        }
-    )
-    for row in ranked.where(F.col("place") <= MAX_SCOPES).orderBy("check", "place").collect():
-        check = row["check"]
-        totals[check] = (row["total"], row["scopes"])
-        text, x = None, row["x"]
-        if check in ("shared_node", "synthetic_node"):
-            text, x = shared_by(x) if check == "shared_node" else origin_of(x), None
-        counted.append(Counted(check, row["scope"], row["count"], x, row["y"], text))
-    return counted, totals
-
-
-def _gaps(parts: list[_Found], max_gaps: int) -> tuple[list[GapFact], int]:
-    ranges = [part.ranges for part in parts if part.ranges is not None]
-    if not ranges:
-        return [], 0
-    found = _union(ranges)
-    largest: list[Column | str] = [(F.col("last") - F.col("first")).desc(), "kind", "scope", "first"]
-    rows = found.orderBy(*largest).limit(max_gaps).collect()
-    total = len(rows) if len(rows) < max_gaps else found.count()
-    return [GapFact(row["kind"], row["scope"], row["first"], row["last"]) for row in rows], total
-
-
-def _logs(logs: Logs) -> list[LogFact]:
-    names = ("source", "n", "first_offset", "last_offset", "first_time", "last_time")
-    faults = ("missing", "duplicates", "conflicts", "late")
-    worst = sum((F.col(name) for name in faults), F.lit(0))
-    rows = (
-        logs.logs.orderBy(worst.desc(), F.col("n").desc(), "source").limit(MAX_ROWS).select(*names, *faults).collect()
-    )
-    return [LogFact(*row) for row in rows]
-
-
-def _with_generators(facts: Facts, generators: Generators) -> Facts:
-    runs, nodes = generators.runs, nodes_of(generators.runs)
-    first = (F.col("missing").desc(), F.col("ids").desc(), "node", "pid", "run")
-    shown = [RunFact(*row) for row in runs.orderBy(*first).limit(MAX_ROWS).select(*RunFact._fields).collect()]
-    order = (F.col("generators").desc(), F.col("ids").desc(), "node")
-    of_nodes = nodes.orderBy(*order).limit(MAX_ROWS).select(*NodeFact._fields).collect()
-    run_total = len(shown) if len(shown) < MAX_ROWS else runs.count()
-    node_total = len(of_nodes) if len(of_nodes) < MAX_ROWS else nodes.count()
-    return facts._replace(
-        runs=shown, run_total=run_total, nodes=[NodeFact(*row) for row in of_nodes], node_total=node_total,
-        rates=_rates(generators),
-    )  # fmt: skip
-
-
-def _rates(generators: Generators) -> list[RateFact]:
-    by_generator = generators.runs.groupBy("node", "pid").agg(
-        F.sum("ids").alias("ids"), F.min("first_time").alias("first"), F.max("last_time").alias("last")
-    )
-    chosen = by_generator.orderBy(F.col("ids").desc(), "node", "pid").limit(RATE_GENERATORS).collect()
-    width = rate_width(min(row["first"] for row in chosen), max(row["last"] for row in chosen))
-    is_chosen = F.lit(False)
-    for row in chosen:
-        is_chosen = is_chosen | ((F.col("node") == row["node"]) & (F.col("pid") == row["pid"]))
-    start = F.floor(F.col("seconds") / width).cast("bigint") * width
-    bins = generators.seconds.where(is_chosen).groupBy("node", "pid", start.alias("start"))
-    rows = bins.agg(F.sum("ids").alias("ids")).orderBy("node", "pid", "start").collect()
-    return [RateFact(row["node"], row["pid"], row["start"], width, row["ids"]) for row in rows]
+        total = placed.agg(F.sum("n").alias("n"), F.sum(F.when(F.col("source").isNull(), F.col("n"))).alias("no"))
+        (held,) = total.collect()
+        rows, unplaced = held["n"] or 0, held["no"] or 0
+    logs = None if placed is None else logs_of(placed)
+    facts = Facts(rows, kinds[:MAX_ROWS], counted, {}, [], 0, [], 0, [], 0, [], 0, [], unplaced, columns.given)
+    bounded = facts_on_driver(facts, words, logs, columns, clock_jump, max_gaps, df)
+    return bounded if bounded is not None else spread_facts(facts, words, logs, columns, clock_jump, max_gaps, df)

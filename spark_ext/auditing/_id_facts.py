@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from msgid import layout
 from msgid.audit.definitions import LONGEST_MONTH_MS, MALFORMED, TABLE, UUID
 from msgid.audit.facts import Counted
-from spark_ext.auditing._bits import bits_in, is_set
+from spark_ext.auditing._bits import WORD_BITS, bits_in, is_set
 from spark_ext.auditing.summaries import EMPTY, NULL, OTHER, id_key
 from spark_ext.columns._expressions import is_canonical_v0, is_hex, quoted_name
 from spark_ext.columns._identity import identity, is_uuid
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from msgid.audit._columns import Columns
 
-__all__ = ["id_facts", "orphans"]
+__all__ = ["id_facts", "orphans", "parents_of"]
 
 _MALFORMED: Final = "malformed"
 _ORIGINS: Final = [layout.origin_of(bits << 40) for bits in range(16)]
@@ -84,73 +84,98 @@ def id_facts(
         columns: The columns of the rows.
         is_binary: Whether the IDs are binary.
     """
+    part, old = F.col("part"), F.col("key").cast("string")
     words = _kinds(words, is_binary=is_binary)
     is_client = F.col("kind") == layout.KIND_CLIENT_UNIQUE
-    wrapped = F.when(is_client, F.when(_is_wrapped(), F.col("n")))
-    sums = {"n": F.col("n"), "future": F.col("future"), "wrapped": wrapped}
-    for name in ("duplicates", "conflicts"):
-        sums[name] = F.when(F.col("part") < EMPTY, F.col(name))
-    rows = words.groupBy("kind", "origin").agg(*(F.sum(value).alias(name) for name, value in sums.items())).collect()
+    words = words.withColumns(
+        {
+            "is_wrapped": F.when(is_client, _is_wrapped()),
+            "is_odd": (part == OTHER) & F.col("kind").isin(_MALFORMED, layout.KIND_AMBIGUOUS),
+            "is_repeated": (part < EMPTY) & (F.col("n") > bits_in(F.col("mask"))),
+        }
+    )
+
+    def first(mask: str) -> Column:
+        return F.min(F.when(F.col(mask) > 0, _text(F.col("key"), part, _lowest_bit(F.col(mask)))))
+
+    def of_id(name: str) -> Column:
+        return F.sum(F.when(part < EMPTY, F.col(name)))
+
+    rows = (
+        words.groupBy("kind", "origin")
+        .agg(
+            F.sum("n").alias("n"), F.sum("future").alias("future"),
+            F.sum(F.when(F.col("is_wrapped"), F.col("n"))).alias("wrapped"),
+            of_id("duplicates").alias("duplicates"), of_id("conflicts").alias("conflicts"),
+            F.min(F.when(F.col("is_odd"), old)).alias("odd"),
+            F.min(F.when(F.col("is_wrapped"), old)).alias("first_wrapped"),
+            first("future_mask").alias("first_future"), first("conflict_mask").alias("first_conflict"),
+            first("duplicate_mask").alias("first_duplicate"),
+            F.min(F.when(F.col("is_repeated"), _text(F.col("key"), part, F.lit(0)))).alias("first_repeated"),
+        )
+        .collect()
+    )  # fmt: skip
     kinds = sorted(
         ((row["kind"], row["origin"], row["n"]) for row in rows), key=lambda kind: (-kind[2], kind[0], kind[1] or "")
     )
-    total = {name: sum(row[name] or 0 for row in rows) for name in sums}
-    by_kind = {
-        kind: sum(n for name, _, n in kinds if name == kind) for kind in ("null", _MALFORMED, layout.KIND_AMBIGUOUS)
-    }
-    found = {
-        "missing_ids": (by_kind["null"], None, None),
-        "malformed_ids": (by_kind[_MALFORMED], (F.col("kind") == _MALFORMED) & (F.col("part") == OTHER), F.col("mask")),
-        "ambiguous_ids": (by_kind[layout.KIND_AMBIGUOUS], F.col("kind") == layout.KIND_AMBIGUOUS, F.col("mask")),
-        "v0_month_wrap": (total["wrapped"], is_client & _is_wrapped(), F.col("mask")),
-        "future_ids": (total["future"], F.col("future") > 0, F.col("future_mask")),
-        "conflicting_ids": (total["conflicts"], F.col("conflict_mask") > 0, F.col("conflict_mask")),
-        "duplicate_ids": (total["duplicates"], F.col("duplicate_mask") > 0, F.col("duplicate_mask")),
-    }
-    if not columns.content and total["duplicates"]:
-        example = None if df is None else _repeated(words, df, columns)
-        found["duplicate_ids"] = (total["duplicates"], None, None)
-    counted = []
-    for check, (count, condition, mask) in found.items():
-        if not count:
-            continue
-        text = None
-        if condition is not None and mask is not None:
-            value = _text(F.col("key"), F.col("part"), _lowest_bit(mask))
-            text = words.where(condition).agg(F.min(value).alias("text")).collect()[0]["text"]
-        elif check == "duplicate_ids":
-            text = example
-        counted.append(Counted(check, TABLE, count, text=text))
-    return kinds, counted
+
+    def total(name: str) -> int:
+        return sum(row[name] or 0 for row in rows)
+
+    def least(name: str, kind: str | None = None) -> str | None:
+        found = (row[name] for row in rows if kind in (None, row["kind"]))
+        return min((text for text in found if text is not None), default=None)
+
+    def rows_of(kind: str) -> int:
+        return sum(n for name, _, n in kinds if name == kind)
+
+    duplicate = least("first_duplicate")
+    if not columns.content and df is not None and total("duplicates"):
+        new = least("first_repeated", layout.KIND_V1)
+        others = [row["first_repeated"] for row in rows if row["kind"] != layout.KIND_V1 and row["first_repeated"]]
+        duplicate = min([*others, *([] if new is None else [_repeated(new, df, columns)])])
+    ambiguous = layout.KIND_AMBIGUOUS
+    found = (
+        ("missing_ids", rows_of("null"), None),
+        ("malformed_ids", rows_of(_MALFORMED), least("odd", _MALFORMED)),
+        ("ambiguous_ids", rows_of(ambiguous), least("odd", ambiguous)),
+        ("v0_month_wrap", total("wrapped"), least("first_wrapped")),
+        ("future_ids", total("future"), least("first_future")),
+        ("conflicting_ids", total("conflicts"), least("first_conflict")),
+        ("duplicate_ids", total("duplicates"), duplicate),
+    )
+    return kinds, [Counted(check, TABLE, count, text=text) for check, count, text in found if count]
 
 
-def _repeated(words: DataFrame, df: DataFrame, columns: Columns) -> str | None:
-    """Return the first ID that several rows have: the first word that repeats one, and then its rows."""
+def _repeated(word: str, df: DataFrame, columns: Columns) -> str:
+    """Return the first version-1 ID that several rows have, by the first ID of the first word that repeats one."""
     assert columns.id is not None
-    start = _text(F.col("key"), F.col("part"), F.lit(0))
-    held = words.where((F.col("n") > bits_in(F.col("mask"))) & (F.col("part") < EMPTY))
-    old: str | None = held.where(F.col("part") == OTHER).agg(F.min(start).alias("text")).collect()[0]["text"]
-    first = held.where(F.col("part") < OTHER).orderBy(start).limit(1).collect()
-    if not first:
-        return old
     key, part, bit = id_key(columns.id)
-    same = (key == F.lit(bytes(first[0]["key"]))) & (part == F.lit(first[0]["part"]))
+    raw = bytes.fromhex(word)
+    same = (key == F.lit(raw[:-1])) & (part == F.lit(raw[-1] // WORD_BITS))
     bits = df.where(same).groupBy(bit.alias("bit")).count().where("count > 1").agg(F.min("bit").alias("bit"))
-    place = bits.collect()[0]["bit"]
-    new = f"{bytes(first[0]['key']).hex().upper()}{first[0]['part'] * 32 + place:02X}"
-    return new if old is None else min(old, new)
+    return f"{word[:-2]}{raw[-1] + bits.collect()[0]['bit']:02X}"
 
 
-def orphans(words: DataFrame, df: DataFrame, columns: Columns) -> list[Counted]:
-    """Return the derived IDs whose parent is not in the table."""
+def parents_of(df: DataFrame, columns: Columns) -> DataFrame:
+    """Return one row per derived ID that has a parent: its ``text``, and the parent's ``key``, ``part`` and ``bit``."""
     assert columns.id is not None
     assert columns.parent is not None
     key, part, bit = id_key(columns.parent)
     id = F.col(quoted_name(columns.id))
     rows = df.where((id_origin(id) == "derived") & F.col(quoted_name(columns.parent)).isNotNull())
     rows = rows.select(identity(id).alias("text"), key.alias("key"), part.alias("part"), bit.alias("bit"))
-    rows = rows.where(F.col("part") <= OTHER)
-    joined = rows.join(words.select("key", "part", "mask"), ["key", "part"], "left")
+    return rows.where(F.col("part") <= OTHER)
+
+
+def orphans(words: DataFrame, parents: DataFrame) -> list[Counted]:
+    """Return the derived IDs whose parent is not in the table.
+
+    Args:
+        words: The summary of all IDs of the table.
+        parents: The rows that `parents_of` returned.
+    """
+    joined = parents.join(words.select("key", "part", "mask"), ["key", "part"], "left")
     lost = joined.where(F.col("mask").isNull() | ~is_set(F.col("mask"), F.col("bit")))
     (row,) = lost.agg(F.count(F.lit(1)).alias("count"), F.min("text").alias("text")).collect()
-    return [Counted("orphan_ids", TABLE, row["count"], text=row["text"])]
+    return [Counted("orphan_ids", TABLE, row["count"], text=row["text"])] if row["count"] else []

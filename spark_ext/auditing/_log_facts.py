@@ -8,11 +8,15 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from spark_ext.auditing._bits import bit_of, bits_in, highest, lowest, word_of
+from spark_ext.auditing._run_facts import positions
+from spark_ext.auditing.summaries import log_summary
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["Logs", "found_in_logs", "logs_of", "largest_holes"]
+    from msgid.audit._columns import Columns
+
+__all__ = ["Logs", "first_repeated", "found_in_logs", "largest_holes", "logs_of"]
 
 
 class Logs(NamedTuple):
@@ -139,6 +143,23 @@ def found_in_logs(logs: DataFrame) -> DataFrame:
     ]
     found = logs.select(F.col("source").alias("scope"), F.explode(F.array(*rows)).alias("found"))
     return found.where(F.col("found.count") > 0).select("found.check", "scope", "found.count", "found.x", "found.y")
+
+
+def first_repeated(df: DataFrame, columns: Columns, words: DataFrame) -> DataFrame:
+    """Return the lowest repeated offset in a word of each log: ``scope`` and ``first``.
+
+    Args:
+        df: The rows of the table.
+        columns: Their columns.
+        words: One word per log: ``source`` and ``word``.
+    """
+    if columns.offset is not None:
+        by_offset = log_summary(df, columns._replace(timestamp=None, landed=None, content=()), whole=True)
+    else:
+        assert columns.id is not None
+        by_offset = positions(df, columns.id)
+    held = by_offset.join(F.broadcast(words), ["source", "word"], "left_semi").groupBy("source", "offset").count()
+    return held.where("count > 1").groupBy(F.col("source").alias("scope")).agg(F.min("offset").alias("first"))
 
 
 def largest_holes(ranges: DataFrame, check: str, scope: Column) -> DataFrame:

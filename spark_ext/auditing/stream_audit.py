@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgid import layout
-from msgid._validate import integer
+from msgid._validate import aware, integer
 from msgid.audit._columns import checked_columns
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 from msgid.audit.report import report_of
+from spark_ext._filesystem import filesystem
 from spark_ext.auditing._collecting import Summaries, facts_of
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.table_audit import summaries_of
+from spark_ext.tables._writers import writer_of
 from spark_ext.tables.sinks import read_table, write_once
 
 if TYPE_CHECKING:
@@ -22,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["audit_batches"]
 
-_NO_ROWS = "UNABLE_TO_INFER_SCHEMA"
-
 
 def audit_batches(
     path: str,
@@ -33,6 +34,7 @@ def audit_batches(
     not_before: datetime | None = None,
     clock_jump: int = CLOCK_JUMP,
     max_gaps: int = MAX_GAPS,
+    last: int | None = None,
     **columns: Any,
 ) -> Callable[[DataFrame, int], None]:
     """Return a function for ``foreachBatch`` that audits all rows of a stream so far, after each micro-batch.
@@ -41,10 +43,14 @@ def audit_batches(
     is made from the stored summaries: earlier rows are not read again. A summary has one row per 32 neighbouring IDs
     or offsets; with ``timestamp``, ``landed`` or ``content`` one row per message.
 
+    Without ``last``, each report reads the summaries of the whole stream, so its time grows with the stream. With it,
+    the report covers the latest batches alone and takes as long after a year as after a day; older summaries are
+    deleted. A parent or a duplicate in an older batch is then not seen, and neither is a loss between two windows.
+
     Parameters
     ----------
     path : str
-        Folder of the summaries: Parquet tables ``ids`` and ``logs``.
+        Folder of the summaries: Parquet tables ``ids``, ``logs`` and ``parents``.
     report : callable
         Called with the `AuditReport` of all rows so far, after each batch.
     app_id : str, optional
@@ -55,9 +61,12 @@ def audit_batches(
         As for `audit`.
     max_gaps : int
         As for `audit`.
+    last : int, optional
+        Number of latest batches that the report covers, and whose summaries are kept. Default: all.
     columns : str
-        The arguments ``id``, ``source``, ``offset``, ``timestamp``, ``landed`` and ``content`` of `audit`; not
-        ``parent``. They must be the same for all batches.
+        The arguments ``id``, ``source``, ``offset``, ``timestamp``, ``landed``, ``content`` and ``parent`` of `audit`.
+        They must be the same for all batches. A parent may be in any batch: until it arrives, its derived IDs are
+        orphans in the report.
 
     Returns
     -------
@@ -86,25 +95,38 @@ def audit_batches(
     >>> update = audit_batches("/data/audit", lambda report: report.to_html("/data/audit.html"))
     >>> query = stream.writeStream.foreachBatch(update)  # doctest: +SKIP
     """
-    known = {"id", "source", "offset", "timestamp", "landed", "content"}
+    known = {"id", "source", "offset", "timestamp", "landed", "content", "parent"}
     wrong = sorted(set(columns) - known)
     if wrong:
         raise ValueError(f"`{wrong[0]}` must be one of {sorted(known)}")
     jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
     most = integer("max_gaps", max_gaps, 0, 1_000_000)
+    kept = None if last is None else integer("last", last, 1, layout.UINT32_MASK)
+    earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
     named = {**dict.fromkeys(known), "id": "id", **columns}
 
     def update(batch: DataFrame, number: int) -> None:
-        chosen = checked_columns(batch.columns, parent=None, **named)
-        new = summaries_of(batch, chosen, not_before)
-        stored = []
-        for name, summary in (("ids", new.ids), ("logs", new.logs)):
+        chosen = checked_columns(batch.columns, **named)
+        new = summaries_of(batch, chosen, earliest)
+        stored = {}
+        for name, summary in (("ids", new.ids), ("logs", new.logs), ("parents", new.parents)):
             if summary is not None:
                 write_once(summary, number, f"{path}/{name}", app_id=app_id)
-            held = None if summary is None else read_table(batch.sparkSession, f"{path}/{name}")
-            stored.append(None if held is None or summary is None else held.select(*summary.columns))
-        merged = Summaries(stored[0], stored[1], new.is_binary)
+                held = read_table(batch.sparkSession, f"{path}/{name}")
+                recent = held if kept is None else held.where(held["batch"] > number - kept)
+                stored[name] = recent.select(*summary.columns)
+        merged = Summaries(stored.get("ids"), stored.get("logs"), stored.get("parents"), new.is_binary)
         facts = facts_of(merged, chosen, jump, most, None, merge=True)
         report(AuditReport(batch.sparkSession, report_of(facts)))
+        if kept is not None:
+            for name in stored:
+                _forget(f"{path}/{name}", writer_of(batch, app_id).name, number - kept)
 
     return update
+
+
+def _forget(path: str, writer: str, number: int) -> None:
+    """Delete the summary of a batch, if it is there."""
+    files, base = filesystem(path)
+    with suppress(FileNotFoundError):
+        files.delete_dir(f"{base}/writer={writer}/batch={number}")

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from msgid import layout
-from msgid.audit._columns import LOG
 from spark_ext.auditing._bits import WORD_BITS, bit_of, bits_in, word_of
+from spark_ext.auditing._values import content_columns, micros_column, offset_column, source_column
 from spark_ext.columns._crc import look_up, octet, word
 from spark_ext.columns._expressions import hex_text, quoted_name, v1_bytes
 from spark_ext.columns._identity import identity
-from spark_ext.formats._row_columns import integer_column, moment_column
-from spark_ext.streaming._fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -55,18 +53,6 @@ def has_details(columns: Columns) -> bool:
     return bool(columns.timestamp or columns.landed or columns.content)
 
 
-def _content(df: DataFrame, columns: Columns) -> list[Column]:
-    fields = {field.name: field for field in df.schema}
-    if not columns.content:
-        return []
-    told = fingerprint_of([(F.col(quoted_name(name)), fields[name]) for name in columns.content])
-    return [told.alias("content")]
-
-
-def _micros(df: DataFrame, name: str | None) -> Column:
-    return F.lit(None).cast("bigint") if name is None else F.unix_micros(moment_column(df, name))
-
-
 def _id_seconds(name: str) -> Column:
     """Return the Unix seconds of version-1 IDs; NULL for any other value."""
     raw = v1_bytes(hex_text(F.col(quoted_name(name))))
@@ -83,14 +69,14 @@ def id_summary(df: DataFrame, columns: Columns, not_before: int | None) -> DataF
     """
     assert columns.id is not None
     key, part, bit = id_key(columns.id)
-    landed, near = _micros(df, columns.landed), _micros(df, columns.landed or columns.timestamp)
+    landed, near = micros_column(df, columns.landed), micros_column(df, columns.landed or columns.timestamp)
     future = F.lit(False)
     if columns.landed or not_before is not None:
         seconds = _id_seconds(columns.id)
         early = F.lit(False) if not_before is None else seconds < not_before
         future = F.coalesce(early, F.lit(False)) | F.coalesce(seconds * 1_000_000 > landed, F.lit(False))
     rows = df.select(
-        key.alias("key"), part.alias("part"), bit.alias("bit"), *_content(df, columns),
+        key.alias("key"), part.alias("part"), bit.alias("bit"), *content_columns(df, columns),
         near.alias("near"), future.alias("is_future"),
     )  # fmt: skip
     own = bit_of(F.col("bit").cast("bigint"))
@@ -162,11 +148,8 @@ def log_summary(df: DataFrame, columns: Columns, *, whole: bool = False) -> Data
         ``landed`` in microseconds and ``content``; else ``word``, ``mask``, ``first_time`` and ``last_time``.
     """
     assert columns.offset is not None
-    offset = integer_column(df, columns.offset)
-    names = [F.col(quoted_name(name)).cast("string") for name in columns.source]
-    parts = [part for name in names for part in (F.lit("/"), name)][1:]
-    source = F.concat(F.lit(columns.prefix), *parts) if parts else F.lit(LOG)
-    fits = offset.between(0, layout.OFFSET_MAX) & source.isNotNull()
+    offset, source = offset_column(df, columns.offset), source_column(columns)
+    fits = offset.isNotNull() & source.isNotNull()
     placed = {"source": F.when(fits, source), "offset": F.when(fits, offset)}
     seconds = F.lit(None).cast("bigint") if columns.id is None else _id_seconds(columns.id) * 1_000_000
     place = F.col("offset")
@@ -182,13 +165,13 @@ def log_summary(df: DataFrame, columns: Columns, *, whole: bool = False) -> Data
             F.min("time").alias("first_time"),
             F.max("time").alias("last_time"),
         )
-    time = seconds if columns.timestamp is None else _micros(df, columns.timestamp)
+    time = seconds if columns.timestamp is None else micros_column(df, columns.timestamp)
     rows = df.select(
         *(value.alias(name) for name, value in placed.items()),
         time.alias("time"),
-        _micros(df, columns.timestamp).alias("timestamp"),
-        _micros(df, columns.landed).alias("landed"),
-        *_content(df, columns),
+        micros_column(df, columns.timestamp).alias("timestamp"),
+        micros_column(df, columns.landed).alias("landed"),
+        *content_columns(df, columns),
     )
     return _by_message(rows.withColumn("n", F.lit(1).cast("bigint")), merge_times=True)
 

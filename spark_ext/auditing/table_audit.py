@@ -12,6 +12,8 @@ from msgid.audit._columns import checked_columns
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 from msgid.audit.report import report_of
 from spark_ext.auditing._collecting import Summaries, facts_of
+from spark_ext.auditing._id_facts import parents_of
+from spark_ext.auditing._small_table import small_facts
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.summaries import id_summary, log_summary
 
@@ -45,7 +47,8 @@ def audit(
     A table that `messages` or a job has written needs no arguments, and neither do the rows of the connectors of Kafka
     and RocketMQ: their columns are known. Without ``offset``, IDs of the origin ``position`` give the positions.
 
-    The rows are read once for the IDs and once for the positions, in the JVM, and reduced to blocks of 32 numbers. With
+    A table of at most 50,000 rows is collected by one action and audited on the driver. The rows of a larger table are
+    read once for the IDs and once for the positions, in the JVM, and reduced to blocks of 32 numbers. With
     ``timestamp``, ``landed`` or ``content``, each message is compared by itself, which takes more time. The driver
     collects a bounded number of rows.
 
@@ -105,16 +108,19 @@ def audit(
     columns = checked_columns(df.columns, id, source, offset, timestamp, landed, content, parent)
     jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
     most = integer("max_gaps", max_gaps, 0, 1_000_000)
-    facts = facts_of(summaries_of(df, columns, not_before), columns, jump, most, df)
+    earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
+    facts = small_facts(df, columns, earliest, jump, most)
+    if facts is None:
+        facts = facts_of(summaries_of(df, columns, earliest), columns, jump, most, df)
     return AuditReport(df.sparkSession, report_of(facts))
 
 
-def summaries_of(df: DataFrame, columns: Columns, not_before: datetime | None = None) -> Summaries:
-    """Return the summaries of the rows of a table."""
-    earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
+def summaries_of(df: DataFrame, columns: Columns, earliest: int | None) -> Summaries:
+    """Return the summaries of the rows of a table; ``earliest`` is the first Unix second of an ID, or None."""
     types = {field.name: field.dataType for field in df.schema}
     return Summaries(
         None if columns.id is None else id_summary(df, columns, earliest),
         None if columns.offset is None else log_summary(df, columns),
+        None if columns.id is None or columns.parent is None else parents_of(df, columns),
         columns.id is not None and isinstance(types[columns.id], BinaryType),
     )

@@ -2,7 +2,9 @@
 
 import doctest
 import json
+from collections import Counter
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ import msgid
 import msgid.audit
 import spark_ext
 from msgid import layout
+from spark_ext.auditing import _on_driver, _small_table
 from spark_ext.auditing.summaries import id_summary, log_summary
 from spark_ext.cli import spark_ext as command
 
@@ -22,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 PLACES = {"source": "source", "offset": "offset"}
 DETAILS = {**PLACES, "timestamp": "timestamp", "landed": "landed", "content": "content"}
-PARTS = ("rows", "findings", "gaps", "logs", "generators", "nodes", "kinds", "notes")
+PARTS = ("rows", "unplaced", "findings", "gaps", "logs", "generators", "nodes", "kinds", "notes")
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 
@@ -44,19 +47,61 @@ def same(spark_report, local, parts=PARTS):
     assert sorted(spark_report.local.rates) == sorted(local.rates)
 
 
-@pytest.mark.parametrize("columns", [DETAILS, PLACES, {}], ids=["details", "places", "ids"])
-def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, columns):
+def take(way, monkeypatch):
+    """Audit tables of any size in one way."""
+    if way != "driver":
+        monkeypatch.setattr(_small_table, "SMALL_ROWS", 0)
+    if way == "spread":
+        monkeypatch.setattr(_on_driver, "MOST", dict.fromkeys(_on_driver.MOST, 0))
+
+
+@pytest.fixture(params=["driver", "summaries", pytest.param("spread", marks=pytest.mark.slow)])
+def way(request, monkeypatch):
+    """The ways of an audit: the rows on the driver, summaries on the driver, and Spark alone."""
+    take(request.param, monkeypatch)
+    return request.param
+
+
+def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, way):
     """Every list of the report is equal, examples included, whichever columns are given."""
     table = table_of((6, 7, 8, 13, 20, 41))
-    same(spark_ext.audit(read(spark, table, tmp_path), **columns), msgid.audit.audit_table(table, **columns))
+    df = read(spark, table, tmp_path)
+    for columns in (DETAILS, PLACES, {}):
+        same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
+
+
+def test_audit_of_a_simulated_table_on_spark_alone_is_that_of_python(spark, tmp_path, monkeypatch):
+    """As above for a table with more logs and generators than the driver holds."""
+    take("spread", monkeypatch)
+    table = table_of((13,))
+    same(spark_ext.audit(read(spark, table, tmp_path), **DETAILS), msgid.audit.audit_table(table, **DETAILS))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [DETAILS, PLACES, {}], ids=["details", "places", "ids"])
-def test_audit_of_200_simulated_tables_is_that_of_python(spark, tmp_path, columns):
+def test_audit_of_200_simulated_tables_is_that_of_python(spark, tmp_path, columns, way):
     """As above for all tables that the unit tests hold equal to the truth."""
+    if way == "driver":
+        pytest.skip("80,000 rows are too many for it")
     table = table_of(range(200))
     same(spark_ext.audit(read(spark, table, tmp_path), **columns), msgid.audit.audit_table(table, **columns))
+
+
+def test_audit_of_40_simulated_tables_finds_exactly_their_faults(spark, tmp_path, monkeypatch):
+    """Counts and ranges are those of the simulation, not only those of Python."""
+    take("summaries", monkeypatch)
+    clusters = [simulated_cluster.simulated(seed, name=f"{seed:03}/") for seed in range(100, 140)]
+    table = pa.concat_tables([pa.table(cluster.columns()) for cluster in clusters])
+    report = spark_ext.audit(read(spark, table, tmp_path), **DETAILS).local
+    expected = Counter()
+    for cluster in clusters:
+        expected.update(cluster.expected)
+    found = Counter()
+    for finding in report.findings:
+        found[finding.check, finding.scope] += finding.count
+    assert found == expected
+    gaps = [(gap.kind, gap.scope, gap.first, gap.last) for gap in report.gaps]
+    assert sorted(gaps) == sorted(gap for cluster in clusters for gap in cluster.gaps)
 
 
 def hostile():
@@ -80,18 +125,61 @@ def hostile():
     return pa.table({"id": values, "parent": parents, "landed": landed, "n": range(len(values))})
 
 
-@pytest.mark.parametrize("columns", [{"landed": "landed", "parent": "parent", "content": "n"}, {}], ids=["all", "ids"])
-def test_audit_of_hostile_ids_is_that_of_python(spark, tmp_path, columns):
+def test_audit_of_hostile_ids_is_that_of_python(spark, tmp_path, way):
     """Kinds, reasons, examples, wrapped months, orphans and positions in IDs are those of Python."""
     table = hostile()
-    same(spark_ext.audit(read(spark, table, tmp_path), **columns), msgid.audit.audit_table(table, **columns))
+    df = read(spark, table, tmp_path)
+    for columns in ({"landed": "landed", "parent": "parent", "content": "n"}, {}):
+        same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
-def test_audit_of_binary_ids_is_that_of_text(spark, tmp_path):
+def test_audit_of_binary_ids_is_that_of_text(spark, tmp_path, way):
     """The bytes of IDs are the same IDs; other bytes are malformed for the same reasons."""
     values = [bytes.fromhex(V1), bytes.fromhex(V1), b"", b"x" * 15, b"\x09" * 17, None, b"x" * 16]
     table = pa.table({"id": pa.array(values, pa.binary())})
     same(spark_ext.audit(read(spark, table, tmp_path)), msgid.audit.audit_table(table))
+
+
+def odd():
+    """Columns with odd names and types, as other systems write them, and rows without a place."""
+    naive = [datetime(2026, 1, 1, 3) + timedelta(hours=n) for n in (0, 1, 0, 3, 4, 5, 6, 7)]
+    return pa.table(
+        {
+            "my.id": [V1, V1.lower(), None, "", "x" * 300, f"{V1[:-1]}9", V1, "y"],
+            "the `log`": ["a", "a", None, "a", "a", "a", "b", ""],
+            "Offset No.": pa.array([*map(Decimal, ("0", "3", "4", "-1")), None, *map(Decimal, ("7", "9", "1"))]),
+            "sent.at": pa.array(naive, pa.timestamp("us")),
+            "day": pa.array([at.date() for at in reversed(naive)], pa.date32()),
+            "body.": [b"x", b"", None, b"x", b"x", b"x", b"x", b"x"],
+        }
+    )
+
+
+ODD = {
+    "id": "my.id", "source": "the `log`", "offset": "Offset No.", "timestamp": "sent.at", "landed": "day",
+    "content": "body.",
+}  # fmt: skip
+
+
+def test_audit_of_odd_columns_is_that_of_python(spark, tmp_path, way):
+    """Names with dots, backticks and capitals, decimals, dates, times without time zone, long IDs and NULLs."""
+    table = odd()
+    df = read(spark, table, tmp_path)
+    local = msgid.audit.audit_table(table, **ODD)
+    same(spark_ext.audit(df, **ODD), local)
+    assert {finding.check for finding in local.findings} >= {"missing_offsets", "missing_ids", "malformed_ids"}
+    for rows in (table[:0], table[:1]):
+        few = read(spark, rows, tmp_path)
+        same(spark_ext.audit(few, **ODD), msgid.audit.audit_table(rows, **ODD))
+
+
+def test_audit_of_many_logs_is_that_of_python(spark, tmp_path, way):
+    """A thousand logs with a fault each are listed in the same order, and the others are counted."""
+    logs = 1_200
+    sources = [f"log {n // 3}" for n in range(3 * logs)]
+    table = pa.table({"source": sources, "offset": [(0, 2 + n % 5, 2 + n % 5)[n % 3] for n in range(3 * logs)]})
+    df = read(spark, table, tmp_path)
+    same(spark_ext.audit(df, None, "source", "offset"), msgid.audit.audit_table(table, id=None, **PLACES))
 
 
 def test_lists_of_a_report_are_dataframes(spark):
@@ -119,31 +207,78 @@ def test_summaries_of_a_table_need_no_python_worker_and_no_task_of_their_own_log
             assert "ArrowEval" not in plan
 
 
-@pytest.mark.slow
+def audited(spark, folder, table, parts, columns, **options):
+    """The reports of a stream whose batches are parts of a table; a replayed batch repeats its number."""
+    reports = []
+    update = spark_ext.audit_batches(
+        f"{folder}/state", reports.append, app_id="audit", **{"id": "id"} | columns, **options
+    )
+    for number, (first, last) in parts:
+        (folder / f"{number}").mkdir(exist_ok=True)
+        update(read(spark, table[first:last], folder / f"{number}"), number)
+    return reports
+
+
+def same_but_examples(report, local):
+    same(report, local, ("rows", "gaps", "logs", "generators", "nodes", "kinds", "notes"))
+    # Without content, the rows that repeat an ID or offset are gone, so the example is missing.
+    assert [f[:4] for f in report.local.findings] == [f[:4] for f in local.findings]
+
+
 def test_stream_updates_the_report_from_stored_summaries(spark, tmp_path):
-    """After each batch the report is that of all rows so far, also if a batch is replayed."""
+    """After each batch the report is that of all rows so far, also if a batch is replayed or empty."""
     table = table_of((13,))
     half = table.num_rows // 2
-    for columns in (PLACES, DETAILS):
-        reports = []
-        path = f"{tmp_path}/{len(columns)}"
-        update = spark_ext.audit_batches(path, reports.append, app_id="audit", id="id", **columns)
-        for number, part in ((0, table[:half]), (0, table[:half]), (1, table[half:])):
-            (tmp_path / f"{len(columns)}-{number}").mkdir(exist_ok=True)
-            update(read(spark, part, tmp_path / f"{len(columns)}-{number}"), number)
-        for report, rows in zip(reports, (table[:half], table[:half], table), strict=True):
-            local = msgid.audit.audit_table(rows, **columns)
-            same(report, local, ("rows", "gaps", "logs", "generators", "nodes", "kinds", "notes"))
-            # Without content, the rows that repeat an ID or offset are gone: they have no example.
-            assert [f[:4] for f in report.local.findings] == [f[:4] for f in local.findings]
-    with pytest.raises(ValueError, match="`parent` must be one of"):
-        spark_ext.audit_batches("x", print, parent="parent")
+    parts = [(0, (0, 0)), (1, (0, half)), (1, (0, half)), (2, (half, None))]
+    reports = audited(spark, tmp_path, table, parts, PLACES)
+    for report, rows in zip(reports, (table[:0], table[:half], table[:half], table), strict=True):
+        same_but_examples(report, msgid.audit.audit_table(rows, **PLACES))
+
+
+@pytest.mark.slow
+def test_stream_with_details_updates_the_report_from_stored_summaries(spark, tmp_path):
+    """As above, where times and contents are compared too."""
+    table = table_of((13, 41))
+    third = table.num_rows // 3
+    parts = [(n, (n * third, (n + 1) * third)) for n in (0, 1, 1, 2)]
+    reports = audited(spark, tmp_path, table, parts, DETAILS)
+    for report, rows in zip(reports, (1, 2, 2, 3), strict=True):
+        same_but_examples(report, msgid.audit.audit_table(table[: rows * third], **DETAILS))
+
+
+def test_stream_of_latest_batches_covers_them_alone(spark, tmp_path):
+    """With ``last`` the report is that of the latest batches, and older summaries are deleted."""
+    table = pa.table({"id": [V1, V1, f"{V1[:-1]}5", f"{V1[:-1]}9"], "source": ["a"] * 4, "offset": [0, 1, 3, 9]})
+    parts = [(n, (n, n + 1)) for n in range(4)]
+    reports = audited(spark, tmp_path, table, parts, PLACES, last=2)
+    for number, report in enumerate(reports):
+        same_but_examples(report, msgid.audit.audit_table(table[max(0, number - 1) : number + 1], **PLACES))
+    for name in ("ids", "logs"):
+        left = sorted(folder.name for folder in (tmp_path / "state" / name / "writer=audit").glob("batch=*"))
+        assert left == ["batch=2", "batch=3"]
+
+
+def test_stream_finds_parents_of_other_batches(spark, tmp_path):
+    """A derived ID is an orphan until the batch of its parent lands; the parent may also be in an earlier batch."""
+    child = str(msgid.derive_id(V1, "bill"))
+    late, lost = f"{V1[:-1]}5", f"{V1[:-1]}9"
+    ids = [V1, child, str(msgid.derive_id(late, "bill")), late, str(msgid.derive_id(lost, "bill"))]
+    table = pa.table({"id": ids, "parent": [None, V1.lower(), late, None, lost]})
+    reports = audited(spark, tmp_path, table, [(0, (0, 1)), (1, (1, 3)), (2, (3, 5))], {"parent": "parent"})
+    for report, rows in zip(reports, (1, 3, 5), strict=True):
+        local = msgid.audit.audit_table(table[:rows], parent="parent")
+        assert report.local.findings == local.findings
+    assert [f.count for f in reports[-1].local.findings if f.check == "orphan_ids"] == [1]
 
 
 def test_wrong_arguments_of_an_audit_are_refused(spark):
     """A stream, a missing column and a column of another type are errors that name the argument."""
     with pytest.raises(ValueError, match="cannot audit a stream"):
         spark_ext.audit(spark.readStream.format("rate").load(), id=None, offset="value")
+    with pytest.raises(ValueError, match="last must be"):
+        spark_ext.audit_batches("x", print, last=0)
+    with pytest.raises(ValueError, match="`parents` must be one of"):
+        spark_ext.audit_batches("x", print, parents="parent")
     df = spark.createDataFrame([(1.5, "a")], ["offset", "key"])
     with pytest.raises(ValueError, match="`source` must be a column of the table, got 'no'"):
         spark_ext.audit(df, id=None, source="no", offset="offset")

@@ -96,10 +96,11 @@ def test_page_without_its_script_has_everything(report):
     assert "@import" not in text
 
 
-def test_page_of_a_hostile_table_is_escaped_and_small():
+@pytest.mark.parametrize("character", ["é", '"', "&", "\N{GRINNING FACE}"])
+def test_page_of_a_hostile_table_is_escaped_and_small(character):
     """Names are text and not markup, long names are cut, and the page of the largest report stays below 2 MB."""
     moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    name = "<script>alert(1)</script>" + "é" * 10_000
+    name = "<script>alert(1)</script>" + character * 10_000
     meaning = audit.CHECKS["missing_offsets"].meaning
     large = audit.Report(
         10**15,

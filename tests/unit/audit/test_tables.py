@@ -3,7 +3,8 @@
 import json
 import subprocess
 import sys
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
 
 import pytest
 
@@ -125,9 +126,59 @@ def test_offsets_of_all_kinds_are_read():
     for column in (["0", "2", None, "x", "-1", str(2**48)], [0, 2, None, -5, -1, 2**48]):
         report = audit.audit_table(pa.table({"offset": column}), id=None, offset="offset")
         assert found(report) == {("missing_offsets", "log"): (1, "1")}
-        assert report.notes[-1] == "4 rows lack a source or a valid offset, and do not count in any log."
+        assert report.notes[-1] == "4 rows lack a source or a valid offset, and so do not count in any log."
     with pytest.raises(ValueError, match="offset must be a column of integers, got double"):
         audit.audit_table(pa.table({"offset": [1.5]}), id=None, offset="offset")
+
+
+def test_offsets_as_decimals_and_columns_of_nulls_are_read():
+    """A whole decimal is an offset, another one is not; a column of NULLs is a column of no offsets and no times."""
+    values = [Decimal("0.0"), Decimal("2.0"), Decimal("1.5"), Decimal("-3"), Decimal(10) ** 20, None]
+    table = pa.table({"offset": pa.array(values, pa.decimal128(38, 2)), "at": pa.nulls(6), "none": pa.nulls(6)})
+    report = audit.audit_table(table, id=None, offset="offset", timestamp="at")
+    assert found(report) == {("missing_offsets", "log"): (1, "1")}
+    assert report.notes[-1].startswith("4 rows lack")
+    assert audit.audit_table(table, id=None, offset="none").findings == []
+
+
+def test_times_as_dates_and_without_time_zone_are_in_utc():
+    """A date is its midnight in UTC, and a timestamp without time zone is in UTC."""
+    for values, kind in (
+        ([date(2026, 1, 2), date(2026, 1, 1), None], pa.date32()),
+        ([datetime(2026, 1, 2), datetime(2026, 1, 1), None], pa.timestamp("us")),
+    ):
+        table = pa.table({"offset": [0, 1, 2], "at": pa.array(values, kind)})
+        report = audit.audit_table(table, id=None, offset="offset", timestamp="at")
+        assert found(report) == {("time_backwards", "log"): (1, "offset 1, 86,400.000 s back")}
+        assert report.logs[0].first_time == AT
+
+
+def test_printed_report_shows_hostile_values_in_one_short_line():
+    """Control characters and spaces around a value are visible, long values are cut, and lists keep the whole value."""
+    for value, shown in (("x\x1b[31m\n", "'x\\x1b[31m\\n'"), (" x", "' x'"), ("x" * 200, "x" * 97 + "..."), ("é", "é")):
+        report = audit.audit_ids([value])
+        assert str(report).splitlines()[2].endswith(f"1  {shown}")
+        assert len(str(report).splitlines()) == 3
+        assert report.findings[0].example == value
+    table = pa.table({"log": ["a\n"] * 2, "offset": [0, 2]})
+    report = audit.audit_table(table, id=None, source="log", offset="offset")
+    assert report.failure() == r"1 finding of severity error: 1 missing_offsets in 'a\n'"
+
+
+def test_summary_counts_the_rows_that_are_in_no_log():
+    """A column of invalid offsets does not look like a table without faults."""
+    report = audit.audit_table(pa.table({"offset": ["x", None, "-1"]}), id=None, offset="offset")
+    assert str(report) == "0 errors, 0 warnings, 0 infos in 3 rows, 3 of them without a valid offset or source"
+    assert json.loads(report.to_json())["unplaced"] == 3
+
+
+def test_rows_of_the_format_iggy_are_audited_by_file_and_offset():
+    """The columns are known; a row that could not be read does not have an offset, and counts in no log."""
+    columns = {name: pa.nulls(3) for name in ("position", "state", "timestamp", "id", "checksum")}
+    table = pa.table({"file": ["a"] * 3, "offset": [4, 6, None], "payload": [b"x", b"x", None], **columns})
+    report = audit.audit_table(table)
+    assert found(report) == {("missing_offsets", "a"): (1, "5")}
+    assert report.notes[-1].startswith("1 row lacks")
 
 
 def test_wrong_columns_are_refused():

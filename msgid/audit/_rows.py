@@ -1,0 +1,134 @@
+"""The facts of rows in memory: the audit of NumPy, which a small table on Spark has too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgid import layout
+from msgid.audit._ids import id_counts, kinds_of
+from msgid.audit._logs import LogRows, log_facts
+from msgid.audit._runs import GeneratorFacts, generator_facts
+from msgid.audit.definitions import MAX_ROWS, MAX_SCOPES
+from msgid.audit.facts import Counted, Facts, GapFact, LogFact
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from msgid.audit._columns import Columns
+    from msgid.audit._ids import Ids
+    from msgid.audit._logs import Moments
+
+__all__ = ["Places", "Rows", "bounded", "facts_of_rows"]
+
+
+class Places(NamedTuple):
+    """The places of rows in their logs.
+
+    Attributes:
+        log: The place of the row's log in ``names``; -1 if the row does not have a log.
+        names: The names of the logs, sorted.
+        offset: The offset of each row.
+        valid: Which rows have an offset.
+    """
+
+    log: NDArray[np.int64]
+    names: list[str]
+    offset: NDArray[np.int64]
+    valid: NDArray[np.bool_]
+
+
+class Rows(NamedTuple):
+    """The rows of a table as arrays; None for a column that the table does not have."""
+
+    number: int
+    ids: Ids | None
+    parents: Ids | None
+    content: NDArray[np.int64] | None
+    timestamp: Moments | None
+    landed: Moments | None
+    places: Places | None
+
+
+def facts_of_rows(rows: Rows, columns: Columns, earliest: int | None, clock_jump: int, max_gaps: int) -> Facts:
+    """Return the facts of a table.
+
+    Args:
+        rows: The rows of the table.
+        columns: The columns of the table.
+        earliest: The earliest Unix second of an ID that is not a finding, or None.
+        clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
+        max_gaps: Number of ranges to list.
+    """
+    ids, timestamp, landed = rows.ids, rows.timestamp, rows.landed
+    counted: list[Counted] = []
+    made = GeneratorFacts([], [], [], [], [])
+    kinds: list[tuple[str, str | None, int]] = []
+    if ids is not None:
+        counted += id_counts(ids, rows.content, landed or timestamp, landed, rows.parents, earliest)
+        made = generator_facts(ids, clock_jump)
+        kinds = kinds_of(ids)
+    of_id = None if ids is None else (ids.unix * 1_000_000, ids.is_v1)
+    unplaced = 0
+    logs: list[LogFact] = []
+    gaps: list[GapFact] = []
+    if rows.places is not None:
+        log, names, offset, valid = rows.places
+        placed = valid & (log >= 0)
+        unplaced = int((~placed).sum())
+        shown = timestamp if timestamp is not None else of_id
+        in_logs = LogRows(log, offset, rows.content, timestamp, landed, shown).take(placed)
+        logs, gaps, found = log_facts(in_logs, names)
+        counted += found
+    elif ids is not None:
+        in_logs, names = _positions(ids)
+        logs, gaps, found = log_facts(in_logs._replace(shown=of_id).take(ids.origins() == "position"), names)
+        counted += found
+    return bounded(
+        rows.number, kinds, [*counted, *made.counted], logs, made, [*gaps, *made.gaps], unplaced, columns, max_gaps
+    )
+
+
+def _positions(ids: Ids) -> tuple[LogRows, list[str]]:
+    """Return the rows whose IDs are positions in a log, in the places of all rows, and the names of the logs."""
+    import numpy as np
+
+    placed = ids.origins() == "position"
+    node = ids.v1.node.astype(np.int64)
+    nodes, codes = np.unique(node[placed], return_inverse=True)
+    log = np.full(len(ids), -1, np.int64)
+    log[placed] = codes.reshape(-1)
+    offset = ids.v1.pid.astype(np.int64) << 32 | ids.v1.sequence.astype(np.int64)
+    return LogRows(log, offset, None, None, None, None), [layout.format_mac(int(one)) for one in nodes]
+
+
+def bounded(
+    rows: int,
+    kinds: list[tuple[str, str | None, int]],
+    counted: list[Counted],
+    logs: list[LogFact],
+    made: GeneratorFacts,
+    gaps: list[GapFact],
+    unplaced: int,
+    columns: Columns,
+    max_gaps: int,
+) -> Facts:
+    """Return the facts with their lists cut to the limits, the largest first, and the totals of all."""
+    found = sorted((one for one in counted if one.count), key=lambda one: (one.check, -one.count, one.scope))
+    totals: dict[str, tuple[int, int]] = {}
+    listed = []
+    for one in found:
+        count, scopes = totals.get(one.check, (0, 0))
+        totals[one.check] = count + one.count, scopes + 1
+        if scopes < MAX_SCOPES:
+            listed.append(one)
+    faults = sorted(
+        logs, key=lambda log: (-(log.missing + log.duplicates + log.conflicts + log.late), -log.rows, log[0])
+    )
+    runs = sorted(made.runs, key=lambda run: (-run.missing, -run.ids, run.node, run.pid, run.run))
+    nodes = sorted(made.nodes, key=lambda node: (-node.generators, -node.ids, node.node))
+    ranges = sorted(gaps, key=lambda gap: (gap.first - gap.last, gap.kind, gap.scope, gap.first))
+    return Facts(
+        rows, kinds[:MAX_ROWS], listed, totals, ranges[:max_gaps], len(ranges), faults[:MAX_ROWS], len(faults),
+        runs[:MAX_ROWS], len(runs), nodes[:MAX_ROWS], len(nodes), made.rates, unplaced, columns.given,
+    )  # fmt: skip

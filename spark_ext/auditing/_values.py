@@ -1,0 +1,71 @@
+"""The values that an audit compares, as columns of one type each: offsets, moments, logs, contents and IDs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, DateType, DecimalType, NullType, TimestampNTZType
+
+from msgid import layout
+from msgid.audit._columns import LOG
+from spark_ext.columns._expressions import quoted_name
+from spark_ext.formats._row_columns import integer_column, moment_column, type_of
+from spark_ext.streaming._fingerprint import fingerprint_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from msgid.audit._columns import Columns
+
+__all__ = ["content_columns", "id_value", "micros_column", "offset_column", "source_column"]
+
+_DAY_MICROS = 86_400_000_000
+
+
+def id_value(df: DataFrame, name: str) -> Column:
+    """Return the IDs of a column as binary or text: a value of another type as its text."""
+    value = F.col(quoted_name(name))
+    return value if isinstance(type_of(df, name), BinaryType) else value.cast("string")
+
+
+def offset_column(df: DataFrame, name: str) -> Column:
+    """Return the offsets of a column as bigint; NULL for a value that is not an offset."""
+    value, type = F.col(quoted_name(name)), type_of(df, name)
+    if isinstance(type, NullType):
+        return F.lit(None).cast("bigint")
+    if isinstance(type, DecimalType):
+        offset = F.when(value == F.floor(value), value).try_cast("bigint")
+    else:
+        offset = integer_column(df, name)
+    return F.when(offset.between(0, layout.OFFSET_MAX), offset)
+
+
+def source_column(columns: Columns) -> Column:
+    """Return the name of each row's log; NULL if a part of it is NULL."""
+    names = [F.col(quoted_name(name)).cast("string") for name in columns.source]
+    parts = [part for name in names for part in (F.lit("/"), name)][1:]
+    return F.concat(F.lit(columns.prefix), *parts) if parts else F.lit(LOG)
+
+
+def micros_column(df: DataFrame, name: str | None) -> Column:
+    """Return the moments of a column as microseconds since 1970; a date or a time without time zone is in UTC."""
+    if name is None:
+        return F.lit(None).cast("bigint")
+    value, type = F.col(quoted_name(name)), type_of(df, name)
+    if isinstance(type, NullType):
+        return F.lit(None).cast("bigint")
+    if isinstance(type, DateType):
+        return F.unix_date(value).cast("bigint") * _DAY_MICROS
+    if isinstance(type, TimestampNTZType):
+        return F.timestamp_diff("MICROSECOND", F.lit("1970-01-01").cast("timestamp_ntz"), value)
+    return F.unix_micros(moment_column(df, name))
+
+
+def content_columns(df: DataFrame, columns: Columns) -> list[Column]:
+    """Return the fingerprint of the content in a list, which is empty if content is not compared."""
+    fields = {field.name: field for field in df.schema}
+    if not columns.content:
+        return []
+    told = fingerprint_of([(F.col(quoted_name(name)), fields[name]) for name in columns.content])
+    return [told.alias("content")]
