@@ -13,7 +13,7 @@ say so.
   table of them, wherever they come from.
 - Retention: `is_expired`, `segment_report`, `clean`. Messages that come twice: `deduplicate`, `rows_too_late`, and
   `process` for handlers whose reprocessing changes nothing; `write_once` for their sink, whose
-  tables `read_table` reads, and `upsert_postgres` for rows keyed by ID.
+  tables `read_table` reads, and `upsert_postgres` for rows keyed by ID; `check_checkpoint` before a new release runs.
 - Lost, duplicated and late messages of a table: `audit`; of a stream: `audit_batches`.
 - SQL, and ``format("iggy")``: `register`.
 
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from spark_ext.formats.message_table import messages
     from spark_ext.formats.schema_check import check_schema
     from spark_ext.registration import register
+    from spark_ext.streaming.checkpoint import OldCheckpoint, check_checkpoint
     from spark_ext.streaming.deduplicate import deduplicate, rows_too_late
     from spark_ext.streaming.process import process
     from spark_ext.tables.segments import CleanedSegment, TableBusy, clean, segment_report
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AuditReport",
     "CleanedSegment",
+    "OldCheckpoint",
     "PostgresError",
     "TableBusy",
     "TableConflict",
@@ -76,6 +78,7 @@ __all__ = [
     "assign_ids",
     "audit",
     "audit_batches",
+    "check_checkpoint",
     "check_schema",
     "checksum_ok",
     "clean",
@@ -139,6 +142,7 @@ _MODULES: Final = {
     "formats.danube": "danube_id danube_message try_danube_message",
     "formats.schema_check": "check_schema",
     "formats.message_table": "messages",
+    "streaming.checkpoint": "OldCheckpoint check_checkpoint",
     "streaming.deduplicate": "deduplicate rows_too_late",
     "streaming.process": "process",
     "tables.upsert": "PostgresError Upserted upsert_postgres",

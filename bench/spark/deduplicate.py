@@ -1,4 +1,4 @@
-"""`deduplicate` against Spark's dropDuplicates: messages of which a tenth came twice, and how both grow with rows.
+"""`deduplicate` against Spark's dropDuplicates: one tenth of the messages are duplicates; growth with rows.
 
 python bench/spark/deduplicate.py [--rows 1000000 3000000 10000000 30000000]
 """
@@ -25,7 +25,7 @@ ROUNDS = 3
 
 
 def messages(spark: SparkSession, rows: int, folder: str) -> DataFrame:
-    """Write messages of which a tenth are duplicates of others, and give them as they are read back."""
+    """Write messages, one tenth of them duplicates, and return them as they are read back."""
     number = F.when(F.col("id") % 10 == 9, F.col("id") - 5).otherwise(F.col("id"))
     at = F.timestamp_seconds(F.lit(1_795_219_200) + F.floor(number / 1000))
     df = spark.range(0, rows, 1, 8).select(

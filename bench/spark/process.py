@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 import psutil
@@ -54,11 +54,16 @@ def stateless(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(made, columns=["id", "body"])
 
 
+FILES: Final = 2
+"""The files of a micro-batch, one for each core."""
+
+
 def write(spark: SparkSession, folder: str, first: int, messages: int, customer: F.Column, batches: int) -> None:
-    """Write messages in files of one micro-batch each."""
+    """Write messages in `FILES` files for each micro-batch."""
     at = F.timestamp_seconds(F.lit(1_795_219_200) + F.floor(F.col("id") / 1000))
     id = spark_ext.position_id(F.lit("bench"), "id", at)
     Path(folder).mkdir(parents=True, exist_ok=True)
+    batches *= FILES
     for batch in range(batches):
         size = messages // batches
         start = first + batch * size
@@ -80,7 +85,7 @@ def run(df: DataFrame, checkpoint: str) -> tuple[float, list[Any]]:
     return time.perf_counter() - start, [progress for progress in query.recentProgress if progress.numInputRows]
 
 
-def stream(spark: SparkSession, folder: str, files: int = 1) -> DataFrame:
+def stream(spark: SparkSession, folder: str, files: int = FILES) -> DataFrame:
     return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files).parquet(folder)
 
 

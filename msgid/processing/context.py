@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgid._validate import UNIX_EPOCH
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import id_bytes, identity, identity_bytes
-from msgid.ids.derived import derive_from_bytes
-from msgid.layout import EPOCH_UNIX, ID_LENGTH, VERSION_1, unpack
-from msgid.processing._json import canonical, dumps, loads, own_copy, plain
+from msgid.ids.derived import derive_from_bytes, derived_text
+from msgid.layout import EPOCH_UNIX, FIELDS, ID_LENGTH, VERSION_1
+from msgid.processing._json import canonical, dumps, loads, own_copy, plain, text
 from msgid.processing._random import Random
 from msgid.processing.errors import MissingTime
 
@@ -36,9 +36,11 @@ __all__ = [
     "prepare",
     "run",
     "run_async",
+    "text",
 ]
 
 FINGERPRINT_LENGTH: Final = 16
+_SECONDS: Final = slice(FIELDS["seconds"].start, FIELDS["seconds"].stop)
 
 
 class Message(NamedTuple):
@@ -84,10 +86,11 @@ class Context:
     (MessageId('017F9387107361E8DA024CCDBE11E42A0C'), 2022, 855)
     """
 
-    __slots__ = ("_ids", "_message", "_random", "outputs")
+    __slots__ = ("_id", "_ids", "_message", "_random", "outputs")
 
     def __init__(self, message: Message) -> None:
         self._message = message
+        self._id: _Known | None = None
         self._ids = 0
         self._random: Random | None = None
         self.outputs: list[Output] = []
@@ -99,13 +102,14 @@ class Context:
         The IDs are ``derive_id(message.id, "new 1")`` and so on. The message's ID can also be a UUID or other text.
         """
         self._ids += 1
-        return self._derive(f"new {self._ids}")
+        known = self._known()
+        return derive_from_bytes(known.raw, f"new {self._ids}", known.seconds or 0)
 
     @property
     def random(self) -> Random:
         """Random numbers whose seed is the message's ID; they are the same on every machine."""
         if self._random is None:
-            seed = hashlib.sha256(b"random " + _known(self._message.id).raw).digest()
+            seed = hashlib.sha256(b"random " + self._known().raw).digest()
             self._random = Random(int.from_bytes(seed, "big"))
         return self._random
 
@@ -134,14 +138,17 @@ class Context:
         Raises:
             TypeError: if JSON cannot represent the body.
         """
+        known = self._known()
         number = len(self.outputs)
-        id = self._derive(f"output {number}").hex
-        self.outputs.append(Output(id, number, _known(self._message.id).text, plain(body), topic))
+        id = derived_text(known.raw, b"output %d" % number, known.seconds or 0)
+        self.outputs.append(Output(id, number, known.text, plain(body), topic))
         return id
 
-    def _derive(self, name: str) -> MessageId:
-        known = _known(self._message.id)
-        return derive_from_bytes(known.raw, name, known.seconds or 0)
+    def _known(self) -> _Known:
+        known = self._id
+        if known is None:
+            known = self._id = _known(self._message.id)
+        return known
 
 
 Handler = Callable[[Any, Message, Context], Any]
@@ -230,6 +237,6 @@ def _known(id: str) -> _Known:
     except InvalidMessageId:
         raw = b""
     if len(raw) == ID_LENGTH and raw[0] == VERSION_1:
-        return _Known(raw.hex().upper(), raw, unpack(raw)[2])
-    text = identity(id)
-    return _Known(text, identity_bytes(text), None)
+        return _Known(raw.hex().upper(), raw, int.from_bytes(raw[_SECONDS], "big"))
+    same = identity(id)
+    return _Known(same, identity_bytes(same), None)

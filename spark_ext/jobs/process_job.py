@@ -16,6 +16,8 @@ from spark_ext.jobs._bad_files import BadFile, Ledger, files_of_batch, is_unread
 from spark_ext.jobs._files import BadInput, check_output, column_of, follow, read_rows, written
 from spark_ext.jobs._job_tables import Input, read_stream
 from spark_ext.jobs._progress import Progress
+from spark_ext.streaming._processing.pages import OTHER_FORMAT
+from spark_ext.streaming.checkpoint import OldCheckpoint, check_checkpoint
 from spark_ext.streaming.process import (
     ATTEMPTS,
     BUCKETS,
@@ -40,11 +42,10 @@ __all__ = ["Summary", "load_handler", "run"]
 
 OUTPUTS = "outputs"
 _OTHER_BUCKETS: Final = re.compile(r"ValueError: (buckets must be .*)")
-_OTHER_OPERATOR: Final = "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"
 
 
 class Summary(NamedTuple):
-    """What the output folder holds."""
+    """The numbers of rows in the output folder."""
 
     outputs: int
     too_late: int
@@ -59,7 +60,7 @@ def load_handler(name: str) -> Handler:
     """Find a handler by ``module:function``, also in the working folder, and have it travel to Spark's workers.
 
     Raises:
-        BadInput: there is none.
+        BadInput: if the module or the function is missing.
     """
     module, _, function = name.partition(":")
     if "" not in sys.path:
@@ -70,7 +71,7 @@ def load_handler(name: str) -> Handler:
     except (ImportError, AttributeError, ValueError) as error:
         raise BadInput(f"no handler {name!r} (module:function): {error}") from None
     if not callable(handler):
-        raise BadInput(f"handler {name!r} is no function")
+        raise BadInput(f"handler must be a function, got {name!r}")
     cloudpickle.register_pickle_by_value(found)  # type: ignore[no-untyped-call]  # the workers need not find it
     return handler
 
@@ -93,7 +94,7 @@ def run(
     buckets: int = BUCKETS,
     table_format: str = "parquet",
 ) -> Summary:
-    """Handle what has come since the last time, from a checkpoint.
+    """Handle the messages that are new since the last run with the same checkpoint.
 
     A message's outputs are written once: those of a duplicate, which are the same, are not written again. A message
     that is too late, malformed, failed or changed is written beside them with the reason. On a terminal the progress is
@@ -107,13 +108,13 @@ def run(
         input: a folder, into which files are moved whole.
         handler: a pure function of (state, message, context).
         key: the column of the business key.
-        checkpoint: the folder that knows what is done, and the states.
+        checkpoint: the checkpoint folder (progress and handler state).
         output: a folder: ``outputs`` in it is written, with the inputs that came too late or are malformed.
         id: the column of message ids.
         timestamp: the column of the messages' own times. Default: those of their ids.
         retention: days that a redelivered message is answered with its outputs.
         format: of the input. Default: by its ending.
-        interval: seconds between looks for new files, without an end. Default: do what is there, and return.
+        interval: seconds between looks for new files, without an end. Default: handle the present files, and return.
         attempts: how often a handler that raises is run before its message is written as failed.
         keep_outputs: store the outputs of each message, and answer a redelivered message from them.
         buckets: number of groups of keys; part of the checkpoint.
@@ -162,6 +163,10 @@ def run(
 
         follow(handled, write, checkpoint, interval)
 
+    try:
+        check_checkpoint(spark, checkpoint)
+    except OldCheckpoint as error:
+        raise BadInput(str(error)) from None
     with Progress(spark) as progress:
         try:
             try:
@@ -186,7 +191,7 @@ def run(
 
 def _explained(error: StreamingQueryException, checkpoint: str) -> Exception:
     """Return what a user can do about an error, or the error itself."""
-    if _OTHER_OPERATOR in str(error):
+    if OTHER_FORMAT in str(error):
         return BadInput(f"cannot continue from {checkpoint}: an earlier version wrote it. Start with a new checkpoint")
     found = _OTHER_BUCKETS.search(str(error))
     return error if found is None else BadInput(found[1].strip())

@@ -154,32 +154,6 @@ def test_another_number_of_buckets_is_refused(spark, rocksdb, tmp_path):
         run_to_end(stream(spark, tmp_path, buckets=5), tmp_path)
 
 
-def test_a_checkpoint_of_the_first_version_is_refused(spark, rocksdb, tmp_path):
-    """State of one value per ID is not read as runs: the query ends with an error, before it writes a row."""
-    from pyspark.sql.streaming import StatefulProcessor
-
-    class Old(StatefulProcessor):
-        def init(self, handle):
-            self.seen = handle.getValueState("fingerprint", "fingerprint string")
-
-        def handleInputRows(self, key, rows, timerValues):
-            self.seen.update(("1",))
-            return iter(list(rows)[:0])
-
-        def close(self):
-            pass
-
-    add_batch(tmp_path, [("a", 0, 0)])
-    df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
-    old = df.select("id", "at").withWatermark("at", "10 seconds").withColumn("__key", F.col("id")).groupBy("__key")
-    query = old.transformWithState(Old(), "id string", "append", "EventTime").writeStream.format("noop")
-    query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
-    assert query.awaitTermination(200)
-    add_batch(tmp_path, [("b", 0, 0)])
-    with pytest.raises(PySparkException, match=r"(?s)not compatible|STATE_STORE|deduplicate"):
-        run_to_end(stream(spark, tmp_path), tmp_path)
-
-
 def test_types_nullability_and_names_of_a_stream_are_kept(spark, rocksdb, tmp_path):
     """Columns of every type come out as they went in, whatever their names; NULL within nested values, too."""
     types = {
