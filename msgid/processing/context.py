@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
@@ -59,7 +58,7 @@ class Message(NamedTuple):
         """The time of the message in microseconds since 1970; None if neither the timestamp nor the ID has one."""
         if self.timestamp is not None:
             return self.timestamp
-        seconds = _known(self.id).seconds
+        seconds = _read_id(self.id).seconds
         return None if seconds is None else (EPOCH_UNIX + seconds) * 1_000_000
 
 
@@ -102,14 +101,14 @@ class Context:
         The IDs are ``derive_id(message.id, "new 1")`` and so on. The message's ID can also be a UUID or other text.
         """
         self._ids += 1
-        known = self._known()
+        known = self._own_id()
         return derive_from_bytes(known.raw, f"new {self._ids}", known.seconds or 0)
 
     @property
     def random(self) -> Random:
         """Random numbers whose seed is the message's ID; they are the same on every machine."""
         if self._random is None:
-            seed = hashlib.sha256(b"random " + self._known().raw).digest()
+            seed = hashlib.sha256(b"random " + self._own_id().raw).digest()
             self._random = Random(int.from_bytes(seed, "big"))
         return self._random
 
@@ -138,16 +137,16 @@ class Context:
         Raises:
             TypeError: if JSON cannot represent the body.
         """
-        known = self._known()
+        known = self._own_id()
         number = len(self.outputs)
         id = derived_text(known.raw, b"output %d" % number, known.seconds or 0)
         self.outputs.append(Output(id, number, known.text, plain(body), topic))
         return id
 
-    def _known(self) -> _Known:
+    def _own_id(self) -> _Known:
         known = self._id
         if known is None:
-            known = self._id = _known(self._message.id)
+            known = self._id = _read_id(self._message.id)
         return known
 
 
@@ -163,8 +162,11 @@ def prepare(message: Message) -> tuple[Message, Context]:
     Raises:
         InvalidMessageId: if the message's ID is empty or not text.
     """
-    own = Message(canonical_id(message.id), message.key, own_copy(message.body), message.timestamp)
-    return own, Context(own)
+    known = _read_id(message.id)
+    own = Message(known.text, message.key, own_copy(message.body), message.timestamp)
+    context = Context(own)
+    context._id = known
+    return own, context
 
 
 def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Output]]:
@@ -216,7 +218,7 @@ _NO_OUTPUTS: Final = hashlib.blake2b(canonical([]), digest_size=FINGERPRINT_LENG
 
 def canonical_id(id: str) -> str:
     """Return the canonical form of a message's ID: `msgid.ids._bytes.identity`."""
-    return _known(id).text
+    return _read_id(id).text
 
 
 class _Known(NamedTuple):
@@ -230,8 +232,7 @@ class _Known(NamedTuple):
     """Seconds since 2021-01-01T00:00:00Z; None if the ID does not have a time."""
 
 
-@functools.lru_cache(maxsize=4096)  # handling one message calls it several times
-def _known(id: str) -> _Known:
+def _read_id(id: str) -> _Known:
     try:
         raw = id_bytes(id)
     except InvalidMessageId:
