@@ -19,6 +19,7 @@ from pathlib import Path
 
 import process as process_bench
 from deduplicate_stream import FILES, PRELOAD, WorkerMemory, messages, rates, started
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -115,6 +116,7 @@ def main() -> None:
     parser.add_argument("--chart", help="write the chart to this SVG file")
     arguments = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    cloudpickle.register_pickle_by_value(process_bench)  # Python workers cannot import it
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config(PROVIDER, ROCKSDB)
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
     builder = builder.config("spark.driver.memory", "4g").config("spark.sql.shuffle.partitions", "4")
