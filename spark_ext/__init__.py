@@ -14,7 +14,8 @@ Spark 3.5 runs the column functions, `deduplicate` of a batch and `is_expired`. 
 - Read messages and their fields: `iggy_message`, `iggy_messages` and `danube_message`, each with a variant ``try_``;
   `iggy_id_to_id`, `id_to_iggy_id`, `danube_id`, `message_state`, `checksum_ok`, `normalize_name`, `check_schema`.
   `messages` makes one table of messages of any format.
-- Duplicate messages: `deduplicate`, `rows_too_late`, and `process` for handlers with state.
+- Duplicate messages: `deduplicate`, `rows_too_late`, and `process` for handlers with state. `check_checkpoint` checks
+  that this release can continue a checkpoint.
 - Sinks: `write_once` and `read_table` for tables of Parquet or Delta, `upsert_postgres` for PostgreSQL.
 - Retention: `is_expired`, `segment_report`, `clean`.
 - Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream.
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from spark_ext.formats.message_table import messages
     from spark_ext.formats.schema_check import check_schema
     from spark_ext.registration import register
+    from spark_ext.streaming.checkpoint import OldCheckpoint, check_checkpoint
     from spark_ext.streaming.deduplicate import deduplicate, rows_too_late
     from spark_ext.streaming.process import process
     from spark_ext.tables.segments import CleanedSegment, TableBusy, clean, segment_report
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AuditReport",
     "CleanedSegment",
+    "OldCheckpoint",
     "PostgresError",
     "TableBusy",
     "TableConflict",
@@ -79,6 +82,7 @@ __all__ = [
     "assign_ids",
     "audit",
     "audit_batches",
+    "check_checkpoint",
     "check_schema",
     "checksum_ok",
     "clean",
@@ -142,6 +146,7 @@ _MODULES: Final = {
     "formats.danube": "danube_id danube_message try_danube_message",
     "formats.schema_check": "check_schema",
     "formats.message_table": "messages",
+    "streaming.checkpoint": "OldCheckpoint check_checkpoint",
     "streaming.deduplicate": "deduplicate rows_too_late",
     "streaming.process": "process",
     "tables.upsert": "PostgresError Upserted upsert_postgres",

@@ -33,13 +33,15 @@ if TYPE_CHECKING:
 WITHIN = "1 day"
 SCHEMA = "id string, offset bigint, at timestamp, payload string"
 PRELOAD = 2_000_000
+FILES = 2
+"""The files of a micro-batch."""
 
 
 def messages(spark: SparkSession, first: int, rows: int) -> DataFrame:
     """Return messages; every tenth message repeats the message five rows before it."""
     number = F.when(F.col("id") % 10 == 9, F.col("id") - 5).otherwise(F.col("id"))
     at = F.timestamp_seconds(F.lit(1_795_219_200) + F.floor(number / 1000))
-    return spark.range(first, first + rows, 1, 2).select(
+    return spark.range(first, first + rows, 1, FILES).select(
         spark_ext.position_id(F.lit("kafka://orders/3"), number, at).alias("id"),
         number.alias("offset"),
         at.alias("at"),
@@ -82,7 +84,7 @@ def started(spark: SparkSession, way: str, source: str, checkpoint: str, files: 
 
 def rates(spark: SparkSession, way: str, source: str, checkpoint: str, measured: int) -> float:
     """Run one method over all files; return the rows per second of the measured micro-batches."""
-    query = started(spark, way, source, checkpoint, files=2)
+    query = started(spark, way, source, checkpoint, FILES)
     query.awaitTermination()
     progress = [p for p in query.recentProgress if p["numInputRows"]][-measured:]
     millis = [p["durationMs"]["triggerExecution"] for p in progress]

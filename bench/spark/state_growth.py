@@ -1,13 +1,16 @@
 """How `deduplicate` and `process` on streams grow: with IDs in state, with messages per key, and in memory.
 
 python bench/spark/state_growth.py [--ids 100000 300000 1000000 3000000 10000000] [--messages 200000]
-    [--per-key 1 10 100 1000 10000 100000] [--rival] [--chart bench/spark/state_growth.svg]
+    [--per-key 1 10 100 1000 10000 100000] [--rounds 2] [--rival] [--chart bench/spark/state_growth.svg]
+
+``python bench/spark/state_growth.py --rival --ids 10000000 --per-key`` prints the lines for which there are goals.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import sys
 import tempfile
 import time
@@ -15,7 +18,8 @@ from datetime import datetime
 from pathlib import Path
 
 import process as process_bench
-from deduplicate_stream import PRELOAD, WorkerMemory, messages, started
+from deduplicate_stream import FILES, PRELOAD, WorkerMemory, messages, rates, started
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -25,28 +29,36 @@ from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from rounds import machine, table
 
-MEASURED = 100_000
+MEASURED = 500_000
 """Rows of a measured micro-batch."""
+BATCHES = 4
+"""Micro-batches of a query that starts without state."""
+WAYS = ("dropDuplicatesWithinWatermark", "deduplicate")
 
 
-def ids_in_state(spark: SparkSession, folder: str, way: str, sizes: list[int]) -> dict[int, tuple[float, float]]:
-    """Return rows per second and the MB of the largest Python worker, by the IDs in the state."""
-    source = f"{folder}/ids"
-    first = 0
+def write_growing(spark: SparkSession, source: str, sizes: list[int]) -> list[int]:
+    """Write messages; return the number of the measured micro-batch for each number of IDs in the state."""
+    first = batches = 0
     measured = []
-    files = 0
     for size in sizes:
         wanted = size * 10 // 9 // 10 * 10
         while first < wanted:
             rows = min(PRELOAD, wanted - first)
-            files += add_file(spark, source, first, rows)
+            batches += add_batch(spark, source, first, rows)
             first += rows
-        measured.append(files)
-        files += add_file(spark, source, first, MEASURED)
+        measured.append(batches)
+        batches += add_batch(spark, source, first, MEASURED)
         first += MEASURED
+    return measured
+
+
+def ids_in_state(
+    spark: SparkSession, folder: str, way: str, sizes: list[int], measured: list[int]
+) -> dict[int, tuple[float, float]]:
+    """Return rows per second and the MB of the largest Python worker, by the IDs in the state."""
     watch = WorkerMemory()
     watch.start()
-    query = started(spark, way, source, f"{folder}/checkpoint-{way}", files=1)
+    query = started(spark, way, f"{folder}/ids", f"{folder}/checkpoint-{way}", files=FILES)
     query.awaitTermination()
     watch.stopped.set()
     progress = [p for p in query.recentProgress if p["numInputRows"]]
@@ -60,11 +72,22 @@ def ids_in_state(spark: SparkSession, folder: str, way: str, sizes: list[int]) -
     return found
 
 
-def add_file(spark: SparkSession, source: str, first: int, rows: int) -> int:
-    """Write messages to one file, which Spark reads after the earlier ones; return 1."""
-    messages(spark, first, rows).coalesce(1).write.mode("append").parquet(source)
+def add_batch(spark: SparkSession, source: str, first: int, rows: int) -> int:
+    """Write the messages of a micro-batch, which Spark reads after the earlier ones; return 1."""
+    messages(spark, first, rows).write.mode("append").parquet(source)
     time.sleep(0.1)  # files are read in the order of their times
     return 1
+
+
+def without_state(spark: SparkSession, folder: str, rounds: int) -> dict[str, float]:
+    """Return the rows per second of queries that start without state, alternating; the first round warms up."""
+    for batch in range(BATCHES):
+        add_batch(spark, f"{folder}/fresh", batch * MEASURED, MEASURED)
+    taken: dict[str, list[float]] = {way: [] for way in WAYS}
+    for number in range(rounds + 1):
+        for way in WAYS:
+            taken[way].append(rates(spark, way, f"{folder}/fresh", f"{folder}/fresh-{way}-{number}", BATCHES))
+    return {way: statistics.median(found[1:]) for way, found in taken.items()}
 
 
 def messages_per_key(spark: SparkSession, folder: str, total: int, per_key: list[int]) -> dict[int, float]:
@@ -88,10 +111,12 @@ def main() -> None:
     parser.add_argument("--ids", type=int, nargs="*", default=[100_000, 300_000, 1_000_000, 3_000_000, 10_000_000])
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--per-key", type=int, nargs="*", default=[1, 10, 100, 1000, 10_000, 100_000])
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--rival", action="store_true", help="measure dropDuplicatesWithinWatermark, too")
     parser.add_argument("--chart", help="write the chart to this SVG file")
     arguments = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    cloudpickle.register_pickle_by_value(process_bench)  # Python workers cannot import it
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config(PROVIDER, ROCKSDB)
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
     builder = builder.config("spark.driver.memory", "4g").config("spark.sql.shuffle.partitions", "4")
@@ -100,17 +125,28 @@ def main() -> None:
         print(f"{machine()}; Spark on 2 cores, noop sink, load {os.getloadavg()[0]:.1f}\n", flush=True)
         by_key = messages_per_key(spark, folder, arguments.messages, arguments.per_key) if arguments.per_key else {}
         lines = [[f"{number:,}", f"{rate:,.0f}"] for number, rate in by_key.items()]
-        print(table(["messages per key", "process, messages per second"], lines) + "\n", flush=True)
-        ways = ["deduplicate", *(["dropDuplicatesWithinWatermark"] if arguments.rival else [])]
+        if lines:
+            print(table(["messages per key", "process, messages per second"], lines) + "\n", flush=True)
+        if arguments.rival:
+            rival, ours = without_state(spark, folder, arguments.rounds).values()
+            told = f"{BATCHES} micro-batches of {MEASURED:,} rows, no state before"
+            lines = [[f"{rival:,.0f}", f"{ours:,.0f}", f"{ours / rival:.2f}"]]
+            print(f"{told}, the median of {arguments.rounds} rounds, rows per second\n")
+            print(table([*WAYS, "ratio"], lines) + "\n", flush=True)
         by_ids = {}
-        for way in ways if arguments.ids else []:
-            by_ids[way] = ids_in_state(spark, f"{folder}/{way}", way, arguments.ids)
+        measured = write_growing(spark, f"{folder}/ids", arguments.ids)
+        for way in (WAYS if arguments.rival else WAYS[1:]) if arguments.ids else ():
+            by_ids[way] = ids_in_state(spark, folder, way, arguments.ids, measured)
             lines = [
                 [f"{size:,}", f"{rate:,.0f}", f"{memory:,.0f}" if memory else ""]
                 for size, (rate, memory) in by_ids[way].items()
             ]
             print(table(["IDs in state", f"{way}, rows per second", "largest Python worker, MB"], lines), flush=True)
             print(flush=True)
+        if arguments.rival and by_ids:
+            theirs, own = (by_ids[way] for way in WAYS)
+            lines = [[f"{size:,}", f"{own[size][0] / theirs[size][0]:.2f}"] for size in own]
+            print(table(["IDs in state", f"{WAYS[1]} over {WAYS[0]}"], lines) + "\n", flush=True)
         spark.stop()
     if arguments.chart:
         from charts import state_growth

@@ -19,11 +19,11 @@ from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["assigned_node", "derive_from_bytes", "derive_id", "position_id"]
+__all__ = ["assigned_node", "derive_from_bytes", "derive_id", "derived_text", "position_id"]
 
 _SEQUENCE_BITS: Final = 32
-_PLACE_BITS: Final = 48
-"""The number of bits of pid and sequence together; they hold an offset or a part of a hash."""
+_FRONT: Final = f"{layout.VERSION_1:02x}"
+_DERIVED: Final = f"{layout.ORIGINS['derived']:x}"
 
 
 def position_id(source: str, offset: int, at: datetime | float) -> MessageId:
@@ -47,7 +47,9 @@ def position_id(source: str, offset: int, at: datetime | float) -> MessageId:
     """
     bits = _hash(_utf8("source", source), layout.SYNTHETIC_BITS)
     place = integer("offset", offset, 0, layout.OFFSET_MAX)
-    return _lay_out("position", bits, place, seconds_since_epoch("at", at))
+    node = layout.synthetic_node("position", bits)
+    pid, sequence = place >> _SEQUENCE_BITS, place & layout.UINT32_MASK
+    return MessageId._of(layout.pack(node, pid, seconds_since_epoch("at", at) & layout.UINT32_MASK, sequence))
 
 
 def derive_id(
@@ -99,8 +101,20 @@ def derive_from_bytes(parent: bytes, name: object, seconds: int) -> MessageId:
     >>> derive_from_bytes(b"orders-0-42", "invoice", 0) == derive_from_bytes(b"orders-0-43", "invoice", 0)
     False
     """
-    bits = _hash(parent + b"\0" + _utf8("name", name), layout.SYNTHETIC_BITS + _PLACE_BITS)
-    return _lay_out("derived", bits >> _PLACE_BITS, bits & ((1 << _PLACE_BITS) - 1), seconds)
+    return MessageId._of(bytes.fromhex(derived_text(parent, _utf8("name", name), seconds)))
+
+
+def derived_text(parent: bytes, name: bytes, seconds: int) -> str:
+    """Return the text of the ID of `derive_from_bytes`. This is faster, because text needs no arithmetic on bits.
+
+    >>> derived_text(b"orders-0-42", b"invoice", 0) == derive_from_bytes(b"orders-0-42", "invoice", 0).hex
+    True
+    """
+    import hashlib  # not at the top of the module: it takes a tenth of the import time of the package
+
+    # The first 92 bits of the hash fill the node around the digit of its origin, then the pid, then the sequence.
+    digits = hashlib.sha256(parent + b"\0" + name).hexdigest()
+    return f"{_FRONT}{digits[0]}{_DERIVED}{digits[1:15]}{seconds & layout.UINT32_MASK:08x}{digits[15:23]}".upper()
 
 
 def assigned_node(run: str | None = None) -> int:
@@ -124,12 +138,6 @@ def _hash(content: bytes, bits: int) -> int:
     import hashlib  # not at the top of the module: it takes a tenth of the import time of the package
 
     return int.from_bytes(hashlib.sha256(content).digest(), "big") >> (256 - bits)
-
-
-def _lay_out(origin: layout.Origin, bits: int, place: int, seconds: int) -> MessageId:
-    """Return the ID with 44 bits of node, 48 bits of pid and sequence, and the low 32 bits of ``seconds``."""
-    pid, sequence = place >> _SEQUENCE_BITS, place & layout.UINT32_MASK
-    return MessageId._of(layout.pack(layout.synthetic_node(origin, bits), pid, seconds & layout.UINT32_MASK, sequence))
 
 
 def _digits(number: int) -> str:

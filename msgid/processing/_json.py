@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["canonical", "dumps", "loads", "own_copy", "plain"]
+__all__ = ["canonical", "dumps", "loads", "own_copy", "plain", "text"]
 
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _IMMUTABLE: Final = _SCALARS | {bytes, Decimal, datetime, date, time, timedelta}
@@ -73,7 +73,25 @@ def dumps(value: Any) -> bytes:
     >>> dumps({"name": "é", "raw": b"hi"}).decode()
     '{"name":"é","raw":{"$bytes":"aGk="}}'
     """
+    if type(value) is int:  # a state is often a number
+        return str(value).encode()
     return _WRITE(_tagged(value) if _needs_tags(value) else value).encode("utf-8", "surrogatepass")
+
+
+def text(value: Any) -> str:
+    """Encode a value as JSON, as `dumps` does.
+
+    Raises:
+        TypeError: if JSON cannot represent the value.
+        UnicodeEncodeError: if a text in the value cannot be encoded as UTF-8.
+
+    >>> text({"name": "é"})
+    '{"name":"é"}'
+    """
+    written = _WRITE(_tagged(value) if _needs_tags(value) else value)
+    if not written.isascii():
+        written.encode()
+    return written
 
 
 def loads(raw: bytes) -> Any:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
@@ -14,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgid._validate import UNIX_EPOCH
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import id_bytes, identity, identity_bytes
-from msgid.ids.derived import derive_from_bytes
-from msgid.layout import EPOCH_UNIX, ID_LENGTH, VERSION_1, unpack
-from msgid.processing._json import canonical, dumps, loads, own_copy, plain
+from msgid.ids.derived import derive_from_bytes, derived_text
+from msgid.layout import EPOCH_UNIX, FIELDS, ID_LENGTH, VERSION_1
+from msgid.processing._json import canonical, dumps, loads, own_copy, plain, text
 from msgid.processing._random import Random
 from msgid.processing.errors import MissingTime
 
@@ -36,9 +35,11 @@ __all__ = [
     "prepare",
     "run",
     "run_async",
+    "text",
 ]
 
 FINGERPRINT_LENGTH: Final = 16
+_SECONDS: Final = slice(FIELDS["seconds"].start, FIELDS["seconds"].stop)
 
 
 class Message(NamedTuple):
@@ -57,7 +58,7 @@ class Message(NamedTuple):
         """The time of the message in microseconds since 1970; None if neither the timestamp nor the ID has one."""
         if self.timestamp is not None:
             return self.timestamp
-        seconds = _known(self.id).seconds
+        seconds = _read_id(self.id).seconds
         return None if seconds is None else (EPOCH_UNIX + seconds) * 1_000_000
 
 
@@ -84,10 +85,11 @@ class Context:
     (MessageId('017F9387107361E8DA024CCDBE11E42A0C'), 2022, 855)
     """
 
-    __slots__ = ("_ids", "_message", "_random", "outputs")
+    __slots__ = ("_id", "_ids", "_message", "_random", "outputs")
 
     def __init__(self, message: Message) -> None:
         self._message = message
+        self._id: _Known | None = None
         self._ids = 0
         self._random: Random | None = None
         self.outputs: list[Output] = []
@@ -99,13 +101,14 @@ class Context:
         The IDs are ``derive_id(message.id, "new 1")`` and so on. The message's ID can also be a UUID or other text.
         """
         self._ids += 1
-        return self._derive(f"new {self._ids}")
+        known = self._own_id()
+        return derive_from_bytes(known.raw, f"new {self._ids}", known.seconds or 0)
 
     @property
     def random(self) -> Random:
         """Random numbers whose seed is the message's ID; they are the same on every machine."""
         if self._random is None:
-            seed = hashlib.sha256(b"random " + _known(self._message.id).raw).digest()
+            seed = hashlib.sha256(b"random " + self._own_id().raw).digest()
             self._random = Random(int.from_bytes(seed, "big"))
         return self._random
 
@@ -134,14 +137,17 @@ class Context:
         Raises:
             TypeError: if JSON cannot represent the body.
         """
+        known = self._own_id()
         number = len(self.outputs)
-        id = self._derive(f"output {number}").hex
-        self.outputs.append(Output(id, number, _known(self._message.id).text, plain(body), topic))
+        id = derived_text(known.raw, b"output %d" % number, known.seconds or 0)
+        self.outputs.append(Output(id, number, known.text, plain(body), topic))
         return id
 
-    def _derive(self, name: str) -> MessageId:
-        known = _known(self._message.id)
-        return derive_from_bytes(known.raw, name, known.seconds or 0)
+    def _own_id(self) -> _Known:
+        known = self._id
+        if known is None:
+            known = self._id = _read_id(self._message.id)
+        return known
 
 
 Handler = Callable[[Any, Message, Context], Any]
@@ -156,8 +162,11 @@ def prepare(message: Message) -> tuple[Message, Context]:
     Raises:
         InvalidMessageId: if the message's ID is empty or not text.
     """
-    own = Message(canonical_id(message.id), message.key, own_copy(message.body), message.timestamp)
-    return own, Context(own)
+    known = _read_id(message.id)
+    own = Message(known.text, message.key, own_copy(message.body), message.timestamp)
+    context = Context(own)
+    context._id = known
+    return own, context
 
 
 def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Output]]:
@@ -209,7 +218,7 @@ _NO_OUTPUTS: Final = hashlib.blake2b(canonical([]), digest_size=FINGERPRINT_LENG
 
 def canonical_id(id: str) -> str:
     """Return the canonical form of a message's ID: `msgid.ids._bytes.identity`."""
-    return _known(id).text
+    return _read_id(id).text
 
 
 class _Known(NamedTuple):
@@ -223,13 +232,12 @@ class _Known(NamedTuple):
     """Seconds since 2021-01-01T00:00:00Z; None if the ID does not have a time."""
 
 
-@functools.lru_cache(maxsize=4096)  # handling one message calls it several times
-def _known(id: str) -> _Known:
+def _read_id(id: str) -> _Known:
     try:
         raw = id_bytes(id)
     except InvalidMessageId:
         raw = b""
     if len(raw) == ID_LENGTH and raw[0] == VERSION_1:
-        return _Known(raw.hex().upper(), raw, unpack(raw)[2])
-    text = identity(id)
-    return _Known(text, identity_bytes(text), None)
+        return _Known(raw.hex().upper(), raw, int.from_bytes(raw[_SECONDS], "big"))
+    same = identity(id)
+    return _Known(same, identity_bytes(same), None)

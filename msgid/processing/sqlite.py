@@ -54,6 +54,10 @@ class SqliteStore(SqlStore):
     A process can fork. The connection is closed before each fork, after the running transaction, and both processes
     open new connections when they need them.
 
+    Do not fork a free-threaded Python while other threads use a store. A thread can hold the lock of SQLite's own
+    memory at that moment, because Python frees SQLite's objects outside of the store's lock. The child process then
+    waits for that lock without end. Start processes with ``multiprocessing``'s method ``spawn`` there.
+
     Args:
         path: Path of the file; a missing file is created.
         deltas: Number of states before messages that are stored as the differences to one base state; 0 stores every

@@ -16,6 +16,8 @@ from spark_ext.jobs._bad_files import BadFile, Ledger, files_of_batch, is_unread
 from spark_ext.jobs._files import BadInput, check_output, column_of, follow, read_rows, written
 from spark_ext.jobs._job_tables import Input, read_stream
 from spark_ext.jobs._progress import Progress
+from spark_ext.streaming._processing.pages import OTHER_FORMAT
+from spark_ext.streaming.checkpoint import OldCheckpoint, check_checkpoint
 from spark_ext.streaming.process import (
     ATTEMPTS,
     BUCKETS,
@@ -40,7 +42,6 @@ __all__ = ["Summary", "load_handler", "run"]
 
 OUTPUTS = "outputs"
 _OTHER_BUCKETS: Final = re.compile(r"ValueError: (buckets must be .*)")
-_OTHER_OPERATOR: Final = "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"
 
 
 class Summary(NamedTuple):
@@ -162,6 +163,10 @@ def run(
 
         follow(handled, write, checkpoint, interval)
 
+    try:
+        check_checkpoint(spark, checkpoint)
+    except OldCheckpoint as error:
+        raise BadInput(str(error)) from None
     with Progress(spark) as progress:
         try:
             try:
@@ -186,7 +191,7 @@ def run(
 
 def _explained(error: StreamingQueryException, checkpoint: str) -> Exception:
     """Return what a user can do about an error, or the error itself."""
-    if _OTHER_OPERATOR in str(error):
+    if OTHER_FORMAT in str(error):
         return BadInput(f"cannot continue from {checkpoint}: an earlier version wrote it. Start with a new checkpoint")
     found = _OTHER_BUCKETS.search(str(error))
     return error if found is None else BadInput(found[1].strip())

@@ -19,7 +19,7 @@ _PLAIN: Final = re.compile(r"[^`.\s]+")
 
 
 def named_column(df: DataFrame, name: str) -> str | None:
-    """Return the column that a text names: exactly, in backticks, or in another case; None if there is none."""
+    """Return the column that a text names: exactly, in backticks, or in another case; None if the column is missing."""
     quoted = _QUOTED.fullmatch(name)
     for wanted in (name, quoted[1].replace("``", "`")) if quoted else (name,):
         if wanted in df.columns:

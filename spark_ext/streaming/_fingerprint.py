@@ -104,7 +104,9 @@ def _of_value(value: Column, type: T.DataType, name: str) -> Column:
     if isinstance(type, T.StructType):
         parts = [_encoded(value.getField(field.name), field.dataType, name) for field in type]
         return F.when(value.isNotNull(), F.concat(F.lit("+"), *parts))
-    raise TypeError(f"cannot compare column {name!r}: values of type {type.simpleString()} have no canonical form")
+    raise TypeError(
+        f"cannot compare column {name!r}: values of type {type.simpleString()} do not have a canonical form"
+    )
 
 
 def _of_variant(value: Column) -> Column:

@@ -44,6 +44,7 @@ def labelled_stream(
 
     The columns travel under numbers, so that no name of theirs matters.
     """
+    from spark_ext.streaming._buckets import bucket_keys
     from spark_ext.streaming._packing import KEY, LABELLED, PACKED, pack, unpack
 
     fields = df.schema.fields
@@ -57,7 +58,7 @@ def labelled_stream(
         *(_cast(F.col(place), field.dataType, to) for place, field, to in zip(places, fields, carried, strict=True)),
         KEY,
     )
-    packed = numbered.mapInArrow(pack(buckets, places[df.columns.index(timestamp)]), PACKED)
+    packed = numbered.mapInArrow(pack(bucket_keys(buckets), places[df.columns.index(timestamp)]), PACKED)
     labelled = packed.groupBy("bucket").transformWithStateInPandas(
         _Seen(within_micros, buckets), LABELLED, "append", "EventTime"
     )
@@ -150,13 +151,17 @@ class _Seen(StatefulProcessor):
         yield pd.DataFrame({"labels": told, "rows": messages["rows"]})
 
     def _check(self) -> None:
-        """Refuse a checkpoint of another number of buckets."""
-        held = [row[0] for row in self._runs.get()]
-        written = b"buckets=%d" % self._buckets
+        """Refuse a checkpoint of another format or of another number of buckets."""
+        from spark_ext.streaming._seen import FORMAT, OTHER_FORMAT
+
+        held = [bytes(row[0]) for row in self._runs.get()]
+        written = b"%sbuckets=%d" % (FORMAT, self._buckets)
         if not held:
             self._runs.put([(written,)])
-        elif bytes(held[0]) != written:
-            was = bytes(held[0]).decode().removeprefix("buckets=")
+        elif not held[0].startswith(FORMAT):
+            raise ValueError(OTHER_FORMAT)
+        elif held[0] != written:
+            was = held[0].rpartition(b"=")[2].decode()
             raise ValueError(
                 f"`buckets` must be {was}, the number in the checkpoint of the query, got {self._buckets}; "
                 "another number needs a new checkpoint"

@@ -17,6 +17,8 @@ from spark_ext.streaming._seen import LABELS, Batch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from numpy.typing import NDArray
+
 __all__ = ["CHECK_BUCKET", "KEY", "LABELLED", "NO_TIME", "PACKED", "pack", "read_heads", "unpack"]
 
 KEY: Final = "key"
@@ -33,13 +35,18 @@ _BYTES: Final = 1 << 24
 _TIME: Final = np.dtype("<i8")
 
 
-def pack(buckets: int, time: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function for `DataFrame.mapInArrow` that packs rows; ``time`` is the column of their times."""
+def pack(bucket_keys: NDArray[np.int32], time: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function for `DataFrame.mapInArrow` that packs rows.
+
+    Args:
+        bucket_keys: The key of each bucket.
+        time: The column of the rows' times.
+    """
 
     def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         is_first = True
         for batch in _gathered(batches):
-            rows = list(_by_bucket(batch, buckets, time))
+            rows = list(_by_bucket(batch, bucket_keys, time))
             if is_first:
                 rows.append((CHECK_BUCKET, b"", b""))
                 is_first = False
@@ -73,18 +80,18 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(pa.concat_arrays([batch.to_struct_array() for batch in batches]))
 
 
-def _by_bucket(batch: pa.RecordBatch, buckets: int, time: str) -> Iterator[tuple[int, bytes, bytes]]:
+def _by_bucket(batch: pa.RecordBatch, bucket_keys: NDArray[np.int32], time: str) -> Iterator[tuple[int, bytes, bytes]]:
     keys = _fixed(batch.column(batch.schema.get_field_index(KEY)), KEY_LENGTH)
     times = batch.column(batch.schema.get_field_index(time)).cast(pa.int64())
     micros = times.fill_null(NO_TIME).to_numpy(zero_copy_only=False)
-    bucket = keys[:, :8].copy().view("<u8").ravel() % np.uint64(buckets)
+    bucket = keys[:, :8].copy().view("<u8").ravel() % np.uint64(len(bucket_keys))
     order = np.argsort(bucket, kind="stable")
     bucket, keys, micros = bucket[order], keys[order], micros[order]
     rows = batch.select([name for name in batch.schema.names if name != KEY]).take(pa.array(order))
     starts = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1]))
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
         head = micros[start:end].astype(_TIME).tobytes() + keys[start:end].tobytes()
-        yield int(bucket[start]), head, _written(rows.slice(start, end - start))
+        yield int(bucket_keys[bucket[start]]), head, _written(rows.slice(start, end - start))
 
 
 def _fixed(column: pa.Array, length: int) -> Any:

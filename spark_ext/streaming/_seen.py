@@ -1,4 +1,4 @@
-"""What a stream has seen: runs of sorted hashes, looked up and merged with NumPy.
+"""The IDs that a stream has seen: runs of sorted hashes, looked up and merged with NumPy.
 
 A run is one binary value with five columns, sorted by the hash of the ID: both halves of that hash, both halves of the
 fingerprint of the ID's first content, and the time until which the entry is needed. A micro-batch appends one run to
@@ -18,7 +18,20 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["CONFLICT", "DUPLICATE", "LABELS", "LATE", "NEW", "Batch", "Run", "compacted", "label_rows", "needs_merge"]
+__all__ = [
+    "CONFLICT",
+    "DUPLICATE",
+    "FORMAT",
+    "LABELS",
+    "LATE",
+    "NEW",
+    "OTHER_FORMAT",
+    "Batch",
+    "Run",
+    "compacted",
+    "label_rows",
+    "needs_merge",
+]
 
 LABELS: Final = ("new", "duplicate", "conflict", "late")
 NEW, DUPLICATE, CONFLICT, LATE = range(len(LABELS))
@@ -28,6 +41,9 @@ _LATEST: Final = np.iinfo(np.int64).max
 _MAX_RUNS: Final = 16
 _COLUMNS: Final = 5
 _MAGIC: Final = b"MSGIDSN2"
+FORMAT: Final = b"format=3 "
+"""The start of the value that describes a checkpoint. Format 2 lacked it and numbered the buckets from 0."""
+OTHER_FORMAT: Final = "cannot read the state of `deduplicate`: it has another format; use a new checkpoint"
 
 
 @dataclass(frozen=True)
@@ -51,7 +67,7 @@ class Run:
     def from_bytes(raw: bytes) -> Run:
         """Return the run that a state holds, without a copy."""
         if bytes(raw[: len(_MAGIC)]) != _MAGIC:
-            raise ValueError("cannot read the state of `deduplicate`: it has another format; use a new checkpoint")
+            raise ValueError(OTHER_FORMAT)
         columns = np.frombuffer(raw, np.uint64, offset=len(_MAGIC)).reshape(_COLUMNS, -1)
         return Run(columns[0], columns[1], columns[2], columns[3], columns[4].view(np.int64))
 
@@ -93,7 +109,7 @@ class Batch(NamedTuple):
 
 
 def label_rows(batch: Batch, runs: Sequence[Run], watermark: int, within: int) -> tuple[NDArray[Any], Run]:
-    """Return the label of each row, and the run that remembers what is new.
+    """Return the label of each row, and the run that remembers the new IDs.
 
     Rows of one ID are taken in the order of their times, then of their fingerprints, so that the order in which they
     arrive does not matter. ``watermark`` and ``within`` are microseconds.

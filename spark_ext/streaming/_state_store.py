@@ -1,4 +1,4 @@
-"""What stateful functions need of a session: the state store, and no batches for timers alone."""
+"""Checks of the session for stateful functions: the state store, and no batches for timers alone."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from spark_ext._compat import WHOLE, needs
 from spark_ext.columns._expressions import column, quoted_name
 from spark_ext.columns._identity import identity
+from spark_ext.streaming._buckets import MAX_BUCKETS
 from spark_ext.streaming._column_names import free_name, named_column, named_columns
 from spark_ext.streaming._fingerprint import fingerprint_of
 from spark_ext.streaming._state_store import check_state_store, micros_of
@@ -34,7 +35,6 @@ LATE_METRIC: Final = "rows too late for deduplicate"
 """How the observed metric starts that counts rows; the rest of its name is random, so that a query may have several."""
 LATE: Final = "late"
 DEFAULT_BUCKETS: Final = 64
-MAX_BUCKETS: Final = 1 << 16
 
 
 def deduplicate(
@@ -95,15 +95,16 @@ def deduplicate(
     Raises
     ------
     ValueError
-        if a column is missing or ``name`` is taken; if a stream has no ``timestamp``, no valid ``within``, or another
-        state store than RocksDB; if both ``fingerprint`` and ``content`` are given.
+        if a column is missing or ``name`` is taken; if a stream lacks ``timestamp`` or a valid ``within``, or
+        has another state store than RocksDB; if both ``fingerprint`` and ``content`` are given.
     TypeError
         if a compared column has a type whose values cannot be compared.
 
     Notes
     -----
     A stream runs in Python workers and needs the RocksDB state store. Its checkpoint cannot be read by another number
-    of buckets, nor can it be taken over from an earlier version; both end the query with an error.
+    of buckets or by another version; both end the query with an error. `check_checkpoint` finds the state of the first
+    version before the query starts, and says so more clearly than Spark.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from pyspark.sql.types import BinaryType
 
 from msgid._validate import is_integer
 from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quoted_name
+from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
 from spark_ext.streaming._processing.handling import (
     CHANGED,
     DUPLICATE,
@@ -57,8 +58,9 @@ def process(
     messages of a key in one micro-batch are handled in the order of their times and IDs.
 
     With the trigger ``availableNow`` set ``spark.sql.streaming.noDataMicroBatches.enabled`` to false: else the query
-    waits for the time when entries expire. A checkpoint of a version before 1.1, which kept one Spark state for each
-    key, is refused by Spark with ``STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA``: start with a new one.
+    waits for the time when entries expire. A checkpoint of a version before 1.1 kept one Spark state for each key.
+    Spark refuses it with ``STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA``. Call `check_checkpoint` for a
+    clear error, and start with a new checkpoint.
 
     Parameters
     ----------
@@ -88,8 +90,8 @@ def process(
         Store the outputs of each message, and answer a redelivered message from them. Default: store a fingerprint of
         the outputs and the state before, run the handler again, and compare.
     buckets : int
-        Number of groups into which the keys are divided. It bounds the number of parallel tasks and is part of the
-        checkpoint: another number raises an error.
+        Number of groups into which the keys are divided; 1 to 65,536. It bounds the number of parallel tasks and is
+        part of the checkpoint: another number raises an error.
 
     Returns
     -------
@@ -129,6 +131,8 @@ def process(
     for name, number in (("attempts", attempts), ("buckets", buckets)):
         if not is_integer(number) or number < 1:
             raise ValueError(f"{name} must be an integer of 1 or more, got {number!r}")
+    if buckets > MAX_BUCKETS:
+        raise ValueError(f"buckets must be at most {MAX_BUCKETS}, got {buckets}")
     if retention <= timedelta(0) or remember < timedelta(0):
         raise ValueError(f"retention must be longer than 0 and remember not negative, got {retention} and {remember}")
     known = {id, key, timestamp, CORRUPT, *(name for name in (reason,) if isinstance(name, str))}
@@ -141,7 +145,7 @@ def process(
     control = _control(df, key, id, timestamp, reason, buckets)
     # Columns get numbers for names: a user's column may have any name, and two may differ in case alone.
     numbered = df.select(*control, "*").toDF(*(str(place) for place in range(len(control) + len(df.columns))))
-    packed = numbered.mapInArrow(packer(settings), PACKED)
+    packed = numbered.mapInArrow(packer(settings, bucket_keys(buckets)), PACKED)
     return packed.groupBy("bucket").transformWithStateInPandas(operator, OUTPUTS, "append", "ProcessingTime")
 
 

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 
+from spark_ext.streaming._buckets import bucket_keys
 from spark_ext.streaming._processing.handling import Settings
 from spark_ext.streaming._processing.operator import Operator
 from spark_ext.streaming._processing.packing import packer
@@ -84,7 +85,7 @@ def run_batch(checkpoint, handler, lines, now_ms, *, buckets=1, **changes):
     columns = list(zip(*rows, strict=True)) if rows else [[] for _ in SCHEMA]
     arrays = [pa.array(values, kind) for values, kind in zip(columns, SCHEMA, strict=True)]
     batch = pa.RecordBatch.from_arrays(arrays, [str(place) for place in range(len(arrays))])
-    frames = [packed.to_pandas() for packed in packer(settings(**changes))([batch])]
+    frames = [packed.to_pandas() for packed in packer(settings(**changes), bucket_keys(1))([batch])]
     made = [frame for frame in operator.handleInputRows((0,), iter(frames), times) if frames]
     for at in sorted(timer for timer in checkpoint.timers if timer <= now_ms):
         made += operator.handleExpiredTimer((0,), times, SimpleNamespace(getExpiryTimeInMs=lambda at=at: at))

@@ -34,11 +34,12 @@ def _or_text(value: Any) -> Any:
 
 def fingerprint(outputs: list[tuple[str, str | None, str]]) -> bytes:
     """Return 16 bytes that are equal if and only if the IDs, topics and bodies of the outputs are."""
-    texts: list[str] = []
-    for id, topic, body in outputs:
-        lengths = f"{len(id)},{'' if topic is None else len(topic)},{len(body)};"  # so that no two lists share a text
-        texts += (lengths, id, topic or "", body)
-    return hashlib.blake2b("".join(texts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    # The lengths stand in front, so that no two lists share a text.
+    parts = [
+        f"{len(id)},{'' if topic is None else len(topic)},{len(body)};{id}{topic or ''}{body}"
+        for id, topic, body in outputs
+    ]
+    return hashlib.blake2b("".join(parts).encode(), digest_size=16).digest()
 
 
 _STATES: Final = frozenset({type(None), bool, int, float, str, dict, list})

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._validate import UNIX_EPOCH
-from msgid.processing.context import Message, dumps, loads
+from msgid.processing.context import Message, dumps, loads, text
 from spark_ext.streaming._processing.codec import fingerprint, input_text
 from spark_ext.streaming._processing.packing import NO_TIME
 from spark_ext.streaming._processing.pages import Entry, mark
@@ -74,6 +74,8 @@ class Handling:
         self._values = values
         self._bucket = bucket
         self._now_ms = now_ms
+        self._horizon = now_ms - settings.retention_ms
+        self._limit = self._horizon - settings.remember_ms
         self._nested = [self._names[place] for place in nested]
         self.rows: list[OutputRow] = []
         """The rows of the result."""
@@ -83,26 +85,27 @@ class Handling:
         if len(arrivals) > 1:
             arrivals.sort(key=_ORDER)
         state = self._bucket.key(key)
-        horizon = self._now_ms - self._settings.retention_ms
-        limit = horizon - self._settings.remember_ms
-        changed = forget(self._values, key, state, horizon, limit)
-        segments = Segments(self._values, key, state, limit)
-        if state.runs or state.forgotten:
+        changed = forget(self._values, key, state, self._horizon, self._limit)
+        segments = Segments(self._values, key, state, self._limit)
+        has_older = bool(state.runs or state.forgotten)
+        if has_older:
             segments.look_up([arrival[1] for arrival in arrivals])
         recent: dict[str, Entry] | None = None
         fresh: dict[str, Entry] = {}
+        marks = []
         for arrival in arrivals:
             id = arrival[1]
+            marked = mark(id)
             entry = fresh.get(id)
-            if entry is None and state.ids and state.holds(mark(id)):
+            if entry is None and state.ids and state.holds(marked):
                 if recent is None:
                     recent = {entry.id: entry for entry in state.entries()}
                 entry = recent.get(id)
-            if entry is None:
+            if entry is None and has_older:
                 entry = segments.find(id)
             if entry is not None:
                 self._again(key, arrival, entry)
-            elif (stored := segments.forgotten(id)) is not None:
+            elif has_older and (stored := segments.forgotten(id)) is not None:
                 when = (UNIX_EPOCH + timedelta(milliseconds=stored)).isoformat()
                 self._set_aside(key, arrival, TOO_LATE, f"the message was handled at {when}, and that is forgotten")
             else:
@@ -111,8 +114,9 @@ class Handling:
                     self._set_aside(key, arrival, FAILED, done)
                 else:
                     fresh[id] = self._first(key, arrival, state, done)
+                    marks.append(marked)
         if fresh or changed:
-            segments.add(list(fresh.values()))
+            segments.add(list(fresh.values()), marks)
             self._bucket.changed(key, state)
 
     def _first(self, key: str, arrival: Arrival, state: KeyState, done: _Done) -> Entry:
@@ -152,8 +156,7 @@ class Handling:
             try:
                 before = None if state is None else loads(state)
                 after, outputs = self._runner.run(before, Message(id, key, body, timestamp))
-                told = [(output.id, output.topic, dumps(output.body).decode()) for output in outputs]
-                return dumps(after), told
+                return dumps(after), [(output.id, output.topic, text(output.body)) for output in outputs]
             except Exception as error:  # whatever a handler raises is its message's failure alone
                 failure = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return failure

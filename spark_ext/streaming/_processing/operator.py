@@ -13,7 +13,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from spark_ext.streaming._processing.codec import Runner
 from spark_ext.streaming._processing.handling import MALFORMED, Handling, Settings
 from spark_ext.streaming._processing.packing import unpack
-from spark_ext.streaming._processing.pages import FORMAT, Bucket, Meta, dump, load
+from spark_ext.streaming._processing.pages import FORMAT, OTHER_FORMAT, Bucket, Meta, dump, load
 from spark_ext.streaming._processing.runs import forget
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Operator(StatefulProcessor):
             return Meta(self._buckets), True
         version, *fields = load(bytes(self._meta.get()[0]))
         if version != FORMAT:
-            raise ValueError(f"cannot read the checkpoint: its state has format {version}, this version reads {FORMAT}")
+            raise ValueError(f"{OTHER_FORMAT}{version}, this version reads {FORMAT}")
         meta = Meta(*fields)
         if meta.buckets != self._buckets:
             raise ValueError(f"buckets must be {meta.buckets}, as when the checkpoint was created, got {self._buckets}")

@@ -32,6 +32,7 @@ CONTROL: Final = 5
 """The number of columns before the user's own: bucket, key, ID, time and reason."""
 NO_TIME: Final = -(1 << 63)
 """The time of a message without one: it is handled before all others."""
+_CHECK_KEYS: Final = np.zeros(1, np.int32)
 NOT_UTF8: Final = "a column has text that is not UTF-8"
 _CHUNK_ROWS: Final = 200_000
 _CHUNK_BYTES: Final = 32 << 20
@@ -53,11 +54,13 @@ class Rows(NamedTuple):
     """The ID, the whole row as JSON, and the reason."""
 
 
-def packer(settings: Settings) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def packer(
+    settings: Settings, bucket_keys: npt.NDArray[np.int32]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function for ``mapInArrow`` that packs rows; the first columns are those of `CONTROL`.
 
-    Each task adds an empty value for bucket 0. The operator sees bucket 0 in every micro-batch with rows and checks
-    there how many buckets the checkpoint has.
+    Each bucket gets its key. Each task adds an empty value under key 0. The operator sees this key in every micro-batch
+    with rows. It checks there the format of the checkpoint and its number of buckets. Format 2 had bucket 0 under it.
     """
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -70,12 +73,12 @@ def packer(settings: Settings) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
             rows += batch.num_rows
             size += batch.nbytes
             if rows >= _CHUNK_ROWS or size >= _CHUNK_BYTES:
-                yield from _packed(held, settings)
+                yield from _packed(held, settings, bucket_keys)
                 held, rows, size = [], 0, 0
         if rows:
-            yield from _packed(held, settings)
+            yield from _packed(held, settings, bucket_keys)
         if seen:
-            yield _values([0], [b""])
+            yield _values(_CHECK_KEYS, [b""])
 
     return pack
 
@@ -95,7 +98,9 @@ def unpack(packed: list[bytes]) -> Rows:
     return Rows(told, same, at, values, nested, malformed)
 
 
-def _packed(batches: list[pa.RecordBatch], settings: Settings) -> Iterator[pa.RecordBatch]:
+def _packed(
+    batches: list[pa.RecordBatch], settings: Settings, bucket_keys: npt.NDArray[np.int32]
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of some batches, one binary value for each bucket."""
     table = pa.Table.from_batches(batches).combine_chunks()
     columns = [_whole(column) for column in table.columns]
@@ -109,11 +114,11 @@ def _packed(batches: list[pa.RecordBatch], settings: Settings) -> Iterator[pa.Re
     table = pa.table(made, [str(place) for place in range(len(made))]).take(pa.array(order))
     found, starts = np.unique(ordered, return_index=True)
     ends = [*starts[1:], len(ordered)]
-    for bucket, start, end in zip(found.tolist(), starts.tolist(), ends, strict=True):
+    for place, start, end in zip(range(len(found)), starts.tolist(), ends, strict=True):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table.slice(start, int(end) - start).combine_chunks())
-        yield _values([bucket], [sink.getvalue().to_pybytes()])
+        yield _values(bucket_keys[found[place : place + 1]], [sink.getvalue().to_pybytes()])
 
 
 def _known(ids: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -180,5 +185,5 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
-def _values(buckets: list[int], rows: list[bytes]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(buckets, pa.int32()), pa.array(rows, pa.binary())], ["bucket", "rows"])
+def _values(keys: npt.NDArray[np.int32], rows: list[bytes]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(keys), pa.array(rows, pa.binary())], ["bucket", "rows"])

@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["Bucket", "Entry", "KeyState", "Meta", "Values", "dump", "load", "mark"]
+__all__ = ["FORMAT", "OTHER_FORMAT", "Bucket", "Entry", "KeyState", "Meta", "Values", "dump", "load", "mark"]
 
-FORMAT: Final = 2
-"""The version of the stored format. Version 1 kept one Spark state for each key; Spark refuses it by its operator."""
+FORMAT: Final = 3
+"""The version of the stored format.
+
+Version 1 kept one Spark state for each key; Spark refuses it by its operator. Version 2 numbered
+the buckets from 0.
+"""
+OTHER_FORMAT: Final = "cannot read the checkpoint: its state has format "
+"""The start of the error about another format."""
 MARK_BYTES: Final = 4
 PAGE_BYTES: Final = 32 << 10
 """A bucket gets more pages if they are larger than twice this size on average."""
@@ -116,11 +122,11 @@ class KeyState:
             at = ids.find(mark, at + 1)
         return False
 
-    def append(self, entries: Sequence[Entry]) -> None:
-        """Add entries that were stored at the same time to the recent ones."""
+    def append(self, entries: Sequence[Entry], marks: Iterable[bytes]) -> None:
+        """Add entries that were stored at the same time to the recent ones; ``marks`` has the `mark` of each."""
         if not self.ids:
             self.oldest = entries[0].stored
-        self.ids += b"".join([mark(entry.id) for entry in entries])
+        self.ids += b"".join(marks)
         plain: list[Any] = [entries[0].stored]
         for id, _, before, answer in entries:
             plain += (id, before, answer)
@@ -140,8 +146,9 @@ class KeyState:
         """Have these recent entries and no others."""
         self.ids = self.recent = b""
         self.oldest = 0
-        for _, stored_at_once in itertools.groupby(entries, key=lambda entry: entry.stored):
-            self.append(list(stored_at_once))
+        for _, group in itertools.groupby(entries, key=lambda entry: entry.stored):
+            at_once = list(group)
+            self.append(at_once, [mark(entry.id) for entry in at_once])
 
 
 def mark(id: str) -> bytes:

@@ -120,8 +120,11 @@ class Segments:
         """Return when the forgotten entry of an ID was stored; None if no entry was forgotten."""
         return self._forgotten.get(id)
 
-    def add(self, fresh: list[Entry]) -> None:
-        """Add entries that were stored just now; move entries to segments, and hashes to a run, if there are many."""
+    def add(self, fresh: list[Entry], marks: list[bytes]) -> None:
+        """Add entries that were stored just now; ``marks`` has the `mark` of each.
+
+        If there are many, entries move to segments, and hashes to a run.
+        """
         state = self._state
         if len(state.forgotten) >= SEGMENT_ENTRIES:
             run = np.empty(len(state.forgotten), _RUN)
@@ -133,7 +136,7 @@ class Segments:
         entries = fresh
         if len(state.ids) // MARK_BYTES + len(fresh) < 2 * SEGMENT_ENTRIES:
             if fresh:
-                state.append(fresh)
+                state.append(fresh, marks)
             if len(state.recent) < 2 * SEGMENT_BYTES:
                 return
             entries = []

@@ -53,7 +53,7 @@ def test_an_id_in_another_spelling_is_the_same_id(spark):
 
 
 def test_rows_that_differ_in_null_or_in_borders_are_conflicts(spark):
-    """What `xxhash64` alone takes for equal: NULL in another column, and arrays of another split."""
+    """`xxhash64` alone takes these rows for equal: NULL in another column, and arrays of another split."""
     debit = spark.sql("SELECT 'a' AS id, 100 AS debit, NULL AS credit UNION ALL SELECT 'a', NULL, 100")
     split = spark.sql(
         "SELECT 'a' AS id, array('x', 'y') AS p, array('z') AS q UNION ALL SELECT 'a', array('x'), array('y', 'z')"

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from helpers.streams import run_to_end
-from helpers.versions import since
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
@@ -153,33 +152,6 @@ def test_another_number_of_buckets_is_refused(spark, rocksdb, tmp_path):
     add_batch(tmp_path, [("b", 0, 0)])
     with pytest.raises(PySparkException, match="`buckets` must be 2, the number in the checkpoint of the query, got 5"):
         run_to_end(stream(spark, tmp_path, buckets=5), tmp_path)
-
-
-@since(4, 1)  # the first version wrote its state row by row
-def test_a_checkpoint_of_the_first_version_is_refused(spark, rocksdb, tmp_path):
-    """State of one value per ID is not read as runs: the query ends with an error, before it writes a row."""
-    from pyspark.sql.streaming import StatefulProcessor
-
-    class Old(StatefulProcessor):
-        def init(self, handle):
-            self.seen = handle.getValueState("fingerprint", "fingerprint string")
-
-        def handleInputRows(self, key, rows, timerValues):
-            self.seen.update(("1",))
-            return iter(list(rows)[:0])
-
-        def close(self):
-            pass
-
-    add_batch(tmp_path, [("a", 0, 0)])
-    df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
-    old = df.select("id", "at").withWatermark("at", "10 seconds").withColumn("__key", F.col("id")).groupBy("__key")
-    query = old.transformWithState(Old(), "id string", "append", "EventTime").writeStream.format("noop")
-    query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
-    assert query.awaitTermination(200)
-    add_batch(tmp_path, [("b", 0, 0)])
-    with pytest.raises(PySparkException, match=r"(?s)not compatible|STATE_STORE|deduplicate"):
-        run_to_end(stream(spark, tmp_path), tmp_path)
 
 
 def test_types_nullability_and_names_of_a_stream_are_kept(spark, rocksdb, tmp_path):

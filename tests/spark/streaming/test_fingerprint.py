@@ -72,7 +72,7 @@ def fingerprint(expression, spark):
 
 
 def test_fingerprints_of_values_are_equal_only_for_equal_values(spark, ansi):
-    """Each pair of values is told apart, or not, as the values are: NULL, empty, nested, NaN, maps, VARIANT."""
+    """The fingerprints of two values are equal if the values are: NULL, empty, nested, NaN, maps, VARIANT."""
     pairs = [(pair, True) for pair in EQUAL] + [(pair, False) for pair in DIFFERENT]
     columns = [fingerprint(side, spark) for pair, _ in pairs for side in pair]
     row = list(spark.range(1).select(*(F.hex(column).alias(f"c{n}") for n, column in enumerate(columns))).first())
@@ -132,7 +132,7 @@ VALUES = st.tuples(
 
 
 def canonical(value):
-    """What must be equal: NaN equals NaN, and a dictionary is compared whatever its order."""
+    """Return a form that is equal for equal values: NaN equals NaN, and a dictionary is compared whatever its order."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
     if isinstance(value, dict):

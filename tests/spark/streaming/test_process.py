@@ -43,7 +43,7 @@ def shots(count, players=3, seed=1):
 
 
 def expected(batches):
-    """What Python's processor publishes, batch by batch, in the order in which Spark handles one."""
+    """Return the outputs that Python's processor publishes, batch by batch, in the order in which Spark handles one."""
     published = {}
     store = MemoryStore()
     processor = Processor(
@@ -65,7 +65,7 @@ def put(folder, name, lines):
 
 
 def handle(spark, folder, **options):
-    """Handle what has come into the folder ``in``; give all outputs so far."""
+    """Handle the new files of the folder ``in``; return all outputs so far."""
     df = spark.readStream.schema("id string, player string, kind string, position int").json(str(folder / "in"))
     run_to_end(ids.process(df, "player", shooting_range.shoot, **options), folder)
     return spark.read.parquet(str(folder / "out")).collect()
@@ -95,7 +95,7 @@ def test_process_of_a_handler_gives_the_outputs_of_the_processor(spark, no_timer
 
 
 def test_process_of_a_forgotten_message_is_too_late(spark, no_timer_batches, tmp_path):
-    """A message that comes again after its time is reported, not handled; a newer one is handled."""
+    """A message that is redelivered after its time is reported, not handled; a newer one is handled."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(shooting_range)
@@ -162,7 +162,7 @@ def run_killed(folder, queries, **plan):
 
 
 def put_batches(folder, seed, count):
-    """Put files of messages, some of which come again; return their lines, file by file."""
+    """Put files of messages, some of them redelivered; return their lines, file by file."""
     made = shots(4 * count, players=4, seed=seed)
     chance = random.Random(seed)
     batches = [[*made[n : n + 4], *chance.sample(made[: n + 4], 2)] for n in range(0, len(made), 4)]

@@ -8,6 +8,7 @@ from helpers.buckets import settings
 
 import msgid
 from msgid.ids._bytes import identity
+from spark_ext.streaming._buckets import bucket_keys
 from spark_ext.streaming._processing import packing
 from spark_ext.streaming._processing.pages import Entry, KeyState, mark
 
@@ -30,7 +31,9 @@ def packed(ids, *, times=None, reasons=None, raw=None, type=None):
         same, pa.array(["k"] * count), pa.array(range(count), pa.int64()), raw,
     ]  # fmt: skip
     batch = pa.RecordBatch.from_arrays(columns, NAMES)
-    values = [raw for part in packing.packer(settings())([batch]) for raw in part.column(1).to_pylist() if raw]
+    values = [
+        raw for part in packing.packer(settings(), bucket_keys(1))([batch]) for raw in part.column(1).to_pylist() if raw
+    ]
     return packing.unpack(values)
 
 
@@ -77,8 +80,8 @@ def test_recent_entries_of_a_key_are_those_that_were_appended():
     """In their order and with their times; marks in the wrong place are not taken for an ID."""
     entries = [Entry("a", 1, None, b"x" * 16), Entry("b", 1, b"1", b"y" * 16), Entry("c", 2, b"2", [("i", None, "{}")])]
     state = KeyState()
-    state.append(entries[:2])
-    state.append(entries[2:])
+    for stored in (entries[:2], entries[2:]):
+        state.append(stored, [mark(entry.id) for entry in stored])
     again = KeyState(*state.packed())
     assert (again.entries(), again.oldest) == (entries, 1)
     assert all(again.holds(mark(entry.id)) for entry in entries)

@@ -6,8 +6,6 @@ from datetime import timedelta
 import pytest
 from helpers.streams import run_to_end
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import functions as F
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import spark_ext
 from msgid.processing.context import dumps, loads
@@ -149,34 +147,6 @@ def test_process_with_another_number_of_buckets_is_refused(spark, no_timer_batch
     run(spark, tmp_path, echo, [line("a-1")], buckets=4)
     with pytest.raises(StreamingQueryException, match="buckets must be 4, as when the checkpoint was created, got 8"):
         run(spark, tmp_path, echo, [line("a-2")], buckets=8)
-
-
-class _FirstVersion(StatefulProcessor):
-    """The operator of the first version, as far as Spark stores it."""
-
-    def init(self, handle):
-        self._newest = handle.getValueState("newest", "version bigint")
-
-    def handleInputRows(self, key, rows, timerValues):
-        self._newest.update((1,))
-        return iter(())
-
-    def close(self):
-        pass
-
-
-def test_process_on_a_checkpoint_of_the_first_version_is_refused(spark, no_timer_batches, tmp_path):
-    """Spark names the operators that differ; nothing is misread."""
-    from pyspark import cloudpickle
-
-    cloudpickle.register_pickle_by_value(__import__(__name__))
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "first.json").write_text(json.dumps(line("a-1")))
-    df = spark.readStream.schema(SCHEMA).json(str(tmp_path / "in")).select(F.col("order").alias("__key"), "id")
-    old = df.groupBy("__key").transformWithState(_FirstVersion(), "id string", "append", "ProcessingTime")
-    run_to_end(old, tmp_path)
-    with pytest.raises(StreamingQueryException, match="STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"):
-        run(spark, tmp_path, echo, [line("a-2")])
 
 
 @pytest.mark.parametrize(

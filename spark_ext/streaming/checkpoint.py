@@ -1,0 +1,60 @@
+"""Checkpoints that this version cannot continue."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from spark_ext._filesystem import filesystem
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["OldCheckpoint", "check_checkpoint"]
+
+_OF_FIRST_VERSION: Final = {"fingerprint": "deduplicate", "newest": "process"}
+"""The state variables of the first version, which kept one Spark state for each ID or key, and their functions."""
+_STATE_NAME: Final = re.compile(r"stateName\W+(\w+)")
+
+
+class OldCheckpoint(ValueError):
+    """A query cannot continue from a checkpoint, because an earlier version wrote its state."""
+
+
+def check_checkpoint(spark: SparkSession, checkpoint: str) -> None:
+    """Check that this version can continue a query of `deduplicate` or `process` from a checkpoint.
+
+    Without this check Spark refuses the state of the first version when the query starts, in words of its own.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session of the query.
+    checkpoint : str
+        The checkpoint folder. A folder that is missing or does not hold state is well.
+
+    Raises
+    ------
+    OldCheckpoint
+        if the first version wrote the state of an operator. Start the query with a new checkpoint.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> check_checkpoint(spark, tempfile.mkdtemp())
+    """
+    from pyarrow.fs import FileType
+
+    files, folder = filesystem(checkpoint)
+    if files.get_file_info(f"{folder}/state").type != FileType.Directory:
+        return
+    operators = spark.read.format("state-metadata").load(checkpoint).select(F.col("operatorProperties").cast("string"))
+    names = {name for (told,) in operators.distinct().collect() for name in _STATE_NAME.findall(told or "")}
+    for name, function in _OF_FIRST_VERSION.items():
+        if name in names:
+            raise OldCheckpoint(
+                f"cannot continue `{function}` from {checkpoint}: the first version wrote its state. "
+                "Start with a new checkpoint"
+            )

@@ -1,0 +1,139 @@
+"""Checkpoints of other versions are refused, and the keys of buckets are spread evenly."""
+
+import json
+
+import numpy as np
+import pytest
+from helpers.buckets import Checkpoint, run_batch
+from helpers.streams import run_to_end
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+import spark_ext
+from spark_ext.jobs import process_job
+from spark_ext.jobs._files import BadInput
+from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys, spark_hash
+from spark_ext.streaming._labelled_stream import _Seen
+from spark_ext.streaming._packing import CHECK_BUCKET
+from spark_ext.streaming._processing.pages import Meta, dump
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "id string, key string, at timestamp"
+
+
+def count(state, message, context):
+    """Return the number of messages."""
+    return (state or 0) + 1
+
+
+class FirstVersion(StatefulProcessor):
+    """An operator of the first version, as far as Spark stores it."""
+
+    def __init__(self, name, type):
+        self.name, self.type = name, type
+
+    def init(self, handle):
+        self.state = handle.getValueState(self.name, f"{self.name} {self.type}")
+
+    def handleInputRows(self, key, rows, timerValues):
+        self.state.update(("1" if self.type == "string" else 1,))
+        return iter(())
+
+    def close(self):
+        pass
+
+
+def read(spark, folder):
+    """Add a file, and return the stream."""
+    (folder / "in").mkdir(exist_ok=True)
+    number = len(list((folder / "in").iterdir()))
+    row = {"id": f"a-{number}", "key": "a", "at": "2026-01-01T00:00:00Z"}
+    (folder / "in" / f"{number}.json").write_text(json.dumps(row))
+    return spark.readStream.schema(SCHEMA).json(str(folder / "in"))
+
+
+def run_first_version(spark, folder, name, type, time_mode):
+    """Run an operator of the first version to its end."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(__import__(__name__))
+    df = read(spark, folder).withWatermark("at", "10 seconds").withColumn("__key", F.col("id"))
+    operator = FirstVersion(name, type)
+    run_to_end(df.groupBy("__key").transformWithState(operator, "id string", "append", time_mode), folder)
+
+
+def test_check_checkpoint_without_state_is_silent(spark, no_timer_batches, tmp_path):
+    """A missing folder and the checkpoint of this version are well."""
+    spark_ext.check_checkpoint(spark, str(tmp_path / "checkpoint"))
+    run_to_end(spark_ext.process(read(spark, tmp_path), "key", count), tmp_path)
+    spark_ext.check_checkpoint(spark, str(tmp_path / "checkpoint"))
+
+
+def test_deduplicate_on_a_checkpoint_of_the_first_version_is_refused(spark, rocksdb, tmp_path):
+    """State of one value per ID is not read as runs: the check names the folder, and Spark ends the query."""
+    run_first_version(spark, tmp_path, "fingerprint", "string", "EventTime")
+    with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue `deduplicate` from .*checkpoint: the first"):
+        spark_ext.check_checkpoint(spark, str(tmp_path / "checkpoint"))
+    with pytest.raises(PySparkException):
+        run_to_end(spark_ext.deduplicate(read(spark, tmp_path), timestamp="at", within="1 day"), tmp_path)
+
+
+def test_process_on_a_checkpoint_of_the_first_version_is_refused(spark, no_timer_batches, tmp_path):
+    """The check and the job name the folder; without them Spark names the operators that differ."""
+    run_first_version(spark, tmp_path, "newest", "bigint", "ProcessingTime")
+    checkpoint = str(tmp_path / "checkpoint")
+    with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue `process` from .*checkpoint: the first"):
+        spark_ext.check_checkpoint(spark, checkpoint)
+    with pytest.raises(BadInput, match=r"cannot continue `process` from .*checkpoint: the first version"):
+        process_job.run(
+            spark, str(tmp_path / "in"), count, key="key", checkpoint=checkpoint, output=str(tmp_path / "table")
+        )
+    with pytest.raises(PySparkException, match="STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"):
+        run_to_end(spark_ext.process(read(spark, tmp_path), "key", count), tmp_path)
+
+
+def test_process_on_state_of_an_earlier_format_is_refused():
+    """The error names both formats."""
+    checkpoint = Checkpoint()
+    checkpoint.getValueState("meta", "value binary").update((dump((2, *Meta(1))),))
+    with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 2, this version reads 3"):
+        run_batch(checkpoint, count, [("a-1", "a", 1, b"", None)], 1)
+
+
+class _Runs:
+    """A list state with the value by which an earlier format described a checkpoint."""
+
+    def getListState(self, name, schema):
+        return self
+
+    def get(self):
+        return iter([(b"buckets=64",)])
+
+
+def test_deduplicate_on_state_of_an_earlier_format_is_refused():
+    """An earlier format has the same number of buckets under other keys, so that no ID would be found."""
+    operator = _Seen(0, 64)
+    operator.init(_Runs())
+    with pytest.raises(ValueError, match="the state of `deduplicate`: it has another format; use a new checkpoint"):
+        list(operator.handleInputRows((CHECK_BUCKET,), iter(()), None))
+
+
+def test_bucket_keys_are_spread_evenly_over_partitions():
+    """Each partition gets the same number of buckets, or one more; the first keys stay those of fewer buckets."""
+    for partitions in (1, 2, 3, 4, 8, 16, 48, 64, 200):
+        for buckets in (32, 64, 1000):
+            places = spark_hash(bucket_keys(buckets)).astype(np.int64) % partitions
+            shares = np.bincount(places, minlength=partitions)
+            assert shares.max() - shares.min() <= 1
+    assert np.array_equal(bucket_keys(MAX_BUCKETS)[:32], bucket_keys(32))
+    assert len(set(bucket_keys(MAX_BUCKETS).tolist())) == MAX_BUCKETS
+    assert bucket_keys(MAX_BUCKETS).min() > 0
+
+
+def test_spark_hash_is_the_hash_of_spark(spark):
+    """Of positive and negative numbers and of the limits of an integer."""
+    values = [0, 1, -1, 42, 300_825, -(1 << 31), (1 << 31) - 1]
+    df = spark.createDataFrame([(value,) for value in values], "value int")
+    assert [row[0] for row in df.select(F.hash("value")).collect()] == spark_hash(np.array(values, np.int32)).tolist()
