@@ -64,7 +64,7 @@ def broken_links(site: Path) -> list[str]:
             target = Path(os.path.normpath(path.parent / unquote(place))) if place else path
             target = target / "index.html" if target.is_dir() else target
             wanted = unquote(part)
-            if not target.exists() or (wanted and target in pages and wanted not in {*pages[target].names, "__top"}):
+            if not target.exists() or (wanted and target in pages and wanted not in pages[target].names):
                 broken.append(f"{path.relative_to(site)}: {link}")
     return broken
 
