@@ -6,6 +6,7 @@ installing PySpark for each session takes longer than most of the sessions.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import nox
@@ -89,12 +90,14 @@ def typing(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the documentation site into ``build/site``; a broken link or an unknown name is an error."""
+    """Build the documentation site into ``build/site``, strictly; check it in Chromium if that is installed."""
     install(session, ".[docs]")
     session.run("python", "docs/reference.py")
     session.run(
         "python", "-m", "mkdocs", "build", "--strict", "-f", "docs/mkdocs.yml", env={"NO_MKDOCS_2_WARNING": "1"}
     )
+    if shutil.which("chromium") or shutil.which("chromium-browser"):
+        session.run("python", "docs/check_site.py")
 
 
 @nox.session

@@ -26,3 +26,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Return a page whose images of charts are those of the site."""
     return markdown.replace("](../../bench/", "](images/bench/")
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Return a page without the mark of click 8.3 for an option that does not have a default."""
+    return html.replace("<code>Sentinel.UNSET</code>", "")

@@ -29,12 +29,12 @@ _UUID_DIGITS: Final = 36
 
 
 def message_state(code: ColumnOrName) -> Column:
-    """Name the state of a message by its code, as `msgid.MessageState` does.
+    """Return the name of a message's state for its code, as `msgid.MessageState` does.
 
     Parameters
     ----------
     code : Column or str
-        integers: 1, 10, 20 or 30.
+        Integers: 1, 10, 20 or 30.
 
     Returns
     -------
@@ -66,14 +66,14 @@ def checksum_ok(payload: ColumnOrName, checksum: ColumnOrName) -> Column:
     Parameters
     ----------
     payload : Column or str
-        binary.
+        Binary column of payloads.
     checksum : Column or str
-        integers of 0 to 2**32 - 1.
+        Integers of 0 to 2**32 - 1.
 
     Returns
     -------
     Column
-        boolean; NULL where an argument is.
+        Boolean; NULL if an argument is NULL.
 
     Examples
     --------
@@ -89,12 +89,12 @@ def checksum_ok(payload: ColumnOrName, checksum: ColumnOrName) -> Column:
 
 
 def iggy_id_to_id(col: ColumnOrName) -> Column:
-    """Write the id of an Iggy message as the identity it is, as `msgid.iggy.id_text` does.
+    """Return the ID of an Iggy message as text, a version-1 ID or a UUID, as `msgid.iggy.id_text` does.
 
     Parameters
     ----------
     col : Column or str
-        binary(16), as on the wire and as ``format("iggy")`` gives it.
+        The 16 bytes of the ID, as in the message and in the column ``id`` of ``format("iggy")``.
 
     Returns
     -------
@@ -121,12 +121,12 @@ def iggy_id_to_id(col: ColumnOrName) -> Column:
 
 
 def id_to_iggy_id(col: ColumnOrName) -> Column:
-    """Return the 16 bytes that `iggy_id_to_id` wrote as text.
+    """Return the 16 bytes of an Iggy message's ID from its text; the reverse of `iggy_id_to_id`.
 
     Parameters
     ----------
     col : Column or str
-        version-1 ids, as text or binary(17), or UUIDs as text.
+        Version-1 IDs as text or as 17 bytes, or UUIDs as text.
 
     Returns
     -------

@@ -295,7 +295,7 @@ def id_from_binary(col: ColumnOrName) -> Column:
 
 
 def id_to_uuid(col: ColumnOrName) -> Column:
-    """Write the 16 bytes after the version byte of a version-1 id as a UUID, as `msgid.MessageId.uuid` does.
+    """Return the 16 bytes after the version byte of a version-1 ID as a UUID, as `msgid.MessageId.uuid` does.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Danube's messages, a column at a time: protobuf to a struct, and the id of their place."""
+"""Columns of Danube messages: protobuf to a struct, and the ID of a message's position."""
 
 from __future__ import annotations
 
@@ -26,21 +26,20 @@ _TIME_MAX: Final = last_moment(1_000)
 
 
 def danube_message(col: ColumnOrName) -> Column:
-    """Read Danube's messages from protobuf, as `msgid.danube.StreamMessage.decode` does.
+    """Decode a Danube message from protobuf, as `msgid.danube.StreamMessage.decode` does.
 
-    An Arrow UDF: it needs a Python worker.
+    The function is an Arrow UDF and needs a Python worker. The query fails if a value is malformed, has a number of
+    2**63 or more, or has a time after the year 9999. `try_danube_message` returns NULL instead.
 
     Parameters
     ----------
     col : Column or str
-        binary.
+        Binary column with one message per row.
 
     Returns
     -------
     Column
-        a struct of the fields of `msgid.danube.StreamMessage`; NULL for NULL. Fails the query on what is no message,
-        and on a number of 2**63 or more or a time after the year 9999, which a column does not hold;
-        `try_danube_message` gives NULL.
+        A struct of the fields of `msgid.danube.StreamMessage`; NULL for NULL.
 
     Examples
     --------
@@ -58,17 +57,17 @@ def danube_message(col: ColumnOrName) -> Column:
 
 
 def try_danube_message(col: ColumnOrName) -> Column:
-    """Read Danube's messages, as `danube_message` does, or give NULL where there is none.
+    """Decode a Danube message from protobuf, as `danube_message` does; return NULL for a malformed value.
 
     Parameters
     ----------
     col : Column or str
-        binary.
+        Binary column with one message per row.
 
     Returns
     -------
     Column
-        a struct, or NULL.
+        A struct of the fields of `msgid.danube.StreamMessage`, or NULL.
 
     Examples
     --------
@@ -84,20 +83,21 @@ def try_danube_message(col: ColumnOrName) -> Column:
 
 
 def danube_id(message: ColumnOrName) -> Column:
-    """Give Danube's messages their ids: `position_id` of topic and producer, offset and time of publication.
+    """Return the ID of a Danube message: `position_id` of topic and producer, offset and publishing time.
 
-    As `msgid.danube.MessageID.position_id`; built-in functions alone. The messages of a producer that never left
-    offset 0 have no identity (`msgid.danube.unlogged`), and all of one millisecond would have the same id.
+    The result is that of `msgid.danube.MessageID.position_id`. The function consists of Spark's own functions. Do not
+    use it for a topic without a log (`msgid.danube.unlogged`): its messages all have offset 0, so messages of one
+    millisecond would have the same ID.
 
     Parameters
     ----------
     message : Column or str
-        structs as `danube_message` gives them.
+        Column of structs, as `danube_message` returns them.
 
     Returns
     -------
     Column
-        text of 34 hex digits; NULL for NULL.
+        Text of 34 hex digits; NULL for NULL.
 
     Examples
     --------
@@ -117,14 +117,14 @@ def danube_id(message: ColumnOrName) -> Column:
 
 
 def source_of(message: Column) -> Column:
-    """Name the log of a message, as `msgid.danube.MessageID.source` does."""
+    """Return the name of a message's log, as `msgid.danube.MessageID.source` does."""
     place = message.getField("msg_id")
     producer = place.getField("producer_id").cast("string")
     return F.concat(F.lit("danube:"), place.getField("topic_name"), F.lit("#"), producer)
 
 
 def message_type() -> pyarrow.DataType:
-    """Give the type of a message: a struct of the fields of `msgid.danube.StreamMessage`."""
+    """Return the type of a message: a struct of the fields of `msgid.danube.StreamMessage`."""
     import pyarrow as pa
 
     place = {"producer_id": pa.int64(), "topic_name": pa.string(), "broker_addr": pa.string()}
@@ -144,12 +144,12 @@ def message_type() -> pyarrow.DataType:
 
 
 def of_protobuf(raw: bytes) -> dict[str, Any]:
-    """Read protobuf to a row; InvalidMessage also for what a bigint or a timestamp does not hold."""
+    """Decode protobuf to a row; a value that does not fit a bigint or a timestamp raises InvalidMessage too."""
     return _row(StreamMessage.decode(raw))
 
 
 def of_json(text: bytes) -> dict[str, Any]:
-    """Read JSON to a row; InvalidMessage as for protobuf."""
+    """Decode JSON to a row; errors are those of `of_protobuf`."""
     return _row(StreamMessage.from_json(text))
 
 

@@ -1,4 +1,4 @@
-"""Iggy's messages, a column at a time: one encoded message a row, or a poll response."""
+"""Columns of Iggy messages: one encoded message per row, or one poll response per row."""
 
 from __future__ import annotations
 
@@ -27,22 +27,23 @@ _POLL_HEAD: Final = 16
 
 
 def iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
-    """Read encoded Iggy messages, one a row, as `msgid.iggy.decode` does.
+    """Decode an Iggy message, as `msgid.iggy.decode` does.
 
-    An Arrow UDF: it needs a Python worker.
+    The function is an Arrow UDF and needs a Python worker. The query fails if a value is malformed; `try_iggy_message`
+    returns NULL instead.
 
     Parameters
     ----------
     col : Column or str
-        binary.
+        Binary column with one encoded message per row.
     layout : str
-        a layout of `msgid.iggy.LAYOUTS`, or ``auto`` to find it by checksum.
+        A layout of `msgid.iggy.LAYOUTS`, or ``auto`` to find the layout by checksum.
 
     Returns
     -------
     Column
-        a struct of ``offset``, ``state``, ``timestamp``, ``id`` binary(16), ``checksum``, ``headers`` and ``payload``;
-        NULL for NULL. Fails the query on what is no message; `try_iggy_message` gives NULL.
+        A struct of ``offset``, ``state``, ``timestamp``, ``id`` binary(16), ``checksum``, ``headers`` and ``payload``;
+        NULL for NULL.
 
     Examples
     --------
@@ -60,19 +61,19 @@ def iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
 
 
 def try_iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
-    """Read encoded Iggy messages, as `iggy_message` does, or give NULL where there is none.
+    """Decode an Iggy message, as `iggy_message` does; return NULL for a malformed value.
 
     Parameters
     ----------
     col : Column or str
-        binary.
+        Binary column with one encoded message per row.
     layout : str
-        a layout of `msgid.iggy.LAYOUTS`, or ``auto`` to find it by checksum.
+        A layout of `msgid.iggy.LAYOUTS`, or ``auto`` to find the layout by checksum.
 
     Returns
     -------
     Column
-        a struct, or NULL.
+        A struct as `iggy_message` returns it, or NULL.
 
     Examples
     --------
@@ -89,22 +90,22 @@ def try_iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
 
 
 def iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
-    """Read poll responses, one a row, as `msgid.iggy.decode_poll` does.
+    """Decode the messages of a poll response, as `msgid.iggy.decode_poll` does.
 
-    An Arrow UDF: it needs a Python worker.
+    The function is an Arrow UDF and needs a Python worker. The query fails if a value is malformed;
+    `try_iggy_messages` returns NULL instead.
 
     Parameters
     ----------
     col : Column or str
-        binary.
+        Binary column with one poll response per row.
     layout : str
-        of the messages: a layout of `msgid.iggy.LAYOUTS`. Default: found by checksum.
+        Layout of the messages, one of `msgid.iggy.LAYOUTS`. Default: found by checksum.
 
     Returns
     -------
     Column
-        an array of structs as `iggy_message` gives them; NULL for NULL. Fails the query on what is no response;
-        `try_iggy_messages` gives NULL.
+        An array of structs as `iggy_message` returns them; NULL for NULL.
 
     Examples
     --------
@@ -123,19 +124,19 @@ def iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
 
 
 def try_iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
-    """Read poll responses, as `iggy_messages` does, or give NULL where there is none.
+    """Decode the messages of a poll response, as `iggy_messages` does; return NULL for a malformed value.
 
     Parameters
     ----------
     col : Column or str
-        binary.
+        Binary column with one poll response per row.
     layout : str
-        of the messages: a layout of `msgid.iggy.LAYOUTS`. Default: found by checksum.
+        Layout of the messages, one of `msgid.iggy.LAYOUTS`. Default: found by checksum.
 
     Returns
     -------
     Column
-        an array of structs, or NULL.
+        An array of structs as `iggy_message` returns them, or NULL.
 
     Examples
     --------
@@ -152,7 +153,7 @@ def try_iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
 
 
 def message_type(*, many: bool = False) -> pyarrow.DataType:
-    """Give the type of a message, a row of `msgid.iggy.table.schema`, or of an array of them."""
+    """Return the type of a message, a row of `msgid.iggy.table.schema`, or of an array of them."""
     import pyarrow
 
     from msgid.iggy.table import schema
@@ -162,7 +163,7 @@ def message_type(*, many: bool = False) -> pyarrow.DataType:
 
 
 def decode_each(values: Any, layout: Layout) -> tuple[Any, list[InvalidMessage | None]]:
-    """Read one message from each value: an array of structs, NULL where there is none, and why there is none."""
+    """Decode one message per value; return the structs, NULL for malformed values, and the error of each value."""
     import numpy as np
     import pyarrow as pa
 
@@ -229,7 +230,7 @@ def _decoded(layout: Layout, *, lenient: bool = False) -> Callable[[Any], Any]:
 
 
 def of_poll(layout: Layout) -> Callable[[bytes], list[dict[str, Any]]]:
-    """Make what reads a poll response to rows."""
+    """Return the function that decodes a poll response to rows."""
 
     def read(raw: bytes) -> list[dict[str, Any]]:
         read_as: Any = decode_poll(raw, layout).layout

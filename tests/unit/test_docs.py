@@ -2,6 +2,7 @@
 
 import doctest
 import importlib.util
+import io
 import re
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def script(name):
 
 
 @pytest.mark.parametrize("page", markdown.pages(needs_spark=False), ids=markdown.name_of)
-def test_examples_of_a_page_without_spark_give_what_they_show(page, monkeypatch, tmp_path):
+def test_examples_of_a_page_without_spark_give_the_shown_results(page, monkeypatch, tmp_path):
     """The blocks of a page run in order, in an empty folder."""
     if "iggy" in page.name:
         pytest.importorskip("xxhash")
@@ -45,6 +46,51 @@ def test_reference_has_every_public_name():
     pytest.importorskip("pyspark")
     for name, text in script("reference").pages().items():
         assert (ROOT / "docs" / "pages" / "reference" / name).read_text(encoding="utf-8") == text
+
+
+def test_every_public_name_is_described_in_the_reference():
+    """Each name, constants too, has a docstring in the source, which the site shows."""
+    griffe = pytest.importorskip("griffe")
+    pytest.importorskip("pyspark")
+    reference = script("reference")
+    loader = griffe.GriffeLoader(search_paths=[ROOT])
+    for package in ("msgid", "spark_ext"):
+        loader.load(package)
+    loader.resolve_aliases()
+    named = [f"{module}.{name}" for *_, modules in reference.CONTENTS.values() for module in modules
+             for name in reference.names(module)]  # fmt: skip
+    assert [name for name in named if not loader.modules_collection[name].has_docstring] == []
+
+
+def test_example_of_a_docstring_is_a_code_block_of_the_site():
+    """Without a fence, Markdown takes the prompts for quotations, and lists for links."""
+    pytest.importorskip("griffe")
+    fenced = script("doctests").fenced("Return a number.\n\n>>> f(1)\n[0]\n\nSee `g`.")
+    assert fenced == "Return a number.\n\n```pycon\n>>> f(1)\n[0]\n```\n\nSee `g`."
+
+
+@pytest.mark.parametrize(
+    ("link", "broken"),
+    [("b.html", []), ("b.html#part", []), ("#top", []), ("https://example.org/x", []), ("c.html", ["a.html: c.html"]),
+     ("b.html#other", ["a.html: b.html#other"]), ("#no", ["a.html: #no"])],
+)  # fmt: skip
+def test_broken_link_of_the_site_is_found(tmp_path, link, broken):
+    """A link to a missing page or a missing part of a page is a fault; a link to elsewhere is not followed."""
+    (tmp_path / "a.html").write_text(f'<h1 id="top">A</h1><a href="{link}">B</a>', encoding="utf-8")
+    (tmp_path / "b.html").write_text('<h1 id="part">B</h1>', encoding="utf-8")
+    assert script("check_site").broken_links(tmp_path) == broken
+
+
+@pytest.mark.parametrize(("colour", "visible"), [("black", True), ("#fafafa", False)])
+def test_contrast_of_a_picture_tells_visible_text_from_invisible(colour, visible):
+    """A tenth of the pixels is text."""
+    image = pytest.importorskip("PIL.Image")
+    picture = image.new("RGB", (10, 10), "white")
+    picture.paste(colour, (0, 5, 10, 6))
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    check = script("check_site")
+    assert (check.contrast(file.getvalue()) >= check.LEAST_CONTRAST) == visible
 
 
 def test_diagrams_are_those_of_the_script():
