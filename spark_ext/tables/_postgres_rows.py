@@ -83,7 +83,8 @@ def prepared(df: DataFrame, key: str) -> DataFrame:
     """Return the rows with nested values as JSON, and a last column with the reason why a row cannot be stored.
 
     The reason is NULL for other rows. For a row that cannot be stored, all values are NULL, and the last column has the
-    reason and, on the next line, the row as JSON. The columns are named by their positions, because `mapInArrow` does not accept a name with a dot.
+    reason and, on the next line, the row as JSON. The columns are named by their positions, because `mapInArrow` does
+    not accept a name with a dot.
     """
     columns: list[Column] = []
     problems: list[Column] = [F.when(F.col(quoted_name(key)).isNull(), F.lit(f"the key {key!r} is NULL"))]
