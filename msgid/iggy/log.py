@@ -73,7 +73,7 @@ def decode(data: bytes | memoryview, layout: Layout = "m45") -> Message:
         return message
     messages = decode_log(data, layout)
     if len(messages) != 1:
-        raise InvalidMessage(f"{len(messages)} messages, not one", 0)
+        raise InvalidMessage(f"must be one message, got {len(messages)}", 0)
     return messages[0]
 
 

@@ -1,4 +1,4 @@
-"""Danube's messages, a column at a time: protobuf to a struct, and the id of their place."""
+"""Column functions for Danube's messages: decode protobuf to a struct, and make position IDs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TIME_MAX: Final = last_moment(1_000)
 
 
 def danube_message(col: ColumnOrName) -> Column:
-    """Read Danube's messages from protobuf, as `msgid.danube.StreamMessage.decode` does.
+    """Decode Danube's messages from protobuf, as `msgid.danube.StreamMessage.decode` does.
 
     An Arrow UDF: it needs a Python worker.
 
@@ -38,9 +38,9 @@ def danube_message(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        a struct of the fields of `msgid.danube.StreamMessage`; NULL for NULL. Fails the query on what is no message,
-        and on a number of 2**63 or more or a time after the year 9999, which a column does not hold;
-        `try_danube_message` gives NULL.
+        a struct of the fields of `msgid.danube.StreamMessage`; NULL for NULL. Malformed bytes fail the query, and so do
+        a number of 2**63 or more and a time after the year 9999, which a column cannot hold. `try_danube_message`
+        returns NULL for them.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def danube_message(col: ColumnOrName) -> Column:
 
 
 def try_danube_message(col: ColumnOrName) -> Column:
-    """Read Danube's messages, as `danube_message` does, or give NULL where there is none.
+    """Decode Danube's messages, as `danube_message` does; return NULL for malformed bytes.
 
     Parameters
     ----------
@@ -84,15 +84,16 @@ def try_danube_message(col: ColumnOrName) -> Column:
 
 
 def danube_id(message: ColumnOrName) -> Column:
-    """Give Danube's messages their ids: `position_id` of topic and producer, offset and time of publication.
+    """Return the IDs of Danube's messages: `position_id` of topic and producer, offset and publish time.
 
-    As `msgid.danube.MessageID.position_id`; built-in functions alone. The messages of a producer that never left
-    offset 0 have no identity (`msgid.danube.unlogged`), and all of one millisecond would have the same id.
+    The IDs equal those of `msgid.danube.MessageID.position_id`. The function needs no Python worker. Do not use it for
+    topics without a log (`msgid.danube.unlogged`): all messages have offset 0, so those of one millisecond would get
+    the same ID.
 
     Parameters
     ----------
     message : Column or str
-        structs as `danube_message` gives them.
+        structs that `danube_message` returns.
 
     Returns
     -------
@@ -117,14 +118,14 @@ def danube_id(message: ColumnOrName) -> Column:
 
 
 def source_of(message: Column) -> Column:
-    """Name the log of a message, as `msgid.danube.MessageID.source` does."""
+    """Return the name of a message's log, as `msgid.danube.MessageID.source` does."""
     place = message.getField("msg_id")
     producer = place.getField("producer_id").cast("string")
     return F.concat(F.lit("danube:"), place.getField("topic_name"), F.lit("#"), producer)
 
 
 def message_type() -> pyarrow.DataType:
-    """Give the type of a message: a struct of the fields of `msgid.danube.StreamMessage`."""
+    """Return the Arrow type of a message: a struct of the fields of `msgid.danube.StreamMessage`."""
     import pyarrow as pa
 
     place = {"producer_id": pa.int64(), "topic_name": pa.string(), "broker_addr": pa.string()}
@@ -144,12 +145,12 @@ def message_type() -> pyarrow.DataType:
 
 
 def of_protobuf(raw: bytes) -> dict[str, Any]:
-    """Read protobuf to a row; InvalidMessage also for what a bigint or a timestamp does not hold."""
+    """Decode protobuf to a row; raise InvalidMessage also for values that a bigint or a timestamp cannot hold."""
     return _row(StreamMessage.decode(raw))
 
 
 def of_json(text: bytes) -> dict[str, Any]:
-    """Read JSON to a row; InvalidMessage as for protobuf."""
+    """Decode JSON to a row; raise InvalidMessage as `of_protobuf` does."""
     return _row(StreamMessage.from_json(text))
 
 
@@ -159,5 +160,5 @@ def _row(message: StreamMessage) -> dict[str, Any]:
     for name, value in (*row.items(), *message.msg_id._asdict().items()):
         most = _TIME_MAX if name == "publish_time" else INT64_MAX
         if isinstance(value, int) and value > most:
-            raise InvalidMessage(f"{name} {value}, more than {most}")
+            raise InvalidMessage(f"{name} must be at most {most}, got {value}")
     return row

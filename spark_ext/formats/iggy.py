@@ -1,4 +1,4 @@
-"""Iggy's messages, a column at a time: one encoded message a row, or a poll response."""
+"""Column functions for Iggy's bytes: one encoded message per row, or one poll response per row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _POLL_HEAD: Final = 16
 
 
 def iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
-    """Read encoded Iggy messages, one a row, as `msgid.iggy.decode` does.
+    """Decode Iggy messages, one per row, as `msgid.iggy.decode` does.
 
     An Arrow UDF: it needs a Python worker.
 
@@ -42,7 +42,7 @@ def iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
     -------
     Column
         a struct of ``offset``, ``state``, ``timestamp``, ``id`` binary(16), ``checksum``, ``headers`` and ``payload``;
-        NULL for NULL. Fails the query on what is no message; `try_iggy_message` gives NULL.
+        NULL for NULL. Malformed bytes fail the query; `try_iggy_message` returns NULL for them.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
 
 
 def try_iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
-    """Read encoded Iggy messages, as `iggy_message` does, or give NULL where there is none.
+    """Decode Iggy messages, as `iggy_message` does; return NULL for malformed bytes.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def try_iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
 
 
 def iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
-    """Read poll responses, one a row, as `msgid.iggy.decode_poll` does.
+    """Decode poll responses, one per row, as `msgid.iggy.decode_poll` does.
 
     An Arrow UDF: it needs a Python worker.
 
@@ -98,13 +98,13 @@ def iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
     col : Column or str
         binary.
     layout : str
-        of the messages: a layout of `msgid.iggy.LAYOUTS`. Default: found by checksum.
+        layout of the messages, one of `msgid.iggy.LAYOUTS`. Default: found by checksum.
 
     Returns
     -------
     Column
-        an array of structs as `iggy_message` gives them; NULL for NULL. Fails the query on what is no response;
-        `try_iggy_messages` gives NULL.
+        an array of structs with the fields of `iggy_message`; NULL for NULL. Malformed bytes fail the query;
+        `try_iggy_messages` returns NULL for them.
 
     Examples
     --------
@@ -123,14 +123,14 @@ def iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
 
 
 def try_iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
-    """Read poll responses, as `iggy_messages` does, or give NULL where there is none.
+    """Decode poll responses, as `iggy_messages` does; return NULL for malformed bytes.
 
     Parameters
     ----------
     col : Column or str
         binary.
     layout : str
-        of the messages: a layout of `msgid.iggy.LAYOUTS`. Default: found by checksum.
+        layout of the messages, one of `msgid.iggy.LAYOUTS`. Default: found by checksum.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def try_iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
 
 
 def message_type(*, many: bool = False) -> pyarrow.DataType:
-    """Give the type of a message, a row of `msgid.iggy.table.schema`, or of an array of them."""
+    """Return the Arrow type of a message, a row of `msgid.iggy.table.schema`, or of an array of messages."""
     import pyarrow
 
     from msgid.iggy.table import schema
@@ -162,7 +162,7 @@ def message_type(*, many: bool = False) -> pyarrow.DataType:
 
 
 def decode_each(values: Any, layout: Layout) -> tuple[Any, list[InvalidMessage | None]]:
-    """Read one message from each value: an array of structs, NULL where there is none, and why there is none."""
+    """Decode one message per value; return an array of structs, NULL for malformed values, and the errors."""
     import numpy as np
     import pyarrow as pa
 
@@ -171,7 +171,7 @@ def decode_each(values: Any, layout: Layout) -> tuple[Any, list[InvalidMessage |
     found = decode_table(b"".join(present), layout)
     starts = np.cumsum([0, *map(len, present)])
     if found.error is None and not found.malformed and np.array_equal([*found.positions, found.length], starts):
-        # All good, as nearly always: they were read at once.
+        # The usual case: no value is malformed, and all values were decoded at once.
         rows = pa.StructArray.from_arrays(found.table.columns, fields=list(found.table.schema))
         if len(present) < len(raws):
             place = iter(range(len(present)))
@@ -185,7 +185,7 @@ def decode_each(values: Any, layout: Layout) -> tuple[Any, list[InvalidMessage |
         errors.append(wrong)
     layouts = {row["layout"] for row in read if row is not None}
     if layout == AUTO and len(layouts) == 1:
-        # A message with a wrong checksum is read in the layout of the others, for an exact reason.
+        # A message with a wrong checksum is decoded in the layout of the others, to get an exact reason.
         (known,) = layouts
         for number, raw in enumerate(raws):
             if raw is not None and errors[number] is not None:
@@ -203,7 +203,7 @@ def _one_or_error(raw: bytes, layout: Layout) -> tuple[dict[str, Any] | None, In
 def _one(raw: bytes, layout: Layout) -> dict[str, Any]:
     rows = _rows(raw, layout)
     if len(rows) != 1:
-        raise InvalidMessage(f"{len(rows)} messages, not one", 0)
+        raise InvalidMessage(f"must be one message, got {len(rows)}", 0)
     return rows[0]
 
 
@@ -229,7 +229,7 @@ def _decoded(layout: Layout, *, lenient: bool = False) -> Callable[[Any], Any]:
 
 
 def of_poll(layout: Layout) -> Callable[[bytes], list[dict[str, Any]]]:
-    """Make what reads a poll response to rows."""
+    """Return a function that decodes a poll response to rows."""
 
     def read(raw: bytes) -> list[dict[str, Any]]:
         read_as: Any = decode_poll(raw, layout).layout
@@ -239,7 +239,7 @@ def of_poll(layout: Layout) -> Callable[[bytes], list[dict[str, Any]]]:
 
 
 def of_json(text: bytes) -> list[dict[str, Any]]:
-    """Read a line of JSON to rows: a message, an array of them, or an object that has them as ``messages``."""
+    """Decode JSON to rows: a message, an array of messages, or an object with an array ``messages``."""
     rows = []
     for message in messages_from_json(text):
         layout: Any = message.layout
