@@ -86,7 +86,7 @@ def _decode_old(reader: Reader, layout: str) -> Message:
         offset, code, timestamp, raw, checksum, length = values
         state = _STATES.get(code)
         if state is None:
-            raise InvalidMessage(f"state {code}, not {STATE_CODES}", start + 8)
+            raise InvalidMessage(f"state must be {STATE_CODES}, got {code}", start + 8)
     else:
         offset, timestamp, raw, length = values
     place = reader.need(length, "the block of headers")

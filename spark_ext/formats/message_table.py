@@ -144,7 +144,7 @@ def messages(
     |topic    |offset|state    |reason                                                                |
     +---------+------+---------+----------------------------------------------------------------------+
     |greetings|3     |available|NULL                                                                  |
-    |greetings|3     |poisoned |checksum 1, not 907060870 of the payload                              |
+    |greetings|3     |poisoned |checksum must be 907060870, got 1                                     |
     |greetings|NULL  |poisoned |invalid message: half a message of 11 bytes, which needs 45, at byte 0|
     +---------+------+---------+----------------------------------------------------------------------+
     """
@@ -348,15 +348,9 @@ def _with_reach(rows: DataFrame) -> DataFrame:
 def _checked_sums(table: DataFrame) -> DataFrame:
     """Poison messages with a wrong checksum."""
     actual = F.crc32("payload")
-    of_payload = F.concat_ws(
-        " ",
-        F.lit("checksum"),
-        F.concat(F.col("checksum").cast("string"), F.lit(",")),
-        F.lit("not"),
-        actual.cast("string"),
-        F.lit("of the payload"),
-    )
-    of_message = F.concat(F.lit("checksum "), F.col("checksum").cast("string"), F.lit(", which is wrong"))
+    held = F.col("checksum").cast("string")
+    of_payload = F.concat(F.lit("checksum must be "), actual.cast("string"), F.lit(", got "), held)
+    of_message = F.concat(F.lit("checksum "), held, F.lit(" does not match the message"))
     words = F.when(F.col("layout").isin("m45", "batch24"), of_payload).otherwise(of_message)
     return _poison(table, ~F.col("checksum_ok"), words)
 

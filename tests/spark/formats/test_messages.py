@@ -169,7 +169,7 @@ def test_messages_of_an_empty_response_have_no_row(spark):
 def test_messages_that_fail_their_checksum_are_poisoned(spark):
     """A poisoned message keeps all its fields, and ``original`` has the payload."""
     (row,) = table(spark, [iggy.encode(WRONG_SUM)], "iggy-message", layout="m45")
-    assert (row.state, row.reason) == ("poisoned", "checksum 1, not 907060870 of the payload")
+    assert (row.state, row.reason) == ("poisoned", "checksum must be 907060870, got 1")
     assert (row.id, row.offset, bytes(row.payload), bytes(row.original)) == (GOOD.id_text, 3, b"hello", b"hello")
 
 
@@ -217,7 +217,7 @@ def test_messages_with_schemas_have_their_verdicts(spark, policy):
         assert row.state == {"warn": "available", "enforce": "poisoned"}[policy]
         assert (row.original is None) == (policy == "warn")
     (row,) = table(spark, [good.encode()], "danube", subject="another", **options)
-    assert row.reason == "schema: schema 1 is of the subject '/default/events', not 'another'"
+    assert row.reason == "schema: schema 1 must be of the subject 'another', got '/default/events'"
 
 
 def test_check_schema_of_a_column_is_the_check_of_msgid(spark):
