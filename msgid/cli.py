@@ -71,7 +71,7 @@ def inspect(ids: tuple[str, ...], as_json: bool) -> None:
     and the exit status is 1.
     """
     if not ids:
-        raise click.UsageError("give one or more ids, or - to read them from standard input")
+        raise click.UsageError("pass one or more IDs, or - to read them from standard input")
     console = Console(highlight=False)
     failed = False
     for line in _lines(ids):

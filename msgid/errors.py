@@ -52,7 +52,7 @@ class InvalidMessage(ValueError):
     ...     iggy.decode(bytes(8) + b"\x07" + bytes(40))
     ... except InvalidMessage as error:
     ...     print(error)
-    invalid message: state 7, not 1, 10, 20 or 30, at byte 8
+    invalid message: state must be 1, 10, 20 or 30, got 7, at byte 8
     """
 
     __module__ = "msgid"

@@ -62,10 +62,10 @@ class MessageState(IntEnum):
             for state in cls:
                 if str(state) == value:
                     return state
-            raise InvalidMessage(f"state {quote(value)}, not {', '.join(map(str, cls))}")
+            raise InvalidMessage(f"state must be one of {', '.join(map(str, cls))}, got {quote(value)}")
         if in_range(value, min(cls), max(cls)) and value in cls._value2member_map_:
             return cls(value)
-        raise InvalidMessage(f"state {quote(value)}, not {STATE_CODES}")
+        raise InvalidMessage(f"state must be {STATE_CODES}, got {quote(value)}")
 
 
 def normalize_name(name: str) -> str:
@@ -94,7 +94,7 @@ def normalize_name(name: str) -> str:
     normal = _SPACE.sub(".", name.lower().strip())
     length = len(normal.encode("utf-8", "surrogatepass"))
     if length > MAX_NAME_BYTES:
-        raise InvalidMessage(f"name {quote(name)}, which has {length} bytes, not 1 to {MAX_NAME_BYTES}")
+        raise InvalidMessage(f"name must have 1 to {MAX_NAME_BYTES} bytes, got {length}: {quote(name)}")
     return normal
 
 

@@ -155,7 +155,7 @@ class Reader:
         start = self.place
         length = self.unsigned(width, f"the length of {what}")
         if length < least or (most is not None and length > most):
-            raise InvalidMessage(f"{what} of {length} bytes, not {least} to {most}", self.base + start)
+            raise InvalidMessage(f"{what} must have {least} to {most} bytes, got {length}", self.base + start)
         return self.take(length, what)
 
     def text(self, width: int, what: str, most: int) -> str:

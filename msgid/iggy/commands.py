@@ -49,7 +49,7 @@ def _read_identifier(reader: Reader) -> int | str:
     if kind == _TEXT:
         return reader.text(1, "a stream's name", MAX_NAME_BYTES)
     if kind != _NUMERIC:
-        raise InvalidMessage(f"a stream's identifier of kind {kind}, not {_NUMERIC} or {_TEXT}", start)
+        raise InvalidMessage(f"a stream's identifier must be of kind {_NUMERIC} or {_TEXT}, got {kind}", start)
     return int.from_bytes(reader.sized(1, "a stream's number", U32.size, U32.size), "little")
 
 

@@ -45,13 +45,13 @@ def stop_reason(found: Scan) -> str:
         Stop.CUT: f"the record needs {found.value} bytes, more than there are",
         Stop.MORE: f"the record needs {found.value} bytes, more than there are",
         Stop.LONG: f"the record needs {found.value} bytes, more than the limit",
-        Stop.STATE: f"state {found.value}, not {STATE_CODES}",
+        Stop.STATE: f"state must be {STATE_CODES}, got {found.value}",
         Stop.RESERVED: "a reserved byte is not 0",
         Stop.SIZE: f"a message of {found.value} bytes is too small for its fields and headers",
         Stop.FRAME: f"a message of {found.value} bytes goes past the end of its batch",
-        Stop.BATCH: f"a batch of {found.value} bytes, less than its header",
-        Stop.COUNT: f"{found.value} messages in a batch, not as many as it says",
-        Stop.FLAGS: f"flags {found.value}, not 0 or 1",
+        Stop.BATCH: f"a batch of {found.value} bytes is smaller than its header",
+        Stop.COUNT: f"a batch has {found.value} messages, which is not the number in its header",
+        Stop.FLAGS: f"flags must be 0 or 1, got {found.value}",
         Stop.SUM: "wrong checksum",
     }
     return reasons.get(Stop(found.stop), "no message")

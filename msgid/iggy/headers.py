@@ -250,7 +250,7 @@ def _kind(reader: Reader, what: str) -> HeaderKind:
     at = reader.base + reader.place
     code = reader.unsigned(1, f"{what} kind")
     if not HeaderKind.RAW <= code <= HeaderKind.FLOAT64:
-        raise InvalidMessage(f"{what} kind {code}, not 1 to 15", at)
+        raise InvalidMessage(f"{what} kind must be 1 to 15, got {code}", at)
     return HeaderKind(code)
 
 

@@ -73,7 +73,7 @@ def decode(data: bytes | memoryview, layout: Layout = "m45") -> Message:
         return message
     messages = decode_log(data, layout)
     if len(messages) != 1:
-        raise InvalidMessage(f"{len(messages)} messages, not one", 0)
+        raise InvalidMessage(f"must be one message, got {len(messages)}", 0)
     return messages[0]
 
 
@@ -86,7 +86,7 @@ def _decode_old(reader: Reader, layout: str) -> Message:
         offset, code, timestamp, raw, checksum, length = values
         state = _STATES.get(code)
         if state is None:
-            raise InvalidMessage(f"state {code}, not {STATE_CODES}", start + 8)
+            raise InvalidMessage(f"state must be {STATE_CODES}, got {code}", start + 8)
     else:
         offset, timestamp, raw, length = values
     place = reader.need(length, "the block of headers")

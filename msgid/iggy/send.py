@@ -79,7 +79,7 @@ def _read_identifier(reader: Reader, name: str) -> int | str:
     if kind == _TEXT:
         return reader.text(1, name, _TEXT_MAX)
     if kind != _NUMBER:
-        raise InvalidMessage(f"an identifier of kind {kind}, not {_NUMBER} or {_TEXT}", at)
+        raise InvalidMessage(f"an identifier must be of kind {_NUMBER} or {_TEXT}, got {kind}", at)
     return int.from_bytes(reader.sized(1, name, U32.size, U32.size), "little")
 
 
@@ -146,7 +146,7 @@ class SendMessages(NamedTuple):
             return cls(stream, topic, partitioning, list(_sent_old(reader, name)))
         count = reader.unsigned(4, "the count of messages")
         if reader.place != at + 4 + length:
-            raise InvalidMessage(f"metadata of {length} bytes, not {reader.place - 4 - at}", at)
+            raise InvalidMessage(f"metadata must have {reader.place - 4 - at} bytes, got {length}", at)
         ends = [] if facts.code == BATCH256 else _entries(reader, count)
         body = memoryview(data)[reader.place :]
         found = scan(body, facts.code, known=len(body))

@@ -200,7 +200,7 @@ def _skip_null(data: bytes, position: int, left: list[int], depth: int) -> int:
 
 def _skip_boolean(data: bytes, position: int, left: list[int], depth: int) -> int:
     if data[position] > 1:
-        raise Malformed(f"boolean {data[position]}, not 0 or 1")
+        raise Malformed(f"boolean must be 0 or 1, got {data[position]}")
     return position + 1
 
 

@@ -114,7 +114,7 @@ def _problem(
         except InvalidMessage as error:
             return f"payload {quote(payload)}: {error.reason}"
         if schema_id is not None and schema_id != framed:
-            return f"schema {framed} in the payload's framing, not {schema_id}"
+            return f"the schema ID in the payload's framing must be {schema_id}, got {framed}"
         schema_id = framed
     if schema_id is None:
         return "no schema"
@@ -125,9 +125,9 @@ def _problem(
     if schema is None:
         return f"unknown schema {schema_id}"
     if schema.subject is not None and schema.subject != subject:
-        return f"schema {schema_id} is of the subject {quote(schema.subject)}, not {quote(subject)}"
+        return f"schema {schema_id} must be of the subject {quote(subject)}, got {quote(schema.subject)}"
     if schema_version is not None and schema.version is not None and schema_version != schema.version:
-        return f"schema {schema_id} is version {schema.version} of {quote(schema.subject)}, not {schema_version}"
+        return f"schema {schema_id} of {quote(schema.subject)} must have version {schema_version}, got {schema.version}"
     try:
         problem = validator(schema.kind, schema.text)(body)
     except InvalidSchema as error:  # from a source that does not check its schemas

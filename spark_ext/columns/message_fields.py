@@ -56,7 +56,7 @@ def message_state(code: ColumnOrName) -> Column:
     named = F.when(number.isNull(), F.lit(None).cast("string"))
     for state in MessageState:
         named = named.when(number == int(state), F.lit(str(state)))
-    refused = fill("invalid message: state {code}, not " + STATE_CODES, code=number.cast("string"))
+    refused = fill(f"invalid message: state must be {STATE_CODES}, got {{code}}", code=number.cast("string"))
     return named.otherwise(F.raise_error(refused)).alias("message_state")
 
 

@@ -43,7 +43,7 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if self.options.max_files is None else ReadMaxFiles(self.options.max_files)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Take the present segments as all that the query reads."""
+        """Limit the query to the present segments."""
         self.bound = {seen.name: seen.size for seen in self.options.folder.seen()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with ExitStack() as stack:
 
             def opened(name: str) -> OpenSegment | None:
-                stack.close()  # one segment is open at a time
+                stack.close()  # one segment is open at any time
                 try:
                     return stack.enter_context(folder.open(name))
                 except FileNotFoundError:
@@ -74,7 +74,7 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if end is None else to_json(end)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the parts between two offsets, and those that are lost."""
+        """Return the parts between two offsets, and the lost parts."""
         folder = self.options.folder
 
         def resumed(name: str, place: int) -> int:

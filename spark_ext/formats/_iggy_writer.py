@@ -22,7 +22,7 @@ __all__ = ["IggyWriter"]
 
 
 class Written(WriterCommitMessage):
-    """The file that a task has written under a temporary name, and its later name."""
+    """A file that a task has written under a temporary name, and its final name."""
 
     def __init__(self, partial: str | None, name: str | None) -> None:
         self.partial = partial
@@ -30,7 +30,7 @@ class Written(WriterCommitMessage):
 
 
 class IggyWriter(DataSourceArrowWriter):
-    """Writes a segment file a task, named by its first offset, 20 digits; they appear when all are written."""
+    """Writes one segment file per task, named by its first offset in 20 digits; files appear after all are written."""
 
     def __init__(self, path: str, layout: str, overwrite: bool) -> None:
         self.path = path
@@ -38,7 +38,7 @@ class IggyWriter(DataSourceArrowWriter):
         self.overwrite = overwrite
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write a task's rows under a name of its own."""
+        """Write the rows of a task under a temporary name."""
         import uuid
 
         from msgid.iggy.log import encode
@@ -105,7 +105,7 @@ def message_of(row: dict[str, Any], layout: Any) -> Message:
         layout=layout,
     )
     given = row.get("checksum")
-    # Only the old layouts have a checksum that holds in every file: later ones cover the place of the message.
+    # Only checksums of the old layouts are valid in another file: later ones cover the position of the message.
     return made if given is None or not facts_of(layout).has_state else replace(made, checksum=given)
 
 

@@ -1,4 +1,4 @@
-"""Rows that a queue's connector or an export gives, as the columns of the message table: what Kafka and RocketMQ share.
+"""Convert the rows of a queue's connector or export to columns of the message table, for Kafka and RocketMQ.
 
 Every function takes the type of a column from the DataFrame's schema, because text, bytes, numbers and timestamps need
 different expressions. A value that cannot be read becomes NULL here, and a reason in `reasons`.
@@ -40,7 +40,7 @@ _INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)
 
 
 def require(df: DataFrame, format: str, *names: str) -> None:
-    """Raise ValueError if the DataFrame has none of a format's columns."""
+    """Raise ValueError if a column that the format requires is missing."""
     for name in names:
         if type_of(df, name) is None:
             raise ValueError(f"a DataFrame of format {format!r} must have the column {name!r}, got {df.columns}")
@@ -67,10 +67,10 @@ def integer_column(df: DataFrame, name: str) -> Column:
 
 
 def moment_column(df: DataFrame, name: str) -> Column:
-    """Return a column of moments as timestamps, as `msgid.messages.moment_of` reads them; NULL for anything else.
+    """Return a column of times as timestamps, as `msgid.messages.moment_of` reads them; NULL for anything else.
 
-    Text must name its offset from UTC: without one it would depend on the session's time zone. Integers, and digits,
-    are milliseconds since 1970.
+    Text must have an offset from UTC: without it, the time would depend on the session's time zone. Integers, and
+    digits as text, are milliseconds since 1970.
     """
     column, type = F.col(quoted_name(name)), type_of(df, name)
     if isinstance(type, TimestampType):
@@ -86,7 +86,7 @@ def moment_column(df: DataFrame, name: str) -> Column:
 
 
 def with_moment(df: DataFrame, name: str) -> DataFrame:
-    """Read a column of text as moments in a step of its own; code that repeats it would be too large to compile."""
+    """Read a column of text as times in a separate step; repeated code would be too large for Spark to compile."""
     return df.withColumn(name, moment_column(df, name)) if isinstance(type_of(df, name), StringType) else df
 
 

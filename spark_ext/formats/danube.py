@@ -159,5 +159,5 @@ def _row(message: StreamMessage) -> dict[str, Any]:
     for name, value in (*row.items(), *message.msg_id._asdict().items()):
         most = _TIME_MAX if name == "publish_time" else INT64_MAX
         if isinstance(value, int) and value > most:
-            raise InvalidMessage(f"{name} {value}, more than {most}")
+            raise InvalidMessage(f"{name} must be at most {most}, got {value}")
     return row

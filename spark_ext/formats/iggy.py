@@ -172,7 +172,7 @@ def decode_each(values: Any, layout: Layout) -> tuple[Any, list[InvalidMessage |
     found = decode_table(b"".join(present), layout)
     starts = np.cumsum([0, *map(len, present)])
     if found.error is None and not found.malformed and np.array_equal([*found.positions, found.length], starts):
-        # All good, as nearly always: they were read at once.
+        # The usual case: no value is malformed, and all values were decoded at once.
         rows = pa.StructArray.from_arrays(found.table.columns, fields=list(found.table.schema))
         if len(present) < len(raws):
             place = iter(range(len(present)))
@@ -186,7 +186,7 @@ def decode_each(values: Any, layout: Layout) -> tuple[Any, list[InvalidMessage |
         errors.append(wrong)
     layouts = {row["layout"] for row in read if row is not None}
     if layout == AUTO and len(layouts) == 1:
-        # A message with a wrong checksum is read in the layout of the others, for an exact reason.
+        # A message with a wrong checksum is decoded in the layout of the others, to get an exact reason.
         (known,) = layouts
         for number, raw in enumerate(raws):
             if raw is not None and errors[number] is not None:
@@ -204,7 +204,7 @@ def _one_or_error(raw: bytes, layout: Layout) -> tuple[dict[str, Any] | None, In
 def _one(raw: bytes, layout: Layout) -> dict[str, Any]:
     rows = _rows(raw, layout)
     if len(rows) != 1:
-        raise InvalidMessage(f"{len(rows)} messages, not one", 0)
+        raise InvalidMessage(f"must be one message, got {len(rows)}", 0)
     return rows[0]
 
 
@@ -240,7 +240,7 @@ def of_poll(layout: Layout) -> Callable[[bytes], list[dict[str, Any]]]:
 
 
 def of_json(text: bytes) -> list[dict[str, Any]]:
-    """Read a line of JSON to rows: a message, an array of them, or an object that has them as ``messages``."""
+    """Decode JSON to rows: a message, an array of messages, or an object with an array ``messages``."""
     rows = []
     for message in messages_from_json(text):
         layout: Any = message.layout

@@ -79,7 +79,7 @@ class IggyDataSource(DataSource):
 
 
 class IggyReader(DataSourceReader):
-    """Read the segments that are there."""
+    """Read the present segments."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options = Options.of(options)

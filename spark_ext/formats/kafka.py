@@ -1,4 +1,4 @@
-"""Kafka rows as the columns of the message table; the plain-Python twin is `msgid.kafka.Record`."""
+"""Kafka rows as the columns of the message table; `msgid.kafka.Record` is the same in plain Python."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One table of messages, whatever they came in: `messages`.
+"""`messages`: one table of the messages of any format.
 
-Every message that was given is a row of it. What does not decode, or fails its checksum or its schema, is ``poisoned``,
-with the reason and the bytes it is about.
+Every input message is a row. A message that is malformed, or fails its checksum or its schema, is ``poisoned``, with
+the reason and its bytes.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _EMPTY: Final = {
     "schema": "struct<id: bigint, version: bigint>",
     "layout": "string",
 }
-"""The types of the columns that a format may lack, where that is not bigint."""
+"""The types of the columns that a format may not have, if the type is not bigint."""
 _HEADERS: Final = _EMPTY["headers"]
 _SCHEMA: Final = _EMPTY["schema"]
 # Where Iggy keeps a segment: .../streams/1/topics/2/partitions/3/00000000000000000000.log
@@ -83,7 +83,7 @@ def messages(
     id_header: str = ID_HEADER,
     encoding: Encoding = "utf-8",
 ) -> DataFrame:
-    """Give the messages of any source as one table.
+    """Return one table of the messages of any format.
 
     Parameters
     ----------
@@ -91,47 +91,46 @@ def messages(
         batch or stream: of ``format("iggy")``, with a column of encoded messages, or with the columns of Spark's Kafka
         source or of RocketMQ's connector.
     format : str
-        ``iggy`` (a DataFrame of that source), ``iggy-message`` (one encoded message a row), ``iggy-poll`` (a poll
-        response), ``iggy-json`` (text: a message, an array of them, or a poll response), ``danube`` (protobuf) or
-        ``danube-json``. ``kafka`` and ``rocketmq`` are rows: one message per row.
+        ``iggy`` (a DataFrame of that source), ``iggy-message`` (one encoded message per row), ``iggy-poll`` (a poll
+        response), ``iggy-json`` (text: a message, an array of messages, or a poll response), ``danube`` (protobuf) or
+        ``danube-json``. ``kafka`` and ``rocketmq`` have one message per row.
     column : str
-        the column of encoded messages; not for ``iggy``, ``kafka`` and ``rocketmq``.
+        column of encoded messages; not for ``iggy``, ``kafka`` and ``rocketmq``.
     layout : str
-        of Iggy's bytes, of `msgid.iggy.LAYOUTS`. Default: found by checksum.
+        layout of Iggy's bytes, one of `msgid.iggy.LAYOUTS`. Default: found by checksum.
     topic : str, optional
-        Iggy's topic, which its messages do not name. Default: of the file's path, where Iggy has its segments.
+        Iggy's topic, which its messages do not contain. Default: the topic in the path of the segment file.
     partition : int, optional
-        Iggy's partition. Default: of the file's path, or of the poll response.
+        Iggy's partition. Default: the partition in the path of the segment file, or in the poll response.
     logged : bool, optional
-        whether Danube's topics have a log. Without one all messages are at offset 0 and have no identity. Default:
-        those of a producer that is never seen beyond offset 0 have none, which of a stream is not known: say it.
+        whether Danube's topics have a log. Without a log all messages have offset 0, and their ``id`` is NULL. Default:
+        a producer has a log if one of its offsets is above 0. Required for a stream.
     registry : msgid.schemas.SchemaSource, optional
-        the schemas that messages name; needed for a policy other than ``none``.
+        source of the messages' schemas; required for a policy other than ``none``.
     subject : str, optional
-        the subject that the schemas must have. Default: the topic.
+        subject that the schemas must have. Default: the topic.
     policy : str
-        ``none``, ``warn`` (the reason is noted, the message passes) or ``enforce`` (it is poisoned).
+        check of schemas: ``none``, ``warn`` (a failure is noted as the reason) or ``enforce`` (it poisons the message).
     framing : str
         ``confluent`` if each payload begins with a zero byte and its schema's ID, which becomes the column ``schema``.
     cluster : str
         Kafka: name of the cluster, which is part of each source name.
     id_header : str
-        Kafka: name of the header that may hold a message's own ID or UUID. Without one, the ID is `position_id` of
+        Kafka: name of the header that may hold a message's own ID or UUID. Without it, the ID is `position_id` of
         source, offset and timestamp. RocketMQ: the ID is the property ``UNIQ_KEY``, or else the `position_id`.
     encoding : str
-        Kafka and RocketMQ: how text in a key, value, header or body stands for bytes, ``utf-8`` or ``base64``. Spark
-        writes binary columns to JSON as base64. Timestamps in text must name their offset from UTC; integers are
+        Kafka and RocketMQ: how text in a key, value, header or body encodes bytes, ``utf-8`` or ``base64``. Spark
+        writes binary columns to JSON as base64. Timestamps in text must have an offset from UTC; integers are
         milliseconds since 1970.
 
     Returns
     -------
     DataFrame
-        ``id`` (canonical text; NULL where a message has no identity), ``source`` (the log it stands in), ``topic``,
+        ``id`` (canonical text; NULL if the message cannot have an ID), ``source`` (its log), ``topic``,
         ``partition``, ``segment`` (its first offset), ``offset``, ``state``, ``timestamp``, ``checksum``, ``headers``
-        (Iggy's and Kafka's), ``attributes`` (Danube's, and RocketMQ's properties), ``schema`` (its id and version),
+        (Iggy's and Kafka's), ``attributes`` (Danube's, and RocketMQ's properties), ``schema`` (its ID and version),
         ``key`` (Kafka's key, RocketMQ's ``KEYS``), ``payload`` (NULL for a tombstone), ``reason``, ``original`` (the
-        bytes that do not decode, or the payload that has another checksum or does not fit its schema) and the
-        ``layout`` of Iggy's bytes.
+        malformed bytes, or the payload that fails its checksum or its schema) and the ``layout`` of Iggy's bytes.
 
     Examples
     --------
@@ -145,18 +144,18 @@ def messages(
     |topic    |offset|state    |reason                                                                |
     +---------+------+---------+----------------------------------------------------------------------+
     |greetings|3     |available|NULL                                                                  |
-    |greetings|3     |poisoned |checksum 1, not 907060870 of the payload                              |
+    |greetings|3     |poisoned |checksum must be 907060870, got 1                                     |
     |greetings|NULL  |poisoned |invalid message: half a message of 11 bytes, which needs 45, at byte 0|
     +---------+------+---------+----------------------------------------------------------------------+
     """
     if format not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
     name_of(layout, auto=True)
     checked_framing(framing)
     if checked_policy(policy) != "none" and registry is None:
-        raise ValueError(f"policy {policy!r} needs a registry of schemas")
+        raise ValueError(f"policy {policy!r} needs a registry of schemas: pass registry")
     if format.startswith("danube") and logged is None and df.isStreaming:
-        raise ValueError("whether a topic has a log is not known before a stream's end: logged must be True or False")
+        raise ValueError("logged must be True or False for a stream, got None: later offsets are unknown")
     if encoding not in get_args(Encoding):
         raise ValueError(f"encoding must be one of {', '.join(get_args(Encoding))}, got {encoding!r}")
     if format == "kafka":
@@ -177,9 +176,9 @@ def messages(
 
 
 def _of_rows(df: DataFrame, columns: dict[str, Column]) -> DataFrame:
-    """Return the table of rows that are messages already; a malformed row is poisoned, with the reason."""
+    """Return the table of rows with one message each; a malformed row is poisoned, with the reason."""
     malformed, note, original = columns["malformed"], columns["note"], columns["original"]
-    if CORRUPT in df.columns:  # where Spark's JSON reader puts a line that it cannot read
+    if CORRUPT in df.columns:  # the column of lines that Spark's JSON reader cannot read
         malformed = F.coalesce(misfit_reason(df), malformed)
         original = F.coalesce(F.col(CORRUPT).cast("binary"), original)
     wrong = malformed.isNotNull()
@@ -197,7 +196,7 @@ def _of_rows(df: DataFrame, columns: dict[str, Column]) -> DataFrame:
 def _iggy_rows(
     df: DataFrame, format: str, column: str, layout: Layout, topic: str | None, partition: int | None
 ) -> DataFrame:
-    """Give Iggy's messages the table's columns."""
+    """Return Iggy's messages with the columns of the table."""
     if format == "iggy":
         file = F.col("file")
         found = [F.nullif(F.regexp_extract(file, _IN_PATH, group), F.lit("")) for group in (1, 2, 3)]
@@ -228,7 +227,7 @@ def _iggy_rows(
         partition_of.alias("partition"),
         segment.alias("segment"),
         "offset",
-        # The layout before the current one has no states: what it has is there to be consumed.
+        # Layouts without states have only messages that can be consumed.
         F.coalesce("state", F.lit(str(MessageState.AVAILABLE))).alias("state"),
         "timestamp",
         "checksum",
@@ -244,7 +243,7 @@ def _iggy_rows(
 
 
 def _exploded(df: DataFrame, format: str, column: str, layout: Layout) -> DataFrame:
-    """Decode a column of Iggy's messages to the rows of ``format("iggy")``: what does not decode is one, too."""
+    """Decode a column of Iggy's messages to the rows of ``format("iggy")``; a malformed value is a row too."""
     if format == "iggy-message":
         outcome = _outcome_of_each(column, layout)
         message = F.col("outcome.value")
@@ -255,10 +254,10 @@ def _exploded(df: DataFrame, format: str, column: str, layout: Layout) -> DataFr
         function: Callable[[Any], Any] = iggy.of_json if format == "iggy-json" else iggy.of_poll(layout)
         decoded = outcomes(function, iggy.message_type(many=True), F.col(quoted_name(column)).cast("binary"))
         rows = df.select(F.col(quoted_name(column)).alias("raw"), decoded.alias("outcome"))
-        # A good response of no messages is no row; what does not decode is one.
+        # A valid response without messages gives no row, and a malformed response gives one row.
         several = F.when(F.col("outcome.reason").isNotNull(), F.array(F.lit(None))).otherwise(F.col("outcome.value"))
         rows = rows.select("raw", "outcome.reason", F.explode(several).alias("message"))
-        # A response starts with its partition, four bytes, the lowest first.
+        # A response starts with its partition: four bytes in little-endian order.
         digits = F.concat(*(F.hex(F.substring(F.col("raw").cast("binary"), place, 1)) for place in (4, 3, 2, 1)))
         polled = F.conv(digits, 16, 10) if format == "iggy-poll" else F.lit(None).cast("string")
     failed = F.col("reason").isNotNull()
@@ -273,7 +272,7 @@ def _exploded(df: DataFrame, format: str, column: str, layout: Layout) -> DataFr
 
 
 def _outcome_of_each(column: str, layout: Layout) -> Column:
-    """Decode one message a row, all of a batch at once: a struct of ``value`` and ``reason``."""
+    """Decode one message per row, a batch at once, to a struct of ``value`` and ``reason``."""
     import pyarrow as pa
 
     type = pa.struct([pa.field("value", iggy.message_type()), pa.field("reason", pa.string())])
@@ -288,7 +287,7 @@ def _outcome_of_each(column: str, layout: Layout) -> Column:
 
 
 def _danube_rows(df: DataFrame, format: str, column: str, logged: bool | None) -> DataFrame:
-    """Decode Danube's messages to the table's columns."""
+    """Decode Danube's messages to the columns of the table."""
     function: Callable[[Any], Any] = danube.of_json if format == "danube-json" else danube.of_protobuf
     decoded = outcomes(function, danube.message_type(), F.col(quoted_name(column)).cast("binary"))
     rows = df.select(F.col(quoted_name(column)).alias("raw"), decoded.alias("outcome"))
@@ -302,8 +301,8 @@ def _danube_rows(df: DataFrame, format: str, column: str, logged: bool | None) -
     fits = offset <= id_layout.OFFSET_MAX
     no_id = (
         F.when(failed, F.col("reason"))
-        .when(~has_place, F.lit("no identity: a topic without a log, whose messages are all at offset 0"))
-        .when(~fits, F.concat(F.lit("no identity: offset "), offset.cast("string"), F.lit(", of more than 48 bits")))
+        .when(~has_place, F.lit("no ID: a topic without a log, so all messages have offset 0"))
+        .when(~fits, F.concat(F.lit("no ID: offset "), offset.cast("string"), F.lit(" has more than 48 bits")))
     )
     time = F.timestamp_millis("message.publish_time")
     source = danube.source_of(F.col("message"))
@@ -334,7 +333,7 @@ def _danube_rows(df: DataFrame, format: str, column: str, logged: bool | None) -
 def _with_reach(rows: DataFrame) -> DataFrame:
     """Add the last offset of each message's topic and producer.
 
-    Joined to its own totals, and not a window: one producer's messages stay in as many tasks as they came in.
+    A join and not a window, so that the messages of one producer stay in several tasks.
     """
     topic, producer = F.col("message.msg_id.topic_name"), F.col("message.msg_id.producer_id")
     totals = (
@@ -349,15 +348,9 @@ def _with_reach(rows: DataFrame) -> DataFrame:
 def _checked_sums(table: DataFrame) -> DataFrame:
     """Poison messages with a wrong checksum."""
     actual = F.crc32("payload")
-    of_payload = F.concat_ws(
-        " ",
-        F.lit("checksum"),
-        F.concat(F.col("checksum").cast("string"), F.lit(",")),
-        F.lit("not"),
-        actual.cast("string"),
-        F.lit("of the payload"),
-    )
-    of_message = F.concat(F.lit("checksum "), F.col("checksum").cast("string"), F.lit(", which is wrong"))
+    held = F.col("checksum").cast("string")
+    of_payload = F.concat(F.lit("checksum must be "), actual.cast("string"), F.lit(", got "), held)
+    of_message = F.concat(F.lit("checksum "), held, F.lit(" does not match the message"))
     words = F.when(F.col("layout").isin("m45", "batch24"), of_payload).otherwise(of_message)
     return _poison(table, ~F.col("checksum_ok"), words)
 
@@ -379,7 +372,7 @@ def _framed_schema(payload: Column) -> Column:
 def _checked_schemas(
     table: DataFrame, registry: SchemaSource, subject: str | None, policy: Policy, framing: Framing
 ) -> DataFrame:
-    """Judge what has decoded by its schema."""
+    """Check the payloads of decoded messages against their schemas."""
     named = F.col("topic") if subject is None else F.lit(subject)
     id, version = F.col("schema.id"), F.col("schema.version")
     judged = table.withColumn("judged", check_schema("payload", named, id, version, registry, policy, framing))

@@ -1,4 +1,4 @@
-"""RocketMQ rows as the columns of the message table; the plain-Python twin is `msgid.rocketmq.Record`."""
+"""RocketMQ rows as the columns of the message table; `msgid.rocketmq.Record` is the same in plain Python."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tables of messages and outputs: how a micro-batch is written once, and how expired segments are deleted."""
+"""Tables of messages and outputs: write each micro-batch once, and delete expired segments."""

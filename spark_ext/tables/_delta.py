@@ -39,10 +39,10 @@ _LOWEST: Final = (1, 6)
 """Earlier versions leave out the number of the batch in every commit but the first, and report no error."""
 _ATTEMPTS: Final = 10
 _STREAMED: Final = "writer"
-"""Names the writer in the history of a table."""
+"""The key of the writer's name in the history of a table."""
 _EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 _PROPERTIES: Final = {"delta.checkpointInterval": "10"}
-"""A reader lists the log from the last checkpoint: at most ten commits, however long the history is."""
+"""A reader lists the log from the last checkpoint, so it reads at most ten commits."""
 _AS_DELTA_READS: Final = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 lacks statistics
     "spark.sql.parquet.writeLegacyFormat": "false",
@@ -58,7 +58,7 @@ def open_table(path: str, storage_options: dict[str, str] | None = None) -> Delt
     ImportError
         if the package `deltalake` is missing.
     ValueError
-        if the path has a '%' and two hex digits, which the package would decode, or if no file system serves it.
+        if the path has a '%' and two hex digits, which the package would decode, or if its scheme is not supported.
     """
     _check_installed()
     from deltalake import DeltaTable
@@ -102,7 +102,7 @@ def write_batch(
     partition_by: tuple[str, ...] = (),
     storage_options: dict[str, str] | None = None,
 ) -> bool:
-    """Write a micro-batch and commit it with its number; return False if a batch as new was committed."""
+    """Write a micro-batch and commit it with its number; return False if it or a later batch was committed before."""
     from deltalake.transaction import Transaction
 
     table = open_table(path, storage_options)
@@ -127,7 +127,7 @@ def write_batch(
     for _ in range(_ATTEMPTS):
         if table is not None and _committed(table, writer, batch_id):
             if _holds(table, folder):
-                return True  # the commit's answer was lost, and the commit was not
+                return True  # the commit succeeded, and only its answer was lost
             _delete(path, folder)
             return False
         if _commit(batch_df, table, path, actions, "append", partition_by, storage_options, transactions, writer):
@@ -167,7 +167,7 @@ def write_rows(
     Raises
     ------
     FileExistsError
-        if there is a table and the mode is ``error``.
+        if a table exists and the mode is ``error``.
     """
     table = open_table(path, storage_options)
     if mode == "error" and table is not None:
@@ -193,7 +193,7 @@ def _check(
 
 
 def _check_empty(path: str) -> None:
-    """Check that a folder in which a table is to be created holds no other table."""
+    """Check that the folder of a new table does not hold another table."""
     import pyarrow.fs as pafs
 
     files, base = filesystem(path)
@@ -215,7 +215,7 @@ def _holds(table: DeltaTable, folder: str) -> bool:
 
 
 def _files_of(table: DeltaTable) -> list[dict[str, Any]]:
-    """Return the table's data files, each with its ``path`` in the table's folder and ``partition`` values."""
+    """Return the data files of a table, each with its ``path`` in the table's folder and its ``partition`` values."""
     import pyarrow as pa
 
     rows: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=False)).to_pylist()
@@ -223,7 +223,7 @@ def _files_of(table: DeltaTable) -> list[dict[str, Any]]:
 
 
 def _write_files(df: DataFrame, path: str, partition_by: tuple[str, ...]) -> tuple[str, list[AddAction]]:
-    """Have Spark write data files that no reader of the table sees; return their folder and what to commit."""
+    """Write data files with Spark that readers do not see before the commit; return their folder and the actions."""
     folder = f"{WRITE}={uuid4().hex}"
     types = {name: df.schema[name].dataType for name in partition_by}
     with _settings(df.sparkSession, _AS_DELTA_READS):
@@ -284,14 +284,14 @@ def _commit(
 
 
 def _delete(path: str, folder: str) -> None:
-    """Delete the files of a write that was not committed. Files that stay are not part of the table."""
+    """Delete the files of a write that was not committed. Errors are ignored: such files are not part of the table."""
     files, base = filesystem(path)
     with suppress(OSError):
         files.delete_dir(f"{base}/{folder}")
 
 
 def _has_delta(spark: SparkSession) -> bool:
-    """Check whether Spark itself has Delta."""
+    """Check whether the session has Delta's JAR."""
     return _EXTENSION in str(spark.conf.get("spark.sql.extensions", ""))
 
 
@@ -303,7 +303,7 @@ def _write_with_spark(
     partition_by: tuple[str, ...],
     storage_options: dict[str, str] | None,
 ) -> bool:
-    """Write with Delta's own writer, which skips a batch whose number its log has."""
+    """Write with Delta's own writer, which skips a batch whose number is in its log."""
     rows: Any = batch_df.write.format("delta").mode("append")
     if partition_by:
         rows = rows.partitionBy(*partition_by)
@@ -315,7 +315,7 @@ def _write_with_spark(
 
 
 def read_files(spark: SparkSession, path: str, storage_options: dict[str, str] | None = None) -> DataFrame:
-    """Read a Delta table on Spark, with Delta's JAR if it is there, else from the list of files in the log."""
+    """Read a Delta table on Spark, with Delta's JAR if the session has it, otherwise by the files in the log."""
     if _has_delta(spark):
         with_jar: DataFrame = spark.read.format("delta").load(path)
         return with_jar
@@ -360,7 +360,7 @@ def _read_ours(spark: SparkSession, path: str, names: list[str], table: DeltaTab
     fields = [field for field in schema if field.name not in columns]
     folders = [StructField(name, StringType()) for name in (WRITE, *columns)]
     reader = spark.read.schema(StructType([*fields, *folders])).option("basePath", path)
-    # Names are taken as they are: one may have a character of Spark's patterns.
+    # Without patterns: a name may have a character such as "*".
     read = reader.option("__globPaths__", "false").parquet(*(f"{path}/{name}" for name in names))
     return read.select(
         *(partition_column(f.name, f.dataType) if f.name in columns else read[quoted_name(f.name)] for f in schema)
@@ -370,7 +370,7 @@ def _read_ours(spark: SparkSession, path: str, names: list[str], table: DeltaTab
 def _read_others(
     spark: SparkSession, path: str, names: list[str], table: DeltaTable, values: dict[str, Any]
 ) -> DataFrame:
-    """Read files of other writers, all of one partition, whose values the log has."""
+    """Read files of other writers in one partition; the log has the partition's values."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 

@@ -1,4 +1,4 @@
-"""The data files of a write to a Delta table: what Spark has written, and what their footers say."""
+"""The data files of a write to a Delta table, with the statistics in their footers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["add_actions"]
 
 _THREADS: Final = 8
 _COLUMNS: Final = 32
-"""Statistics of so many columns, as other writers of Delta tables take them."""
+"""Number of columns with statistics; other writers of Delta tables use the same number."""
 _CHARACTERS: Final = 32
 _LAST: Final = "\U0010ffff"
 
@@ -61,7 +61,7 @@ def _add_action(files: pafs.FileSystem, base: str, info: pafs.FileInfo, types: d
     inner = info.path[len(base.rstrip("/")) + 1 :]
     values = partition_values(inner.split("/")[1:-1], types)
     changed = 0 if info.mtime_ns is None else info.mtime_ns // 1_000_000
-    # The path as it is on the disk: the package itself encodes it for the log.
+    # The path is not encoded here: the package encodes it for the log.
     return AddAction(inner, info.size, values, changed, True, json.dumps(_statistics(footer)))
 
 
@@ -92,7 +92,7 @@ def _statistics(footer: Any) -> dict[str, Any]:
 
 
 def _bound(value: Any, *, last: bool) -> Any:
-    """Return a bound as JSON has it; None if it cannot be one. A long text is cut, and a greatest one made greater."""
+    """Return a bound as a JSON value, or None. A long text is cut; an upper bound gets a greater last character."""
     if isinstance(value, bool) or (isinstance(value, float) and not isfinite(value)):
         return None
     if isinstance(value, (int, float)):

@@ -1,4 +1,4 @@
-"""Columns of Spark and of Delta tables: which types both have, and whether a batch fits a table."""
+"""Convert columns between Spark and Delta tables, and check whether a batch fits a table."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ def _nullable(type: Any, place: tuple[str, ...]) -> Any:
 
 
 def spark_schema(table: DeltaTable) -> T.StructType:
-    """Return the columns of a Delta table as Spark has them."""
+    """Return the columns of a Delta table as a Spark schema."""
     schema: T.StructType = T.StructType.fromJson(json.loads(table.schema().to_json()))
     return schema
 
 
 def check_partitions(df: DataFrame, partition_by: tuple[str, ...], path: str) -> None:
-    """Check that the partition columns are there, and that their values can be written as text.
+    """Check that the partition columns exist, and that their values can be written as text.
 
     Raises
     ------
@@ -109,12 +109,12 @@ def check_partitions(df: DataFrame, partition_by: tuple[str, ...], path: str) ->
 
 
 def check_fits(df: DataFrame, table: DeltaTable, partition_by: tuple[str, ...], path: str) -> None:
-    """Check that rows may be appended to a table as they are.
+    """Check that rows may be appended to a table unchanged.
 
     Raises
     ------
     TableConflict
-        if a column or its type differs, or the table asks for what an append of files does not do.
+        if a column or its type differs, or the table has features that only a Delta engine supports.
     """
     metadata = table.metadata()
     if list(partition_by) != list(metadata.partition_columns):
@@ -147,7 +147,7 @@ def check_fits(df: DataFrame, table: DeltaTable, partition_by: tuple[str, ...], 
 
 
 def with_partition_texts(df: DataFrame, partition_by: tuple[str, ...]) -> DataFrame:
-    """Replace a partition column of type timestamp by its microseconds, which no time zone changes."""
+    """Replace a partition column of type timestamp by its microseconds, which do not depend on a time zone."""
     for name in partition_by:
         if isinstance(df.schema[name].dataType, T.TimestampType):
             df = df.withColumn(name, F.unix_micros(quoted_name(name)))
@@ -155,7 +155,7 @@ def with_partition_texts(df: DataFrame, partition_by: tuple[str, ...]) -> DataFr
 
 
 def partition_column(name: str, type: T.DataType) -> Column:
-    """Return the values of a partition column that `with_partition_texts` has written, read as text."""
+    """Return the values of a partition column, read as text, that `with_partition_texts` has written."""
     text = F.col(quoted_name(name))
     if isinstance(type, T.TimestampType):
         return F.timestamp_micros(text.cast("bigint")).alias(name)
@@ -163,7 +163,7 @@ def partition_column(name: str, type: T.DataType) -> Column:
 
 
 def partition_values(folders: list[str], types: dict[str, T.DataType]) -> dict[str, str | None]:
-    """Return the partition values that a file's folders name, as a Delta log spells them.
+    """Return the partition values in the names of a file's folders, in the format of a Delta log.
 
     >>> partition_values(["at=1500000", "k=a%2Fb"], {"at": T.TimestampType(), "k": T.StringType()})
     {'at': '1970-01-01 00:00:01.500000', 'k': 'a/b'}

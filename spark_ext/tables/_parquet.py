@@ -1,4 +1,4 @@
-"""Micro-batches as folders of a Parquet table: ``writer=NAME/batch=N``, each there as a whole or not at all."""
+"""Micro-batches as folders of a Parquet table: ``writer=NAME/batch=N``. Each folder is complete or missing."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["RENAMES", "check_columns", "is_written", "run_without_writing", "write_batch"]
 
 _CLAIM: Final = "_writer.json"
-"""Names a writer's query and its partition columns. Readers skip a file with this first character."""
+"""File with the query and the partition columns of a writer. Readers skip files that start with ``_``."""
 _WRITING: Final = ".writing"
-"""The folder of batches that are being written. Readers skip a folder with this first character."""
+"""Folder of batches that are being written. Readers skip folders that start with a dot."""
 RENAMES: Final = ("local", "hdfs")
-"""File systems, as Arrow names them, that rename a folder at once."""
+"""Arrow's names of the file systems that rename a folder in one step."""
 _RESERVED: Final = ("writer", "batch")
 _FOREIGN: Final = {
     "_delta_log": "it is a Delta table; pass format='delta'",
@@ -35,7 +35,7 @@ _FOREIGN: Final = {
 def write_batch(
     batch_df: DataFrame, batch_id: int, path: str, writer: Writer, partition_by: tuple[str, ...] = ()
 ) -> bool:
-    """Write a micro-batch as a folder; return False if the folder was there.
+    """Write a micro-batch as a folder; return False if the folder exists.
 
     The rows are written to a hidden folder, which is then renamed: of two drivers that write one batch, the first
     rename succeeds and the second fails. A store without a rename of folders (S3) gets the rows in place; the file
@@ -82,7 +82,7 @@ def check_columns(batch_df: DataFrame) -> None:
 
 
 def _claim(files: pafs.FileSystem, base: str, path: str, writer: Writer, partition_by: tuple[str, ...]) -> None:
-    """Check that the table is this writer's to write to; on its first batch, record the writer."""
+    """Check that this writer may write to the table; with its first batch, record the writer."""
     import pyarrow.fs as pafs
 
     claim = f"{base}/writer={writer.name}/{_CLAIM}"
@@ -119,7 +119,7 @@ def _check_claim(files: pafs.FileSystem, claim: str, path: str, writer: Writer, 
 
 
 def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) -> None:
-    """Check that a folder holds nothing, or writers beside which this one may write."""
+    """Check that a folder is empty, or holds only writers that allow this one."""
     import pyarrow.fs as pafs
 
     for info in files.get_file_info(pafs.FileSelector(base, allow_not_found=True)):
@@ -150,12 +150,12 @@ def _write(batch_df: DataFrame, folder: str, mode: str, partition_by: tuple[str,
     writer: Any = batch_df.write.mode(mode)
     if partition_by:
         writer = writer.partitionBy(*partition_by)
-    # Under dynamic partition overwrite, Spark would keep what a batch that was cut short has left.
+    # With dynamic partition overwrite, Spark would keep files of an interrupted attempt.
     writer.option("partitionOverwriteMode", "static").parquet(folder)
 
 
 def _mark(files: pafs.FileSystem, folder: str) -> None:
-    """Write ``_SUCCESS``, which a setting of Spark can leave out."""
+    """Write ``_SUCCESS``, because a setting can stop Spark from writing it."""
     with files.open_output_stream(f"{folder}/_SUCCESS"):
         pass
 
@@ -167,10 +167,10 @@ def _is_complete(files: pafs.FileSystem, folder: str) -> bool:
 
 
 def _rename(files: pafs.FileSystem, hidden: str, folder: str) -> bool:
-    """Rename a batch's hidden folder to its name; return False, and delete it, if another driver was first."""
+    """Rename the hidden folder of a batch; if another driver was first, delete it and return False."""
     import pyarrow.fs as pafs
 
-    nested = f"{folder}/{hidden.rpartition('/')[2]}"  # HDFS moves a folder into one that is there
+    nested = f"{folder}/{hidden.rpartition('/')[2]}"  # HDFS moves a folder into an existing one
     for _ in range(3):
         if _is_complete(files, folder):
             break
@@ -188,10 +188,10 @@ def _rename(files: pafs.FileSystem, hidden: str, folder: str) -> bool:
 
 
 def _set_aside(files: pafs.FileSystem, folder: str, aside: str) -> None:
-    """Delete a batch's folder that was cut short, by the first version or on another store.
+    """Delete an incomplete folder of a batch, from version 0.1 or from another store.
 
-    The folder is renamed before it is looked at. Looking first would delete the batch that another driver completes
-    between the look and the deletion.
+    The folder is renamed before it is checked. A check before the rename could delete a batch that another driver
+    completes between the check and the deletion.
     """
     if _is_complete(files, folder):
         return
@@ -204,7 +204,7 @@ def _set_aside(files: pafs.FileSystem, folder: str, aside: str) -> None:
 
 
 def _clean_up(files: pafs.FileSystem, writing: str, batch_id: int) -> None:
-    """Delete what earlier batches have left half written. The current batch's may be another driver's."""
+    """Delete incomplete files of earlier batches. Those of the current batch may belong to another driver."""
     import pyarrow.fs as pafs
 
     for info in files.get_file_info(pafs.FileSelector(writing, allow_not_found=True)):

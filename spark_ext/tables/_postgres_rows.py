@@ -1,4 +1,4 @@
-"""Rows of Spark as PostgreSQL takes them: the types of columns, the rows that cannot be stored, and their text."""
+"""Convert Spark rows for PostgreSQL: types of columns, rows that cannot be stored, and the text of ``COPY``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["REASON", "column_types", "csv_lines", "prepared", "with_canonical_key"]
 
 REASON: Final = "msgid_reason"
-"""The column that says why a row cannot be stored."""
+"""The column with the reason why a row cannot be stored."""
 _TYPES: Final[tuple[tuple[Any, str], ...]] = (
     (T.StringType, "text"),
     (T.LongType, "bigint"),
@@ -39,7 +39,7 @@ _NUL_IN_JSON: Final = r"(?<!\\)(?:\\\\)*\\u0000"
 
 
 def column_types(schema: T.StructType) -> dict[str, str]:
-    """Return the type of PostgreSQL per column.
+    """Return the PostgreSQL type of each column.
 
     Raises
     ------
@@ -74,17 +74,17 @@ def with_canonical_key(df: DataFrame, key: str) -> DataFrame:
     if isinstance(type, T.StringType):
         return df.withColumn(key, F.coalesce(identity(column), column))
     if isinstance(type, T.BinaryType):
-        text = identity(column)  # the digits of an ID, or those of other bytes behind 0x
+        text = identity(column)  # the hex digits of an ID, or 0x and the hex digits of other bytes
         return df.withColumn(key, F.when(text.startswith("0x"), column).otherwise(F.coalesce(F.unhex(text), column)))
     return df
 
 
 def prepared(df: DataFrame, key: str) -> DataFrame:
-    """Return the rows with nested values as JSON, and a last column: why a row cannot be stored, or NULL.
+    """Return the rows with nested values as JSON, and a last column with the reason why a row cannot be stored.
 
-    The values of a row that cannot be stored are NULL. Its last column has the reason and, on the next line, the row as
-    JSON.
-    The columns are named by their places, because `mapInArrow` does not take a name with a dot.
+    The reason is NULL for other rows. For a row that cannot be stored, all values are NULL, and the last column has the
+    reason and, on the next line, the row as JSON. The columns are named by their positions, because `mapInArrow` does
+    not accept a name with a dot.
     """
     columns: list[Column] = []
     problems: list[Column] = [F.when(F.col(quoted_name(key)).isNull(), F.lit(f"the key {key!r} is NULL"))]
@@ -103,7 +103,7 @@ def prepared(df: DataFrame, key: str) -> DataFrame:
     whole = F.to_json(F.struct(*(_printable(field) for field in df.schema)), {"ignoreNullFields": "false"})
     marked = df.withColumn(REASON, F.coalesce(*problems))
     bad = F.col(REASON).isNotNull()
-    # The text of a bad row travels in the reason: no other column has a place for it whatever its type.
+    # The text of such a row is in the reason, because no other column can hold text for every type.
     reason = F.when(bad, F.concat(F.col(REASON), F.lit("\n"), whole)).alias(REASON)
     values = [F.when(~bad, column).alias(f"c{place}") for place, column in enumerate(columns)]
     return marked.select(*values, reason)
@@ -123,14 +123,14 @@ def _printable(field: T.StructField) -> Column:
 
 
 def csv_lines(batch: pa.RecordBatch) -> bytes:
-    """Return a batch as the lines of ``COPY ... (FORMAT csv)``: NULL is nothing, and the empty text is quoted."""
+    """Return a batch as the lines of ``COPY ... (FORMAT csv)``: NULL is an empty field, and empty text is quoted."""
     import pyarrow as pa
     from pyarrow import csv
 
     columns = []
     for column in batch.columns:
         if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-            # No function of Arrow gives hexadecimal digits.
+            # Arrow cannot convert bytes to hex digits.
             values = [None if value is None else "\\x" + value.hex() for value in column.to_pylist()]
             columns.append(pa.array(values, pa.string()))
         elif pa.types.is_decimal(column.type):

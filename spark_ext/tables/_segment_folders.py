@@ -1,4 +1,4 @@
-"""The folders of a message table of Parquet: one per segment, each removed as a whole or not at all."""
+"""The folders of a Parquet message table: one per segment, each deleted as a whole or kept."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ __all__ = ["MARKED", "SegmentFolders", "State", "TableBusy"]
 MARKED: Final = str(MessageState.MARKED_FOR_DELETION)
 
 State = frozenset[tuple[str, int, Any]]
-"""The data files of a folder, each with its size and time of change."""
+"""The data files of a folder, each with its size and modification time."""
 
 _NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 _REMOVING: Final = ".removing-"
-"""A folder that has been renamed and is to be compared with the files that were judged."""
+"""Prefix of a folder that has been renamed, and must be compared with the files that were checked."""
 _REMOVED: Final = ".removed-"
-"""A folder that has been compared and is being deleted."""
+"""Prefix of a folder that has been compared, and is being deleted."""
 _OURS: Final = re.compile(rf"(?:{re.escape(_REMOVING)}|{re.escape(_REMOVED)})(?:[0-9a-f]{{32}}-)?(.+)")
 _MARKING: Final = ".marking-"
 _BUSY: Final = ("_temporary", ".spark-staging")
-"""Entries that Spark has in a table's folder while it writes to it."""
+"""Entries in a table's folder while Spark writes to it."""
 _FOLDER: Final = re.compile(r"(\w+)=([^/]*)")
 _LOGS: Final = {
     "_delta_log": "it is part of a Delta table; pass format='delta'",
@@ -53,7 +53,7 @@ class TableBusy(RuntimeError):
     >>> from msgid.retention import RetentionPolicy
     >>> from spark_ext import clean
     >>> path = tempfile.mkdtemp()
-    >>> os.mkdir(os.path.join(path, "_temporary"))  # as Spark has it while it writes
+    >>> os.mkdir(os.path.join(path, "_temporary"))  # Spark creates it while it writes
     >>> try:
     ...     clean(path, RetentionPolicy(default_expiry=60), datetime.now(timezone.utc))
     ... except TableBusy as busy:
@@ -82,18 +82,18 @@ class SegmentFolders:
         self._columns: tuple[str, ...] = ()
 
     def folder_of(self, values: Mapping[str, Any]) -> str:
-        """Return the folder of a segment, by the values of its columns."""
+        """Return the folder of a segment for the values of its columns."""
         return self._keys[tuple(values[name] for name in self._columns)]
 
     def list(self) -> dict[str, State]:
-        """Return the segments' folders, each with its data files.
+        """Return the folders of all segments, each with its data files.
 
         Raises
         ------
         TableBusy
-            if something is being written.
+            if the table is being written to.
         ValueError
-            if files are elsewhere than in a segment's folder, or a segment's files are in several folders.
+            if a file is outside the segments' folders, or the files of a segment are in several folders.
         """
         found: dict[str, set[tuple[str, int, Any]]] = {}
         keys: dict[tuple[Any, ...], str] = {}
@@ -123,7 +123,7 @@ class SegmentFolders:
         return {folder: frozenset(files) for folder, files in found.items()}
 
     def complete_removals(self) -> None:
-        """Put back the folders that an earlier run has renamed and not compared, and delete the compared ones."""
+        """Restore the folders that an earlier run renamed and did not compare, and delete the compared folders."""
         import pyarrow.fs as pafs
 
         for _, info in self._entries(self._base):
@@ -137,7 +137,7 @@ class SegmentFolders:
                 self._put_back(info.path, f"{info.path.rpartition('/')[0]}/{match[1]}")
 
     def remove(self, folder: str, judged: State) -> str | None:
-        """Delete a segment's folder if it still holds the files that were judged; return why it stays if it does."""
+        """Delete a segment's folder if it still holds the checked files; return the reason if it is kept, or None."""
         path = f"{self._base}/{folder}"
         try:
             if self._files.type_name not in RENAMES:
@@ -154,12 +154,12 @@ class SegmentFolders:
             return "another process has removed it or put it back"
         except OSError as error:
             return f"cannot delete it: {error}"
-        with suppress(OSError):  # no reader sees it, and the next run deletes the rest
+        with suppress(OSError):  # readers skip it, and the next run deletes the rest
             self._files.delete_dir(gone)
         return None
 
     def mark(self, folder: str, judged: State) -> str | None:
-        """Set the state in the files that were judged, each replaced as a whole; return why they stay if they do."""
+        """Set the state in the checked files, and replace each as a whole; return the reason if they stay, or None."""
         try:
             for info in self._files.get_file_info([f"{self._base}/{folder}/{name}" for name, _, _ in sorted(judged)]):
                 if (info.base_name, info.size, info.mtime_ns) not in judged:
@@ -186,9 +186,9 @@ class SegmentFolders:
         parent = info.path.rpartition("/")[0]
         partial, sums = f"{parent}/{_MARKING}{info.base_name}", f"{parent}/.{info.base_name}.crc"
         with self._files.open_output_stream(partial) as out:
-            pq.write_table(marked, out, use_deprecated_int96_timestamps=old_times)  # as Spark has written them
+            pq.write_table(marked, out, use_deprecated_int96_timestamps=old_times)  # with the types that Spark wrote
         if self._files.get_file_info(sums).type == pafs.FileType.File:
-            self._files.delete_file(sums)  # Hadoop's checksums, on a local disk, of the file as it was
+            self._files.delete_file(sums)  # on a local disk, Hadoop's checksum of the old file
         self._files.move(partial, info.path)
 
     def _entries(self, folder: str) -> Iterator[tuple[str, pafs.FileInfo]]:
@@ -207,7 +207,7 @@ class SegmentFolders:
         )
 
     def _remove_files(self, path: str, judged: State) -> str | None:
-        """Delete the files that were judged, and no others, on a store without a rename of folders."""
+        """Delete only the files that were checked, on a store that cannot rename folders."""
         if self._state(path) != judged:
             return "its files have changed since they were read"
         for name, _, _ in judged:
@@ -216,10 +216,10 @@ class SegmentFolders:
         return None
 
     def _put_back(self, hidden: str, path: str) -> None:
-        """Rename a folder back; if a writer has made a new one of that name, move the files into it."""
+        """Restore the name of a folder; if a writer has created a new folder of that name, move the files into it."""
         import pyarrow.fs as pafs
 
-        with suppress(FileNotFoundError):  # another clean-up has put it back
+        with suppress(FileNotFoundError):  # another clean-up has restored it
             if self._files.get_file_info(path).type == pafs.FileType.NotFound:
                 with suppress(OSError):
                     self._files.move(hidden, path)
@@ -234,7 +234,7 @@ class SegmentFolders:
                 self._files.delete_dir(hidden)
 
     def _check_unmanaged(self) -> None:
-        """Check that neither the folder nor one around it belongs to a system that keeps its own list of files."""
+        """Check that the folder and its parents do not belong to a system that keeps its own list of files."""
         parts = self._base.split("/")
         around = ["/".join(parts[: number + 1]) for number in range(len(parts)) if parts[number]]
         for folder in reversed(around):
@@ -243,12 +243,12 @@ class SegmentFolders:
             except OSError:
                 if folder == self._base:
                     raise
-                break  # a folder around the table that may not be looked into
+                break  # a parent folder without read permission
             if found is not None:
                 raise ValueError(f"cannot clean {self.path}: there is {found[0]}, and {found[1]}")
 
     def _manager_of(self, folder: str) -> tuple[str, str] | None:
-        """Return the entry by which another system manages a folder, and which system that is."""
+        """Return the name of an entry that shows that another system manages a folder, and the system."""
         import pyarrow.fs as pafs
 
         infos = self._files.get_file_info([f"{folder}/{name}" for name in (*_LOGS, "metadata")])
@@ -265,7 +265,7 @@ class SegmentFolders:
         return None
 
     def _check_links(self) -> None:
-        """Check that a local table holds no symbolic link: its target may be another table's."""
+        """Check that a local table does not hold symbolic links: their targets may belong to another table."""
         if self._files.type_name != "local":
             return
         for folder, folders, files in os.walk(self._base):
@@ -275,7 +275,7 @@ class SegmentFolders:
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether Spark's readers leave out a file or folder of that name."""
+    """Return whether Spark's readers skip a file or folder of this name."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 

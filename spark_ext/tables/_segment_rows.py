@@ -1,4 +1,4 @@
-"""The segments of a message table of Delta Lake, deleted or marked in one commit."""
+"""Delete or mark the expired segments of a Delta message table in one commit."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def clean_rows(
     mark: bool,
     storage_options: dict[str, str] | None,
 ) -> list[dict[str, Any]]:
-    """Judge the segments of one version of a Delta table, and delete or mark the expired ones in one commit.
+    """Check the segments of one version of a Delta table, and delete or mark the expired segments in one commit.
 
-    If another commit comes first, the new version is judged.
+    If another commit comes first, the new version is checked.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ def clean_rows(
     judge : function
         returns one row per segment of a DataFrame, with the columns of its key and ``expired``.
     dry_run : bool
-        commit nothing.
+        whether to commit nothing.
     mark : bool
-        set the state instead of deleting.
+        whether to set the state instead of deleting the rows.
     storage_options : dict of str to str, optional
         as for `read_table`.
 
@@ -62,7 +62,7 @@ def clean_rows(
             return rows
         latest = open_table(path, storage_options)
         if latest is None or latest.version() != table.version():
-            continue  # it is not known which version was judged
+            continue  # the version that was checked is unknown
         predicate = _predicate(expired)
         try:
             if mark:
@@ -77,7 +77,7 @@ def clean_rows(
 
 
 def _predicate(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the condition that a row is of one of these segments; its depth grows with their logarithm."""
+    """Return the condition that a row is in one of these segments; its depth is logarithmic in their number."""
     numbers: dict[tuple[Any, ...], list[int]] = {}
     names = [name for name in ("source", "topic", "partition") if name in rows[0]]
     for row in rows:

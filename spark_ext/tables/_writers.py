@@ -1,4 +1,4 @@
-"""The writer of a table: the streaming query that a micro-batch belongs to, and the name of its batches."""
+"""The writer of a table: the streaming query of a micro-batch, and the name under which its batches are stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["TableConflict", "Writer", "checkpointed", "query_id", "writer_of"]
 
 _QUERY_ID: Final = "sql.streaming.queryId"
-"""The local property in which Spark keeps the ID of the query that runs a micro-batch."""
+"""The local property in which Spark stores the ID of the query that runs a micro-batch."""
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _CHECKPOINT: ContextVar[str | None] = ContextVar("checkpoint", default=None)
 
@@ -41,17 +41,17 @@ class TableConflict(ValueError):
 
 
 class Writer(NamedTuple):
-    """The name under which batches are counted, and the query that has it."""
+    """The name under which batches are stored, and the query with this name."""
 
     name: str
     query: str | None
     """The ID of the streaming query. None if it is unknown: outside a query, or over Spark Connect."""
     chosen: bool
-    """The caller has chosen the name; otherwise it is the query's own ID."""
+    """Whether the caller chose the name; otherwise it is the ID of the query."""
 
 
 def writer_of(batch_df: DataFrame, app_id: str | None) -> Writer:
-    """Return the writer of a micro-batch: ``app_id`` if it is given, otherwise the ID of the streaming query.
+    """Return the writer of a micro-batch: ``app_id`` if it is passed, otherwise the ID of the streaming query.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def query_id(batch_df: DataFrame) -> str | None:
 
 @contextmanager
 def checkpointed(checkpoint: str) -> Iterator[None]:
-    """Read the query's ID from its checkpoint folder, as a job does that also runs over Spark Connect."""
+    """Use the query's ID from its checkpoint folder, for jobs that also run over Spark Connect."""
     token = _CHECKPOINT.set(checkpoint)
     try:
         yield

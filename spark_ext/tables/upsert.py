@@ -1,4 +1,4 @@
-"""Rows keyed by ID in PostgreSQL, inserted from the executors: a replay or a retried task changes nothing."""
+"""Insert rows keyed by ID into PostgreSQL from the executors; a replay or a retried task changes nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COUNTS: Final = "inserted bigint, present bigint, conflicts bigint"
 
 
 class PostgresError(RuntimeError):
-    """The database cannot be reached, or refuses the table; its message does not show the password.
+    """The database cannot be reached, or rejects the table; the message does not show the password.
 
     Examples
     --------
@@ -46,13 +46,13 @@ class Upserted(NamedTuple):
 
     inserted: int
     present: int
-    """Rows that were there with equal content; also the rows of a task that was retried after its commit."""
+    """Rows that existed with equal content, including rows of a task that was retried after its commit."""
     conflicts: int
-    """Rows in the side table: another content under the same key, or a value that PostgreSQL cannot store."""
+    """Rows in the side table: other content under an existing key, or a value that PostgreSQL cannot store."""
 
 
 class _Target(NamedTuple):
-    """The table, and how to reach it. Its text leaves out the connection string, which may hold a password."""
+    """The table and its connection. ``repr`` leaves out the connection string, which may hold a password."""
 
     conninfo: str
     table: tuple[str, ...]
@@ -66,18 +66,18 @@ class _Target(NamedTuple):
 def upsert_postgres(
     batch_df: DataFrame, conninfo: str, table: str | tuple[str, str], key: str = "id", *, key_is_id: bool = True
 ) -> Upserted:
-    """Insert rows into a PostgreSQL table, each key once; rows whose key is there are left as they are.
+    """Insert rows into a PostgreSQL table, each key once; a row with an existing key is not changed.
 
     Each partition is one transaction of an executor: the rows are copied to a temporary table and inserted with ``ON
     CONFLICT DO NOTHING``. A replayed batch, a retried task or a second driver changes nothing.
 
-    A row of a key that is there with other content is a conflict. It is kept in the table ``<table>_conflicts`` once,
-    with its key, the row as JSON, the reason and the time; so is a row that PostgreSQL cannot store (a NULL key, text
-    with a NUL character or not UTF-8, a time outside the years 1 to 9999, a value that a constraint of the table
-    refuses). One such row does not stop the others.
+    A row with an existing key and other content is a conflict. It is stored in the table ``<table>_conflicts`` once,
+    with its key, the row as JSON, the reason and the time. So is a row that PostgreSQL cannot store: a NULL key, text
+    with a NUL character or invalid UTF-8, a time outside the years 1 to 9999, or a value that a constraint of the table
+    rejects. Such a row does not stop the others.
 
-    The table is created if it is missing, with the key as its primary key; nested columns become ``jsonb``. A table
-    that is there must have these columns, of these types, and a unique index on the key.
+    A missing table is created, with the key as its primary key; nested columns become ``jsonb``. An existing table
+    must have these columns, of these types, and a unique index on the key.
 
     IDs are compared by value, never by spelling. A key of text or bytes is therefore stored in its canonical form: an
     ID of version 0 or 1 as `translate_v0` and upper case write it, a UUID with dashes in lower case, any other value as
@@ -88,20 +88,20 @@ def upsert_postgres(
     batch_df : DataFrame
         the rows.
     conninfo : str
-        the connection string, as for `psycopg.connect`. It is not printed, but it is part of the tasks that executors
-        run: with a password file or a service file on the executors it holds no secret.
+        connection string, as for `psycopg.connect`. It is not printed, but it is part of the tasks that executors run.
+        Use a password file or a service file on the executors to keep the password out of it.
     table : str or tuple of str
         the table's name, ``table`` or ``schema.table``; a tuple (schema, table) if a name has a dot.
     key : str
         the column of the key.
     key_is_id : bool
-        whether the key is an ID. If False, keys are stored and compared as they are; 32 hex digits, for example, are
-        then not taken for an ID of version 0.
+        whether the key is an ID. If False, keys are stored and compared unchanged: 32 hex digits, for example, are not
+        read as an ID of version 0.
 
     Returns
     -------
     Upserted
-        the number of rows inserted, of rows that were there, and of conflicts.
+        numbers of inserted rows, of existing rows, and of conflicts.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def upsert_postgres(
 
 
 def _connect(target: _Target) -> Any:
-    """Open a connection; errors name neither the connection string nor the password in it."""
+    """Open a connection; errors show neither the connection string nor its password."""
     try:
         import psycopg
     except ImportError:
@@ -165,7 +165,7 @@ class _Unreachable(Exception):
 
 
 def _with_retries(target: _Target, work: Any) -> Any:
-    """Run one transaction; run it again if the connection broke, or if the database ended it for another one's sake."""
+    """Run one transaction; repeat it if the connection broke, or if the database ended it because of another one."""
     said = ""
     for attempt in range(_ATTEMPTS):
         if attempt:
@@ -181,7 +181,7 @@ def _with_retries(target: _Target, work: Any) -> Any:
             with connection:
                 return work(connection)
         except (psycopg.OperationalError, psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable) as error:
-            # A deadlock is an OperationalError. Two drivers that create one table at once: a UniqueViolation.
+            # A deadlock is an OperationalError. Two drivers that create one table at once get a UniqueViolation.
             said = error.diag.message_primary or type(error).__name__
         except psycopg.Error as error:
             said = error.diag.message_primary or type(error).__name__
@@ -212,13 +212,13 @@ def _run(connection: Any, statement: str, names: dict[str, Any], values: Any = N
 
 
 def _prepare(connection: Any, target: _Target) -> None:
-    """Create the tables that are missing, and check the one that is there."""
+    """Create missing tables, and check an existing table."""
     from psycopg import sql
 
     names = _names(target)
     if connection.execute("SELECT to_regclass(%s)", [names["table"].as_string(connection)]).fetchone()[0] is None:
         names["definitions"] = sql.SQL(", ").join(
-            sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(type))  # a type of our own table of types
+            sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(type))  # a type from `column_types`
             for name, type in target.types.items()
         )
         _run(connection, "CREATE TABLE {table} ({definitions}, PRIMARY KEY ({key}))", names)
@@ -258,7 +258,7 @@ def _check_table(connection: Any, target: _Target, names: dict[str, Any]) -> Non
 def _insert(target: _Target, batches: Iterable[pa.RecordBatch]) -> Upserted:
     """Insert a partition's rows in one transaction.
 
-    The lines are kept until it is committed: a connection that breaks is opened again, and the rows are sent again.
+    The lines are kept until the commit: if the connection breaks, it is opened again, and the rows are sent again.
     """
     lines: list[bytes] = []
     bad: list[str] = []
@@ -299,7 +299,7 @@ def _insert_lines(connection: Any, target: _Target, lines: list[bytes], bad: lis
             inserted = _insert_staged(connection, names)
     except (psycopg.IntegrityError, psycopg.DataError):
         inserted, refused = _insert_each(connection, names)
-    # A key that two partitions insert at once: the second waits for the first, and compares with the stored row.
+    # If two partitions insert one key at once, the second waits for the first and compares with the stored row.
     conflicts = _run(
         connection,
         "WITH other AS (SELECT msgid_new.{key}::text AS key, to_jsonb(msgid_new)::text AS row "
@@ -314,7 +314,7 @@ def _insert_lines(connection: Any, target: _Target, lines: list[bytes], bad: lis
 
 
 def _insert_staged(connection: Any, names: dict[str, Any]) -> int:
-    # In the order of the key: two transactions wait for each other in one direction, so that neither is ended.
+    # In the order of the key, so that two transactions cannot wait for each other in a circle.
     statement = (
         "INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} ORDER BY {key} ON CONFLICT ({key}) DO NOTHING"
     )
@@ -323,7 +323,7 @@ def _insert_staged(connection: Any, names: dict[str, Any]) -> int:
 
 
 def _insert_each(connection: Any, names: dict[str, Any]) -> tuple[int, int]:
-    """Insert row by row, after the table has refused one; return how many were inserted and refused."""
+    """Insert row by row, after the table rejected one row; return the numbers of inserted and rejected rows."""
     import psycopg
 
     inserted = refused = 0

@@ -36,13 +36,13 @@ def header(key=b"k", kind=2, value=b"v", key_length=None, value_length=None):
 
 
 BROKEN = [
-    ("", framed(state=7), "state 7, not 1, 10, 20 or 30", 8),
-    ("", framed(state=0), "state 0, not 1, 10, 20 or 30", 8),
+    ("", framed(state=7), "state must be 1, 10, 20 or 30, got 7", 8),
+    ("", framed(state=0), "state must be 1, 10, 20 or 30, got 0", 8),
     ("", framed() + b"x", "1 bytes after the end of the message", 46),
     ("truncated", framed(headers_length=HUGE), "the block of headers needs 4294967295 bytes, and 5 are left", 41),
     ("truncated", framed(payload_length=HUGE), "the payload needs 4294967295 bytes, and 1 are left", 45),
-    ("", framed(header(b"")), "a header's key of 0 bytes, not 1 to 255", 41),
-    ("", framed(header(b"k" * 256)), "a header's key of 256 bytes, not 1 to 255", 41),
+    ("", framed(header(b"")), "a header's key must have 1 to 255 bytes, got 0", 41),
+    ("", framed(header(b"k" * 256)), "a header's key must have 1 to 255 bytes, got 256", 41),
     (
         "",
         framed(header(key_length=200)),
@@ -50,10 +50,10 @@ BROKEN = [
         45,
     ),
     ("", framed(header(b"\xff")), r"a header's key must be UTF-8, got b'\\xff'", 45),
-    ("", framed(header(kind=0)), "a header's kind 0, not 1 to 15", 46),
-    ("", framed(header(kind=16)), "a header's kind 16, not 1 to 15", 46),
-    ("", framed(header(value=b"")), "a header's value of 0 bytes, not 1 to 255", 47),
-    ("", framed(header(value_length=HUGE)), "a header's value of 4294967295 bytes, not 1 to 255", 47),
+    ("", framed(header(kind=0)), "a header's kind must be 1 to 15, got 0", 46),
+    ("", framed(header(kind=16)), "a header's kind must be 1 to 15, got 16", 46),
+    ("", framed(header(value=b"")), "a header's value must have 1 to 255 bytes, got 0", 47),
+    ("", framed(header(value_length=HUGE)), "a header's value must have 1 to 255 bytes, got 4294967295", 47),
     ("", framed(header(kind=3, value=b"\x02")), r"a header of kind bool with the value b'\\x02'", 47),
     ("", framed(header(kind=7)), "a header's value of 1 bytes for kind int64", 47),
     ("", framed(header(value=b"\xff")), r"a header of kind string must be UTF-8, got b'\\xff'", 47),

@@ -157,7 +157,7 @@ def test_inspect_without_ids_is_a_usage_error():
     """Without arguments, the command does not wait for input at a terminal."""
     result = run("inspect")
     assert result.returncode == 2
-    assert b"give one or more ids" in result.stderr
+    assert b"pass one or more IDs" in result.stderr
 
 
 def test_node_without_arguments_shows_what_is_stamped():

@@ -42,9 +42,9 @@ def test_normalize_name_of_a_name_or_its_normal_form_is_the_same(name, normal):
         (" \t", "blank"),
         ("a/b", "more than word characters"),
         ("a\x00", "more than word characters"),
-        ("x" * 256, "256 bytes, not 1 to 255"),
-        ("İ" * 127, "381 bytes, not 1 to 255"),
-        ("é" * 128, "256 bytes, not 1 to 255"),
+        ("x" * 256, "1 to 255 bytes, got 256"),
+        ("İ" * 127, "1 to 255 bytes, got 381"),
+        ("é" * 128, "1 to 255 bytes, got 256"),
         (None, "a NoneType and not text"),
     ],
 )

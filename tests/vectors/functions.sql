@@ -2136,9 +2136,9 @@ RETURN (
  THEN 'marked_for_deletion'
  ELSE raise_error(
   concat(
-   'invalid message: state ',
+   'invalid message: state must be 1, 10, 20 or 30, got ',
    CAST(CAST(msgid_message_state.code AS bigint) AS string),
-   ', not 1, 10, 20 or 30'
+   ''
   )
  )
  END

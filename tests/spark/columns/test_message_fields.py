@@ -125,7 +125,7 @@ def test_message_state_of_a_code_is_its_name(spark, ansi):
 @pytest.mark.parametrize("code", [0, 2, -1, 255, 1 << 40])
 def test_message_state_of_an_unknown_code_raises(spark, ansi, code):
     """The query fails, with the words of Python's error."""
-    with pytest.raises(PySparkException, match=f"invalid message: state {code}, not 1, 10, 20 or 30"):
+    with pytest.raises(PySparkException, match=f"invalid message: state must be 1, 10, 20 or 30, got {code}"):
         column(spark, [code], "bigint", ids.message_state("x"))
 
 

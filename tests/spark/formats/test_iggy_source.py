@@ -1,4 +1,4 @@
-"""``format("iggy")``: every message of every file as Python reads it, and what is broken as one row."""
+"""``format("iggy")`` reads the same messages as Python, and malformed bytes as one row."""
 
 import json
 
@@ -41,7 +41,7 @@ def messages(count, start=0):
 
 
 def plain(row):
-    """A row of the table as a message's fields."""
+    """Return the fields of a message for a row of the table."""
     return (
         row.offset,
         row.state,
@@ -54,7 +54,7 @@ def plain(row):
 
 
 def fields(message):
-    """A message's fields as a row has them."""
+    """Return the fields of a message with the values of a row."""
     return (
         message.offset,
         None if message.state is None else str(message.state),
@@ -71,7 +71,7 @@ def read(spark, path, **options):
 
 
 def test_source_of_the_messages_of_the_document_has_their_values(spark, tmp_path):
-    """The documents' own bytes, as a segment file."""
+    """The bytes in Iggy's documents, as a segment file, have the documented values."""
     (tmp_path / f"{0:020d}.log").write_bytes(b"".join(DOCUMENTS))
     rows = sorted(read(spark, tmp_path).collect(), key=lambda row: row.position)
     assert [plain(row) for row in rows] == [fields(iggy.decode(raw)) for raw in DOCUMENTS]
@@ -82,7 +82,7 @@ def test_source_of_the_messages_of_the_document_has_their_values(spark, tmp_path
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), layout=st.sampled_from(["current", "previous"]))
 def test_source_of_any_file_has_the_messages_of_msgid(spark, tmp_path_factory, data, layout):
-    """Every field of every message is equal."""
+    """Every field of every message equals that of `msgid.iggy`."""
     made = data.draw(st.lists(strategies.iggy_messages(layout), min_size=1, max_size=30))
     folder = tmp_path_factory.mktemp("log")
     (folder / f"{0:020d}.log").write_bytes(iggy.encode_log(made, layout))
@@ -92,7 +92,7 @@ def test_source_of_any_file_has_the_messages_of_msgid(spark, tmp_path_factory, d
 
 @pytest.mark.parametrize("split", [500, 5000, 100_000])
 def test_source_of_a_large_file_reads_it_in_chunks(spark, tmp_path, split):
-    """Cut between messages, wherever: each message once."""
+    """A file that is read in parts of any size has each message once."""
     made = messages(300)
     (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(made))
     df = read(spark, tmp_path, splitBytes=split)
@@ -103,7 +103,7 @@ def test_source_of_a_large_file_reads_it_in_chunks(spark, tmp_path, split):
 
 BROKEN = {
     "cut off": lambda raw: raw[:-1],
-    "a state that is none": lambda raw: raw[:8] + b"\x07" + raw[9:],
+    "an unknown state": lambda raw: raw[:8] + b"\x07" + raw[9:],
     "a length of 4 GB": lambda raw: raw[:37] + b"\xff\xff\xff\xff" + raw[41:],
     "random bytes": lambda raw: bytes(range(7, 200)),
 }
@@ -111,7 +111,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("how", BROKEN)
 def test_source_with_one_malformed_file_does_not_fail_the_job(spark, tmp_path, how):
-    """Its remainder is one poisoned row with the reason and the bytes; all other messages are there."""
+    """The malformed remainder of a file is one poisoned row with its bytes; all other messages are read."""
     good = messages(20)
     bad = BROKEN[how](iggy.encode(messages(1)[0]))
     (tmp_path / "1").mkdir()
@@ -138,7 +138,7 @@ def stream_once(spark, source, out, checkpoint):
 
 
 def test_source_of_a_stream_reads_added_files(spark, tmp_path):
-    """Files that grow and files that come: each message once; half a message waits for its rest."""
+    """A stream reads each message of growing and new files once, and an incomplete message when it is complete."""
     source = tmp_path / "in"
     source.mkdir()
     made = messages(30)
@@ -155,7 +155,7 @@ def test_source_of_a_stream_reads_added_files(spark, tmp_path):
 
 
 def test_sink_of_messages_writes_what_the_source_reads(spark, tmp_path):
-    """A table written as segment files comes back as it was, byte for byte in the file."""
+    """A table that is written as segment files is read back unchanged, and the file has the same bytes."""
     made = messages(40)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / f"{0:020d}.log").write_bytes(iggy.encode_log(made))
@@ -180,13 +180,13 @@ def test_sink_of_messages_writes_what_the_source_reads(spark, tmp_path):
     ],
 )
 def test_source_with_bad_options_raises(spark, tmp_path, options, says):
-    """The error names what is wrong."""
+    """The error names the wrong option."""
     with pytest.raises(Exception, match=says):
         read(spark, tmp_path, **options).collect()
 
 
 def test_source_of_a_missing_path_raises_and_of_an_empty_folder_is_empty(spark, tmp_path):
-    """Nothing there is an error, a folder without segments an empty table."""
+    """A missing path is an error, and a folder without segments is an empty table."""
     with pytest.raises(Exception, match="no file or folder"):
         read(spark, tmp_path / "nothing").collect()
     (tmp_path / "readme.txt").write_text("x")
@@ -194,7 +194,7 @@ def test_source_of_a_missing_path_raises_and_of_an_empty_folder_is_empty(spark, 
 
 
 def test_states_of_the_source_are_those_of_msgid(spark, tmp_path):
-    """A state's name is that of `msgid.MessageState`."""
+    """The names of states equal those of `msgid.MessageState`."""
     made = [iggy.Message.new(b"x", id=1, offset=int(state), state=state) for state in msgid.MessageState]
     (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(made))
     assert {row.offset: row.state for row in read(spark, tmp_path).collect()} == {
@@ -203,7 +203,7 @@ def test_states_of_the_source_are_those_of_msgid(spark, tmp_path):
 
 
 def mutated(chance, count):
-    """Frames with some bytes changed, cut, doubled or put in; the same for the same seed."""
+    """Return frames with changed, deleted, repeated or inserted bytes; the same seed gives the same frames."""
     for _ in range(count):
         raw = bytearray(chance.choice(DOCUMENTS))
         for _ in range(chance.randint(1, 3)):
@@ -214,7 +214,7 @@ def mutated(chance, count):
 
 @pytest.mark.slow
 def test_source_of_1000_mutated_files_has_the_messages_of_msgid(spark, tmp_path):
-    """No file fails the job: its good messages are rows, and what follows them one poisoned row with its bytes."""
+    """No file fails the job: its valid messages are rows, and the remainder is one poisoned row with its bytes."""
     import random
 
     chance = random.Random(20261121)
@@ -245,7 +245,7 @@ def test_source_of_1000_mutated_files_has_the_messages_of_msgid(spark, tmp_path)
 
 @pytest.mark.slow
 def test_source_of_100_000_mutated_messages_has_the_messages_of_msgid(spark):
-    """One a row: each is what Python decodes, or poisoned by Python's reason."""
+    """Each of 100,000 messages is equal to Python's, or poisoned with Python's reason."""
     import random
 
     import spark_ext
@@ -268,6 +268,6 @@ def test_source_of_100_000_mutated_messages_has_the_messages_of_msgid(spark):
 
 
 def fits_the_columns(message):
-    """What a bigint or a timestamp does not hold is refused on Spark alone."""
+    """A value that a bigint or a timestamp cannot hold is an error only on Spark."""
     if message.offset >= 1 << 63 or message.timestamp > 253_402_300_799_999_999:
         raise msgid.InvalidMessage("does not fit")

@@ -19,10 +19,10 @@ def reader(spark, tmp_path):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_soak_of_a_stream_with_restarts_reads_every_message_once_or_reports_it(spark, tmp_path, seed):
-    """Each read is a query of its own, from the checkpoint."""
+    """Each read is a separate query that starts from the checkpoint."""
     Soak(tmp_path / "in", random.Random(seed), reader(spark, tmp_path), LAYOUTS[:3]).run(150)
 
 
 def test_soak_of_a_stream_beside_threads_reads_every_message_once_or_reports_it(spark, tmp_path):
-    """Segments vanish while the stream plans and reads them."""
+    """Segments are deleted while the stream plans and reads them."""
     Soak(tmp_path / "in", random.Random(3), reader(spark, tmp_path), LAYOUTS[:3]).run_threads(90)

@@ -1,4 +1,4 @@
-"""``readStream.format("iggy")``: each message once, whatever happens to the files between two micro-batches."""
+"""``readStream.format("iggy")`` reads each message once, for any change of files between two micro-batches."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def registered(spark):
 
 
 def log(start, count, size=50):
-    """Messages of a server; ids and times differ from call to call, as a server's do."""
+    """Return messages like those of a server: each call makes other IDs and times."""
     return iggy.encode_log(
         [
             iggy.Message.new(b"x" * size, id=uuid.uuid4().int, offset=n, timestamp=1_700_000_000_000_000, layout="h64")
@@ -61,7 +61,7 @@ def test_stream_of_a_purged_topic_reads_the_segment_begun_anew(spark, tmp_path):
 
 
 def test_stream_whose_path_is_spelled_otherwise_reads_nothing_again(spark, tmp_path, monkeypatch):
-    """A URL, a slash at the end, a relative path and a link are the same folder, also in the column ``file``."""
+    """A URL, a trailing slash, a relative path and a link name the same folder, also in the column ``file``."""
     root = tmp_path / "in"
     segment(root, 0).write_bytes(log(0, 3))
     (tmp_path / "link").symlink_to(root)
@@ -89,7 +89,7 @@ def test_stream_with_limits_reads_a_backlog_in_many_batches(spark, tmp_path):
 
 
 def test_stream_reports_segments_deleted_before_they_were_read(spark, tmp_path):
-    """A planned segment that is gone is one row with its bytes; the query goes on."""
+    """A planned segment that is missing becomes one row with its range of bytes, and the query continues."""
     root = tmp_path / "in"
     for first in (0, 100, 200):
         segment(root, first).write_bytes(log(first, 20))
@@ -123,7 +123,7 @@ def test_stream_replays_a_batch_whose_segment_was_deleted(spark, tmp_path):
 
 
 def test_stream_of_two_streams_with_equal_topics_reads_both(spark, tmp_path):
-    """Each has its own segments, and its own progress."""
+    """Each of two streams has separate segments and progress."""
     root = tmp_path / "in"
     for stream in (1, 2):
         segment(root, 0, stream).write_bytes(log(stream * 10, 3))
@@ -134,7 +134,7 @@ def test_stream_of_two_streams_with_equal_topics_reads_both(spark, tmp_path):
 
 
 def test_stream_with_links_in_circles_reads_each_message_once(spark, tmp_path):
-    """A link to a folder above, and two names of one folder."""
+    """Messages are read once with a link to a parent folder, and with two names of one folder."""
     root = tmp_path / "in"
     segment(root, 0).write_bytes(log(0, 3))
     (root / "streams" / "again").symlink_to(root)
@@ -144,7 +144,7 @@ def test_stream_with_links_in_circles_reads_each_message_once(spark, tmp_path):
 
 
 def test_stream_of_a_former_checkpoint_goes_on(spark, tmp_path):
-    """The offset of the form before, a position for each whole path, is read."""
+    """Offsets in the former format, one position per full path, can be read."""
     root = tmp_path / "in"
     raw = log(0, 10)
     segment(root, 0).write_bytes(raw)

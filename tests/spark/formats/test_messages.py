@@ -1,4 +1,4 @@
-"""`messages`: every message of every source in one table, and what is wrong with one in its row, never lost."""
+"""`messages`: one table with every message of every source; a malformed message is a row with the reason."""
 
 import json
 from dataclasses import replace
@@ -29,7 +29,7 @@ a_few = settings(max_examples=4, suppress_health_check=list(HealthCheck))
 
 
 def table(spark, values, format, **options):
-    """The table of some values, in their order."""
+    """Return the table of some values in their order."""
     type = "string" if format.endswith("json") else "binary"
     df = spark.createDataFrame([(value,) for value in values], f"value {type}").coalesce(1)
     return ids.messages(df, format, **options).withColumn("micros", F.unix_micros("timestamp")).collect()
@@ -38,7 +38,7 @@ def table(spark, values, format, **options):
 @a_few
 @given(st.lists(strategies.iggy_messages(), min_size=1, max_size=20))
 def test_messages_of_iggy_in_any_form_are_the_same_rows(spark, made):
-    """One by one, in a poll response, as JSON: every field is Python's."""
+    """Single messages, poll responses and JSON give the same rows, and every field equals Python's."""
     expected = [
         (
             message.id_text,
@@ -58,7 +58,7 @@ def test_messages_of_iggy_in_any_form_are_the_same_rows(spark, made):
         "iggy-json": [iggy.to_json(message) for message in made],
     }
     for format, values in sources.items():
-        # The layout is named: no checksum tells it if every payload is empty.
+        # The layout is passed, because checksums cannot show it if every payload is empty.
         rows = table(spark, values, format, topic="t", layout="m45")
         found = [
             (
@@ -81,7 +81,7 @@ def test_messages_of_iggy_in_any_form_are_the_same_rows(spark, made):
 @a_few
 @given(st.lists(strategies.danube_messages, min_size=1, max_size=20))
 def test_messages_of_danube_in_any_form_are_the_same_rows(spark, made):
-    """As protobuf and as JSON: every field is Python's, and the id that of the place."""
+    """Protobuf and JSON give the same rows, every field equals Python's, and the ID is the position ID."""
     made = [
         replace(
             message,
@@ -110,7 +110,7 @@ def test_messages_of_danube_in_any_form_are_the_same_rows(spark, made):
 
 
 def test_messages_of_segments_have_their_topic_and_partition(spark, tmp_path):
-    """From the folders in which Iggy has them; elsewhere the folder is the source."""
+    """Topic and partition come from Iggy's folders; in other folders, the folder is the source."""
     spark.dataSource.register(IggyDataSource)
     inner = tmp_path / "streams" / "1" / "topics" / "orders" / "partitions" / "3"
     inner.mkdir(parents=True)
@@ -143,7 +143,7 @@ SURROGATE_KEY = '{"offset":0,"timestamp":1,"id":7,"payload":"","headers":{"\\ud8
     ],
 )
 def test_messages_that_do_not_decode_are_poisoned(spark, format, good, bad):
-    """With the reason and the bytes; the others are as they are. So is nothing at all, which has none."""
+    """Malformed messages and NULL are poisoned with the reason; other messages are unchanged."""
     first, second, third = table(spark, [good, bad, None], format)
     assert (first.state, first.reason, first.original) == ("available", None, None)
     assert second.state == "poisoned"
@@ -153,7 +153,7 @@ def test_messages_that_do_not_decode_are_poisoned(spark, format, good, bad):
 
 
 def test_messages_of_text_that_is_not_utf8_keep_their_bytes(spark, tmp_path):
-    """What was read as text is poisoned by what it is, not by a crash of the worker."""
+    """Text that is not UTF-8 is poisoned with its bytes, and the worker does not crash."""
     (tmp_path / "lines.txt").write_bytes(b'{"a": "\xff\xfe"}\n')
     for format in ("iggy-json", "danube-json"):
         (row,) = ids.messages(spark.read.text(str(tmp_path / "lines.txt")), format).collect()
@@ -161,26 +161,26 @@ def test_messages_of_text_that_is_not_utf8_keep_their_bytes(spark, tmp_path):
 
 
 def test_messages_of_an_empty_response_have_no_row(spark):
-    """And nothing is made up for it."""
+    """An empty poll response gives no row."""
     assert table(spark, [iggy.encode_poll(iggy.PollResponse(1, 1, []))], "iggy-poll") == []
     assert table(spark, ['{"messages": []}'], "iggy-json") == []
 
 
 def test_messages_that_fail_their_checksum_are_poisoned(spark):
-    """All its fields are there, with the payload as what is broken."""
+    """A poisoned message keeps all its fields, and ``original`` has the payload."""
     (row,) = table(spark, [iggy.encode(WRONG_SUM)], "iggy-message", layout="m45")
-    assert (row.state, row.reason) == ("poisoned", "checksum 1, not 907060870 of the payload")
+    assert (row.state, row.reason) == ("poisoned", "checksum must be 907060870, got 1")
     assert (row.id, row.offset, bytes(row.payload), bytes(row.original)) == (GOOD.id_text, 3, b"hello", b"hello")
 
 
 def test_messages_of_the_layout_without_states_have_none(spark):
-    """Its messages are available, and have no checksum."""
+    """Messages of this layout are available, and their checksum is NULL."""
     (row,) = table(spark, [iggy.encode(GOOD, "previous")], "iggy-message", layout="previous")
     assert (row.state, row.checksum, row.reason, row.id) == ("available", None, None, GOOD.id_text)
 
 
 def test_messages_without_a_log_have_no_id(spark):
-    """A producer that never left offset 0 has none: which is said, and no id is made up."""
+    """Messages of a producer that stays at offset 0 have no ID, and the reason says so."""
 
     def at(producer, offset):
         return replace(DANUBE, msg_id=DANUBE.msg_id._replace(producer_id=producer, topic_offset=offset)).encode()
@@ -189,18 +189,18 @@ def test_messages_without_a_log_have_no_id(spark):
     rows = table(spark, values, "danube")
     assert [row.id is None for row in sorted(rows, key=lambda row: row.source)] == [True, True, False, False]
     assert {row.reason for row in rows if row.id is None} == {
-        "no identity: a topic without a log, whose messages are all at offset 0"
+        "no ID: a topic without a log, so all messages have offset 0"
     }
     assert {row.state for row in rows} == {"available"}
     assert [row.id is None for row in table(spark, values, "danube", logged=True)] == [False] * 4
     assert [row.id is None for row in table(spark, values, "danube", logged=False)] == [True] * 4
     (row,) = table(spark, [at(1, 1 << 48)], "danube")
-    assert (row.id, row.reason) == (None, f"no identity: offset {1 << 48}, of more than 48 bits")
+    assert (row.id, row.reason) == (None, f"no ID: offset {1 << 48} has more than 48 bits")
 
 
 @pytest.mark.parametrize("policy", ["none", "warn", "enforce"])
 def test_messages_with_schemas_have_their_verdicts(spark, policy):
-    """What does not fit its schema is poisoned, passes with the reason noted, or passes."""
+    """By policy, a message that does not fit its schema is poisoned, accepted with the reason, or accepted."""
     registry = SchemaRegistry()
     registry.register("/default/events", '{"type": "integer"}')
     good = replace(DANUBE, schema_id=1, schema_version=1)
@@ -217,11 +217,11 @@ def test_messages_with_schemas_have_their_verdicts(spark, policy):
         assert row.state == {"warn": "available", "enforce": "poisoned"}[policy]
         assert (row.original is None) == (policy == "warn")
     (row,) = table(spark, [good.encode()], "danube", subject="another", **options)
-    assert row.reason == "schema: schema 1 is of the subject '/default/events', not 'another'"
+    assert row.reason == "schema: schema 1 must be of the subject 'another', got '/default/events'"
 
 
 def test_check_schema_of_a_column_is_the_check_of_msgid(spark):
-    """The verdicts of the column are those of `msgid.schemas.check`, over what a row can hold."""
+    """The verdicts of the column equal those of `msgid.schemas.check` for all values that a row can hold."""
     from msgid.schemas import check
 
     registry = SchemaRegistry()
@@ -243,14 +243,14 @@ def test_check_schema_of_a_column_is_the_check_of_msgid(spark):
 
 
 def test_check_schema_of_framed_payloads_and_a_lookup_is_the_checks_of_python(spark):
-    """Confluent's framing names the schema, and the workers take schemas from a lookup."""
+    """Confluent's framing contains the schema ID, and the workers get the schemas from a lookup function."""
     from msgid.schemas import check, frame, from_confluent, from_lookup
 
     rows = [(payload, id) for payload in (frame(7, b"\x02"), frame(8, b"\x02"), b"\x02", b"") for id in (None, 7)]
     df = spark.createDataFrame(rows, "p binary, i bigint").coalesce(1)
     texts = {7: '"int"'}
 
-    class Client:  # as that of Confluent's registry, with one schema
+    class Client:  # like the client of Confluent's registry, with one schema
         def get_schema(self, id):
             return SimpleNamespace(schema_str=texts[id], schema_type="AVRO", references=[])
 
@@ -273,14 +273,14 @@ def test_check_schema_of_framed_payloads_and_a_lookup_is_the_checks_of_python(sp
     ],
 )
 def test_messages_with_bad_arguments_raise(spark, options, says):
-    """At once, by what is wrong."""
+    """Wrong arguments raise an error at the call."""
     df = spark.createDataFrame([(b"",)], "value binary")
     with pytest.raises(ValueError, match=says):
         ids.messages(df, **{"format": "iggy-message", **options})
 
 
 def test_messages_of_a_stream_without_a_log_argument_raise(spark, tmp_path):
-    """As it ends never, it cannot be seen by the offsets."""
+    """A stream needs ``logged``, because later offsets are unknown."""
     df = spark.readStream.text(str(tmp_path))
     with pytest.raises(ValueError, match="logged must be True or False"):
         ids.messages(df, "danube-json")
@@ -288,7 +288,7 @@ def test_messages_of_a_stream_without_a_log_argument_raise(spark, tmp_path):
 
 
 def test_messages_of_the_document_have_its_values(spark):
-    """The documents' own bytes: their ids are those that its server made."""
+    """The bytes in Iggy's documents give the IDs that its server made."""
     rows = json.loads((vectors.FOLDER / "iggy.json").read_text())["messages"]
     current = [row for row in rows if row["layout"] == "current"]
     found = table(spark, [bytes.fromhex(row["hex"]) for row in current], "iggy-message")

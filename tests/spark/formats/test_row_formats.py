@@ -26,13 +26,13 @@ ROCKETMQ = (
 
 
 def kafka_row(**changed):
-    """A row of Spark's Kafka source."""
+    """Return a row of Spark's Kafka source."""
     row = {"key": b"k", "value": b"v", "topic": "orders", "partition": 3, "offset": 7, "timestamp": MOMENT}
     return {**row, "timestampType": 0, "headers": None, **changed}
 
 
 def rocketmq_row(**changed):
-    """A row of RocketMQ's connector for Spark."""
+    """Return a row of RocketMQ's connector for Spark."""
     row = {"topic": "orders", "flag": 0, "body": b"hi", "properties": "{}", "brokerName": "a", "queueId": 2}
     return {**row, "queueOffset": 7, "bornTimestamp": MOMENT, "storeTimestamp": MOMENT, **changed}
 
@@ -56,12 +56,12 @@ KAFKA_ROWS = [
 
 
 def collected(table):
-    """The rows of a table in the order of what they came from."""
+    """Return the rows of a table in the order of their inputs."""
     return {(row["offset"], row["payload"]): row for row in table.collect()}
 
 
 def test_kafka_rows_have_the_ids_of_plain_python(spark, ansi):
-    """Each good row has the ID of `msgid.kafka.Record`; a malformed row is poisoned, with a reason, and not lost."""
+    """A valid row has the ID of `msgid.kafka.Record`; a malformed row is poisoned with a reason, and not lost."""
     rows = [tuple(row.values()) for row in KAFKA_ROWS]
     found = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka", cluster="eu").collect()
     assert len(found) == len(KAFKA_ROWS)
@@ -80,14 +80,14 @@ def test_kafka_rows_have_the_ids_of_plain_python(spark, ansi):
 
 
 def test_kafka_header_that_is_not_an_id_is_named_in_the_reason(spark):
-    """The message passes with the ID of its place, and the reason says that the header was not used."""
+    """The message gets its position ID, and the reason says that the header was not used."""
     rows = [tuple(kafka_row(headers=[{"key": "trace", "value": b"abc"}]).values())]
     (row,) = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka", id_header="trace").collect()
     assert (row["state"], row["reason"]) == ("available", "header trace does not hold an ID")
 
 
 def test_kafka_headers_with_a_repeated_name_keep_every_value(spark):
-    """A name that occurs again gets a number, so that no value is lost."""
+    """A repeated name gets a number, so that no value is lost."""
     headers = [{"key": "a", "value": b"1"}, {"key": "b", "value": None}, {"key": "a", "value": b"2"}]
     rows = [tuple(kafka_row(headers=headers).values())]
     (row,) = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka").collect()
@@ -153,7 +153,7 @@ def test_kafka_columns_of_another_type_are_refused_before_the_query_runs(spark, 
 
 
 def test_rocketmq_rows_have_the_ids_of_plain_python(spark, ansi):
-    """Each good row has the ID of `msgid.rocketmq.Record`; a malformed row is poisoned, with a reason, and not lost."""
+    """A valid row has the ID of `msgid.rocketmq.Record`; a malformed row is poisoned with a reason, and not lost."""
     given = [
         rocketmq_row(),
         rocketmq_row(queueOffset=8, properties=json.dumps({"UNIQ_KEY": V1.lower(), "KEYS": "order-7"})),
@@ -181,7 +181,7 @@ def test_rocketmq_rows_have_the_ids_of_plain_python(spark, ansi):
 
 
 def test_rocketmq_offset_id_is_kept_in_the_attributes(spark):
-    """The broker-offset ID, where a row has one, stands beside the message's ID."""
+    """The broker-offset ID of a row is kept in its attributes, and does not replace the message's ID."""
     row = {**rocketmq_row(), "offsetMsgId": "7F0000010000238F000000000001E240"}
     df = spark.createDataFrame([tuple(row.values())], ROCKETMQ + ", offsetMsgId string")
     (found,) = ids.messages(df, "rocketmq").collect()

@@ -27,5 +27,5 @@ def test_commands_of_the_document_encode_to_its_bytes_and_decode():
             type(command).decode(raw + b"x")
     named = iggy.CreateTopic("My Stream", 2, 3, 0, " Test ")
     assert iggy.CreateTopic.decode(named.encode()) == iggy.CreateTopic("my.stream", 2, 3, 0, "test")
-    with pytest.raises(msgid.InvalidMessage, match="identifier of kind 9, not 1 or 2, at byte 0"):
+    with pytest.raises(msgid.InvalidMessage, match="identifier must be of kind 1 or 2, got 9, at byte 0"):
         iggy.CreateTopic.decode(b"\x09" + bytes(20))

@@ -198,7 +198,7 @@ def test_log_with_other_flags_is_refused():
     """Flags that no release has are an error."""
     raw = bytearray(raw_of(VECTORS["producer-flag-0.10"]))
     raw[52] = 2
-    with pytest.raises(msgid.InvalidMessage, match="flags 2, not 0 or 1"):
+    with pytest.raises(msgid.InvalidMessage, match="flags must be 0 or 1, got 2"):
         iggy.decode_log(bytes(raw), "batch256")
 
 

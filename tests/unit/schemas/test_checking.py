@@ -52,8 +52,8 @@ def registry():
 CASES = {
     "missing": (b'{"n": 1}', None, None, "no schema"),
     "unknown": (b'{"n": 1}', 9, 1, "unknown schema 9"),
-    "wrong subject": (b'"text"', 1, 1, "schema 1 is of the subject 'other', not 'events'"),
-    "wrong version": (b'{"n": 1}', 2, 2, "schema 2 is version 1 of 'events', not 2"),
+    "wrong subject": (b'"text"', 1, 1, "schema 1 must be of the subject 'events', got 'other'"),
+    "wrong version": (b'{"n": 1}', 2, 2, "schema 2 of 'events' must have version 2, got 1"),
     "bad payload": (b'{"n": "x"}', 2, 1, 'payload b\'{"n": "x"}\': "x" is not of type "integer" at /n'),
     "no JSON": (b"\xff", 2, 1, "payload b'\\xff': not JSON: not UTF-8"),
     "bad Avro": (b"", 3, 2, "payload b'': not Avro of the schema: the payload ends before the value"),
@@ -79,7 +79,7 @@ def test_check_of_each_case_and_policy_gives_its_verdict(registry, policy, case)
 def test_check_without_a_subject_rejects_a_schema_of_a_subject(registry):
     """A message whose topic is unknown does not pass for one of any topic."""
     verdict = check(b'"text"', registry, None, 1, policy="enforce")
-    assert verdict == ("reject", "schema 1 is of the subject 'other', not None")
+    assert verdict == ("reject", "schema 1 must be of the subject None, got 'other'")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_check_without_a_subject_rejects_a_schema_of_a_subject(registry):
     [
         (None, frame(3, b"\x02"), None),
         (3, frame(3, b"\x02"), None),
-        (2, frame(3, b"\x02"), "schema 3 in the payload's framing, not 2"),
+        (2, frame(3, b"\x02"), "the schema ID in the payload's framing must be 2, got 3"),
         (3, b"\x02", "payload b'\\x02': Confluent's framing takes 5 bytes, got 1"),
         (3, b"\x01" + frame(3, b"\x02")[1:], "framing begins with a zero byte, got 1"),
         (None, frame(4_294_967_295, b""), "unknown schema 4294967295"),
@@ -316,7 +316,7 @@ def test_walk_of_what_fastavro_wrote_ends_at_its_end(seed):
         (EMPTIES, bytes([0xC0, 0x9A, 0x0C, 0]), f"more than {MAX_EMPTY_VALUES} values"),
         ('{"type": "array", "items": "int"}', THIRTY_MILLION, "the payload ends before the value"),
         ('{"type": "map", "values": "null"}', THIRTY_MILLION, "the payload ends before the value"),
-        ('"boolean"', b"\x02", "boolean 2, not 0 or 1"),
+        ('"boolean"', b"\x02", "boolean must be 0 or 1, got 2"),
         ('{"type": "enum", "name": "E", "symbols": ["A", "B"]}', b"\x01", "symbol -1 of an enum of 2"),
         ('["null", "int"]', b"\x01\x02", "branch -1 of a union of 2"),
         ('["null", "int"]', b"\x04", "branch 2 of a union of 2"),

@@ -269,7 +269,9 @@ def test_from_lookup_finds_schemas_texts_and_unknown_ids():
     for lookup in (held.get, held.__getitem__):
         source = from_lookup(lookup)
         assert check(b"null", source, "s", 1, 4, policy="enforce").verdict == "accept"
-        assert check(b"null", source, "s", 1, 5, policy="enforce").reason == "schema 1 is version 4 of 's', not 5"
+        assert (
+            check(b"null", source, "s", 1, 5, policy="enforce").reason == "schema 1 of 's' must have version 5, got 4"
+        )
         assert check(b"null", source, "t", 2, 5, policy="enforce").verdict == "accept"
         assert check(b"null", source, "s", 3, policy="enforce").reason == "unknown schema 3"
     assert check(b"\0", from_lookup({1: '"int"'}.get, kind="avro"), None, 1, policy="enforce").verdict == "accept"
