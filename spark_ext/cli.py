@@ -220,15 +220,7 @@ def messages(
         table = files.written(spark, f"{output}/{job.MESSAGES}") if show else None
         if table is not None:
             table.select("id", "topic", "offset", "state", "timestamp", "payload", "reason").show(show, truncate=36)
-    width = len(f"{result.rows:,}")
-    click.echo(f"{result.rows:>{width},} messages of {input}")
-    for state, rows in result.states:
-        why = ", ".join(f"{count:,} {reason}" for reason, count in result.reasons) if state == "poisoned" else ""
-        click.echo(f"{rows:>{width},} {state}" + (f" ({why})" if why else ""))
-    for layout, rows in result.layouts:
-        click.echo(f"{rows:>{width},} in Iggy's layout {layout}")
-    if result.without_id:
-        click.echo(f"{result.without_id:>{width},} without an ID")
+    click.echo("\n".join(result.lines(input)))
     click.echo(f"written to {output}/{job.MESSAGES}")
     _report_unreadable(result.unreadable, output)
 

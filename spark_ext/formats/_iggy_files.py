@@ -10,7 +10,7 @@ from msgid.iggy._wire import AUTO
 from msgid.iggy.following import Seen
 from msgid.iggy.index import Blocks
 from msgid.iggy.parts import boundary, detect_file
-from spark_ext._filesystem import filesystem
+from spark_ext._filesystem import filesystem, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,13 +53,8 @@ class SegmentFolder:
 
         self.layout = layout
         self._files, self._inner = filesystem(path)
+        self._base = _one_name(path)
         self._local = isinstance(self._files, pafs.LocalFileSystem)
-        if self._local:  # one name for a place, however its path is spelled
-            self._inner = os.path.abspath(self._inner)
-            self._base = self._inner
-        else:
-            self._inner = self._inner.rstrip("/")
-            self._base = path.rstrip("/").replace("s3a://", "s3://", 1)
 
     def seen(self) -> list[Seen]:
         """Return all segments.
@@ -86,18 +81,15 @@ class SegmentFolder:
 
     def inner(self, file: str) -> str | None:
         """Return the path within the folder of a file, however the file's path is spelled; None if it is elsewhere."""
-        files, path = filesystem(file)
-        if self._local:
-            import pyarrow.fs as pafs
-
-            path = os.path.abspath(path) if isinstance(files, pafs.LocalFileSystem) else file
-        if path == self._inner:
+        path = os.path.abspath(file) if self._local and os.path.isabs(file) else _one_name(file)
+        if path == self._base:
             return path.rpartition("/")[2]
-        return path[len(self._inner) + 1 :] if path.startswith(f"{self._inner}/") else None
+        folder = f"{self._base.rstrip('/')}/"
+        return path.removeprefix(folder) if path.startswith(folder) else None
 
     def file(self, name: str) -> str:
         """Return the whole path or URL of a segment."""
-        return self._base if self._is_single(name) else f"{self._base}/{name}"
+        return self._base if self._is_single(name) else f"{self._base.rstrip('/')}/{name}"
 
     def _is_single(self, name: str) -> bool:
         return self._base.endswith(f"/{name}") and self._base.endswith(ENDING)
@@ -176,6 +168,12 @@ class OpenSegment:
         """Close the index."""
         if self._index is not None:
             self._index.close()
+
+
+def _one_name(path: str) -> str:
+    """Return the one name of a place, however its path is spelled."""
+    path = resolve(path)
+    return os.path.abspath(path) if os.path.isabs(path) else path
 
 
 def _seen(info: Any, name: str) -> Seen:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
     from msgid.iggy.table import Decoded
 
-__all__ = ["Options", "Piece", "read_piece"]
+__all__ = ["LOST", "Options", "Piece", "read_piece"]
+
+LOST: Final = "lost: "
+"""How the reason starts of a row whose bytes are gone."""
 
 _POISONED: Final = "poisoned"
 _SPLIT: Final = 128 << 20
@@ -94,7 +97,7 @@ def _rows_of(options: Options, part: Part) -> Iterator[pa.RecordBatch]:
                 segment = stack.enter_context(folder.open(part.name))
         if segment is None or not has_head(part.head, segment.bytes_at):
             how = "deleted" if segment is None and not part.lost else "deleted or begun anew"
-            reason = f"lost: bytes {part.start} to {part.stop} of the segment, which was {how} before they were read"
+            reason = f"{LOST}bytes {part.start} to {part.stop} of the segment, which was {how} before they were read"
             yield _poisoned(file, part.start, reason, None)
             return
         place = segment.boundary_to(part.start, part.first, part.end)

@@ -22,6 +22,7 @@ from spark_ext.columns.making import position_id
 from spark_ext.columns.message_fields import iggy_id_to_id
 from spark_ext.formats import danube, iggy, kafka, rocketmq
 from spark_ext.formats._row_columns import with_moment
+from spark_ext.formats._segment_paths import SegmentPath, segment_path
 from spark_ext.formats.schema_check import check_schema
 
 if TYPE_CHECKING:
@@ -61,9 +62,6 @@ _EMPTY: Final = {
 """The types of the columns that a format may not have, if the type is not bigint."""
 _HEADERS: Final = _EMPTY["headers"]
 _SCHEMA: Final = _EMPTY["schema"]
-# Where Iggy keeps a segment: .../streams/1/topics/2/partitions/3/00000000000000000000.log
-_SEGMENT: Final = r"(?:^|/)0*(\d{1,18})\.log$"
-_IN_PATH: Final = r"streams/([^/]+)/topics/([^/]+)/partitions/(\d{1,9})/[^/]*$"
 
 
 def messages(
@@ -198,34 +196,25 @@ def _iggy_rows(
 ) -> DataFrame:
     """Return Iggy's messages with the columns of the table."""
     if format == "iggy":
-        file = F.col("file")
-        found = [F.nullif(F.regexp_extract(file, _IN_PATH, group), F.lit("")) for group in (1, 2, 3)]
-        rows = df
-        folder = F.regexp_replace(file, "/[^/]*$", "")
-        segment = F.nullif(F.regexp_extract(file, _SEGMENT, 1), F.lit("")).cast("bigint")
+        rows, path = df, segment_path(F.col("file"))
     else:
-        found, folder, segment = (
-            [F.lit(None).cast("string")] * 3,
-            F.lit(None).cast("string"),
-            F.lit(None).cast("bigint"),
-        )
         rows = _exploded(df, format, column, layout)
-        found[2] = F.col("polled")
-    stream, in_path, number = found
-    topic_of = F.coalesce(F.lit(topic), in_path)
-    partition_of = F.coalesce(F.lit(partition), number.try_cast("int"))
+        text = F.lit(None).cast("string")
+        path = SegmentPath(text, text, F.col("polled").try_cast("int"), text, F.lit(None).cast("bigint"))
+    topic_of = F.coalesce(F.lit(topic), path.topic)
+    partition_of = F.coalesce(F.lit(partition), path.partition)
     named = F.concat(
         F.lit("iggy:"),
-        F.coalesce(F.concat(stream, F.lit("/")), F.lit("")),
+        F.coalesce(F.concat(path.stream, F.lit("/")), F.lit("")),
         topic_of,
         F.coalesce(F.concat(F.lit("#"), partition_of.cast("string")), F.lit("")),
     )
     return rows.select(
         iggy_id_to_id("id").alias("id"),
-        F.coalesce(named, F.concat(F.lit("iggy:"), folder), F.lit("iggy")).alias("source"),
+        F.coalesce(named, F.concat(F.lit("iggy:"), path.folder), F.lit("iggy")).alias("source"),
         topic_of.alias("topic"),
         partition_of.alias("partition"),
-        segment.alias("segment"),
+        path.segment.alias("segment"),
         "offset",
         # Layouts without states have only messages that can be consumed.
         F.coalesce("state", F.lit(str(MessageState.AVAILABLE))).alias("state"),

@@ -12,6 +12,7 @@ from msgid.kafka import CLUSTER, ID_HEADER
 from msgid.messages import MessageState
 from msgid.schemas import SchemaRegistry
 from spark_ext._filesystem import resolve
+from spark_ext.formats._iggy_reading import LOST
 from spark_ext.formats.iggy_source import IggyDataSource, segments
 from spark_ext.formats.message_table import messages
 from spark_ext.jobs._exports import EXPORTS, read_export
@@ -40,9 +41,12 @@ if TYPE_CHECKING:
     from msgid.schemas import Framing, Policy
     from spark_ext.jobs._bad_files import BadFile
 
-__all__ = ["Source", "Summary", "run", "run_stream", "summary"]
+__all__ = ["Lost", "Source", "Summary", "run", "run_stream", "summary"]
 
 MESSAGES, CHECKPOINT = "messages", "checkpoint"
+LISTED = 1000
+"""How many ranges of lost bytes a summary lists; their number is in its ``reasons``."""
+_POISONED = str(MessageState.POISONED)
 SEGMENTS = ("topic", "partition", "segment")
 FOLDERS = ("source", *SEGMENTS)
 """Parquet: one folder per segment of a source, so that two streams with equal topic names have folders of their own."""
@@ -128,24 +132,48 @@ class Source(NamedTuple):
             raise BadInput(str(error)) from None
 
 
+class Lost(NamedTuple):
+    """Bytes of a segment that was deleted, or begun anew, before they were read."""
+
+    source: str
+    segment: int | None
+    """The number that is the name of the segment's file."""
+    reason: str
+    """The range of the bytes, and how they were lost."""
+
+
 class Summary(NamedTuple):
     """The numbers of messages in the table."""
 
     states: list[tuple[str, int]]
     """Number of messages in each state."""
     reasons: list[tuple[str, int]]
-    """Number of poisoned messages by reason: decoding, checksum or schema."""
+    """Number of poisoned rows by cause: decoding, checksum, schema, or lost bytes of a segment."""
     without_id: int
     """Number of messages that were decoded but do not have an ID."""
     unreadable: Sequence[BadFile] = ()
     """The input files that cannot be read. Their messages are missing, and a later run tries again."""
     layouts: Sequence[tuple[str, int]] = ()
     """Number of messages in each layout of Iggy's bytes, oldest layout first."""
+    lost: Sequence[Lost] = ()
+    """The bytes of Iggy's segments that were gone before they were read, up to `LISTED` of them."""
 
     @property
     def rows(self) -> int:
         """The number of all messages."""
         return sum(count for _, count in self.states)
+
+    def lines(self, input: str) -> list[str]:
+        """Return the summary of the messages of an input as lines of text."""
+        width = len(f"{self.rows:,}")
+        lines = [f"{self.rows:>{width},} messages of {input}"]
+        for state, rows in self.states:
+            why = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons) if state == _POISONED else ""
+            lines.append(f"{rows:>{width},} {state}" + (f" ({why})" if why else ""))
+        lines += [f"{rows:>{width},} in Iggy's layout {layout}" for layout, rows in self.layouts]
+        if self.without_id:
+            lines.append(f"{self.without_id:>{width},} without an ID")
+        return lines + [f"lost: {lost.source}, segment {lost.segment}: {lost.reason}" for lost in self.lost]
 
 
 def run(
@@ -233,13 +261,15 @@ def summary(spark: SparkSession, output: str) -> Summary:
     table = written(spark, f"{output}/{MESSAGES}")
     if table is None:
         return Summary([], [], 0, tuple(unreadable_files(output)))
+    is_lost = F.col("reason").startswith(LOST)
     why = (
-        F.when(F.col("reason").startswith("checksum"), "checksum")
+        F.when(is_lost, "lost")
+        .when(F.col("reason").startswith("checksum"), "checksum")
         .when(F.col("reason").startswith("schema"), "schema")
         .otherwise("decoding")
     )
-    poisoned = F.col("state") == str(MessageState.POISONED)
-    undecoded = F.coalesce(poisoned & (why == "decoding"), F.lit(False))
+    poisoned = F.col("state") == _POISONED
+    undecoded = F.coalesce(poisoned & why.isin("decoding", "lost"), F.lit(False))
     layout = F.col("layout") if "layout" in table.columns else F.lit(None).cast("string")  # an earlier version's table
     counted = (
         table.groupBy("state", layout.alias("layout"), F.when(poisoned & F.col("reason").isNotNull(), why).alias("why"))
@@ -247,7 +277,7 @@ def summary(spark: SparkSession, output: str) -> Summary:
         .collect()
     )
     states = {str(state): 0 for state in MessageState}
-    reasons = dict.fromkeys(("decoding", "checksum", "schema"), 0)
+    reasons = dict.fromkeys(("decoding", "checksum", "schema", "lost"), 0)
     layouts = dict.fromkeys(LAYOUTS, 0)
     for row in counted:
         states[row["state"]] += row["rows"]
@@ -255,10 +285,13 @@ def summary(spark: SparkSession, output: str) -> Summary:
             layouts[row["layout"]] += row["rows"]
         if row["why"] is not None:
             reasons[row["why"]] += row["rows"]
+    lost = table.where(poisoned & is_lost).select("source", "segment", "reason") if reasons["lost"] else None
+    gone = [] if lost is None else lost.orderBy("source", "segment", "reason").limit(LISTED).collect()
     return Summary(
         [(state, rows) for state, rows in states.items() if rows],
         [(reason, rows) for reason, rows in reasons.items() if rows],
         sum(row["bare"] for row in counted),
         tuple(unreadable_files(output)),
         [(name, rows) for name, rows in layouts.items() if rows],
+        [Lost(row["source"], row["segment"], row["reason"].removeprefix(LOST)) for row in gone],
     )

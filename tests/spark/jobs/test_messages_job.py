@@ -64,6 +64,30 @@ def test_messages_job_as_a_stream_follows_segments_that_grow(spark, tmp_path):
     assert len(set(ids)) == len(ids) == 20
 
 
+def test_messages_job_lists_segments_that_were_deleted_before_they_were_read(spark, tmp_path, monkeypatch):
+    """A deleted segment is listed with its bytes, and is not counted as bytes that cannot be decoded."""
+    folder = tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "0"
+    deleted, kept = segment(folder, made(10)), segment(folder, made(5, 10))
+    size = deleted.stat().st_size
+    job.run_stream(spark, str(tmp_path / "in"), str(tmp_path / "out"), job.Source("iggy"))
+    with deleted.open("ab") as file:
+        file.write(b"half a message")  # seen by the next run, and not whole
+    kept.unlink()
+    segment(tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "1", made(3))
+    job.run_stream(spark, str(tmp_path / "in"), str(tmp_path / "out"), job.Source("iggy"))
+    deleted.unlink()
+    found = job.run_stream(spark, str(tmp_path / "in"), str(tmp_path / "out"), job.Source("iggy"))
+    gone = f"bytes {size} to {size + 14} of the segment, which was deleted or begun anew before they were read"
+    assert found.lost == [job.Lost("iggy:1/orders#0", 0, gone)]
+    assert found.reasons == [("lost", 1)]
+    assert found.lines("in")[-3:] == [
+        " 1 poisoned (1 lost)",
+        "18 in Iggy's layout m45",
+        f"lost: iggy:1/orders#0, segment 0: {gone}",
+    ]
+    assert (found.states, found.without_id) == ([("available", 18), ("poisoned", 1)], 0)
+
+
 def test_messages_job_on_danube_reads_parquet_and_json(spark, tmp_path):
     """Parquet columns, single files and JSON lines of Danube messages give the same table."""
     messages = [danube(n) for n in range(5)]
