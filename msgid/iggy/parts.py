@@ -330,8 +330,9 @@ def read_part(
         # The last batch goes on after the part, and is read a message at a time, but nothing after it.
         ahead = stop - end if end < stop else decoder.within - len(held)
         wanted = max(needed - len(held), min(chunk, ahead))
-        more = read(end, min(wanted, size - end))
-        held += more
+        before = len(held)
+        held += read(end, min(wanted, size - end))  # without a name: a long record is kept once
+        more = len(held) > before
         found = decoder.decode(held, size - base if more else len(held), base)
         kept = without_rows_from(found, stop - base)
         decoded = table_of(held, kept, base)

@@ -151,10 +151,10 @@ def read_tables(
     left = left_in(file) if length is None else length
     held, wanted, ended = b"", chunk, False
     while True:
-        more = file.read(wanted if left is None else min(wanted, left))
-        left = None if left is None else left - len(more)
-        held += more
-        ended = ended or not more or left == 0
+        before = len(held)
+        held += file.read(wanted if left is None else min(wanted, left))  # without a name: a long record is kept once
+        left = None if left is None else left - (len(held) - before)
+        ended = ended or len(held) == before or left == 0
         found = decoder.decode(held, len(held) if ended else -1 if left is None else len(held) + left, base)
         decoded = table_of(held, found, base)
         if decoded.table.num_rows or decoded.error is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import AnalysisException
@@ -11,11 +12,14 @@ from spark_ext.columns._expressions import CORRUPT
 from spark_ext.jobs._files import BadInput, Files, guess_format, input_of, names_of, reader_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 __all__ = ["EXPORTS", "FILE_FORMATS", "read_export"]
 
+_INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 FILE_FORMATS: Final = ("parquet", "json")
 EXPORTS: Final = {
     "kafka": "key string, value string, topic string, partition string, offset string, timestamp string, "
@@ -59,13 +63,25 @@ def read_export(
         return lines
     try:
         if schema is None:
-            schema = reader_of(spark, path).format("parquet").load(names).schema
+            with _folders_as_text(spark):
+                schema = reader_of(spark, path).format("parquet").load(names).schema
     except AnalysisException as error:
         if error.getCondition() == "UNABLE_TO_INFER_SCHEMA":
             raise BadInput(f"cannot read {input_of(path)}: a Parquet file that shows the columns is missing") from None
         raise
     rows: DataFrame = reader.schema(schema).format("parquet").load(names)
     return rows
+
+
+@contextmanager
+def _folders_as_text(spark: SparkSession) -> Iterator[None]:
+    """Let the values in names of folders be text: a topic ``007`` is not the topic ``7``."""
+    before = spark.conf.get(_INFERENCE)
+    spark.conf.set(_INFERENCE, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(_INFERENCE, str(before))
 
 
 def _guess_files(path: str) -> str:

@@ -87,6 +87,19 @@ def test_messages_job_on_a_kafka_export_keeps_every_line(spark, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["parquet", "json"])
+def test_messages_job_on_an_export_in_folders_keeps_names_of_digits(spark, tmp_path, how):
+    """A topic 007 in the name of a folder is not the topic 7, and its messages have the IDs of plain Python."""
+    rows = [{**KAFKA_ROWS[0], "topic": topic, "value": "v", "key": None} for topic in ("007", "008")]
+    columns = "key string, value string, topic string, partition int, offset long, timestamp timestamp"
+    df = spark.createDataFrame([tuple(row.values()) for row in rows], columns)
+    df.write.partitionBy("topic", "partition").format(how).save(str(tmp_path / "export"))
+    found = job.run(spark, str(tmp_path / "export"), str(tmp_path / "out"), job.Source("kafka"))
+    assert found.states == [("available", 2)]
+    table = written(spark, tmp_path / "out")
+    assert {row.topic: row.id for row in table} == {row["topic"]: kafka.Record.of(row).message_id() for row in rows}
+
+
+@pytest.mark.parametrize("how", ["parquet", "json"])
 def test_messages_job_on_a_rocketmq_export_has_the_ids_of_plain_python(spark, tmp_path, how):
     """The ID is that of the property UNIQ_KEY, or else the position ID of the queue offset."""
     shared = {"topic": "orders", "flag": 0, "body": b"\xff", "properties": "{}", "brokerName": "a", "queueId": 2}
