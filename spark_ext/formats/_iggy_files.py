@@ -82,10 +82,13 @@ class SegmentFolder:
     def inner(self, file: str) -> str | None:
         """Return the path within the folder of a file, however the file's path is spelled; None if it is elsewhere."""
         path = os.path.abspath(file) if self._local and os.path.isabs(file) else _one_name(file)
-        if path == self._base:
-            return path.rpartition("/")[2]
-        folder = f"{self._base.rstrip('/')}/"
-        return path.removeprefix(folder) if path.startswith(folder) else None
+        for root in (self._base, self._inner):  # earlier offsets name files of a mount by their place on the disk
+            if path == root:
+                return path.rpartition("/")[2]
+            folder = f"{root.rstrip('/')}/"
+            if path.startswith(folder):
+                return path.removeprefix(folder)
+        return None
 
     def file(self, name: str) -> str:
         """Return the whole path or URL of a segment."""
