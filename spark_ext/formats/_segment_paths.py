@@ -21,7 +21,7 @@ _NUMBER: Final = r"\A\d{1,9}\z"
 
 
 class SegmentPath(NamedTuple):
-    """What a path names; a column is NULL where the path does not have Iggy's folders."""
+    """The names in a path; a column is NULL where the path does not have Iggy's folders."""
 
     stream: Column
     topic: Column
