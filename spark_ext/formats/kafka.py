@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType
+from pyspark.sql.types import ArrayType, StructType
 
 from msgid import layout
 from spark_ext.columns._expressions import quoted_name
@@ -31,23 +31,24 @@ __all__ = ["rows"]
 def rows(df: DataFrame, cluster: str, header: str, encoding: Encoding) -> dict[str, Column]:
     """Return the columns of the message table that Kafka rows have."""
     require(df, "kafka", "topic", "partition", "offset", "timestamp", "value")
-    topic, partition = text_of(df, "topic"), integer_column(df, "partition").cast("int")
+    topic, partition = text_of(df, "topic"), integer_column(df, "partition").try_cast("int")
     offset, time = integer_column(df, "offset"), moment_column(df, "timestamp")
     key_type, value_type = type_of(df, "key"), type_of(df, "value")
     key = bytes_column(F.col("`key`"), key_type, encoding) if key_type else F.lit(None).cast("binary")
     value = bytes_column(F.col("`value`"), value_type, encoding)
-    headers = _headers(df, encoding)
+    headers, broken = _headers(df, encoding)
     own_header = F.try_element_at(F.filter(headers, lambda h: h["key"] == header), F.lit(-1))["value"]
     own = own_id(own_header)
     source = F.concat(F.lit(f"kafka:{cluster}/"), topic, F.lit("/"), partition.cast("string"))
     fits = offset.between(0, layout.OFFSET_MAX)
     malformed = F.coalesce(
-        F.when(topic.isNull(), F.lit("no topic")),
+        F.when(topic.isNull() | (topic == ""), F.lit("no topic")),
         F.when(partition.isNull() | (partition < 0), F.lit("no valid partition")),
         F.when(~F.coalesce(fits, F.lit(False)), F.lit(f"no offset of 0 to {layout.OFFSET_MAX}")),
         F.when(time.isNull(), F.lit("no valid timestamp")),
         F.when(value.isNull() & F.col("`value`").isNotNull(), F.lit("value: invalid base64")),
         F.when(key.isNull() & F.col("`key`").isNotNull(), F.lit("key: invalid base64")) if key_type else F.lit(None),
+        F.when(broken, F.lit("headers: invalid base64")),
     )
     unknown = F.when(own.isNull() & own_header.isNotNull(), F.lit(f"header {header} does not hold an ID"))
     good = malformed.isNull()
@@ -67,30 +68,39 @@ def rows(df: DataFrame, cluster: str, header: str, encoding: Encoding) -> dict[s
     }
 
 
-def _headers(df: DataFrame, encoding: Encoding) -> Column:
-    """Return the headers as an array of structs of ``key`` and ``value`` (binary)."""
+def _headers(df: DataFrame, encoding: Encoding) -> tuple[Column, Column]:
+    """Return the headers as an array of structs of ``key`` and ``value`` (binary), and whether a value is malformed."""
     type = type_of(df, "headers")
     column = F.col(quoted_name("headers"))
-    if type is None or not isinstance(type, ArrayType):
-        if type is not None and type.typeName() != "void":
-            raise ValueError(f"headers must be an array of structs of key and value, got {type.simpleString()}")
-        return F.lit(None).cast("array<struct<key: string, value: binary>>")
-    value_type = type.elementType["value"].dataType  # type: ignore[index]
+    if type is None or type.typeName() == "void":
+        return F.lit(None).cast("array<struct<key: string, value: binary>>"), F.lit(False)
+    element = type.elementType if isinstance(type, ArrayType) else None
+    if not isinstance(element, StructType) or not {"key", "value"} <= set(element.names):
+        raise ValueError(f"headers must be an array of structs of key and value, got {type.simpleString()}")
+    value_type = element["value"].dataType
 
     def pair(header: Column) -> Column:
         value = bytes_column(header["value"], value_type, encoding)
         return F.struct(header["key"].cast("string").alias("key"), value.alias("value"))
 
-    return F.transform(column, pair)
+    headers = F.transform(column, pair)
+    count, given = (F.size(F.filter(held, lambda h: h["value"].isNotNull())) for held in (headers, column))
+    return headers, count < given
 
 
 def _as_map(headers: Column) -> Column:
-    """Return headers as the table's map. A repeated name gets ``#2``, ``#3`` and so on, so that no value is lost."""
+    """Return headers as the table's map. A repeated name gets ``#2``, ``#3`` and so on, so that no value is lost.
 
-    def entry(header: Column, place: Column) -> Column:
+    If another header has such a name already, each name starts with its place: ``1#``, ``2#`` and so on.
+    """
+
+    def name(header: Column, place: Column) -> Column:
         before = F.size(F.filter(F.slice(headers, 1, place), lambda other: other["key"].eqNullSafe(header["key"])))
-        name = F.coalesce(header["key"], F.lit(""))
-        unique = F.when(before > 0, F.concat(name, F.lit("#"), (before + 1).cast("string"))).otherwise(name)
-        return F.struct(unique, F.struct(F.lit("raw").alias("kind"), header["value"].alias("value")))
+        own = F.coalesce(header["key"], F.lit(""))
+        return F.when(before > 0, F.concat(own, F.lit("#"), (before + 1).cast("string"))).otherwise(own)
 
-    return F.map_from_entries(F.transform(headers, entry))
+    names = F.transform(headers, name)
+    placed = F.transform(names, lambda held, place: F.concat((place + 1).cast("string"), F.lit("#"), held))
+    unique = F.when(F.size(F.array_distinct(names)) == F.size(names), names).otherwise(placed)
+    values = F.transform(headers, lambda h: F.struct(F.lit("raw").alias("kind"), h["value"].alias("value")))
+    return F.map_from_arrays(unique, values)

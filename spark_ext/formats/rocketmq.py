@@ -36,7 +36,7 @@ def rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     require(df, "rocketmq", "topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
     topic, broker = text_of(df, "topic"), text_of(df, "brokerName")
     queue, offset = (
-        integer_column(df, "queueId").cast("int"),
+        integer_column(df, "queueId").try_cast("int"),
         integer_column(df, "queueOffset"),
     )
     stored = moment_column(df, "storeTimestamp")
@@ -47,8 +47,8 @@ def rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     source = F.concat(F.lit("rocketmq:"), broker, F.lit("/"), topic, F.lit("/"), queue.cast("string"))
     fits = offset.between(0, layout.OFFSET_MAX)
     malformed = F.coalesce(
-        F.when(topic.isNull(), F.lit("no topic")),
-        F.when(broker.isNull(), F.lit("no brokerName")),
+        F.when(topic.isNull() | (topic == ""), F.lit("no topic")),
+        F.when(broker.isNull() | (broker == ""), F.lit("no brokerName")),
         F.when(queue.isNull() | (queue < 0), F.lit("no valid queueId")),
         F.when(~F.coalesce(fits, F.lit(False)), F.lit(f"no queueOffset of 0 to {layout.OFFSET_MAX}")),
         F.when(stored.isNull(), F.lit("no valid storeTimestamp")),
@@ -83,5 +83,12 @@ def _properties(df: DataFrame) -> tuple[Column, Column]:
     if isinstance(type, MapType):
         return column.cast(_MAP), F.lit(False)
     # from_json gives NULL values for text that is not an object, so the text is checked by itself.
-    names = F.json_object_keys(column.cast("string"))
-    return F.from_json(column.cast("string"), _MAP), column.isNotNull() & names.isNull()
+    text = F.when(F.trim(column.cast("string")) != "null", column.cast("string"))
+    entries = F.map_entries(F.from_json(text, _MAP))
+
+    def is_last(entry: Column, place: Column) -> Column:
+        later = F.slice(entries, place + 2, F.size(entries))
+        return ~F.exists(later, lambda other: other["key"] == entry["key"])
+
+    # Of a repeated name the last value counts, as in Python; a map of Spark must not have a name twice.
+    return F.map_from_entries(F.filter(entries, is_last)), text.isNotNull() & F.json_object_keys(text).isNull()

@@ -94,6 +94,57 @@ def test_kafka_headers_with_a_repeated_name_keep_every_value(spark):
     assert {name: header["value"] for name, header in row["headers"].items()} == {"a": b"1", "b": None, "a#2": b"2"}
 
 
+def test_kafka_headers_named_like_repeated_names_keep_every_value(spark):
+    """Names that the numbers of repeated names would repeat start with their places."""
+    headers = [{"key": key, "value": value} for key, value in (("a", b"1"), ("a", b"2"), ("a#2", b"3"))]
+    rows = [tuple(kafka_row(headers=headers).values())]
+    (row,) = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka").collect()
+    found = {name: header["value"] for name, header in row["headers"].items()}
+    assert found == {"1#a": b"1", "2#a#2": b"2", "3#a#2": b"3"}
+
+
+def test_kafka_values_out_of_range_are_poisoned_and_do_not_stop_the_query(spark, ansi):
+    """A partition of more than 32 bits, an empty topic and a header of invalid base64 are rows with a reason."""
+    schema = (
+        "value string, topic string, partition string, offset string, timestamp string, "
+        "headers array<struct<key: string, value: string>>"
+    )
+    good = ("aGk=", "orders", "3", "7", "2022-03-23T14:50:38Z", None)
+    rows = [good, (*good[:2], str(2**31), *good[3:]), ("aGk=", "", *good[2:]), (*good[:5], [("a", "!"), ("b", None)])]
+    found = ids.messages(spark.createDataFrame(rows, schema), "kafka", encoding="base64").collect()
+    assert [row["reason"] for row in found] == [
+        None,
+        "invalid message: no valid partition",
+        "invalid message: no topic",
+        "invalid message: headers: invalid base64",
+    ]
+
+
+@pytest.mark.parametrize("type", ["map<string, binary>", "array<string>", "array<struct<name: string, value: binary>>"])
+def test_kafka_headers_of_another_type_are_refused_before_the_query_runs(spark, type):
+    """The error names the column and its type."""
+    df = spark.createDataFrame([], KAFKA).withColumn("headers", F.lit(None).cast(type))
+    with pytest.raises(ValueError, match="headers must be an array of structs of key and value, got"):
+        ids.messages(df, "kafka")
+
+
+def test_rocketmq_properties_with_a_repeated_name_have_its_last_value(spark, ansi):
+    """As in Python; and the text of JSON's null is the same as missing properties."""
+    schema = "topic string, body string, brokerName string, queueId long, queueOffset long, storeTimestamp long, " + (
+        "properties string, offsetMsgId string"
+    )
+    texts = ['{"UNIQ_KEY": "x", "KEYS": "a", "UNIQ_KEY": "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"}', "null", "[1]"]
+    rows = [("orders", "b", "a", 2, n, 0, text, "AC11") for n, text in enumerate(texts)]
+    rows.append(("orders", "b", "a", 2**31, 9, 0, None, None))
+    found = ids.messages(spark.createDataFrame(rows, schema), "rocketmq").collect()
+    names = [name.split()[0] for name in schema.split(", ")]
+    for given, row in zip(rows[:2], found, strict=False):
+        assert row["id"] == rocketmq.Record.of(dict(zip(names, given, strict=True))).message_id()
+    assert found[0]["attributes"]["UNIQ_KEY"] == "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
+    reasons = [None, None, "invalid message: properties: not a JSON object", "invalid message: no valid queueId"]
+    assert [row["reason"] for row in found] == reasons
+
+
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
 def test_kafka_export_in_json_has_the_ids_of_the_source(spark, tmp_path, zone):
     """Spark's own JSON of a Kafka DataFrame, and milliseconds, give the IDs of the source in every time zone."""
