@@ -110,7 +110,7 @@ class Record:
         found = {name: getattr(message, name, None) for name in names}
         row = {name: value() if callable(value) else value for name, value in found.items()}
         if isinstance(row["timestamp"], tuple):  # confluent-kafka returns (type, milliseconds)
-            row["timestamp"] = row["timestamp"][1]
+            row["timestamp"] = row["timestamp"][-1] if row["timestamp"] else None
         return cls.of(row)
 
     def source(self, cluster: str = CLUSTER) -> str:
@@ -139,6 +139,8 @@ class Record:
 
 def _headers(held: Any, encoding: Encoding) -> Headers:
     pairs = []
+    if held is not None and not hasattr(held, "__iter__"):
+        raise InvalidMessage(f"headers must be a list of pairs of name and value, got {quote(held)}")
     for header in held or ():
         try:
             name, value = (header["key"], header["value"]) if hasattr(header, "keys") else header

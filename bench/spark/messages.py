@@ -2,7 +2,7 @@
 
 python bench/spark/messages.py [--messages 2000000] [--layout batch256] [--rounds 3]
 
-The segments are several names of one file. One process with one core and one with two take turns. The share of a stage
+The segments are copies of one file. A process bound to one core and one bound to two take turns. The share of a stage
 is the difference of two queries: each has one stage more than the query before it.
 """
 
@@ -71,6 +71,8 @@ def serve(cores: int, folder: str) -> None:
     from spark_ext.formats.iggy_source import IggyDataSource
     from spark_ext.jobs import messages_job
 
+    if hasattr(os, "sched_setaffinity"):  # a task and its Python worker would take two cores
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
     spark = builder.config("spark.sql.shuffle.partitions", str(cores)).getOrCreate()

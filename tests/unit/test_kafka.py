@@ -91,6 +91,7 @@ def test_base64_text_stands_for_its_bytes():
         ({"timestamp": "2022-03-23T14:50:38Z\n"}, "timestamp must be an aware datetime"),
         ({"timestamp": 1 << 80}, "timestamp must be an aware datetime"),
         ({"value": 7}, "value must be text or bytes, got 7"),
+        ({"headers": 7}, "headers must be a list of pairs of name and value, got 7"),
         ({"headers": [7]}, "a header must be a pair of name and value, got 7"),
         ({"headers": [(7, b"")]}, "a header's name must be text, got 7"),
     ],
@@ -130,3 +131,9 @@ def test_from_consumer_gives_the_record_of_the_row(kind, timestamp):
     """A consumer in Python finds the same record, and so the same ID, as a reader of Spark's rows."""
     fields = {**ROW, "timestamp": timestamp, "headers": [("h", b"hi")]}
     assert Record.from_consumer(kind(**fields)) == Record.of({**ROW, "headers": [("h", b"hi")]})
+
+
+def test_from_consumer_of_a_message_without_a_time_raises_the_one_error():
+    """An empty timestamp is a missing one."""
+    with pytest.raises(msgid.InvalidMessage, match="a Kafka row must have timestamp"):
+        Record.from_consumer(ConfluentMessage(**{**ROW, "timestamp": ()}))
