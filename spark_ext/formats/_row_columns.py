@@ -17,12 +17,15 @@ from spark_ext.columns._expressions import is_id, null_text, quoted_name
 from spark_ext.columns._identity import identity, is_uuid
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
     from msgid.messages import Encoding
 
 __all__ = [
+    "bound",
     "bytes_column",
     "integer_column",
     "moment_column",
@@ -109,6 +112,11 @@ def bytes_column(column: Column, type: DataType | None, encoding: Encoding) -> C
     if isinstance(type, StringType):
         return column.cast("binary") if encoding == "utf-8" else F.try_to_binary(column, F.lit("base64"))
     raise ValueError(f"a key, value or body must be binary or text, got {type.simpleString()}")
+
+
+def bound(array: Column, function: Callable[[Column], Column]) -> Column:
+    """Apply a function to an array that is computed once; Spark computes an expression again in each lambda."""
+    return F.transform(F.array(array), function)[0]
 
 
 def own_id(value: Column) -> Column:

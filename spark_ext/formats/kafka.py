@@ -11,6 +11,7 @@ from msgid import layout
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns.making import position_id
 from spark_ext.formats._row_columns import (
+    bound,
     bytes_column,
     integer_column,
     moment_column,
@@ -94,13 +95,17 @@ def _as_map(headers: Column) -> Column:
     If another header has such a name already, each name starts with its place: ``1#``, ``2#`` and so on.
     """
 
-    def name(header: Column, place: Column) -> Column:
-        before = F.size(F.filter(F.slice(headers, 1, place), lambda other: other["key"].eqNullSafe(header["key"])))
-        own = F.coalesce(header["key"], F.lit(""))
-        return F.when(before > 0, F.concat(own, F.lit("#"), (before + 1).cast("string"))).otherwise(own)
+    def numbered(held: Column) -> Column:
+        def name(header: Column, place: Column) -> Column:
+            before = F.size(F.filter(F.slice(held, 1, place), lambda other: other["key"].eqNullSafe(header["key"])))
+            own = F.coalesce(header["key"], F.lit(""))
+            return F.when(before > 0, F.concat(own, F.lit("#"), (before + 1).cast("string"))).otherwise(own)
 
-    names = F.transform(headers, name)
-    placed = F.transform(names, lambda held, place: F.concat((place + 1).cast("string"), F.lit("#"), held))
-    unique = F.when(F.size(F.array_distinct(names)) == F.size(names), names).otherwise(placed)
+        return F.transform(held, name)
+
+    def unique(names: Column) -> Column:
+        placed = F.transform(names, lambda name, place: F.concat((place + 1).cast("string"), F.lit("#"), name))
+        return F.when(F.size(F.array_distinct(names)) == F.size(names), names).otherwise(placed)
+
     values = F.transform(headers, lambda h: F.struct(F.lit("raw").alias("kind"), h["value"].alias("value")))
-    return F.map_from_arrays(unique, values)
+    return F.map_from_arrays(bound(bound(headers, numbered), unique), values)

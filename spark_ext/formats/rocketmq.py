@@ -12,6 +12,7 @@ from msgid.rocketmq import KEYS, OFFSET_ID, UNIQUE_KEY
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns.making import position_id
 from spark_ext.formats._row_columns import (
+    bound,
     bytes_column,
     integer_column,
     moment_column,
@@ -84,11 +85,14 @@ def _properties(df: DataFrame) -> tuple[Column, Column]:
         return column.cast(_MAP), F.lit(False)
     # from_json gives NULL values for text that is not an object, so the text is checked by itself.
     text = F.when(F.trim(column.cast("string")) != "null", column.cast("string"))
-    entries = F.map_entries(F.from_json(text, _MAP))
 
-    def is_last(entry: Column, place: Column) -> Column:
-        later = F.slice(entries, place + 2, F.size(entries))
-        return ~F.exists(later, lambda other: other["key"] == entry["key"])
+    def last_of_each(entries: Column) -> Column:
+        def is_last(entry: Column, place: Column) -> Column:
+            later = F.slice(entries, place + 2, F.size(entries))
+            return ~F.exists(later, lambda other: other["key"] == entry["key"])
+
+        return F.map_from_entries(F.filter(entries, is_last))
 
     # Of a repeated name the last value counts, as in Python; a map of Spark must not have a name twice.
-    return F.map_from_entries(F.filter(entries, is_last)), text.isNotNull() & F.json_object_keys(text).isNull()
+    held = bound(F.map_entries(F.from_json(text, _MAP)), last_of_each)
+    return held, text.isNotNull() & F.json_object_keys(text).isNull()
