@@ -58,7 +58,8 @@ def micros_column(df: DataFrame, name: str | None) -> Column:
     if isinstance(type, DateType):
         return F.unix_date(value).cast("bigint") * _DAY_MICROS
     if isinstance(type, TimestampNTZType):
-        return F.timestamp_diff("MICROSECOND", F.lit("1970-01-01").cast("timestamp_ntz"), value)
+        # As text: a cast to a timestamp would move the times that the session's time zone skips in spring.
+        return F.unix_micros(F.concat(value.cast("string"), F.lit("+00:00")).try_cast("timestamp"))
     return F.unix_micros(moment_column(df, name))
 
 
