@@ -23,6 +23,14 @@ pytestmark = pytest.mark.spark
 SCHEMA = "id string, key string, at timestamp"
 
 
+@pytest.fixture(autouse=True, scope="module")
+def pickled_by_value():
+    """Python workers cannot import this module."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(__import__(__name__))
+
+
 def count(state, message, context):
     """Return the number of messages."""
     return (state or 0) + 1
@@ -56,9 +64,6 @@ def read(spark, folder):
 
 def run_first_version(spark, folder, name, type, time_mode):
     """Run an operator of the first version to its end."""
-    from pyspark import cloudpickle
-
-    cloudpickle.register_pickle_by_value(__import__(__name__))
     df = read(spark, folder).withWatermark("at", "10 seconds").withColumn("__key", F.col("id"))
     operator = FirstVersion(name, type)
     run_to_end(df.groupBy("__key").transformWithState(operator, "id string", "append", time_mode), folder)
