@@ -139,7 +139,8 @@ def sort_key(row: list[str]) -> list[list[int | str]]:
 def write(file: Path, rows: list[list[str]]) -> None:
     """Put rows into the table of a file, in place of those of the same versions."""
     lines = file.read_text(encoding="utf-8").splitlines()
-    places = [place for place, line in enumerate(lines) if line.startswith("|")]
+    first = lines.index(table([]).splitlines()[0])
+    places = [*itertools.takewhile(lambda place: lines[place].startswith("|"), range(first, len(lines)))]
     old = [[cell.strip() for cell in lines[place].strip("|").split("|")] for place in places[2:]]
     done = {tuple(row[:KEY]) for row in rows}
     kept = [row for row in old if tuple(row[:KEY]) not in done]

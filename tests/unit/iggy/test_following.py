@@ -9,6 +9,9 @@ from helpers.iggy_files import messages
 from msgid import iggy
 from msgid.iggy import following, parts
 
+pytest.importorskip("numpy")
+pytest.importorskip("pyarrow")
+
 
 class Folder:
     """Segments in memory, with a clock for their times; the bytes that `latest` reads are counted."""
