@@ -69,6 +69,13 @@ def test_example_of_a_docstring_is_a_code_block_of_the_site():
     assert fenced == "Return a number.\n\n```pycon\n>>> f(1)\n[0]\n```\n\nSee `g`."
 
 
+def test_indented_block_of_a_session_ends_with_an_empty_line_on_the_site():
+    """A prompt before Python 3.13 needs the line before it takes the next statement."""
+    pytest.importorskip("mkdocs")
+    pasted = script("hooks").on_page_markdown(">>> def f():\n...     return 1\n>>> f()\n1\n", None, None, None)
+    assert pasted == ">>> def f():\n...     return 1\n...\n>>> f()\n1\n"
+
+
 @pytest.mark.parametrize(
     ("link", "broken"),
     [("b.html", []), ("b.html#part", []), ("#top", []), ("https://example.org/x", []), ("c.html", ["a.html: c.html"]),
