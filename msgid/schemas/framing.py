@@ -11,7 +11,7 @@ from msgid.errors import InvalidMessage
 __all__ = ["Framing", "checked_framing", "frame", "unframe"]
 
 Framing = Literal["none", "confluent"]
-"""What begins a payload: nothing, or Confluent's zero byte and the ID of the schema."""
+"""The bytes before a payload: nothing, or Confluent's zero byte and the ID of the schema."""
 
 _HEAD: Final = struct.Struct(">BI")
 _MAGIC: Final = 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Compatibility", "IncompatibleSchema", "Schema", "SchemaRegistry"]
 
 Compatibility = Literal["none", "backward", "forward", "full"]
-"""What a new schema must be able to do; ``full`` is ``backward`` and ``forward``.
+"""The requirement for a new schema; ``full`` means both ``backward`` and ``forward``.
 
 ``backward``: it reads the messages of the previous version. ``forward``: the previous version reads its messages.
 """

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["Policy", "SchemaSource", "Verdict", "check", "checked_policy"]
 
 Policy = Literal["none", "warn", "enforce"]
-"""What happens to a message that does not fit its schema.
+"""The treatment of a message that does not fit its schema.
 
-``none``: messages are not checked. ``warn``: it is accepted with the reason. ``enforce``: it is not accepted.
+``none``: messages are not checked. ``warn``: the message is accepted with the reason. ``enforce``: it is rejected.
 """
 Outcome = Literal["accept", "warn", "reject"]
 

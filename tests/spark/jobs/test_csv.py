@@ -78,7 +78,7 @@ TIMES = [
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
 def test_ids_job_with_times_in_text_gives_the_same_ids_in_every_zone(spark, ansi, tmp_path, zone):
-    """A row whose time has no UTC offset is quarantined: the IDs do not depend on the session's time zone."""
+    """A row whose time lacks a UTC offset is quarantined: the IDs do not depend on the session's time zone."""
     lines = "".join(f"orders,{n},{text}\n" for n, (text, _) in enumerate(TIMES))
     put(tmp_path / "in", "1.csv", f"topic,offset,at\n{lines}")
     before = spark.conf.get("spark.sql.session.timeZone")

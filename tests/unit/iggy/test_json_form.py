@@ -18,7 +18,7 @@ BAD_JSON = [
     ('{"offset":0,"timestamp":0,"id":1,"payload":"a"}', "payload must be base64, got 'a'"),
     ('{"offset":0,"timestamp":0,"id":1}', "payload must be base64, got None"),
     ('{"offset":0,"timestamp":0,"id":1,"payload":"","state":"available"}', "both state and checksum, or neither"),
-    ('{"offset":0,"timestamp":0,"id":1,"payload":"","state":1,"checksum":0}', "state '1'"),
+    ('{"offset":0,"timestamp":0,"id":1,"payload":"","state":1,"checksum":0}', "state must be one of .*, got '1'"),
     ('{"offset":0,"timestamp":0,"id":1,"payload":"","x":1}', "unknown field 'x' in a message"),
     ('{"offset":0,"timestamp":0,"id":1,"payload":"","headers":[]}', r"headers must be a JSON object, got \[\]"),
     ('{"offset":0,"timestamp":0,"id":1,"payload":"","headers":{"k":1}}', "header 'k' must be .*, got 1"),
