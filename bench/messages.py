@@ -110,11 +110,7 @@ def indexed(raw: bytes, layout: str) -> bytes:
 
 
 def planning() -> None:
-<<<<<<< HEAD
     """Print the time of planning 100 segments of 100 MB, and its share of decoding them.
-=======
-    """Print the time to plan 100 segments of 100 MB, as a share of the time to decode them.
->>>>>>> text
 
     Planning is the driver's list of parts, and each task's search for the first record of its part. The segments are
     100 names of one file, so that they fit on the disk: the planner opens and reads each as a file of its own.

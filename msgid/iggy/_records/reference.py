@@ -260,11 +260,7 @@ def steps(data: bytes | memoryview, layout: int, place: int, target: int, known:
         known: where the file ends, counted as places are. A record may end after the bytes, but not after the file.
 
     Returns:
-<<<<<<< HEAD
         The start of the next record, the start of the record before it (-1 if it is missing), and how many bytes of
-=======
-        The start of the next record, the start of the record before it (-1 for the first), and how many bytes of
->>>>>>> text
         the next record are needed to go on (0 if more bytes do not help).
     """
     view = memoryview(data).cast("B")

@@ -111,11 +111,7 @@ def test_header_columns_with_each_error_are_those_of_one_message_at_a_time(layou
 
 @pytest.mark.parametrize("count", [63, 64, 65, 300])
 def test_header_columns_of_a_message_with_many_headers_are_complete(count):
-<<<<<<< HEAD
     """Only its bytes limit the number of headers of one message."""
-=======
-    """A message may have as many headers as fit its bytes."""
->>>>>>> text
     many = {f"k{n}": Header.of(n) for n in range(count)}
     raw = b"".join(
         framed(encode_headers(headers)) for headers in ({"a": Header.of("x")}, many, {}, {"b": Header.of(1)})

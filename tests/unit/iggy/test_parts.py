@@ -242,11 +242,7 @@ def test_walk_over_large_messages_reads_their_headers_only(layout):
 
 @LAYOUTS
 def test_walk_over_a_wrong_checksum_still_finds_points(layout):
-<<<<<<< HEAD
     """A corrupt message does not become a point; the next one does."""
-=======
-    """A corrupt message is skipped, and the next message is a split point."""
->>>>>>> text
     made, raw = made_log(layout)
     row = next(row for row in records(raw, layout) if (row.batch if row.batch >= 0 else row.position) >= 2000)
     broken = bytearray(raw)
