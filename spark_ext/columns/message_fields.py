@@ -162,7 +162,7 @@ def normalize_name(col: ColumnOrName) -> Column:
     Returns
     -------
     Column
-        Text; NULL for NULL. The query fails on an invalid name; `try_normalize_name` gives NULL.
+        Text; NULL for NULL. The query fails on an invalid name; `try_normalize_name` returns NULL.
 
     Examples
     --------

@@ -54,7 +54,7 @@ def parse_id(col: ColumnOrName) -> Column:
     Parameters
     ----------
     col : Column or str
-        ids, as text (34 hex digits in either case) or binary(17).
+        IDs, as text (34 hex digits in either case) or binary(17).
 
     Returns
     -------
@@ -62,7 +62,7 @@ def parse_id(col: ColumnOrName) -> Column:
         a struct of ``version`` int, ``mac`` string, ``pid`` int, ``seconds`` bigint (since 2021-01-01T00:00:00Z),
         ``time`` timestamp, ``sequence`` bigint, ``origin`` string; NULL for NULL. A field taken from the result costs
         that field alone: ``p = parse_id("id")``, then ``p.time``. Fails the query on anything else with the error
-        condition ``USER_RAISED_EXCEPTION``; `try_parse_id` gives NULL.
+        condition ``USER_RAISED_EXCEPTION``; `try_parse_id` returns NULL.
 
     Examples
     --------
@@ -84,12 +84,12 @@ def try_parse_id(col: ColumnOrName) -> Column:
     Parameters
     ----------
     col : Column or str
-        ids, as text or binary.
+        IDs as text or binary.
 
     Returns
     -------
     Column
-        a struct as `parse_id` gives it, or NULL.
+        a struct as `parse_id` returns it, or NULL.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def id_time(col: ColumnOrName) -> Column:
     Parameters
     ----------
     col : Column or str
-        ids, as text or binary.
+        IDs as text or binary.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def id_mac(col: ColumnOrName) -> Column:
     Parameters
     ----------
     col : Column or str
-        ids, as text or binary.
+        IDs as text or binary.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def id_origin(col: ColumnOrName) -> Column:
     Parameters
     ----------
     col : Column or str
-        ids, as text or binary.
+        IDs as text or binary.
 
     Returns
     -------
@@ -217,7 +217,7 @@ def time_key(col: ColumnOrName) -> Column:
     Parameters
     ----------
     col : Column or str
-        ids, as text or binary.
+        IDs as text or binary.
 
     Returns
     -------
@@ -246,7 +246,7 @@ def id_to_binary(col: ColumnOrName) -> Column:
     Parameters
     ----------
     col : Column or str
-        ids of any version, as text or binary.
+        IDs of any version, as text or binary.
 
     Returns
     -------
@@ -273,7 +273,7 @@ def id_from_binary(col: ColumnOrName) -> Column:
     Parameters
     ----------
     col : Column or str
-        ids of any version, as binary; text is taken as `id_to_binary` takes it.
+        IDs of any version, as binary; text is converted as by `id_to_binary`.
 
     Returns
     -------
@@ -300,7 +300,7 @@ def id_to_uuid(col: ColumnOrName) -> Column:
     Parameters
     ----------
     col : Column or str
-        ids, as text or binary.
+        IDs as text or binary.
 
     Returns
     -------

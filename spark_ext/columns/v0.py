@@ -48,7 +48,7 @@ def parse_v0(col: ColumnOrName) -> Column:
     Parameters
     ----------
     col : Column or str
-        ids, as text (32 or 56 hex digits, or with ``00`` in front) or binary.
+        IDs, as text (32 or 56 hex digits, or with ``00`` in front) or binary.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def parse_v0(col: ColumnOrName) -> Column:
         `msgid.layout.v0_kind`), ``host`` string (IPv6 in the form of RFC 5952), and by kind ``port`` int and ``offset``
         bigint, or ``pid`` int, ``loader_hash`` bigint, ``elapsed_ms`` bigint and ``counter`` int, the others NULL. NULL
         for NULL. Fails the query on anything else with the error condition ``USER_RAISED_EXCEPTION``; `try_parse_v0`
-        gives NULL.
+        returns NULL.
 
     Examples
     --------
@@ -79,12 +79,12 @@ def try_parse_v0(col: ColumnOrName) -> Column:
     Parameters
     ----------
     col : Column or str
-        ids, as text or binary.
+        IDs as text or binary.
 
     Returns
     -------
     Column
-        a struct as `parse_v0` gives it, or NULL.
+        a struct as `parse_v0` returns it, or NULL.
 
     Examples
     --------
@@ -106,13 +106,13 @@ def translate_v0(col: ColumnOrName) -> Column:
     Parameters
     ----------
     col : Column or str
-        ids, as text or binary.
+        IDs as text or binary.
 
     Returns
     -------
     Column
         text of 34 or 58 upper-case hex digits; NULL for NULL. Fails the query on anything else with the error
-        condition ``USER_RAISED_EXCEPTION``; `try_translate_v0` gives NULL.
+        condition ``USER_RAISED_EXCEPTION``; `try_translate_v0` returns NULL.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def try_translate_v0(col: ColumnOrName) -> Column:
     Parameters
     ----------
     col : Column or str
-        ids, as text or binary.
+        IDs as text or binary.
 
     Returns
     -------
@@ -184,16 +184,16 @@ def id_kind(col: ColumnOrName) -> Column:
 
 
 def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Column:
-    """Rebuild when a version-0 client id was made, as `msgid.ClientUniqueId.time` does.
+    """Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time` does.
 
     Parameters
     ----------
     col : Column or str
-        ids, as text or binary.
+        IDs as text or binary.
     near : Column or str
-        timestamps: when each id was seen, less than a month after it was made.
+        timestamps at which the IDs were seen, each less than a month after the ID was made.
     timezone : Column or str
-        the names of the clients' time zones; of one zone, ``lit("Asia/Shanghai")``.
+        names of the clients' time zones; for a single zone, ``lit("Asia/Shanghai")``.
 
     Returns
     -------

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["OldCheckpoint", "check_checkpoint"]
 
 _OF_FIRST_VERSION: Final = {"fingerprint": "deduplicate", "newest": "process"}
-"""The state variables of the first version, which kept one Spark state for each ID or key, and their functions."""
+"""The state variables of version 0.1, which stored one Spark state per ID or key, and their functions."""
 _STATE_NAME: Final = re.compile(r"stateName\W+(\w+)")
 
 
@@ -26,19 +26,19 @@ class OldCheckpoint(ValueError):
 def check_checkpoint(spark: SparkSession, checkpoint: str) -> None:
     """Check that this version can continue a query of `deduplicate` or `process` from a checkpoint.
 
-    Without this check Spark refuses the state of the first version when the query starts, in words of its own.
+    Without this check, Spark rejects the state of version 0.1 when the query starts, and its error is less clear.
 
     Parameters
     ----------
     spark : SparkSession
         The session of the query.
     checkpoint : str
-        The checkpoint folder. A folder that is missing or does not hold state is well.
+        The checkpoint folder. A missing folder, or a folder without state, is valid.
 
     Raises
     ------
     OldCheckpoint
-        if the first version wrote the state of an operator. Start the query with a new checkpoint.
+        if version 0.1 wrote the state of an operator. Start the query with a new checkpoint.
 
     Examples
     --------
@@ -55,6 +55,6 @@ def check_checkpoint(spark: SparkSession, checkpoint: str) -> None:
     for name, function in _OF_FIRST_VERSION.items():
         if name in names:
             raise OldCheckpoint(
-                f"cannot continue `{function}` from {checkpoint}: the first version wrote its state. "
+                f"cannot continue `{function}` from {checkpoint}: version 0.1 wrote its state. "
                 "Start with a new checkpoint"
             )

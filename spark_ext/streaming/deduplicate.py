@@ -49,10 +49,10 @@ def deduplicate(
     name: str = "delivery",
     buckets: int = DEFAULT_BUCKETS,
 ) -> DataFrame:
-    """Label every row: is it the first with its ID, a duplicate, or a conflict with the first.
+    """Label every row as ``new`` (the first with its ID), ``duplicate`` or ``conflict`` (its content differs).
 
     IDs are compared by value: neither the case of the digits nor the version byte of a version-0 ID matters. The
-    content is compared by value, too: NULL differs from an empty value, the order of a map's entries does not matter,
+    content is compared by value too: NULL differs from an empty value, the order of a map's entries does not matter,
     NaN equals NaN, and -0.0 equals 0.0. Text is compared byte by byte. Values of a VARIANT are equal if their types and
     their JSON are; the order of an object's keys does not matter.
 
@@ -63,28 +63,28 @@ def deduplicate(
     id : str
         Column of the IDs, as text or binary. A row whose ID is NULL or empty is always ``new``.
     fingerprint : Column or str, optional
-        Column or expression that stands for the content: two rows have the same content if it is equal. Default: the
+        Column or expression to compare instead of the content: rows with equal values have equal content. Default: the
         columns of ``content``.
     content : sequence of str, optional
         Columns that are compared. Default: all columns except ``id``, ``timestamp`` and the columns that ``order_by``
         names. A stream whose columns may change should name them here.
     order_by : Column or str, or a sequence of them
-        Which row of an ID comes first in a batch. Rows that are equal in ``order_by`` are taken in the order of their
-        fingerprints, so every run labels them alike. A stream takes the rows of a micro-batch by ``timestamp``. A
-        column named here by itself, in any case or with a direction, is not compared by default.
+        Order of the rows of an ID in a batch; the first one is ``new``. Rows that are equal in ``order_by`` are ordered
+        by their fingerprints, so every run gives the same labels. A stream orders the rows of a micro-batch by
+        ``timestamp``. A plain column in ``order_by``, with or without a direction, is not compared by default.
     timestamp : str, optional
-        Column of the event time; a stream needs it. A row without one counts as if its time were the start of its
-        micro-batch or the latest time that Spark has seen before, whichever is later. It is never too late.
+        Column of the event time; required for a stream. A row without a time gets the start of its micro-batch or the
+        latest time that Spark has seen before, whichever is later. Such a row is never too late.
     within : str, optional
-        For how long a stream remembers an ID, such as ``"1 day"``; also how late a row may be. A stream remembers an ID
-        until the watermark passes the time of the ID's last row plus ``within``. With ``within="10 seconds"`` and three
-        equal rows of one ID at 0, 8 and 16 seconds, the second and the third are duplicates. Rows that are earlier than
-        the watermark are left out and counted, see `rows_too_late`.
+        Time for which a stream remembers an ID, such as ``"1 day"``; also the maximum delay of a row. A stream
+        remembers an ID until the watermark passes the time of the ID's last row plus ``within``. With ``within="10
+        seconds"`` and three equal rows of one ID at 0, 8 and 16 seconds, the second and the third are duplicates. Rows
+        before the watermark are left out and counted, see `rows_too_late`.
     name : str
         Name of the new column.
     buckets : int
-        Number of parts into which a stream divides its state; 1 to 65,536. A Python worker holds one bucket in memory
-        at a time, and at most so many tasks work at once. The number is fixed by the checkpoint.
+        Number of parts of a stream's state, 1 to 65,536. A Python worker holds one bucket in memory at a time, and at
+        most this number of tasks work at once. It cannot change for a checkpoint.
 
     Returns
     -------
@@ -103,8 +103,8 @@ def deduplicate(
     Notes
     -----
     A stream runs in Python workers and needs the RocksDB state store. Its checkpoint cannot be read by another number
-    of buckets or by another version; both end the query with an error. `check_checkpoint` finds the state of the first
-    version before the query starts, and says so more clearly than Spark.
+    of buckets or by another version; both end the query with an error. `check_checkpoint` finds the state of version
+    0.1 before the query starts, and its error is clearer than Spark's.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def deduplicate(
     if name.lower() in {taken.lower() for taken in df.columns}:
         raise ValueError(f"`name` must be a name that no column has, got {name!r}")
     if fingerprint is not None and content is not None:
-        raise ValueError("`content` must be None if `fingerprint` is given")
+        raise ValueError("`content` must be None if `fingerprint` is passed")
     order = [order_by] if isinstance(order_by, str | Column) else list(order_by)
     id = _required(df, id, "id")
     timestamp = timestamp if timestamp is None else _required(df, timestamp, "timestamp")

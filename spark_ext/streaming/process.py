@@ -52,15 +52,15 @@ def process(
     keep_outputs: bool = False,
     buckets: int = BUCKETS,
 ) -> DataFrame:
-    """Handle a stream's messages so that handling one again changes nothing, as `msgid.processing.Processor` does.
+    """Run a handler with state on a stream; a redelivered message changes nothing, as in `msgid.processing.Processor`.
 
-    Two IDs are equal if they are the same ID in any spelling; text that is not a message ID is an ID of its own. The
+    IDs are compared by value, in any spelling. Any other text is an ID too, compared character by character. The
     messages of a key in one micro-batch are handled in the order of their times and IDs.
 
-    With the trigger ``availableNow`` set ``spark.sql.streaming.noDataMicroBatches.enabled`` to false: else the query
-    waits for the time when entries expire. A checkpoint of a version before 1.1 kept one Spark state for each key.
-    Spark refuses it with ``STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA``. Call `check_checkpoint` for a
-    clear error, and start with a new checkpoint.
+    With the trigger ``availableNow``, set ``spark.sql.streaming.noDataMicroBatches.enabled`` to false. Otherwise the
+    query waits until entries expire. A checkpoint of version 0.1 has one Spark state per key. Spark rejects it with
+    ``STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA``. Call `check_checkpoint` for a clear error, and start
+    with a new checkpoint.
 
     Parameters
     ----------
@@ -74,21 +74,21 @@ def process(
     id : str
         Column of message IDs, as text or binary.
     timestamp : str, optional
-        Column of the messages' own times. Default: the times in their IDs.
+        Column of the messages' times. Default: the times in their IDs.
     reason : Column or str, optional
-        Why a row is malformed; NULL if it is not. The table of `messages` has such a column.
+        The reason why a row is malformed; NULL for other rows. The table of `messages` has such a column.
     retention : datetime.timedelta
-        How long a message is a ``duplicate`` after it was stored, by the clock. The present value applies to all
-        entries, also to those of earlier runs.
+        Time after its storage in which a redelivered message is a ``duplicate``, by the clock. The current value
+        applies to all entries, including those of earlier runs.
     remember : datetime.timedelta
-        How long a hash of the message's ID is kept after that. A message whose hash is kept is ``too late``. Every
-        other message is new, whatever time it claims. After the value is raised, hashes that are still stored count
-        again.
+        Time after the retention in which a hash of the message's ID is kept. A message whose hash is kept is ``too
+        late``. Every other message is new, for any timestamp. If the value is increased, hashes that are still stored
+        count again.
     attempts : int
-        How often a handler that raises is run before its message becomes a ``failed`` row.
+        Maximum number of calls of a handler that raises; then its message becomes a ``failed`` row.
     keep_outputs : bool
-        Store the outputs of each message, and answer a redelivered message from them. Default: store a fingerprint of
-        the outputs and the state before, run the handler again, and compare.
+        Whether to store the outputs of each message, and to return them for a redelivered message. Default: store the
+        state before the message and a fingerprint of the outputs, run the handler again, and compare.
     buckets : int
         Number of groups into which the keys are divided; 1 to 65,536. It bounds the number of parallel tasks and is
         part of the checkpoint: another number raises an error.
@@ -96,7 +96,7 @@ def process(
     Returns
     -------
     DataFrame
-        A stream of outputs: ``id`` (derived from the input's: a sink that is keyed by it has each output once),
+        A stream of outputs: ``id`` (derived from the ID of the input, so a sink with this key has each output once),
         ``number``, ``input_id``, ``key``, ``topic``, ``body`` (JSON), ``kind`` and ``reason``. The kinds are:
 
         - ``new``: an output of a message that was handled for the first time;

@@ -91,7 +91,7 @@ def test_process_on_a_checkpoint_of_the_first_version_is_refused(spark, no_timer
     checkpoint = str(tmp_path / "checkpoint")
     with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue `process` from .*checkpoint: the first"):
         spark_ext.check_checkpoint(spark, checkpoint)
-    with pytest.raises(BadInput, match=r"cannot continue `process` from .*checkpoint: the first version"):
+    with pytest.raises(BadInput, match=r"cannot continue `process` from .*checkpoint: version 0.1 wrote its state"):
         process_job.run(
             spark, str(tmp_path / "in"), count, key="key", checkpoint=checkpoint, output=str(tmp_path / "table")
         )
