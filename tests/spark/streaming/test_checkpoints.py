@@ -89,7 +89,7 @@ def test_process_on_a_checkpoint_of_the_first_version_is_refused(spark, no_timer
     """The check and the job name the folder; without them Spark names the operators that differ."""
     run_first_version(spark, tmp_path, "newest", "bigint", "ProcessingTime")
     checkpoint = str(tmp_path / "checkpoint")
-    with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue `process` from .*checkpoint: the first"):
+    with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue `process` from .*checkpoint: version 0.1"):
         spark_ext.check_checkpoint(spark, checkpoint)
     with pytest.raises(BadInput, match=r"cannot continue `process` from .*checkpoint: version 0.1 wrote its state"):
         process_job.run(
