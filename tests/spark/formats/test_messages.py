@@ -266,7 +266,7 @@ def test_check_schema_of_framed_payloads_and_a_lookup_is_the_checks_of_python(sp
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"format": "pulsar"}, "format must be one of iggy, .* not 'pulsar'"),
+        ({"format": "pulsar"}, "format must be one of iggy, .* got 'pulsar'"),
         ({"layout": "newest"}, "layout must be one of auto, previous, m45"),
         ({"policy": "strict"}, "policy must be one of none, warn, enforce, got 'strict'"),
         ({"policy": "enforce"}, "policy 'enforce' needs a registry"),

@@ -79,7 +79,7 @@ def test_check_checkpoint_without_state_is_silent(spark, no_timer_batches, tmp_p
 def test_deduplicate_on_a_checkpoint_of_the_first_version_is_refused(spark, rocksdb, tmp_path):
     """State of one value per ID is not read as runs: the check names the folder, and Spark ends the query."""
     run_first_version(spark, tmp_path, "fingerprint", "string", "EventTime")
-    with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue `deduplicate` from .*checkpoint: the first"):
+    with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue `deduplicate` from .*checkpoint: version 0.1"):
         spark_ext.check_checkpoint(spark, str(tmp_path / "checkpoint"))
     with pytest.raises(PySparkException):
         run_to_end(spark_ext.deduplicate(read(spark, tmp_path), timestamp="at", within="1 day"), tmp_path)
