@@ -24,7 +24,7 @@ __all__ = ["SQL_NAME", "WORD_WIDTH", "definition", "look_up", "octet", "word"]
 
 WORD_WIDTH = 4
 SQL_NAME = "msgid_word"
-"""The SQL function that the others call, where the tables would be in the text of each."""
+"""Name of the SQL function that other functions call, so that the tables are not in the text of each."""
 
 
 @cache

@@ -35,7 +35,7 @@ _writing_sql: ContextVar[bool] = ContextVar("writing_sql", default=False)
 
 @contextmanager
 def sql_text() -> Iterator[None]:
-    """Let ``F`` write SQL for as long as the context lasts."""
+    """Let ``F`` write SQL during the context."""
     token = _writing_sql.set(True)
     try:
         yield
@@ -49,7 +49,7 @@ def is_writing_sql() -> bool:
 
 
 def text_function(name: str) -> Callable[..., SqlText]:
-    """Return what writes a function of PySpark as SQL, or raise AttributeError for one that is not in the list.
+    """Return the function that writes a call of PySpark's function as SQL; raise AttributeError for an unknown name.
 
     >>> print(text_function("upper")(SqlText("id")))
     upper(id)
@@ -163,7 +163,7 @@ class SqlText:
         return SqlText(f"TRY_CAST({self} AS {type})")
 
     def alias(self, name: str) -> SqlText:
-        """Stay as it is: a function's result is named by who calls it."""
+        """Return the text unchanged, because the caller of an SQL function names its result."""
         return self
 
 
@@ -184,7 +184,7 @@ def literal(value: object) -> str:
 
 
 def call(name: str, *arguments: object) -> SqlText:
-    """Write the call of a function. A text that is not `SqlText` is a value, as for PySpark."""
+    """Write the call of a function. Text that is not `SqlText` is a value, as in PySpark."""
     return SqlText(f"{name}({', '.join(map(literal, arguments))})")
 
 

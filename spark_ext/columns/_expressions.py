@@ -1,4 +1,4 @@
-"""The building blocks of the column functions: text checked, digits read, errors raised, structs that stay prunable."""
+"""The parts of the column functions: check text, read digits, raise errors, and build structs that Spark can prune."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _V0_DIGITS = tuple(2 * length for length in layout.V0_LENGTHS)
 _ID_LENGTHS = sorted({layout.ID_LENGTH, *layout.V0_LENGTHS, *(1 + length for length in layout.V0_LENGTHS)})
 _CANONICAL_DIGITS = tuple(2 + digits for digits in _V0_DIGITS)
 CORRUPT = "_corrupt_record"
-"""Where Spark keeps a line that does not fit its format."""
+"""The column of lines that do not fit their format."""
 OTHER_HEADER = "header "
 """Before the header and the line, in that column, of a file that has another header than the first file."""
 
@@ -76,7 +76,7 @@ def column(col: ColumnOrName) -> Column:
 
 
 def quoted_name(name: str) -> str:
-    """Quote a column's name, in which Spark would take a dot for a struct's field."""
+    """Quote a column's name, because Spark reads a dot as a field of a struct."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -221,7 +221,7 @@ def byte_digits(byte: Column, before: str = "", after: str = "") -> Column:
 
 
 def padded_digits(number: Column, digits: int) -> Column:
-    """Write a bigint as so many hex digits, 15 at most: with a bit above them set, none is left out."""
+    """Write a bigint as ``digits`` hex digits, at most 15. A bit above them is set, so that leading zeros are kept."""
     return F.substring(F.hex(number.bitwiseOR(1 << 4 * digits)), 2, digits)
 
 
@@ -271,7 +271,7 @@ def no_id_reason(text: Column) -> Column:
 
 
 def raise_invalid(text: Column, otherwise: str) -> Column:
-    """Raise for a text that is not the id that was asked for; ``otherwise`` is the reason for one of another kind."""
+    """Raise an error for text that is not the required ID; ``otherwise`` is the reason for an ID of another kind."""
     why = F.coalesce(reason(text), F.lit(otherwise))
     return F.raise_error(fill(str(InvalidMessageId("{shown}", "{reason}")), shown=quoted(text), reason=why))
 

@@ -1,4 +1,4 @@
-"""The text by which IDs are compared, as a column: the twin of `msgid.ids._bytes.identity`."""
+"""The text by which IDs are compared, as a column; `msgid.ids._bytes.identity` is the same in Python."""
 
 from __future__ import annotations
 

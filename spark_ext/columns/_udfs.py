@@ -1,4 +1,4 @@
-"""Arrow UDFs from Python functions: the one error of a message becomes NULL, a reason, or the query's failure."""
+"""Make Arrow UDFs from Python functions: `InvalidMessage` becomes NULL, a reason, or an error of the query."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def arrow_column(function: Callable[..., Any], type: pyarrow.DataType, *cols: Co
 def each(
     function: Callable[[Any], Any], type: pyarrow.DataType, col: ColumnOrName, name: str, *, lenient: bool = False
 ) -> Column:
-    """Call a function on each value that is not NULL. ``lenient``: a value that it refuses becomes NULL."""
+    """Call a function on each value that is not NULL. With ``lenient``, a malformed value becomes NULL."""
 
     def applied(values: Any) -> Any:
         import pyarrow

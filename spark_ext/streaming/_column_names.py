@@ -1,4 +1,4 @@
-"""Names of columns: which column of a DataFrame a text or a `Column` names, and names that nobody else uses."""
+"""Names of columns: find the column that a text or a `Column` names, and make unused names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLAIN: Final = re.compile(r"[^`.\s]+")
 
 
 def named_column(df: DataFrame, name: str) -> str | None:
-    """Return the column that a text names: exactly, in backticks, or in another case; None if the column is missing."""
+    """Return the column for a text: its exact name, in backticks, or in another case; None if the column is missing."""
     quoted = _QUOTED.fullmatch(name)
     for wanted in (name, quoted[1].replace("``", "`")) if quoted else (name,):
         if wanted in df.columns:
@@ -31,7 +31,7 @@ def named_column(df: DataFrame, name: str) -> str | None:
 
 
 def named_columns(df: DataFrame, columns: Iterable[ColumnOrName]) -> set[str]:
-    """Return the columns that are named by themselves, whatever direction or alias they have.
+    """Return the plain columns among expressions, with any direction or alias.
 
     A column that is only a part of an expression or a field of a struct is not named by itself.
     """
@@ -41,7 +41,7 @@ def named_columns(df: DataFrame, columns: Iterable[ColumnOrName]) -> set[str]:
 
 
 def free_name(df: DataFrame, wanted: str) -> str:
-    """Return a name like the wanted one that no column has, in any case."""
+    """Return an unused name that is similar to the wanted name; upper and lower case do not matter."""
     taken = {column.lower() for column in df.columns}
     while wanted.lower() in taken:
         wanted += "_"
@@ -49,7 +49,7 @@ def free_name(df: DataFrame, wanted: str) -> str:
 
 
 def _reference(column: Column) -> str | None:
-    """Return the text that a reference to a column was made of; None for any other expression."""
+    """Return the text of a reference to a column; None for any other expression."""
     java = getattr(column, "_jc", None)
     if java is not None:
         return _classic_reference(java.node())

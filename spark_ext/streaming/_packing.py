@@ -1,6 +1,6 @@
 """Rows of a stream on their way to the state and back: packed per bucket as Arrow, labelled, and unpacked.
 
-Spark hands a stateful function its rows one by one, which costs more than all else. So the rows of a bucket travel as
+Spark passes rows to a stateful function one by one, which takes most of the time. So the rows of a bucket travel as
 one row: the hashes that the state needs, and all columns as one Arrow stream that is passed on untouched.
 """
 
@@ -27,7 +27,7 @@ KEY_LENGTH: Final = 2 * FINGERPRINT_LENGTH + 1
 PACKED: Final = "bucket int, head binary, rows binary"
 LABELLED: Final = "labels binary, rows binary"
 CHECK_BUCKET: Final = -1
-"""The key under which the state keeps what must not change, such as the number of buckets."""
+"""The key under which the state stores settings that must not change, such as the number of buckets."""
 NO_TIME: Final = np.iinfo(np.int64).min
 
 _ROWS: Final = 1 << 16
@@ -58,7 +58,7 @@ def pack(bucket_keys: NDArray[np.int32], time: str) -> Callable[[Iterator[pa.Rec
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches, so that a bucket's share of them is worth a message of its own."""
+    """Join small batches, so that each bucket gets enough rows per message."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -109,7 +109,7 @@ def _written(batch: pa.RecordBatch) -> bytes:
 
 
 def read_heads(heads: list[bytes]) -> tuple[Batch, list[int]]:
-    """Return the rows of a bucket as columns, and how many each message holds."""
+    """Return the rows of a bucket as columns, and the number of rows per message."""
     times, keys, counts = [], [], []
     for head in heads:
         count = len(head) // (_TIME.itemsize + KEY_LENGTH)

@@ -82,7 +82,7 @@ class Run:
         """Return the place of each ID, -1 for one that is not in the run."""
         last = len(self) - 1
         places = np.searchsorted(self.high, high)
-        # IDs that share the first half of the hash stand side by side: step over them.
+        # IDs with the same first half of the hash are neighbours: compare each of them.
         found = np.full(len(high), -1)
         asked = np.flatnonzero(places <= last)
         while len(asked):
@@ -133,21 +133,21 @@ def label_rows(batch: Batch, runs: Sequence[Run], watermark: int, within: int) -
 
 
 def _later(time: NDArray[Any], first: NDArray[Any], starts: NDArray[Any], within: int) -> NDArray[Any]:
-    """Return until when each ID is needed: its last time plus ``within``. The rows of an ID are sorted by time."""
+    """Return the time until which each ID is needed: its last time plus ``within``. The rows of an ID are sorted."""
     ends = np.append(starts[1:], len(first)) - 1 if len(starts) else starts
     last = time[ends]
     return np.where(last > _LATEST - within, _LATEST, last + within)
 
 
 def _look_up(ids: Run, runs: Sequence[Run], watermark: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Set the first content of the IDs that are known; return which these are, and until when they were needed."""
+    """Set the first content of known IDs; return which IDs are known, and the time until which each was needed."""
     known = np.zeros(len(ids), bool)
     until = np.full(len(ids), NO_WATERMARK)
     open = np.arange(len(ids))
     for run in reversed(runs):
         places = run.find(ids.high[open], ids.low[open])
         hit = places >= 0
-        # What a newer run says hides what older ones say, also where its time has passed.
+        # An entry of a newer run hides entries of older runs, even if its time has passed.
         here, places = open[hit], places[hit]
         needed = run.until[places] >= watermark
         here, places = here[needed], places[needed]
@@ -163,14 +163,14 @@ def _look_up(ids: Run, runs: Sequence[Run], watermark: int) -> tuple[NDArray[Any
 
 
 def needs_merge(runs: Sequence[Run]) -> bool:
-    """Check whether runs are to be merged: there are many, or the newer ones hold half as much as the oldest."""
+    """Check whether to merge runs: if there are many, or the newer runs have half the size of the oldest."""
     return len(runs) >= _MAX_RUNS or 2 * sum(map(len, runs[1:])) > len(runs[0])
 
 
 def compacted(runs: Sequence[Run], watermark: int) -> Run:
     """Merge runs, oldest first, and drop the entries whose time has passed."""
     high, low, *rest = (np.concatenate(columns) for columns in zip(*(run._columns() for run in runs), strict=True))
-    order = np.argsort(high, kind="stable")  # fast on runs that are sorted already
+    order = np.argsort(high, kind="stable")  # fast, because the runs are sorted
     ties = high[order][1:] == high[order][:-1]
     if (low[order][1:] != low[order][:-1])[ties].any():
         order = np.lexsort((low, high))

@@ -13,11 +13,11 @@ PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 NO_DATA_BATCHES: Final = "spark.sql.streaming.noDataMicroBatches.enabled"
-"""To be off for a query that ends by itself (``availableNow``) and has timers by the clock: it would wait for them."""
+"""Must be off for a query with ``availableNow`` and processing-time timers, because it would wait for the timers."""
 
 
 def check_state_store(spark: SparkSession) -> None:
-    """Raise ValueError, saying what to set, where the session's store is not RocksDB: Spark's own error comes late."""
+    """Raise ValueError with the setting if the session's store is not RocksDB; Spark's own error comes late."""
     if "RocksDB" not in (spark.conf.get(PROVIDER, "") or ""):
         raise ValueError(f'this needs the RocksDB state store: spark.conf.set("{PROVIDER}", "{ROCKSDB}")')
 

@@ -32,7 +32,7 @@ DUPLICATE: Final = "duplicate"
 CONFLICT: Final = "conflict"
 """The ID of an earlier row with another content."""
 LATE_METRIC: Final = "rows too late for deduplicate"
-"""How the observed metric starts that counts rows; the rest of its name is random, so that a query may have several."""
+"""Start of the name of the observed metric that counts rows; the rest is random, so that a query may have several."""
 LATE: Final = "late"
 DEFAULT_BUCKETS: Final = 64
 
@@ -157,7 +157,7 @@ def deduplicate(
 
 
 def rows_too_late(query: StreamingQuery) -> int:
-    """Return how many rows of a stream came too late to be labelled, in the progress that Spark remembers.
+    """Return the number of rows of a stream that were too late to be labelled, in the progress that Spark keeps.
 
     Parameters
     ----------
@@ -191,11 +191,11 @@ def _labelled_batch(df: DataFrame, key: Column, told: Column, order: Sequence[Co
         free_name(df, f"__msgid_{part}") for part in ("key", "spread", "rows", "content", "place", "first")
     )
     key_held, held = F.col(key_name), F.col(told_name)
-    # Rows without an ID are spread by their content: they must not all go to one task.
+    # Rows without an ID are distributed by their content, so that they do not all go to one task.
     marked = df.withColumn(key_name, key)
     marked = marked.withColumn(spread_name, F.when(key_held.isNull(), told))
     same_id = Window.partitionBy(key_name, spread_name)
-    # The content of an ID's only row is compared with nothing, and its hash costs more than to count the rows.
+    # The content of an ID with one row is not compared, and hashing it costs more than counting the rows.
     marked = marked.withColumn(rows_name, F.count(F.lit(1)).over(same_id))
     marked = marked.withColumn(told_name, F.when(F.col(rows_name) > 1, told))
     ordered = same_id.orderBy(*order, held)

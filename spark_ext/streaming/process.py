@@ -1,4 +1,4 @@
-"""Consistent processing on Structured Streaming: the handlers of `msgid.processing`, a key's state in Spark's store."""
+"""Handlers with state on Structured Streaming: the handlers of `msgid.processing`, with Spark's state store."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def process(
     )
     operator = Operator(handler, settings, buckets)
     control = _control(df, key, id, timestamp, reason, buckets)
-    # Columns get numbers for names: a user's column may have any name, and two may differ in case alone.
+    # Columns are named by numbers: a user's column may have any name, and two names may differ only in case.
     numbered = df.select(*control, "*").toDF(*(str(place) for place in range(len(control) + len(df.columns))))
     packed = numbered.mapInArrow(packer(settings, bucket_keys(buckets)), PACKED)
     return packed.groupBy("bucket").transformWithStateInPandas(operator, OUTPUTS, "append", "ProcessingTime")
@@ -152,7 +152,7 @@ def process(
 def _control(
     df: DataFrame, key: str, id: str, timestamp: str | None, reason: ColumnOrName | None, buckets: int
 ) -> list[Column]:
-    """Return the columns that `packer` needs: bucket, key, ID, time in microseconds, and why a row is malformed.
+    """Return the columns that `packer` needs: bucket, key, ID, time in microseconds, and the reason of a malformed row.
 
     The ID stays as it is, and a missing time stays NULL: Spark plans and runs the expressions for them more slowly than
     Python reads a column of IDs.

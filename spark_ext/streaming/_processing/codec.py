@@ -34,7 +34,7 @@ def _or_text(value: Any) -> Any:
 
 def fingerprint(outputs: list[tuple[str, str | None, str]]) -> bytes:
     """Return 16 bytes that are equal if and only if the IDs, topics and bodies of the outputs are."""
-    # The lengths stand in front, so that no two lists share a text.
+    # The lengths come first, so that two different lists never have the same text.
     parts = [
         f"{len(id)},{'' if topic is None else len(topic)},{len(body)};{id}{topic or ''}{body}"
         for id, topic, body in outputs
@@ -54,7 +54,7 @@ class Runner:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, state: Any, message: Message) -> tuple[Any, list[Output]]:
-        """Run the handler once on a state and a message that belong to this run alone."""
+        """Run the handler once on its own copies of a state and a message."""
         context = Context(message)
         after = self._handler(state, message, context)
         if type(after) not in _STATES and inspect.isawaitable(after):

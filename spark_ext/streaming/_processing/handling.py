@@ -131,7 +131,7 @@ class Handling:
         return entry
 
     def _again(self, key: str, arrival: Arrival, entry: Entry) -> None:
-        """Answer a message that was handled before."""
+        """Return the rows of a message that was handled before."""
         if not isinstance(entry.answer, bytes):
             self._publish(key, arrival, entry.answer, DUPLICATE)
             return
@@ -157,7 +157,7 @@ class Handling:
                 before = None if state is None else loads(state)
                 after, outputs = self._runner.run(before, Message(id, key, body, timestamp))
                 return dumps(after), [(output.id, output.topic, text(output.body)) for output in outputs]
-            except Exception as error:  # whatever a handler raises is its message's failure alone
+            except Exception as error:  # an error of a handler fails only its message
                 failure = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return failure
 

@@ -32,7 +32,7 @@ _COLUMNS: Final = [
     (column.split()[0], pa.int32() if column.endswith(" int") else pa.string()) for column in OUTPUTS.split(", ")
 ]
 _SWEEPS: Final = 4
-"""How often in a retention period a bucket forgets the old entries of all its keys."""
+"""Number of times per retention period that a bucket forgets the old entries of all its keys."""
 
 
 class SparkValues:
@@ -124,7 +124,7 @@ class Operator(StatefulProcessor):
             )
 
     def _set_timer(self, bucket: Bucket, now_ms: int, part: int = 1) -> None:
-        """Have the bucket swept when its first entry can be forgotten, also if the retention has become shorter."""
+        """Set the bucket's timer to when its first entry can be forgotten, also if the retention is shorter now."""
         due = now_ms + max(self._settings.retention_ms // part, 1)
         sweep = bucket.meta.sweep
         if sweep and sweep <= due:
@@ -150,5 +150,5 @@ class Operator(StatefulProcessor):
 
 
 def _series(values: tuple[Any, ...], type: pa.DataType) -> pd.Series[Any]:
-    """Return an Arrow column as pandas holds it: Spark takes it without looking at each value."""
+    """Return an Arrow column as pandas values that Spark accepts without a check of each value."""
     return pd.Series(pd.arrays.ArrowExtensionArray(pa.array(values, type)))

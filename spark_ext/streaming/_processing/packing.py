@@ -1,4 +1,4 @@
-"""Rows of a bucket as one binary value, so that Spark hands a Python worker a few large values instead of many rows.
+"""Rows of a bucket as one binary value, so that Spark passes a few large values to a Python worker and not many rows.
 
 This module does the work for many rows at once: IDs become canonical, missing times come from the IDs, and
 malformed rows become text. The operator gets the columns that a handler needs.
@@ -142,7 +142,7 @@ def _identity(value: str | bytes | None) -> str | None:
 
 
 def _malformed(columns: list[pa.Array], reasons: pa.Array, names: tuple[str, ...]) -> tuple[pa.Array, pa.Array]:
-    """Return why rows are malformed, and their JSON; NULL for a good row.
+    """Return the reasons of malformed rows, and their JSON; NULL for a valid row.
 
     A row with text that is not UTF-8 cannot become Python values: it gets a reason, and NULL in that column.
     """
@@ -165,7 +165,7 @@ def _malformed(columns: list[pa.Array], reasons: pa.Array, names: tuple[str, ...
 
 
 def _not_utf8(column: pa.Array) -> npt.NDArray[np.bool_] | None:
-    """Return which values have text that is not UTF-8; None if all is well."""
+    """Return which values have text that is not UTF-8; None if all values are valid."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:

@@ -27,7 +27,7 @@ PAGE_BYTES: Final = 32 << 10
 
 
 _ALL_AT_ONCE: Final = 4
-"""All pages are read at once if one of so many is needed: one by one, each costs a round trip."""
+"""All pages are read at once if at least one of this number is needed, because each single read is a round trip."""
 
 
 class Entry(NamedTuple):
@@ -62,9 +62,9 @@ class Meta(NamedTuple):
     """The sizes of a bucket, and its timer."""
 
     buckets: int
-    """How many buckets the query has."""
+    """The number of buckets of the query."""
     pages: int = 1
-    """How many pages the bucket has; a power of two."""
+    """The number of pages of the bucket; a power of two."""
     bytes: int = 0
     """The size of all pages."""
     sweep: int = 0
@@ -143,7 +143,7 @@ class KeyState:
         return found
 
     def replace(self, entries: Sequence[Entry]) -> None:
-        """Have these recent entries and no others."""
+        """Replace the recent entries."""
         self.ids = self.recent = b""
         self.oldest = 0
         for _, group in itertools.groupby(entries, key=lambda entry: entry.stored):
@@ -152,12 +152,12 @@ class KeyState:
 
 
 def mark(id: str) -> bytes:
-    """Return a few bytes that are equal for equal IDs, and seldom for others."""
+    """Return a few bytes that are equal for equal IDs, and rarely for different IDs."""
     return zlib.crc32(id.encode("utf-8", "surrogatepass")).to_bytes(MARK_BYTES, "little")
 
 
 class _Plain(pickle.Unpickler):
-    """Reads numbers, text, bytes, lists, tuples and dicts, and nothing that could run code."""
+    """Reads only numbers, text, bytes, lists, tuples and dicts, so that stored data cannot run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"the state has a {module}.{name}, which this library does not write")
@@ -205,7 +205,7 @@ class Bucket:
         return KeyState() if packed is None else KeyState(*packed)
 
     def changed(self, key: str, state: KeyState) -> None:
-        """Have `commit` write a key's state."""
+        """Mark the state of a key for writing by `commit`."""
         self._changed[key] = state
 
     def all_keys(self) -> Iterator[str]:
@@ -215,7 +215,7 @@ class Bucket:
             yield from list(page)
 
     def commit(self) -> None:
-        """Write the pages that changed, and more of them if they have become too large."""
+        """Write the changed pages; use more pages if they have become too large."""
         dirty = set()
         for key, state in self._changed.items():
             page = self._page_of(key)

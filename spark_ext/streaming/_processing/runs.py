@@ -42,12 +42,12 @@ def forget(values: Values, key: str, state: KeyState, horizon: int, limit: int) 
     """
     changed = False
     while state.first < state.next and state.first_stored <= horizon:
-        values.remove(_segment(key), state.first)  # its hashes stay in the runs
+        values.remove(_segment(key), state.first)  # the hashes of its IDs stay in the runs
         state.first += 1
         if state.first < state.next:
             state.first_stored = max(entry.stored for entry in _read(values, key, state.first))
         changed = True
-    # Entries are forgotten in their order: not while an older one is still known.
+    # Entries are forgotten in their order: an entry stays as long as an older one stays.
     if state.first == state.next and state.ids and state.oldest <= horizon:
         entries = state.entries()
         gone = next((place for place, entry in enumerate(entries) if entry.stored > horizon), len(entries))
@@ -67,7 +67,7 @@ def forget(values: Values, key: str, state: KeyState, horizon: int, limit: int) 
 
 
 class Segments:
-    """The older entries of one key, for the length of a micro-batch.
+    """The older entries of one key, during one micro-batch.
 
     Args:
         values: Where the bucket's state is.
