@@ -10,7 +10,8 @@ from hypothesis import settings
 os.environ["PYTHONSAFEPATH"] = "1"
 
 settings.register_profile("msgid", deadline=None)  # tests must not depend on the speed of the machine
-settings.load_profile("msgid")
+settings.register_profile("same-examples", settings.get_profile("msgid"), derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "msgid"))
 
 
 def pytest_addoption(parser):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from random import Random
 
 import pytest
@@ -51,7 +52,7 @@ def test_avro_that_is_compatible_is_read_by_fastavro(seed):
 @settings(max_examples=400)
 @given(SEEDS)
 def test_avro_that_is_compatible_is_so_for_the_avro_package(seed):
-    """Apache's own rules agree; they find more schemas compatible, as they compare names without namespaces."""
+    """Apache's rules agree, except where one name is in two namespaces: Apache compares names without namespaces."""
     schema = pytest.importorskip("avro.schema")
     rules = pytest.importorskip("avro.compatibility")
     random = Random(seed)
@@ -64,7 +65,8 @@ def test_avro_that_is_compatible_is_so_for_the_avro_package(seed):
     found = rules.ReaderWriterCompatibilityChecker().get_compatibility(reader, writer).compatibility
     if verdict == "compatible":
         assert found is rules.SchemaCompatibilityType.compatible
-    if verdict == "incompatible":
+    names = set(re.findall(r'"name": "(\w+)\.(\w+)"', old.text() + new.text()))
+    if verdict == "incompatible" and len(names) == len({name for _, name in names}):
         assert found is not rules.SchemaCompatibilityType.compatible
 
 
