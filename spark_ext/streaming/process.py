@@ -82,8 +82,8 @@ def process(
         applies to all entries, including those of earlier runs.
     remember : datetime.timedelta
         Time after the retention in which a hash of the message's ID is kept. A message whose hash is kept is ``too
-        late``. Every other message is new, for any timestamp. If the value is increased, hashes that are still stored
-        count again.
+        late``. Every other message is new, for any timestamp. If this value or the retention is increased, hashes that
+        are still stored count again.
     attempts : int
         Maximum number of calls of a handler that raises; then its message becomes a ``failed`` row.
     keep_outputs : bool
