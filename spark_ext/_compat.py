@@ -119,7 +119,7 @@ def _pandas_column(function: Callable[..., Any], type: pyarrow.DataType, *column
     """Apply a function of Arrow arrays with a pandas UDF.
 
     In pandas an integer cannot be NULL, and a struct that such a UDF returns is never NULL. So each argument travels
-    in an array of one element, and the result in a struct of one field.
+    in an array, which is empty for NULL, and the result in a struct of one field.
     """
     import pandas as pd
     from pyspark.sql import functions as F
@@ -131,14 +131,15 @@ def _pandas_column(function: Callable[..., Any], type: pyarrow.DataType, *column
         import pandas as pd
         import pyarrow
 
-        arrays = ([None if held[0] != held[0] else held[0] for held in one] for one in values)
+        arrays = ([held[0] if len(held) else None for held in one] for one in values)
         result = function(*(pyarrow.array(one) for one in arrays))
         return pd.DataFrame({"value": pd.Series([_plain(one, type) for one in result.to_pylist()], dtype=object)})
 
     applied.__annotations__ = {"values": pd.Series, "return": pd.DataFrame}
     returns = StructType([StructField("value", from_arrow_type(type))])
     make_udf: Any = pandas_udf  # its stubs know no structs
-    result: Column = make_udf(applied, returns)(*(F.array(column) for column in columns)).getField("value")
+    held = (F.array_compact(F.array(column)) for column in columns)
+    result: Column = make_udf(applied, returns)(*held).getField("value")
     return result
 
 

@@ -25,17 +25,24 @@ MESSAGE = pa.struct(
 )
 
 
-def read(raw):
-    """A message of every kind of field; InvalidMessage for two bytes."""
-    if len(raw) == 2:
-        raise msgid.InvalidMessage("two bytes", 0)
-    text = raw.hex()
-    return {
-        "number": 2**62 + len(raw),
-        "at": 1_700_000_000_000_001,
-        "attributes": [(text, raw)] if raw else [],
-        "inner": {"names": [text, None]} if len(raw) > 3 else None,
-    }
+def reader():
+    """Return a function that reads bytes to a message with fields of every kind; two bytes are malformed.
+
+    It is defined in a function because a worker of Spark cannot import this module.
+    """
+
+    def read(raw):
+        if len(raw) == 2:
+            raise msgid.InvalidMessage("two bytes", 0)
+        text = raw.hex()
+        return {
+            "number": 2**62 + len(raw),
+            "at": 1_700_000_000_000_001,
+            "attributes": [(text, raw)] if raw else [],
+            "inner": {"names": [text, None]} if len(raw) > 3 else None,
+        }
+
+    return read
 
 
 def in_python(program, version):
@@ -75,6 +82,7 @@ def test_version_of_pyspark_is_two_numbers(monkeypatch, found):
 def test_pandas_udfs_give_the_values_of_arrow_udfs(spark, monkeypatch):
     """Before Spark 4.1, pandas UDFs give the same structs, maps, arrays, timestamps, large integers and NULLs."""
     df = spark.createDataFrame([(b"",), (b"ab",), (b"abc",), (b"abcdef",), (None,)], "raw binary")
+    read = reader()
 
     def rows():
         return df.select(
