@@ -104,7 +104,7 @@ def sql_id_text(id: Column) -> Column:
 
 
 def of_types(
-    function: str, argument: str, col: Column, allowed: str, types: Sequence[str]
+    function: str, argument: str, col: Column, allowed: str, types: Sequence[str], returns: str = "string"
 ) -> Callable[[Column], Column]:
     """Return a function that adds a type check to a column: a wrong type is an error before the query runs.
 
@@ -121,6 +121,8 @@ def of_types(
         The types for the error, in words.
     types : sequence of str
         The allowed types, as `typeof` names them, without parameters.
+    returns : str
+        Type of the column to which the check is added. Without ANSI mode, Spark does not convert text to it.
     """
     if is_writing_sql():
         return lambda result: result
@@ -129,7 +131,7 @@ def of_types(
     fits = F.substring_index(F.substring_index(type, "(", 1), " ", 1).isin("void", *types)
     message = F.concat(F.lit(f"{function}: {argument} must be {allowed}, got "), type)
     check = F.date_part(F.when(fits, F.lit("SECOND")).otherwise(message), col.cast("timestamp_ltz"))
-    return lambda result: F.when(F.lit(False), check.cast("string")).otherwise(result)
+    return lambda result: F.when(F.lit(False), check.cast(returns)).otherwise(result)
 
 
 def micros_of(at: Column) -> Column:

@@ -76,5 +76,5 @@ def is_expired(
     due = micros_of(sent) + seconds * F.lit(MICROSECONDS) <= present
     expired = F.when(sent.isNotNull(), (seconds != F.lit(NEVER)) & due)
     for name, given in (("timestamp", sent), ("now", moment)):
-        expired = of_types("is_expired", name, given, _MOMENT, MOMENTS)(expired)
+        expired = of_types("is_expired", name, given, _MOMENT, MOMENTS, "boolean")(expired)
     return expired.alias("is_expired")

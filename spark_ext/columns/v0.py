@@ -230,7 +230,7 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     found = F.when(this_month < seen, this_month).otherwise(last_month)
     is_client = is_v0(text) & (_kind(text).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS))
     moment = F.timestamp_micros(found)
-    with_zone = of_types("v0_time", "near", column(near), "a timestamp or Unix seconds", MOMENTS)
+    with_zone = of_types("v0_time", "near", column(near), "a timestamp or Unix seconds", MOMENTS, "timestamp")
     return with_zone(F.when(is_client, moment)).alias("v0_time")
 
 

@@ -20,7 +20,13 @@ _STATE_NAME: Final = re.compile(r"stateName\W+(\w+)")
 
 
 class OldCheckpoint(ValueError):
-    """A query cannot continue from a checkpoint, because an earlier version wrote its state."""
+    """A query cannot continue from a checkpoint, because an earlier version wrote its state.
+
+    Examples
+    --------
+    >>> str(OldCheckpoint("cannot continue `process` from /data/checkpoint"))
+    'cannot continue `process` from /data/checkpoint'
+    """
 
 
 def check_checkpoint(spark: SparkSession, checkpoint: str) -> None:
@@ -34,6 +40,11 @@ def check_checkpoint(spark: SparkSession, checkpoint: str) -> None:
         The session of the query.
     checkpoint : str
         The checkpoint folder. A missing folder, or a folder without state, is valid.
+
+    Returns
+    -------
+    None
+        if this version can continue the query.
 
     Raises
     ------

@@ -70,6 +70,7 @@ def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, way):
         same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
+@pytest.mark.slow
 def test_audit_of_a_simulated_table_on_spark_alone_is_that_of_python(spark, tmp_path, monkeypatch):
     """As above for a table with more logs and generators than the driver holds."""
     take("spread", monkeypatch)
@@ -249,6 +250,7 @@ def test_stream_with_details_updates_the_report_from_stored_summaries(spark, tmp
         same_but_examples(report, msgid.audit.audit_table(table[: rows * third], **DETAILS))
 
 
+@pytest.mark.slow
 def test_stream_of_latest_batches_covers_them_alone(spark, tmp_path):
     """With ``last`` the report is that of the latest batches, and older summaries are deleted."""
     table = pa.table({"id": [V1, V1, f"{V1[:-1]}5", f"{V1[:-1]}9"], "source": ["a"] * 4, "offset": [0, 1, 3, 9]})

@@ -196,8 +196,15 @@ def test_ids_job_as_a_stream_keeps_a_malformed_line_of_a_later_file(spark, tmp_p
     assert (row._corrupt_record, row.reason) == ('{"id": half', "the line does not fit the format")
 
 
-@pytest.mark.parametrize("how", ["position", "generate"])
-@pytest.mark.parametrize("whole", [True, False], ids=["whole", "cut short"])
+@pytest.mark.parametrize(
+    ("how", "whole"),
+    [
+        pytest.param("position", False, id="cut short-position"),
+        pytest.param("generate", True, id="whole-generate"),
+        pytest.param("position", True, id="whole-position", marks=pytest.mark.slow),
+        pytest.param("generate", False, id="cut short-generate", marks=pytest.mark.slow),
+    ],
+)
 def test_ids_job_as_a_stream_writes_a_replayed_batch_once(spark, tmp_path, how, whole):
     """After a crash, a complete batch stays, an incomplete batch is replaced, and no row is written twice.
 

@@ -50,7 +50,7 @@ def test_output_of_a_batch_run_and_a_stream_is_shared_or_refused(spark, tmp_path
     assert [row.n for row in rows] == ["2"]
 
 
-@pytest.mark.parametrize("table_format", ["parquet", "delta"])
+@pytest.mark.parametrize("table_format", ["parquet", pytest.param("delta", marks=pytest.mark.slow)])
 def test_ids_job_whose_checkpoint_was_lost_is_refused(spark, tmp_path, table_format):
     """A job without its checkpoint would write no rows, or all rows twice, so it is rejected."""
     both = {"format": "csv", "table_format": table_format}
@@ -63,6 +63,7 @@ def test_ids_job_whose_checkpoint_was_lost_is_refused(spark, tmp_path, table_for
     assert read_table(spark, str(tmp_path / "out" / "ids")).count() == 1
 
 
+@pytest.mark.slow
 def test_delta_table_of_a_replayed_stream_has_each_row_once(spark, tmp_path):
     """A Delta table has each row once after several runs and after a replayed batch."""
     source, out = str(tmp_path / "in"), tmp_path / "out"
@@ -85,7 +86,7 @@ def test_columns_that_a_table_cannot_hold_are_refused_before_a_stream_starts(spa
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("table_format", ["parquet", "delta"])
+@pytest.mark.parametrize("table_format", ["parquet", pytest.param("delta", marks=pytest.mark.slow)])
 def test_messages_job_whose_checkpoint_was_lost_is_refused(spark, tmp_path, table_format):
     """The job is rejected, because without its checkpoint it would write the same messages again or none."""
     segment(tmp_path / "in", made(10))

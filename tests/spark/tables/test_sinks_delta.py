@@ -139,11 +139,13 @@ def test_write_once_delta_rows_that_do_not_fit_the_table_are_refused(spark, tmp_
 
 
 def test_write_once_delta_to_a_path_with_a_percent_sign(spark, tmp_path):
-    """A path or URL with a percent sign works, also with partition folders that have such characters."""
+    """A path or URL with a percent sign works as it is written, also with partition folders that have one."""
     df = spark.sql("SELECT 1L AS id, 'a%2Fb' AS text")
     assert write(df, 0, tmp_path / "100% ä", partition_by=("text",))
-    assert not write(df, 0, f"{tmp_path.as_uri()}/100%25%20%C3%A4", partition_by=("text",))
+    assert not write(df, 0, f"file://{tmp_path}/100% ä", partition_by=("text",))
     assert both(spark, tmp_path / "100% ä") == [{"id": 1, "text": "a%2Fb"}]
+    with pytest.raises(ValueError, match="must not contain '%' and two hex digits, got 'file:"):
+        write(df, 0, f"{tmp_path.as_uri()}/100%25", partition_by=("text",))
 
 
 def test_write_once_delta_concurrent_drivers_commit_a_batch_once(spark, tmp_path):
