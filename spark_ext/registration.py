@@ -68,6 +68,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
 # Functions that other functions call.
 _SHARED: Final[dict[str, tuple[Callable[..., Any], dict[str, str]]]] = {
     _crc.SQL_NAME: (_crc.definition, {"raw": "BINARY"}),
+    reading.SQL_NAME: (reading.fields_struct, {"raw": "BINARY"}),
     v0.SQL_NAME: (v0.fields_struct, {"text": "STRING"}),
 }
 

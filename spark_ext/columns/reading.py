@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgid import layout
 from msgid.ids._bytes import NOT_V1
 from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
-from spark_ext.columns._dialect import F
+from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
     VERSION_1_DIGITS,
     computed_below,
@@ -43,6 +43,8 @@ __all__ = [
 ]
 
 UUID_DIGITS = 36
+SQL_NAME = "msgid_v1_fields"
+"""The name of the SQL function of all fields, which the SQL functions of `parse_id` and `try_parse_id` call."""
 _MAC = [f"{byte:02x}:" for byte in range(256)]
 _MAC_END = [f"{byte:02x}" for byte in range(256)]
 _ORIGINS = [layout.origin_of(byte << 40) for byte in range(256)]  # by the first byte of a node
@@ -381,5 +383,13 @@ def _fields(raw: Column, *, number: Callable[[Column], Column] = lambda number: 
     }
 
 
+def fields_struct(raw: Column) -> Column:
+    """Return the fields of a version-1 ID as a struct: the body of the SQL function that others call."""
+    return F.named_struct(*(part for name, field in _fields(raw).items() for part in (F.lit(name), field)))
+
+
 def _parsed(text: Column, otherwise: Column | None) -> Column:
+    if is_writing_sql():  # Spark computes the argument of a function once; under a condition it shares nothing
+        whole = F.when(is_v1(text), F.call_function(SQL_NAME, v1_bytes(text)))
+        return whole if otherwise is None else whole.when(text.isNotNull(), otherwise)
     return struct_if(text, is_v1(text), otherwise, _fields(F.unhex(text), number=computed_below))

@@ -25,6 +25,52 @@ RETURN (
  )
 );
 
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v1_fields(raw BINARY)
+RETURN named_struct(
+ 'version',
+ 1,
+ 'mac',
+ concat(
+  get(
+   split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+   CAST((crc32(substring(msgid_v1_fields.raw, 2, 1)) & 255) AS int)
+  ),
+  get(
+   split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+   CAST((crc32(substring(msgid_v1_fields.raw, 3, 1)) & 255) AS int)
+  ),
+  get(
+   split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+   CAST((crc32(substring(msgid_v1_fields.raw, 4, 1)) & 255) AS int)
+  ),
+  get(
+   split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+   CAST((crc32(substring(msgid_v1_fields.raw, 5, 1)) & 255) AS int)
+  ),
+  get(
+   split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
+   CAST((crc32(substring(msgid_v1_fields.raw, 6, 1)) & 255) AS int)
+  ),
+  get(
+   split(/* 256 entries: ff to 23; CRC-32 C8F2E882 */),
+   CAST((crc32(substring(msgid_v1_fields.raw, 7, 1)) & 255) AS int)
+  )
+ ),
+ 'pid',
+ CAST(shiftright(msgid_word(substring(msgid_v1_fields.raw, 8, 4)), 16) AS int),
+ 'seconds',
+ msgid_word(substring(msgid_v1_fields.raw, 10, 4)),
+ 'time',
+ timestamp_seconds((msgid_word(substring(msgid_v1_fields.raw, 10, 4)) + 1609459200)),
+ 'sequence',
+ msgid_word(substring(msgid_v1_fields.raw, 14, 4)),
+ 'origin',
+ get(
+  split(/* 256 entries: derived to random; CRC-32 85F703DE */),
+  CAST((crc32(substring(msgid_v1_fields.raw, 2, 1)) & 255) AS int)
+ )
+);
+
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_fields(text STRING)
 RETURN named_struct(
  'kind',
@@ -930,48 +976,12 @@ RETURN (
   )
   AND (unhex(msgid_parse_of_text.id) IS NOT NULL)
  )
- THEN named_struct(
-  'version',
-  1,
-  'mac',
-  concat(
-   get(
-    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 2, 1)) & 255) AS int), -1)
-   ),
-   get(
-    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 3, 1)) & 255) AS int), -1)
-   ),
-   get(
-    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 4, 1)) & 255) AS int), -1)
-   ),
-   get(
-    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 5, 1)) & 255) AS int), -1)
-   ),
-   get(
-    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 6, 1)) & 255) AS int), -1)
-   ),
-   get(
-    split(/* 256 entries: ff to 23; CRC-32 C8F2E882 */),
-    nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 7, 1)) & 255) AS int), -1)
-   )
-  ),
-  'pid',
-  CAST(shiftright(nullif(msgid_word(substring(unhex(msgid_parse_of_text.id), 8, 4)), -1), 16) AS int),
-  'seconds',
-  nullif(msgid_word(substring(unhex(msgid_parse_of_text.id), 10, 4)), -1),
-  'time',
-  timestamp_seconds((nullif(msgid_word(substring(unhex(msgid_parse_of_text.id), 10, 4)), -1) + 1609459200)),
-  'sequence',
-  nullif(msgid_word(substring(unhex(msgid_parse_of_text.id), 14, 4)), -1),
-  'origin',
-  get(
-   split(/* 256 entries: derived to random; CRC-32 85F703DE */),
-   nullif(CAST((crc32(substring(unhex(msgid_parse_of_text.id), 2, 1)) & 255) AS int), -1)
+ THEN msgid_v1_fields(
+  (
+   CASE
+   WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+   THEN unhex(msgid_parse_of_text.id)
+   END
   )
  )
  WHEN (msgid_parse_of_text.id IS NOT NULL)
@@ -1065,50 +1075,12 @@ RETURN (
   )
   AND (unhex(msgid_try_parse_of_text.id) IS NOT NULL)
  )
- THEN named_struct(
-  'version',
-  1,
-  'mac',
-  concat(
-   get(
-    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 2, 1)) & 255) AS int), -1)
-   ),
-   get(
-    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 3, 1)) & 255) AS int), -1)
-   ),
-   get(
-    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 4, 1)) & 255) AS int), -1)
-   ),
-   get(
-    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 5, 1)) & 255) AS int), -1)
-   ),
-   get(
-    split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 6, 1)) & 255) AS int), -1)
-   ),
-   get(
-    split(/* 256 entries: ff to 23; CRC-32 C8F2E882 */),
-    nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 7, 1)) & 255) AS int), -1)
-   )
-  ),
-  'pid',
-  CAST(shiftright(nullif(msgid_word(substring(unhex(msgid_try_parse_of_text.id), 8, 4)), -1), 16) AS int),
-  'seconds',
-  nullif(msgid_word(substring(unhex(msgid_try_parse_of_text.id), 10, 4)), -1),
-  'time',
-  timestamp_seconds(
-   (nullif(msgid_word(substring(unhex(msgid_try_parse_of_text.id), 10, 4)), -1) + 1609459200)
-  ),
-  'sequence',
-  nullif(msgid_word(substring(unhex(msgid_try_parse_of_text.id), 14, 4)), -1),
-  'origin',
-  get(
-   split(/* 256 entries: derived to random; CRC-32 85F703DE */),
-   nullif(CAST((crc32(substring(unhex(msgid_try_parse_of_text.id), 2, 1)) & 255) AS int), -1)
+ THEN msgid_v1_fields(
+  (
+   CASE
+   WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
+   THEN unhex(msgid_try_parse_of_text.id)
+   END
   )
  )
  END
