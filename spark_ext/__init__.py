@@ -4,8 +4,8 @@ A column function takes columns or their names, and returns a column. Most are b
 run in the JVM without a Python worker, on one machine, on a cluster and over Spark Connect. The docstrings of the few
 Arrow UDFs say that they need a Python worker.
 
-Spark 3.5 runs the column functions, `deduplicate` of a batch and `is_expired`. Each other function then raises
-`NotImplementedError` when it is called.
+On Spark 3.5, only the column functions, `deduplicate` of a batch and `is_expired` can run. Each other function then
+raises `NotImplementedError` when it is called.
 
 - Make IDs: `position_id`, `derive_id`, `assign_id`, `assign_ids`, `generate_id`.
 - Read IDs: `parse_id`, `try_parse_id`, `is_valid_id`, `id_kind`, `id_time`, `id_mac`, `id_origin`, `time_key`.
