@@ -229,6 +229,7 @@ def same_but_examples(report, local):
     assert [f[:4] for f in report.local.findings] == [f[:4] for f in local.findings]
 
 
+@pytest.mark.slow
 def test_stream_updates_the_report_from_stored_summaries(spark, tmp_path):
     """After each batch the report is that of all rows so far, also if a batch is replayed or empty."""
     table = table_of((13,))

@@ -185,6 +185,7 @@ def test_ids_job_as_a_stream_does_each_file_once(spark, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_ids_job_as_a_stream_keeps_a_malformed_line_of_a_later_file(spark, tmp_path):
     """A malformed line of a later file is kept complete, also if the first files had no malformed line."""
     source, out = tmp_path / "in", tmp_path / "out"

@@ -29,7 +29,7 @@ def segment(folder, messages):
     (folder / f"{messages[0].offset:020d}.log").write_bytes(iggy.encode_log(messages))
 
 
-@pytest.mark.parametrize("table_format", ["parquet", "delta"])
+@pytest.mark.parametrize("table_format", ["parquet", pytest.param("delta", marks=pytest.mark.slow)])
 def test_output_of_a_batch_run_and_a_stream_is_shared_or_refused(spark, tmp_path, table_format):
     """Readers see the rows of both runs, or the second run is an error before it writes; in either order."""
     put(tmp_path / "a", "1.csv", f"id,n\n{V1},1\n")
