@@ -52,6 +52,7 @@ class SegmentFolder:
         import pyarrow.fs as pafs
 
         self.layout = layout
+        self._path = path
         self._files, self._inner = filesystem(path)
         self._base = _one_name(path)
         self._local = isinstance(self._files, pafs.LocalFileSystem)
@@ -66,7 +67,7 @@ class SegmentFolder:
 
         found = self._files.get_file_info(self._inner)
         if found.type == pafs.FileType.NotFound:
-            raise FileNotFoundError(f"no file or folder {self._base}")
+            raise FileNotFoundError(f"no file or folder {self._path}")
         if found.type == pafs.FileType.File:
             return [_seen(found, self._inner.rpartition("/")[2])]
         if self._local:
