@@ -142,8 +142,8 @@ def rate(spark: SparkSession, folder: str, messages: int, keys: int, rounds: int
         start = time.perf_counter()
         df.groupBy(bucket).applyInPandas(stateless, OUTPUT).write.format("noop").mode("overwrite").save()
         taken["applyInPandas"].append(messages / (time.perf_counter() - start))
-    by_bucket = stream(spark, f"{folder}/rate").groupBy(F.pmod(F.xxhash64("customer"), F.lit(BUCKETS)).alias("bucket"))
-    floor = by_bucket.transformWithStateInPandas(Floor(), OUTPUT, "append", "ProcessingTime")
+    numbered = stream(spark, f"{folder}/rate").withColumn("bucket", F.pmod(F.xxhash64("customer"), F.lit(BUCKETS)))
+    floor = numbered.groupBy("bucket").transformWithStateInPandas(Floor(), OUTPUT, "append", "ProcessingTime")
     least = messages / run(floor, f"{folder}/rate-floor")[0]
     a, b = (statistics.median(taken[name]) for name in ("process", "applyInPandas"))
     c = statistics.median(warm)
