@@ -45,6 +45,7 @@ __all__ = [
     "raise_invalid",
     "reason",
     "sql_id_text",
+    "named_fields",
     "struct_if",
     "text_table",
     "v1_bytes",
@@ -278,15 +279,24 @@ def raise_invalid(text: Column, otherwise: str) -> Column:
     return F.raise_error(fill(str(InvalidMessageId("{shown}", "{reason}")), shown=quoted(text), reason=why))
 
 
-def struct_if(text: Column, exists: Column, otherwise: Column | None, fields: Mapping[str, Column]) -> Column:
+def named_fields(fields: Mapping[str, Column]) -> Column:
+    """Return a struct of fields, which SQL can write: the body of the SQL function that `struct_if` calls."""
+    return F.named_struct(*(part for name, field in fields.items() for part in (F.lit(name), field)))
+
+
+def struct_if(
+    text: Column, exists: Column, otherwise: Column | None, fields: Mapping[str, Column], sql_name: str, raw: Column
+) -> Column:
     """Return a struct of ``fields`` where ``exists``, NULL where ``text`` is, and ``otherwise`` elsewhere.
 
     A CASE around a struct would compute all fields whenever one is asked for. Adding the fields to a struct that may
     be NULL means the same, and the optimizer then drops the fields that the query does not use.
+
+    SQL cannot add a field to a struct. It calls the function ``sql_name`` of ``raw``: Spark computes the argument of a
+    function once, and shares nothing under a condition.
     """
-    if is_writing_sql():  # SQL cannot add a field to a struct.
-        pairs = [part for name, field in fields.items() for part in (F.lit(name), field)]
-        whole = F.when(exists, F.named_struct(*pairs))
+    if is_writing_sql():
+        whole = F.when(exists, F.call_function(sql_name, raw))
         return whole if otherwise is None else whole.when(text.isNotNull(), otherwise)
     result = F.when(exists, F.struct(F.lit(True).alias("_")))
     if otherwise is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgid import layout
 from msgid.ids._bytes import NOT_V1
 from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
-from spark_ext.columns._dialect import F, is_writing_sql
+from spark_ext.columns._dialect import F
 from spark_ext.columns._expressions import (
     VERSION_1_DIGITS,
     computed_below,
@@ -16,6 +16,7 @@ from spark_ext.columns._expressions import (
     is_hex,
     is_id,
     is_v1,
+    named_fields,
     raise_invalid,
     struct_if,
     v1_bytes,
@@ -385,11 +386,9 @@ def _fields(raw: Column, *, number: Callable[[Column], Column] = lambda number: 
 
 def fields_struct(raw: Column) -> Column:
     """Return the fields of a version-1 ID as a struct: the body of the SQL function that others call."""
-    return F.named_struct(*(part for name, field in _fields(raw).items() for part in (F.lit(name), field)))
+    return named_fields(_fields(raw))
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
-    if is_writing_sql():  # Spark computes the argument of a function once; under a condition it shares nothing
-        whole = F.when(is_v1(text), F.call_function(SQL_NAME, v1_bytes(text)))
-        return whole if otherwise is None else whole.when(text.isNotNull(), otherwise)
-    return struct_if(text, is_v1(text), otherwise, _fields(F.unhex(text), number=computed_below))
+    fields = _fields(F.unhex(text), number=computed_below)
+    return struct_if(text, is_v1(text), otherwise, fields, SQL_NAME, v1_bytes(text))

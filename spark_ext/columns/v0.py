@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgid import layout
 from msgid.ids._bytes import NOT_V0
 from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
-from spark_ext.columns._dialect import F, is_writing_sql
+from spark_ext.columns._dialect import F
 from spark_ext.columns._expressions import (
     MICROSECONDS,
     MOMENTS,
@@ -18,6 +18,7 @@ from spark_ext.columns._expressions import (
     is_v0,
     is_v1,
     micros_of,
+    named_fields,
     null_text,
     of_types,
     raise_invalid,
@@ -241,15 +242,12 @@ def _translated(text: Column, otherwise: Column) -> Column:
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
-    if is_writing_sql():
-        whole = F.when(is_v0(text), F.call_function(SQL_NAME, text))
-        return whole if otherwise is None else whole.when(text.isNotNull(), otherwise)
-    return struct_if(text, is_v0(text), otherwise, _fields(text))
+    return struct_if(text, is_v0(text), otherwise, _fields(text), SQL_NAME, text)
 
 
 def fields_struct(text: Column) -> Column:
     """Return the fields of a version-0 ID as a struct: the body of the SQL function that others call."""
-    return F.named_struct(*(part for name, field in _fields(text).items() for part in (F.lit(name), field)))
+    return named_fields(_fields(text))
 
 
 def _kind(text: Column) -> Column:

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 REASON = "reason"
-_NO_POSITION = "no position: source, offset or time is missing or malformed, or the time has no time zone"
+_NO_POSITION = "no position: source, offset or time is missing or malformed, or the time does not name its time zone"
 IDS, QUARANTINE, CHECKPOINT = "ids", "quarantine", "checkpoint"
 
 

@@ -180,7 +180,7 @@ def test_messages_of_the_layout_without_states_have_none(spark):
 
 
 def test_messages_without_a_log_have_no_id(spark):
-    """Messages of a producer that stays at offset 0 have no ID, and the reason says so."""
+    """Messages of a producer that stays at offset 0 do not get an ID, and the reason says so."""
 
     def at(producer, offset):
         return replace(DANUBE, msg_id=DANUBE.msg_id._replace(producer_id=producer, topic_offset=offset)).encode()
