@@ -23,9 +23,11 @@ __all__ = [
     "INTEGERS",
     "MOMENTS",
     "OTHER_HEADER",
+    "V0_DIGITS",
     "ColumnOrName",
     "byte_digits",
     "computed_below",
+    "cut",
     "digits_to_bigint",
     "fill",
     "has_v1_shape",
@@ -35,6 +37,7 @@ __all__ = [
     "is_id",
     "is_v0",
     "is_v1",
+    "joined",
     "micros_of",
     "misfit_reason",
     "no_id_reason",
@@ -53,9 +56,10 @@ __all__ = [
 
 ColumnOrName = Column | str
 
-_V0_DIGITS = tuple(2 * length for length in layout.V0_LENGTHS)
+V0_DIGITS = tuple(2 * length for length in layout.V0_LENGTHS)
+"""The digits of version-0 IDs in their bare forms: without the version byte."""
 _ID_LENGTHS = sorted({layout.ID_LENGTH, *layout.V0_LENGTHS, *(1 + length for length in layout.V0_LENGTHS)})
-_CANONICAL_DIGITS = tuple(2 + digits for digits in _V0_DIGITS)
+_CANONICAL_DIGITS = tuple(2 + digits for digits in V0_DIGITS)
 CORRUPT = "_corrupt_record"
 """The column of lines that do not fit their format."""
 OTHER_HEADER = "header "
@@ -132,7 +136,7 @@ def of_types(
     fits = F.substring_index(F.substring_index(type, "(", 1), " ", 1).isin("void", *types)
     message = F.concat(F.lit(f"{function}: {argument} must be {allowed}, got "), type)
     check = F.date_part(F.when(fits, F.lit("SECOND")).otherwise(message), col.cast("timestamp_ltz"))
-    return lambda result: F.when(F.lit(False), check.cast(returns)).otherwise(result)
+    return lambda result: F.coalesce(result, F.when(F.lit(False), check.cast(returns)))
 
 
 def micros_of(at: Column) -> Column:
@@ -183,13 +187,13 @@ def is_canonical_v0(text: Column) -> Column:
 
 def is_v0(text: Column) -> Column:
     """Return whether text is a version-0 ID, canonical or not."""
-    return (F.octet_length(text).isin(*_V0_DIGITS) | is_canonical_v0(text)) & is_hex(text)
+    return (F.octet_length(text).isin(*V0_DIGITS) | is_canonical_v0(text)) & is_hex(text)
 
 
 def is_id(text: Column) -> Column:
     """Return whether text is an ID of any version; NULL for NULL."""
     shape = F.when(has_v1_shape(text) | is_canonical_v0(text), F.lit(True)).otherwise(
-        F.octet_length(text).isin(*_V0_DIGITS)
+        F.octet_length(text).isin(*V0_DIGITS)
     )
     return shape & (is_hex(text) | text.isNull())
 
@@ -205,6 +209,10 @@ def computed_below(value: Column, never: int | str = -1) -> Column:
     Spark evaluates an expression that repeats below a condition each time. But it evaluates the argument of `nullif`
     in a projection below the query's, and drops that projection where nothing uses the value. ``never`` is a literal
     that the value never equals.
+
+    This holds only where the whole expression is always evaluated. In a branch of a `CASE`, Spark puts the argument
+    back into each place that uses it. So write a condition beside the value: `coalesce(value, ...)` always evaluates
+    its first argument, and `value | CASE WHEN condition THEN 0 END` is NULL without the condition.
     """
     return F.nullif(value, F.lit(never))
 
@@ -225,7 +233,17 @@ def byte_digits(byte: Column, before: str = "", after: str = "") -> Column:
 
 def padded_digits(number: Column, digits: int) -> Column:
     """Write a bigint as ``digits`` hex digits, at most 15. A bit above them is set, so that leading zeros are kept."""
-    return F.substring(F.hex(number.bitwiseOR(1 << 4 * digits)), 2, digits)
+    return cut(F.hex(number.bitwiseOR(1 << 4 * digits)), 2, digits)
+
+
+def cut(ascii: Column, start: int, digits: int) -> Column:
+    """Return a part of an ASCII text, from 1, as binary for `joined`: Spark counts the characters of a text first."""
+    return F.substring(ascii.cast("binary"), start, digits)
+
+
+def joined(*parts: Column) -> Column:
+    """Return texts and binaries, one after the other, as a text."""
+    return F.concat(*(part.cast("binary") for part in parts)).cast("string")
 
 
 def fill(template: str, **blanks: Column) -> Column:
@@ -247,7 +265,7 @@ def reason(text: Column) -> Column:
     """Return why text is not an ID of any version, in the words of `msgid.ids._bytes`; NULL for an ID and for NULL."""
     length = F.length(text)
     known = F.lit(False)
-    for digits in (*_V0_DIGITS, *_CANONICAL_DIGITS):
+    for digits in (*V0_DIGITS, *_CANONICAL_DIGITS):
         known = known | (length == digits)
     version = digits_to_bigint(F.left(text, F.lit(2)))
     return (
@@ -285,18 +303,23 @@ def named_fields(fields: Mapping[str, Column]) -> Column:
 
 
 def struct_if(
-    text: Column, exists: Column, otherwise: Column | None, fields: Mapping[str, Column], sql_name: str, raw: Column
+    text: Column,
+    exists: Column,
+    otherwise: Column | None,
+    fields: Mapping[str, Column],
+    sql_name: str,
+    sql_arguments: tuple[Column, ...],
 ) -> Column:
     """Return a struct of ``fields`` where ``exists``, NULL where ``text`` is, and ``otherwise`` elsewhere.
 
     A CASE around a struct would compute all fields whenever one is asked for. Adding the fields to a struct that may
     be NULL means the same, and the optimizer then drops the fields that the query does not use.
 
-    SQL cannot add a field to a struct. It calls the function ``sql_name`` of ``raw``: Spark computes the argument of a
-    function once, and shares nothing under a condition.
+    SQL cannot add a field to a struct. It calls the function ``sql_name``: Spark computes the arguments of a function
+    once, and shares nothing under a condition.
     """
     if is_writing_sql():
-        whole = F.when(exists, F.call_function(sql_name, raw))
+        whole = F.when(exists, F.call_function(sql_name, *sql_arguments))
         return whole if otherwise is None else whole.when(text.isNotNull(), otherwise)
     result = F.when(exists, F.struct(F.lit(True).alias("_")))
     if otherwise is not None:

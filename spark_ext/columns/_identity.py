@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgid import layout
 from spark_ext.columns._dialect import F
-from spark_ext.columns._expressions import column, has_v1_shape, is_canonical_v0, is_hex, null_text
+from spark_ext.columns._expressions import V0_DIGITS, column, has_v1_shape, is_canonical_v0, is_hex, null_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["identity", "is_uuid"]
 
-_V0_DIGITS: Final = tuple(2 * length for length in layout.V0_LENGTHS)
 _UUID_LENGTH: Final = 36
 _UUID: Final = r"\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\z"
 
@@ -68,5 +67,5 @@ def _canonical(text: Column, upper: Column) -> Column:
     return (
         F.when(F.octet_length(text) == 0, null_text())
         .when((has_v1_shape(text) | is_canonical_v0(text)) & is_hex(text), upper)
-        .when(F.octet_length(text).isin(*_V0_DIGITS) & is_hex(text), F.concat(F.lit(layout.CANONICAL_V0_PREFIX), upper))
+        .when(F.octet_length(text).isin(*V0_DIGITS) & is_hex(text), F.concat(F.lit(layout.CANONICAL_V0_PREFIX), upper))
     )

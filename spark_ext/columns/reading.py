@@ -391,4 +391,4 @@ def fields_struct(raw: Column) -> Column:
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
     fields = _fields(F.unhex(text), number=computed_below)
-    return struct_if(text, is_v1(text), otherwise, fields, SQL_NAME, v1_bytes(text))
+    return struct_if(text, is_v1(text), otherwise, fields, SQL_NAME, (v1_bytes(text),))

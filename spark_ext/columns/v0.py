@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from msgid import layout
 from msgid.ids._bytes import NOT_V0
 from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
-from spark_ext.columns._dialect import F
+from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
     MICROSECONDS,
     MOMENTS,
+    V0_DIGITS,
     column,
     computed_below,
     hex_text,
@@ -23,9 +24,12 @@ from spark_ext.columns._expressions import (
     of_types,
     raise_invalid,
     struct_if,
+    text_table,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column
 
     from spark_ext.columns._expressions import ColumnOrName
@@ -40,7 +44,8 @@ _DAY = 24 * 3600 * MICROSECONDS
 _DECIMAL = [str(byte) for byte in range(256)]
 _WITH_DOT = [f"{byte}." for byte in range(256)]
 SQL_NAME = "msgid_v0_fields"
-"""The SQL function that others call, so that each field is written once."""
+KIND_SQL_NAME = "msgid_v0_kind"
+"""The SQL functions that others call. Spark computes the arguments of a function once."""
 
 
 def parse_v0(col: ColumnOrName) -> Column:
@@ -180,8 +185,8 @@ def id_kind(col: ColumnOrName) -> Column:
     +----------------+
     """
     text = hex_text(col)
-    v0 = F.when(is_v0(text), _kind(text))
-    return F.when(is_v1(text), F.lit(layout.KIND_V1)).otherwise(v0).alias("id_kind")
+    v1 = F.when(is_v1(text), F.lit(layout.KIND_V1))
+    return F.coalesce(_kind(*_words(_raw(text))), v1).alias("id_kind")
 
 
 def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Column:
@@ -216,7 +221,7 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     """
     text, zone = hex_text(col), column(timezone)
     field = layout.CLIENT_FIELDS["elapsed_ms"]
-    elapsed = _unsigned(text, field.start, field.stop)
+    elapsed = computed_below(_word(F.unhex(text), field.start))
     # Moments and wall clocks are microseconds since 1970, so the session's time zone does not matter.
     seen = micros_of(column(near))
     wall = F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(seen), zone))
@@ -229,7 +234,7 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
 
     this_month, last_month = made(month), made(F.add_months(month, -1))
     found = F.when(this_month < seen, this_month).otherwise(last_month)
-    is_client = is_v0(text) & (_kind(text).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS))
+    is_client = _kind(*_words(_raw(text))).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS)
     moment = F.timestamp_micros(found)
     with_zone = of_types("v0_time", "near", column(near), "a timestamp or Unix seconds", MOMENTS, "timestamp")
     return with_zone(F.when(is_client, moment)).alias("v0_time")
@@ -242,77 +247,90 @@ def _translated(text: Column, otherwise: Column) -> Column:
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
-    return struct_if(text, is_v0(text), otherwise, _fields(text), SQL_NAME, text)
+    raw = _raw(text)
+    words = _words(raw)
+    # Spark computes all fields in one projection, where they share the words and the kind.
+    fields = {name: computed_below(field, never) for name, (field, never) in _fields(text, *words).items()}
+    return struct_if(text, raw.isNotNull(), otherwise, fields, SQL_NAME, (text, *words))
 
 
-def fields_struct(text: Column) -> Column:
+def fields_struct(text: Column, port: Column, high: Column, low: Column) -> Column:
     """Return the fields of a version-0 ID as a struct: the body of the SQL function that others call."""
-    return named_fields(_fields(text))
+    return named_fields({name: field for name, (field, _) in _fields(text, port, high, low).items()})
 
 
-def _kind(text: Column) -> Column:
-    is_broker, is_ambiguous = _shape(text)
-    kind = F.when(is_ambiguous, F.lit(layout.KIND_AMBIGUOUS)).when(is_broker, F.lit(layout.KIND_BROKER_OFFSET))
-    return kind.otherwise(F.lit(layout.KIND_CLIENT_UNIQUE))
+def kind_name(port: Column, high: Column, low: Column) -> Column:
+    """Return the kind of a version-0 ID, by its three words: the body of the SQL function that others call."""
+    is_broker, is_ambiguous = _shape(port, high, low)
+    kinds = (layout.KIND_CLIENT_UNIQUE, layout.KIND_BROKER_OFFSET, layout.KIND_AMBIGUOUS)
+    number = is_broker.cast("int") + is_ambiguous.cast("int") * F.lit(kinds.index(layout.KIND_AMBIGUOUS))
+    return F.get(text_table(kinds), number)
 
 
-def _shape(text: Column) -> tuple[Column, Column]:
-    """Return whether an ID is a broker's and not ambiguous, and whether it is ambiguous: `msgid.layout.v0_kind`.
+def _kind(port: Column, high: Column, low: Column) -> Column:
+    return F.call_function(KIND_SQL_NAME, port, high, low) if is_writing_sql() else kind_name(port, high, low)
 
-    The limits of the rule are powers of 256, so zero digits decide, which is less code than the numbers.
-    """
-    port, offset = layout.BROKER_FIELDS.values()
 
-    def is_zero(start: int, stop: int) -> Column:
-        return _tail_digits(text, start, stop) == "0" * 2 * (stop - start)
+def _raw(text: Column) -> Column:
+    """Return the bytes of a version-0 ID; NULL for any other text."""
+    return F.when(F.octet_length(text).isin(*V0_DIGITS) | is_canonical_v0(text), F.unhex(text))
 
-    port_low = port.stop - layout.PORT_MAX.bit_length() // 8
-    offset_low = offset.stop - layout.OFFSET_MAX.bit_length() // 8
-    large = offset.stop - layout.AMBIGUOUS_OFFSET_MIN.bit_length() // 8
-    shaped = is_zero(port.start, port_low) & ~is_zero(port_low, port.stop) & is_zero(offset.start, offset_low)
-    is_ambiguous = shaped & ~is_zero(offset_low, large) & is_zero(offset.stop - 1, offset.stop)
+
+def _words(raw: Column) -> tuple[Column, Column, Column]:
+    """Read the last 12 bytes, which all fields but the host are made from, as three unsigned integers."""
+    port, high, low = (_word(raw, start) for start in range(0, layout.TAIL_LENGTH, WORD_WIDTH))
+    return port, high, low
+
+
+def _word(raw: Column, start: int) -> Column:
+    """Read four of the last 12 bytes as an unsigned integer."""
+    return word(F.substring(raw, start - layout.TAIL_LENGTH, WORD_WIDTH))
+
+
+def _unsigned(words: Sequence[Column], start: int, stop: int) -> Column:
+    """Read the bytes from start to stop, at most four, of the bytes that the words hold."""
+    first, last = start // WORD_WIDTH, (stop - 1) // WORD_WIDTH
+    after = WORD_WIDTH * (last + 1) - stop
+    value = F.shiftright(words[last], 8 * after) if after else words[last]
+    if first < last:
+        value = F.shiftleft(words[first], 8 * (WORD_WIDTH - after)).bitwiseOR(value)
+    is_whole = start == WORD_WIDTH * last and stop == start + WORD_WIDTH
+    return value if is_whole else value.bitwiseAND((1 << 8 * (stop - start)) - 1)
+
+
+def _shape(port: Column, high: Column, low: Column) -> tuple[Column, Column]:
+    """Return whether an ID is a broker's and not ambiguous, and whether it is ambiguous: `msgid.layout.v0_kind`."""
+    shaped = port.between(1, layout.PORT_MAX) & (high <= layout.OFFSET_MAX >> 8 * WORD_WIDTH)
+    is_large = high >= layout.AMBIGUOUS_OFFSET_MIN >> 8 * WORD_WIDTH
+    is_ambiguous = shaped & is_large & (low.bitwiseAND(0xFF) == 0)
     return shaped & ~is_ambiguous, is_ambiguous
 
 
-def _tail_digits(text: Column, start: int, stop: int) -> Column:
-    """Return the digits of the bytes from start to stop of the last 12 bytes."""
-    return F.substring(text, 2 * start - _TAIL_DIGITS, 2 * (stop - start))
-
-
-def _unsigned(text: Column, start: int, stop: int) -> Column:
-    """Read at most four of the last 12 bytes as an unsigned integer."""
-    first = min(start, layout.TAIL_LENGTH - WORD_WIDTH)
-    value = computed_below(word(F.substring(F.unhex(text), first - layout.TAIL_LENGTH, WORD_WIDTH)))
-    after = first + WORD_WIDTH - stop
-    value = F.shiftright(value, 8 * after) if after else value
-    return value.bitwiseAND((1 << 8 * (stop - start)) - 1) if start > first else value
-
-
-def _fields(text: Column) -> dict[str, Column]:
-    client = {name: _unsigned(text, field.start, field.stop) for name, field in layout.CLIENT_FIELDS.items()}
-    port, offset = layout.BROKER_FIELDS.values()
-    # An offset has at most six bytes: the two that a signed number would not hold are zero.
-    middle = offset.stop - WORD_WIDTH
-    high = _unsigned(text, offset.stop - layout.OFFSET_MAX.bit_length() // 8, middle)
-    is_broker, _ = _shape(text)
+def _fields(text: Column, port: Column, high: Column, low: Column) -> dict[str, tuple[Column, int | str]]:
+    """Return each field, and a value that it never has."""
+    words = (port, high, low)
+    client = {name: _unsigned(words, field.start, field.stop) for name, field in layout.CLIENT_FIELDS.items()}
+    is_broker, _ = _shape(*words)
     is_ipv6 = F.octet_length(text) >= _IPV6_DIGITS + _TAIL_DIGITS
-    return {
-        "kind": _kind(text),
-        "host": F.when(is_ipv6, _ipv6(F.substring(text, -_IPV6_DIGITS - _TAIL_DIGITS, _IPV6_DIGITS))).otherwise(
-            _ipv4(text)
-        ),
-        "port": F.when(is_broker, _unsigned(text, port.start, port.stop).cast("int")),
-        "offset": F.when(is_broker, F.shiftleft(high, 8 * WORD_WIDTH).bitwiseOR(_unsigned(text, middle, offset.stop))),
+    address = F.substring(text, -_IPV6_DIGITS - _TAIL_DIGITS, _IPV6_DIGITS)
+    numbers = {
+        "port": F.when(is_broker, port.cast("int")),
+        "offset": F.when(is_broker, F.shiftleft(high, 8 * WORD_WIDTH).bitwiseOR(low)),
         "pid": F.when(~is_broker, client["pid"].cast("int")),
         "loader_hash": F.when(~is_broker, client["loader_hash"]),
         "elapsed_ms": F.when(~is_broker, client["elapsed_ms"]),
         "counter": F.when(~is_broker, client["counter"].cast("int")),
     }
+    return {
+        "kind": (_kind(*words), ""),
+        "host": (F.when(is_ipv6, _ipv6(address)).otherwise(_ipv4(text)), ""),
+        **{name: (number, -1) for name, number in numbers.items()},
+    }
 
 
 def _ipv4(text: Column) -> Column:
     start, stop = -layout.IPV4_LENGTH - layout.TAIL_LENGTH, -layout.TAIL_LENGTH
-    octets = [computed_below(octet(F.substring(F.unhex(text), place, 1))) for place in range(start, stop)]
+    octets = [octet(F.substring(F.unhex(text), place, 1)) for place in range(start, stop)]
     return F.concat(*(look_up(one, _WITH_DOT) for one in octets[:-1]), look_up(octets[-1], _DECIMAL))
 
 

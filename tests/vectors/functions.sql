@@ -71,53 +71,45 @@ RETURN named_struct(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_fields(text STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_kind(port BIGINT, high BIGINT, low BIGINT)
+RETURN get(
+ split('v0-client-unique,v0-broker-offset,v0-ambiguous', ','),
+ (
+  CAST(
+   (
+    ((msgid_v0_kind.port BETWEEN 1 AND 65535) AND (msgid_v0_kind.high <= 65535))
+    AND (
+     NOT (
+      (
+       ((msgid_v0_kind.port BETWEEN 1 AND 65535) AND (msgid_v0_kind.high <= 65535))
+       AND (msgid_v0_kind.high >= 256)
+      )
+      AND ((msgid_v0_kind.low & 255) = 0)
+     )
+    )
+   )
+   AS int
+  )
+  + (
+   CAST(
+    (
+     (
+      ((msgid_v0_kind.port BETWEEN 1 AND 65535) AND (msgid_v0_kind.high <= 65535))
+      AND (msgid_v0_kind.high >= 256)
+     )
+     AND ((msgid_v0_kind.low & 255) = 0)
+    )
+    AS int
+   )
+   * 2
+  )
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_fields(text STRING, port BIGINT, high BIGINT, low BIGINT)
 RETURN named_struct(
  'kind',
- (
-  CASE
-  WHEN (
-   (
-    (
-     (
-      (substring(msgid_v0_fields.text, -24, 4) = '0000')
-      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-     )
-     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-    )
-    AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
-   )
-   AND (substring(msgid_v0_fields.text, -2, 2) = '00')
-  )
-  THEN 'v0-ambiguous'
-  WHEN (
-   (
-    (
-     (substring(msgid_v0_fields.text, -24, 4) = '0000')
-     AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-    )
-    AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-   )
-   AND (
-    NOT (
-     (
-      (
-       (
-        (substring(msgid_v0_fields.text, -24, 4) = '0000')
-        AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-       )
-       AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-      )
-      AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
-     )
-     AND (substring(msgid_v0_fields.text, -2, 2) = '00')
-    )
-   )
-  )
-  THEN 'v0-broker-offset'
-  ELSE 'v0-client-unique'
-  END
- ),
+ msgid_v0_kind(msgid_v0_fields.port, msgid_v0_fields.high, msgid_v0_fields.low),
  'host',
  (
   CASE
@@ -162,19 +154,19 @@ RETURN named_struct(
   ELSE concat(
    get(
     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-    nullif(CAST((crc32(substring(unhex(msgid_v0_fields.text), -16, 1)) & 255) AS int), -1)
+    CAST((crc32(substring(unhex(msgid_v0_fields.text), -16, 1)) & 255) AS int)
    ),
    get(
     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-    nullif(CAST((crc32(substring(unhex(msgid_v0_fields.text), -15, 1)) & 255) AS int), -1)
+    CAST((crc32(substring(unhex(msgid_v0_fields.text), -15, 1)) & 255) AS int)
    ),
    get(
     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-    nullif(CAST((crc32(substring(unhex(msgid_v0_fields.text), -14, 1)) & 255) AS int), -1)
+    CAST((crc32(substring(unhex(msgid_v0_fields.text), -14, 1)) & 255) AS int)
    ),
    get(
     split(/* 256 entries: 255 to 35; CRC-32 08DC58B3 */),
-    nullif(CAST((crc32(substring(unhex(msgid_v0_fields.text), -13, 1)) & 255) AS int), -1)
+    CAST((crc32(substring(unhex(msgid_v0_fields.text), -13, 1)) & 255) AS int)
    )
   )
   END
@@ -183,65 +175,36 @@ RETURN named_struct(
  (
   CASE
   WHEN (
-   (
-    (
-     (substring(msgid_v0_fields.text, -24, 4) = '0000')
-     AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-    )
-    AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-   )
+   ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
    AND (
     NOT (
      (
-      (
-       (
-        (substring(msgid_v0_fields.text, -24, 4) = '0000')
-        AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-       )
-       AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-      )
-      AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
+      ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
+      AND (msgid_v0_fields.high >= 256)
      )
-     AND (substring(msgid_v0_fields.text, -2, 2) = '00')
+     AND ((msgid_v0_fields.low & 255) = 0)
     )
    )
   )
-  THEN CAST(nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -12, 4)), -1) AS int)
+  THEN CAST(msgid_v0_fields.port AS int)
   END
  ),
  'offset',
  (
   CASE
   WHEN (
-   (
-    (
-     (substring(msgid_v0_fields.text, -24, 4) = '0000')
-     AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-    )
-    AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-   )
+   ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
    AND (
     NOT (
      (
-      (
-       (
-        (substring(msgid_v0_fields.text, -24, 4) = '0000')
-        AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-       )
-       AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-      )
-      AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
+      ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
+      AND (msgid_v0_fields.high >= 256)
      )
-     AND (substring(msgid_v0_fields.text, -2, 2) = '00')
+     AND ((msgid_v0_fields.low & 255) = 0)
     )
    )
   )
-  THEN (
-   shiftleft(
-    shiftright(nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -6, 4)), -1), 16), 32
-   )
-   | nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -4, 4)), -1)
-  )
+  THEN (shiftleft(msgid_v0_fields.high, 32) | msgid_v0_fields.low)
   END
  ),
  'pid',
@@ -249,31 +212,19 @@ RETURN named_struct(
   CASE
   WHEN (
    NOT (
-    (
-     (
-      (substring(msgid_v0_fields.text, -24, 4) = '0000')
-      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-     )
-     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-    )
+    ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
     AND (
      NOT (
       (
-       (
-        (
-         (substring(msgid_v0_fields.text, -24, 4) = '0000')
-         AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-        )
-        AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-       )
-       AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
+       ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
+       AND (msgid_v0_fields.high >= 256)
       )
-      AND (substring(msgid_v0_fields.text, -2, 2) = '00')
+      AND ((msgid_v0_fields.low & 255) = 0)
      )
     )
    )
   )
-  THEN CAST(shiftright(nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -12, 4)), -1), 16) AS int)
+  THEN CAST((shiftright(msgid_v0_fields.port, 16) & 65535) AS int)
   END
  ),
  'loader_hash',
@@ -281,31 +232,19 @@ RETURN named_struct(
   CASE
   WHEN (
    NOT (
-    (
-     (
-      (substring(msgid_v0_fields.text, -24, 4) = '0000')
-      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-     )
-     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-    )
+    ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
     AND (
      NOT (
       (
-       (
-        (
-         (substring(msgid_v0_fields.text, -24, 4) = '0000')
-         AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-        )
-        AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-       )
-       AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
+       ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
+       AND (msgid_v0_fields.high >= 256)
       )
-      AND (substring(msgid_v0_fields.text, -2, 2) = '00')
+      AND ((msgid_v0_fields.low & 255) = 0)
      )
     )
    )
   )
-  THEN nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -10, 4)), -1)
+  THEN ((shiftleft(msgid_v0_fields.port, 16) | shiftright(msgid_v0_fields.high, 16)) & 4294967295L)
   END
  ),
  'elapsed_ms',
@@ -313,31 +252,19 @@ RETURN named_struct(
   CASE
   WHEN (
    NOT (
-    (
-     (
-      (substring(msgid_v0_fields.text, -24, 4) = '0000')
-      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-     )
-     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-    )
+    ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
     AND (
      NOT (
       (
-       (
-        (
-         (substring(msgid_v0_fields.text, -24, 4) = '0000')
-         AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-        )
-        AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-       )
-       AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
+       ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
+       AND (msgid_v0_fields.high >= 256)
       )
-      AND (substring(msgid_v0_fields.text, -2, 2) = '00')
+      AND ((msgid_v0_fields.low & 255) = 0)
      )
     )
    )
   )
-  THEN nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -6, 4)), -1)
+  THEN ((shiftleft(msgid_v0_fields.high, 16) | shiftright(msgid_v0_fields.low, 16)) & 4294967295L)
   END
  ),
  'counter',
@@ -345,338 +272,402 @@ RETURN named_struct(
   CASE
   WHEN (
    NOT (
-    (
-     (
-      (substring(msgid_v0_fields.text, -24, 4) = '0000')
-      AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-     )
-     AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-    )
+    ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
     AND (
      NOT (
       (
-       (
-        (
-         (substring(msgid_v0_fields.text, -24, 4) = '0000')
-         AND (NOT (substring(msgid_v0_fields.text, -20, 4) = '0000'))
-        )
-        AND (substring(msgid_v0_fields.text, -16, 4) = '0000')
-       )
-       AND (NOT (substring(msgid_v0_fields.text, -12, 2) = '00'))
+       ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
+       AND (msgid_v0_fields.high >= 256)
       )
-      AND (substring(msgid_v0_fields.text, -2, 2) = '00')
+      AND ((msgid_v0_fields.low & 255) = 0)
      )
     )
    )
   )
-  THEN CAST((nullif(msgid_word(substring(unhex(msgid_v0_fields.text), -4, 4)), -1) & 65535) AS int)
+  THEN CAST((msgid_v0_fields.low & 65535) AS int)
   END
  )
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_position(source STRING, offset DOUBLE, at BIGINT)
-RETURN (
- CASE
- WHEN (
-  (TRY_CAST(msgid_position.offset AS bigint) BETWEEN 0 AND 281474976710655L)
-  AND (msgid_position.offset = TRY_CAST(msgid_position.offset AS bigint))
- )
- THEN concat(
+RETURN coalesce(
+ CAST(
   concat(
-   concat('01', substring(nullif(upper(sha2(CAST(msgid_position.source AS string), 256)), ''), 1, 1), 'B'),
-   substring(nullif(upper(sha2(CAST(msgid_position.source AS string), 256)), ''), 2, 10)
-  ),
-  substring(
-   hex(
-    (
-     shiftleft(
-      (shiftright(TRY_CAST(msgid_position.offset AS bigint), 32) | 65536), 32
-     )
-     | ((msgid_position.at - 1609459200) & 4294967295L)
-    )
-   ),
-   2,
-   12
-  ),
-  substring(hex(((TRY_CAST(msgid_position.offset AS bigint) & 4294967295L) | 4294967296L)), 2, 8)
- )
- WHEN (msgid_position.offset IS NOT NULL)
- THEN raise_error(
-  concat(
-   'offset must be 0 to 281474976710655, got ',
    CAST(
-    coalesce(
-     (
-      CASE
-      WHEN (msgid_position.offset = TRY_CAST(msgid_position.offset AS bigint))
-      THEN CAST(TRY_CAST(msgid_position.offset AS bigint) AS string)
-      END
+    upper(
+     CAST(
+      concat(
+       CAST('01' AS binary),
+       CAST(
+        substring(
+         CAST(nullif(sha2(CAST(msgid_position.source AS string), 256), '') AS binary), 1, 1
+        )
+        AS binary
+       ),
+       CAST('B' AS binary),
+       CAST(
+        substring(
+         CAST(nullif(sha2(CAST(msgid_position.source AS string), 256), '') AS binary), 2, 10
+        )
+        AS binary
+       )
+      )
+      AS string
+     )
+    )
+    AS binary
+   ),
+   CAST(
+    substring(
+     CAST(
+      hex(
+       (
+        shiftleft(
+         (
+          shiftright(
+           (
+            CASE
+            WHEN (
+             (TRY_CAST(msgid_position.offset AS bigint) BETWEEN 0 AND 281474976710655L)
+             AND (msgid_position.offset = TRY_CAST(msgid_position.offset AS bigint))
+            )
+            THEN TRY_CAST(msgid_position.offset AS bigint)
+            END
+           ),
+           32
+          )
+          | 65536
+         ),
+         32
+        )
+        | ((msgid_position.at - 1609459200) & 4294967295L)
+       )
+      )
+      AS binary
      ),
-     CAST(msgid_position.offset AS string)
+     2,
+     12
+    )
+    AS binary
+   ),
+   CAST(
+    substring(
+     CAST(
+      hex(
+       (
+        (
+         (
+          CASE
+          WHEN (
+           (TRY_CAST(msgid_position.offset AS bigint) BETWEEN 0 AND 281474976710655L)
+           AND (msgid_position.offset = TRY_CAST(msgid_position.offset AS bigint))
+          )
+          THEN TRY_CAST(msgid_position.offset AS bigint)
+          END
+         )
+         & 4294967295L
+        )
+        | 4294967296L
+       )
+      )
+      AS binary
+     ),
+     2,
+     8
+    )
+    AS binary
+   )
+  )
+  AS string
+ ),
+ (
+  CASE
+  WHEN (
+   (TRY_CAST(msgid_position.offset AS bigint) BETWEEN 0 AND 281474976710655L)
+   AND (msgid_position.offset = TRY_CAST(msgid_position.offset AS bigint))
+  )
+  THEN CAST(NULL AS string)
+  WHEN (msgid_position.offset IS NOT NULL)
+  THEN raise_error(
+   concat(
+    'offset must be 0 to 281474976710655, got ',
+    CAST(
+     coalesce(
+      (
+       CASE
+       WHEN (msgid_position.offset = TRY_CAST(msgid_position.offset AS bigint))
+       THEN CAST(TRY_CAST(msgid_position.offset AS bigint) AS string)
+       END
+      ),
+      CAST(msgid_position.offset AS string)
+     )
+     AS string
+    )
+   )
+  )
+  END
+ )
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_of_text(parent STRING, name STRING)
+RETURN coalesce(
+ hex(
+  unhex(
+   CAST(
+    concat(
+     CAST('01' AS binary),
+     CAST(
+      substring(
+       CAST(
+        nullif(
+         sha2(
+          concat(
+           unhex(
+            (
+             CASE
+             WHEN (
+              (
+               (octet_length(msgid_derive_of_text.parent) = 34)
+               AND startswith(msgid_derive_of_text.parent, '01')
+              )
+              OR (octet_length(msgid_derive_of_text.parent) IN (32, 56))
+             )
+             THEN msgid_derive_of_text.parent
+             WHEN (
+              (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+              AND startswith(msgid_derive_of_text.parent, '00')
+             )
+             THEN substring(msgid_derive_of_text.parent, 3, 56)
+             WHEN (
+              (octet_length(msgid_derive_of_text.parent) = 36)
+              AND regexp_like(
+               msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+              )
+             )
+             THEN replace(msgid_derive_of_text.parent, '-')
+             END
+            )
+           ),
+           unhex('00'),
+           CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
+          ),
+          256
+         ),
+         ''
+        )
+        AS binary
+       ),
+       1,
+       1
+      )
+      AS binary
+     ),
+     CAST('F' AS binary),
+     CAST(
+      substring(
+       CAST(
+        nullif(
+         sha2(
+          concat(
+           unhex(
+            (
+             CASE
+             WHEN (
+              (
+               (octet_length(msgid_derive_of_text.parent) = 34)
+               AND startswith(msgid_derive_of_text.parent, '01')
+              )
+              OR (octet_length(msgid_derive_of_text.parent) IN (32, 56))
+             )
+             THEN msgid_derive_of_text.parent
+             WHEN (
+              (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+              AND startswith(msgid_derive_of_text.parent, '00')
+             )
+             THEN substring(msgid_derive_of_text.parent, 3, 56)
+             WHEN (
+              (octet_length(msgid_derive_of_text.parent) = 36)
+              AND regexp_like(
+               msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+              )
+             )
+             THEN replace(msgid_derive_of_text.parent, '-')
+             END
+            )
+           ),
+           unhex('00'),
+           CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
+          ),
+          256
+         ),
+         ''
+        )
+        AS binary
+       ),
+       2,
+       14
+      )
+      AS binary
+     ),
+     CAST(
+      (
+       CASE
+       WHEN (
+        (octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01')
+       )
+       THEN substring(CAST(msgid_derive_of_text.parent AS binary), 19, 8)
+       ELSE CAST('00000000' AS binary)
+       END
+      )
+      AS binary
+     ),
+     CAST(
+      substring(
+       CAST(
+        nullif(
+         sha2(
+          concat(
+           unhex(
+            (
+             CASE
+             WHEN (
+              (
+               (octet_length(msgid_derive_of_text.parent) = 34)
+               AND startswith(msgid_derive_of_text.parent, '01')
+              )
+              OR (octet_length(msgid_derive_of_text.parent) IN (32, 56))
+             )
+             THEN msgid_derive_of_text.parent
+             WHEN (
+              (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+              AND startswith(msgid_derive_of_text.parent, '00')
+             )
+             THEN substring(msgid_derive_of_text.parent, 3, 56)
+             WHEN (
+              (octet_length(msgid_derive_of_text.parent) = 36)
+              AND regexp_like(
+               msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+              )
+             )
+             THEN replace(msgid_derive_of_text.parent, '-')
+             END
+            )
+           ),
+           unhex('00'),
+           CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
+          ),
+          256
+         ),
+         ''
+        )
+        AS binary
+       ),
+       16,
+       8
+      )
+      AS binary
+     )
     )
     AS string
    )
   )
- )
- END
-);
-
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_of_text(parent STRING, name STRING)
-RETURN (
- CASE
- WHEN (
-  (
+ ),
+ (
+  CASE
+  WHEN (
    (
-    CASE
-    WHEN (
-     ((octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01'))
-     OR (
-      (octet_length(msgid_derive_of_text.parent) IN (34, 58))
-      AND startswith(msgid_derive_of_text.parent, '00')
-     )
-    )
-    THEN true
-    ELSE (octet_length(msgid_derive_of_text.parent) IN (32, 56))
-    END
-   )
-   AND ((unhex(msgid_derive_of_text.parent) IS NOT NULL) OR (msgid_derive_of_text.parent IS NULL))
-  )
-  OR (
-   (octet_length(msgid_derive_of_text.parent) = 36)
-   AND regexp_like(msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z')
-  )
- )
- THEN concat(
-  concat(
-   concat(
-    '01',
-    substring(
-     nullif(
-      upper(
-       sha2(
-        concat(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive_of_text.parent) IN (34, 58))
-            AND startswith(msgid_derive_of_text.parent, '00')
-           )
-           THEN substring(msgid_derive_of_text.parent, 3, 56)
-           WHEN (
-            (octet_length(msgid_derive_of_text.parent) = 36)
-            AND regexp_like(
-             msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-            )
-           )
-           THEN replace(msgid_derive_of_text.parent, '-')
-           ELSE msgid_derive_of_text.parent
-           END
-          )
-         ),
-         unhex('00'),
-         CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
-        ),
-        256
-       )
-      ),
-      ''
-     ),
-     1,
-     1
-    ),
-    'F'
-   ),
-   substring(
-    nullif(
-     upper(
-      sha2(
-       concat(
-        unhex(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_derive_of_text.parent) IN (34, 58))
-           AND startswith(msgid_derive_of_text.parent, '00')
-          )
-          THEN substring(msgid_derive_of_text.parent, 3, 56)
-          WHEN (
-           (octet_length(msgid_derive_of_text.parent) = 36)
-           AND regexp_like(
-            msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-           )
-          )
-          THEN replace(msgid_derive_of_text.parent, '-')
-          ELSE msgid_derive_of_text.parent
-          END
-         )
-        ),
-        unhex('00'),
-        CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
-       ),
-       256
-      )
-     ),
-     ''
-    ),
-    2,
-    10
-   )
-  ),
-  substring(
-   nullif(
-    upper(
-     sha2(
-      concat(
-       unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_derive_of_text.parent) IN (34, 58))
-          AND startswith(msgid_derive_of_text.parent, '00')
-         )
-         THEN substring(msgid_derive_of_text.parent, 3, 56)
-         WHEN (
-          (octet_length(msgid_derive_of_text.parent) = 36)
-          AND regexp_like(
-           msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-          )
-         )
-         THEN replace(msgid_derive_of_text.parent, '-')
-         ELSE msgid_derive_of_text.parent
-         END
-        )
-       ),
-       unhex('00'),
-       CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
-      ),
-      256
-     )
-    ),
-    ''
-   ),
-   12,
-   4
-  ),
-  (
-   CASE
-   WHEN (
-    (
-     ((octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01'))
-     AND (octet_length(unhex(msgid_derive_of_text.parent)) = 17)
-    )
-    AND (unhex(msgid_derive_of_text.parent) IS NOT NULL)
-   )
-   THEN substring(upper(msgid_derive_of_text.parent), 19, 8)
-   ELSE '00000000'
-   END
-  ),
-  substring(
-   nullif(
-    upper(
-     sha2(
-      concat(
-       unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_derive_of_text.parent) IN (34, 58))
-          AND startswith(msgid_derive_of_text.parent, '00')
-         )
-         THEN substring(msgid_derive_of_text.parent, 3, 56)
-         WHEN (
-          (octet_length(msgid_derive_of_text.parent) = 36)
-          AND regexp_like(
-           msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-          )
-         )
-         THEN replace(msgid_derive_of_text.parent, '-')
-         ELSE msgid_derive_of_text.parent
-         END
-        )
-       ),
-       unhex('00'),
-       CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
-      ),
-      256
-     )
-    ),
-    ''
-   ),
-   16,
-   8
-  )
- )
- WHEN (msgid_derive_of_text.parent IS NOT NULL)
- THEN raise_error(
-  concat(
-   'invalid message id ',
-   (
-    CASE
-    WHEN (length(msgid_derive_of_text.parent) <= 64)
-    THEN concat('\'', left(msgid_derive_of_text.parent, 64), '\'')
-    ELSE concat(
-     '',
-     concat('\'', left(msgid_derive_of_text.parent, 64), '\''),
-     '... (',
-     CAST(length(msgid_derive_of_text.parent) AS string),
-     ' in all)'
-    )
-    END
-   ),
-   ': ',
-   coalesce(
     (
      CASE
      WHEN (
-      (msgid_derive_of_text.parent IS NULL)
+      ((octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01'))
       OR (
-       (
-        CASE
-        WHEN (
-         ((octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01'))
-         OR (
-          (octet_length(msgid_derive_of_text.parent) IN (34, 58))
-          AND startswith(msgid_derive_of_text.parent, '00')
-         )
-        )
-        THEN true
-        ELSE (octet_length(msgid_derive_of_text.parent) IN (32, 56))
-        END
-       )
-       AND ((unhex(msgid_derive_of_text.parent) IS NOT NULL) OR (msgid_derive_of_text.parent IS NULL))
+       (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+       AND startswith(msgid_derive_of_text.parent, '00')
       )
      )
-     THEN CAST(NULL AS string)
-     WHEN (
-      NOT (
-       (
-        ((false OR (length(msgid_derive_of_text.parent) = 32)) OR (length(msgid_derive_of_text.parent) = 56))
-        OR (length(msgid_derive_of_text.parent) = 34)
-       )
-       OR (length(msgid_derive_of_text.parent) = 58)
-      )
-     )
-     THEN concat(
-      'must have 32, 34, 56 or 58 hex digits, got ',
-      CAST(length(msgid_derive_of_text.parent) AS string),
-      ' characters'
-     )
-     WHEN (unhex(msgid_derive_of_text.parent) IS NULL)
-     THEN 'must have hex digits only'
+     THEN true
+     ELSE (octet_length(msgid_derive_of_text.parent) IN (32, 56))
+     END
+    )
+    AND ((unhex(msgid_derive_of_text.parent) IS NOT NULL) OR (msgid_derive_of_text.parent IS NULL))
+   )
+   OR (
+    (octet_length(msgid_derive_of_text.parent) = 36)
+    AND regexp_like(msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z')
+   )
+  )
+  THEN CAST(NULL AS string)
+  WHEN (msgid_derive_of_text.parent IS NOT NULL)
+  THEN raise_error(
+   concat(
+    'invalid message id ',
+    (
+     CASE
+     WHEN (length(msgid_derive_of_text.parent) <= 64)
+     THEN concat('\'', left(msgid_derive_of_text.parent, 64), '\'')
      ELSE concat(
-      'unknown version ',
-      CAST(CAST(conv(left(msgid_derive_of_text.parent, 2), 16, 10) AS bigint) AS string),
-      ''
+      '',
+      concat('\'', left(msgid_derive_of_text.parent, 64), '\''),
+      '... (',
+      CAST(length(msgid_derive_of_text.parent) AS string),
+      ' in all)'
      )
      END
     ),
-    'must be a message ID or a UUID'
-   ),
-   ''
+    ': ',
+    coalesce(
+     (
+      CASE
+      WHEN (
+       (msgid_derive_of_text.parent IS NULL)
+       OR (
+        (
+         CASE
+         WHEN (
+          ((octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01'))
+          OR (
+           (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+           AND startswith(msgid_derive_of_text.parent, '00')
+          )
+         )
+         THEN true
+         ELSE (octet_length(msgid_derive_of_text.parent) IN (32, 56))
+         END
+        )
+        AND ((unhex(msgid_derive_of_text.parent) IS NOT NULL) OR (msgid_derive_of_text.parent IS NULL))
+       )
+      )
+      THEN CAST(NULL AS string)
+      WHEN (
+       NOT (
+        (
+         ((false OR (length(msgid_derive_of_text.parent) = 32)) OR (length(msgid_derive_of_text.parent) = 56))
+         OR (length(msgid_derive_of_text.parent) = 34)
+        )
+        OR (length(msgid_derive_of_text.parent) = 58)
+       )
+      )
+      THEN concat(
+       'must have 32, 34, 56 or 58 hex digits, got ',
+       CAST(length(msgid_derive_of_text.parent) AS string),
+       ' characters'
+      )
+      WHEN (unhex(msgid_derive_of_text.parent) IS NULL)
+      THEN 'must have hex digits only'
+      ELSE concat(
+       'unknown version ',
+       CAST(CAST(conv(left(msgid_derive_of_text.parent, 2), 16, 10) AS bigint) AS string),
+       ''
+      )
+      END
+     ),
+     'must be a message ID or a UUID'
+    ),
+    ''
+   )
   )
+  END
  )
- END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive(parent STRING, name STRING)
@@ -695,259 +686,269 @@ RETURN msgid_derive_of_text(
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at_of_text(parent STRING, name STRING, at BIGINT)
-RETURN (
- CASE
- WHEN (
-  (
-   (
-    CASE
-    WHEN (
-     (
-      (octet_length(msgid_derive_at_of_text.parent) = 34) AND startswith(msgid_derive_at_of_text.parent, '01')
-     )
-     OR (
-      (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
-      AND startswith(msgid_derive_at_of_text.parent, '00')
-     )
-    )
-    THEN true
-    ELSE (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
-    END
-   )
-   AND ((unhex(msgid_derive_at_of_text.parent) IS NOT NULL) OR (msgid_derive_at_of_text.parent IS NULL))
-  )
-  OR (
-   (octet_length(msgid_derive_at_of_text.parent) = 36)
-   AND regexp_like(
-    msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-   )
-  )
- )
- THEN concat(
-  concat(
-   concat(
-    '01',
-    substring(
-     nullif(
-      upper(
-       sha2(
-        concat(
-         unhex(
-          (
-           CASE
-           WHEN (
-            (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
-            AND startswith(msgid_derive_at_of_text.parent, '00')
-           )
-           THEN substring(msgid_derive_at_of_text.parent, 3, 56)
-           WHEN (
-            (octet_length(msgid_derive_at_of_text.parent) = 36)
-            AND regexp_like(
-             msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+RETURN coalesce(
+ hex(
+  unhex(
+   CAST(
+    concat(
+     CAST('01' AS binary),
+     CAST(
+      substring(
+       CAST(
+        nullif(
+         sha2(
+          concat(
+           unhex(
+            (
+             CASE
+             WHEN (
+              (
+               (octet_length(msgid_derive_at_of_text.parent) = 34)
+               AND startswith(msgid_derive_at_of_text.parent, '01')
+              )
+              OR (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
+             )
+             THEN msgid_derive_at_of_text.parent
+             WHEN (
+              (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+              AND startswith(msgid_derive_at_of_text.parent, '00')
+             )
+             THEN substring(msgid_derive_at_of_text.parent, 3, 56)
+             WHEN (
+              (octet_length(msgid_derive_at_of_text.parent) = 36)
+              AND regexp_like(
+               msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+              )
+             )
+             THEN replace(msgid_derive_at_of_text.parent, '-')
+             END
             )
-           )
-           THEN replace(msgid_derive_at_of_text.parent, '-')
-           ELSE msgid_derive_at_of_text.parent
-           END
-          )
+           ),
+           unhex('00'),
+           CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
+          ),
+          256
          ),
-         unhex('00'),
-         CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
-        ),
-        256
-       )
-      ),
-      ''
-     ),
-     1,
-     1
-    ),
-    'F'
-   ),
-   substring(
-    nullif(
-     upper(
-      sha2(
-       concat(
-        unhex(
-         (
-          CASE
-          WHEN (
-           (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
-           AND startswith(msgid_derive_at_of_text.parent, '00')
-          )
-          THEN substring(msgid_derive_at_of_text.parent, 3, 56)
-          WHEN (
-           (octet_length(msgid_derive_at_of_text.parent) = 36)
-           AND regexp_like(
-            msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-           )
-          )
-          THEN replace(msgid_derive_at_of_text.parent, '-')
-          ELSE msgid_derive_at_of_text.parent
-          END
-         )
-        ),
-        unhex('00'),
-        CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
+         ''
+        )
+        AS binary
        ),
-       256
+       1,
+       1
       )
+      AS binary
      ),
-     ''
-    ),
-    2,
-    10
-   )
-  ),
-  substring(
-   nullif(
-    upper(
-     sha2(
-      concat(
-       unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
-          AND startswith(msgid_derive_at_of_text.parent, '00')
-         )
-         THEN substring(msgid_derive_at_of_text.parent, 3, 56)
-         WHEN (
-          (octet_length(msgid_derive_at_of_text.parent) = 36)
-          AND regexp_like(
-           msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-          )
-         )
-         THEN replace(msgid_derive_at_of_text.parent, '-')
-         ELSE msgid_derive_at_of_text.parent
-         END
+     CAST('F' AS binary),
+     CAST(
+      substring(
+       CAST(
+        nullif(
+         sha2(
+          concat(
+           unhex(
+            (
+             CASE
+             WHEN (
+              (
+               (octet_length(msgid_derive_at_of_text.parent) = 34)
+               AND startswith(msgid_derive_at_of_text.parent, '01')
+              )
+              OR (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
+             )
+             THEN msgid_derive_at_of_text.parent
+             WHEN (
+              (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+              AND startswith(msgid_derive_at_of_text.parent, '00')
+             )
+             THEN substring(msgid_derive_at_of_text.parent, 3, 56)
+             WHEN (
+              (octet_length(msgid_derive_at_of_text.parent) = 36)
+              AND regexp_like(
+               msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+              )
+             )
+             THEN replace(msgid_derive_at_of_text.parent, '-')
+             END
+            )
+           ),
+           unhex('00'),
+           CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
+          ),
+          256
+         ),
+         ''
         )
+        AS binary
        ),
-       unhex('00'),
-       CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
-      ),
-      256
-     )
-    ),
-    ''
-   ),
-   12,
-   4
-  ),
-  substring(hex((((msgid_derive_at_of_text.at - 1609459200) & 4294967295L) | 4294967296L)), 2, 8),
-  substring(
-   nullif(
-    upper(
-     sha2(
-      concat(
-       unhex(
-        (
-         CASE
-         WHEN (
-          (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
-          AND startswith(msgid_derive_at_of_text.parent, '00')
-         )
-         THEN substring(msgid_derive_at_of_text.parent, 3, 56)
-         WHEN (
-          (octet_length(msgid_derive_at_of_text.parent) = 36)
-          AND regexp_like(
-           msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
-          )
-         )
-         THEN replace(msgid_derive_at_of_text.parent, '-')
-         ELSE msgid_derive_at_of_text.parent
-         END
+       2,
+       14
+      )
+      AS binary
+     ),
+     CAST(
+      substring(
+       CAST(hex((((msgid_derive_at_of_text.at - 1609459200) & 4294967295L) | 4294967296L)) AS binary), 2, 8
+      )
+      AS binary
+     ),
+     CAST(
+      substring(
+       CAST(
+        nullif(
+         sha2(
+          concat(
+           unhex(
+            (
+             CASE
+             WHEN (
+              (
+               (octet_length(msgid_derive_at_of_text.parent) = 34)
+               AND startswith(msgid_derive_at_of_text.parent, '01')
+              )
+              OR (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
+             )
+             THEN msgid_derive_at_of_text.parent
+             WHEN (
+              (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+              AND startswith(msgid_derive_at_of_text.parent, '00')
+             )
+             THEN substring(msgid_derive_at_of_text.parent, 3, 56)
+             WHEN (
+              (octet_length(msgid_derive_at_of_text.parent) = 36)
+              AND regexp_like(
+               msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+              )
+             )
+             THEN replace(msgid_derive_at_of_text.parent, '-')
+             END
+            )
+           ),
+           unhex('00'),
+           CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
+          ),
+          256
+         ),
+         ''
         )
+        AS binary
        ),
-       unhex('00'),
-       CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
-      ),
-      256
+       16,
+       8
+      )
+      AS binary
      )
-    ),
-    ''
-   ),
-   16,
-   8
-  )
- )
- WHEN (msgid_derive_at_of_text.parent IS NOT NULL)
- THEN raise_error(
-  concat(
-   'invalid message id ',
-   (
-    CASE
-    WHEN (length(msgid_derive_at_of_text.parent) <= 64)
-    THEN concat('\'', left(msgid_derive_at_of_text.parent, 64), '\'')
-    ELSE concat(
-     '',
-     concat('\'', left(msgid_derive_at_of_text.parent, 64), '\''),
-     '... (',
-     CAST(length(msgid_derive_at_of_text.parent) AS string),
-     ' in all)'
     )
-    END
-   ),
-   ': ',
-   coalesce(
+    AS string
+   )
+  )
+ ),
+ (
+  CASE
+  WHEN (
+   (
     (
      CASE
      WHEN (
-      (msgid_derive_at_of_text.parent IS NULL)
+      (
+       (octet_length(msgid_derive_at_of_text.parent) = 34)
+       AND startswith(msgid_derive_at_of_text.parent, '01')
+      )
       OR (
-       (
-        CASE
-        WHEN (
-         (
-          (octet_length(msgid_derive_at_of_text.parent) = 34)
-          AND startswith(msgid_derive_at_of_text.parent, '01')
-         )
-         OR (
-          (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
-          AND startswith(msgid_derive_at_of_text.parent, '00')
-         )
-        )
-        THEN true
-        ELSE (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
-        END
-       )
-       AND ((unhex(msgid_derive_at_of_text.parent) IS NOT NULL) OR (msgid_derive_at_of_text.parent IS NULL))
+       (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+       AND startswith(msgid_derive_at_of_text.parent, '00')
       )
      )
-     THEN CAST(NULL AS string)
-     WHEN (
-      NOT (
-       (
-        (
-         (false OR (length(msgid_derive_at_of_text.parent) = 32))
-         OR (length(msgid_derive_at_of_text.parent) = 56)
-        )
-        OR (length(msgid_derive_at_of_text.parent) = 34)
-       )
-       OR (length(msgid_derive_at_of_text.parent) = 58)
-      )
-     )
-     THEN concat(
-      'must have 32, 34, 56 or 58 hex digits, got ',
-      CAST(length(msgid_derive_at_of_text.parent) AS string),
-      ' characters'
-     )
-     WHEN (unhex(msgid_derive_at_of_text.parent) IS NULL)
-     THEN 'must have hex digits only'
+     THEN true
+     ELSE (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
+     END
+    )
+    AND ((unhex(msgid_derive_at_of_text.parent) IS NOT NULL) OR (msgid_derive_at_of_text.parent IS NULL))
+   )
+   OR (
+    (octet_length(msgid_derive_at_of_text.parent) = 36)
+    AND regexp_like(
+     msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+    )
+   )
+  )
+  THEN CAST(NULL AS string)
+  WHEN (msgid_derive_at_of_text.parent IS NOT NULL)
+  THEN raise_error(
+   concat(
+    'invalid message id ',
+    (
+     CASE
+     WHEN (length(msgid_derive_at_of_text.parent) <= 64)
+     THEN concat('\'', left(msgid_derive_at_of_text.parent, 64), '\'')
      ELSE concat(
-      'unknown version ',
-      CAST(CAST(conv(left(msgid_derive_at_of_text.parent, 2), 16, 10) AS bigint) AS string),
-      ''
+      '',
+      concat('\'', left(msgid_derive_at_of_text.parent, 64), '\''),
+      '... (',
+      CAST(length(msgid_derive_at_of_text.parent) AS string),
+      ' in all)'
      )
      END
     ),
-    'must be a message ID or a UUID'
-   ),
-   ''
+    ': ',
+    coalesce(
+     (
+      CASE
+      WHEN (
+       (msgid_derive_at_of_text.parent IS NULL)
+       OR (
+        (
+         CASE
+         WHEN (
+          (
+           (octet_length(msgid_derive_at_of_text.parent) = 34)
+           AND startswith(msgid_derive_at_of_text.parent, '01')
+          )
+          OR (
+           (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+           AND startswith(msgid_derive_at_of_text.parent, '00')
+          )
+         )
+         THEN true
+         ELSE (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
+         END
+        )
+        AND ((unhex(msgid_derive_at_of_text.parent) IS NOT NULL) OR (msgid_derive_at_of_text.parent IS NULL))
+       )
+      )
+      THEN CAST(NULL AS string)
+      WHEN (
+       NOT (
+        (
+         (
+          (false OR (length(msgid_derive_at_of_text.parent) = 32))
+          OR (length(msgid_derive_at_of_text.parent) = 56)
+         )
+         OR (length(msgid_derive_at_of_text.parent) = 34)
+        )
+        OR (length(msgid_derive_at_of_text.parent) = 58)
+       )
+      )
+      THEN concat(
+       'must have 32, 34, 56 or 58 hex digits, got ',
+       CAST(length(msgid_derive_at_of_text.parent) AS string),
+       ' characters'
+      )
+      WHEN (unhex(msgid_derive_at_of_text.parent) IS NULL)
+      THEN 'must have hex digits only'
+      ELSE concat(
+       'unknown version ',
+       CAST(CAST(conv(left(msgid_derive_at_of_text.parent, 2), 16, 10) AS bigint) AS string),
+       ''
+      )
+      END
+     ),
+     'must be a message ID or a UUID'
+    ),
+    ''
+   )
   )
+  END
  )
- END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at(parent STRING, name STRING, at BIGINT)
@@ -1130,72 +1131,66 @@ RETURN msgid_is_valid_of_text(
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind_of_text(id STRING)
-RETURN (
- CASE
- WHEN (
-  (
-   ((octet_length(msgid_kind_of_text.id) = 34) AND startswith(msgid_kind_of_text.id, '01'))
-   AND (octet_length(unhex(msgid_kind_of_text.id)) = 17)
+RETURN coalesce(
+ msgid_v0_kind(
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN (
+      (octet_length(msgid_kind_of_text.id) IN (32, 56))
+      OR ((octet_length(msgid_kind_of_text.id) IN (34, 58)) AND startswith(msgid_kind_of_text.id, '00'))
+     )
+     THEN unhex(msgid_kind_of_text.id)
+     END
+    ),
+    -12,
+    4
+   )
+  ),
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN (
+      (octet_length(msgid_kind_of_text.id) IN (32, 56))
+      OR ((octet_length(msgid_kind_of_text.id) IN (34, 58)) AND startswith(msgid_kind_of_text.id, '00'))
+     )
+     THEN unhex(msgid_kind_of_text.id)
+     END
+    ),
+    -8,
+    4
+   )
+  ),
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN (
+      (octet_length(msgid_kind_of_text.id) IN (32, 56))
+      OR ((octet_length(msgid_kind_of_text.id) IN (34, 58)) AND startswith(msgid_kind_of_text.id, '00'))
+     )
+     THEN unhex(msgid_kind_of_text.id)
+     END
+    ),
+    -4,
+    4
+   )
   )
-  AND (unhex(msgid_kind_of_text.id) IS NOT NULL)
- )
- THEN 'v1'
- ELSE (
+ ),
+ (
   CASE
   WHEN (
    (
-    (octet_length(msgid_kind_of_text.id) IN (32, 56))
-    OR ((octet_length(msgid_kind_of_text.id) IN (34, 58)) AND startswith(msgid_kind_of_text.id, '00'))
+    ((octet_length(msgid_kind_of_text.id) = 34) AND startswith(msgid_kind_of_text.id, '01'))
+    AND (octet_length(unhex(msgid_kind_of_text.id)) = 17)
    )
    AND (unhex(msgid_kind_of_text.id) IS NOT NULL)
   )
-  THEN (
-   CASE
-   WHEN (
-    (
-     (
-      (
-       (substring(msgid_kind_of_text.id, -24, 4) = '0000')
-       AND (NOT (substring(msgid_kind_of_text.id, -20, 4) = '0000'))
-      )
-      AND (substring(msgid_kind_of_text.id, -16, 4) = '0000')
-     )
-     AND (NOT (substring(msgid_kind_of_text.id, -12, 2) = '00'))
-    )
-    AND (substring(msgid_kind_of_text.id, -2, 2) = '00')
-   )
-   THEN 'v0-ambiguous'
-   WHEN (
-    (
-     (
-      (substring(msgid_kind_of_text.id, -24, 4) = '0000')
-      AND (NOT (substring(msgid_kind_of_text.id, -20, 4) = '0000'))
-     )
-     AND (substring(msgid_kind_of_text.id, -16, 4) = '0000')
-    )
-    AND (
-     NOT (
-      (
-       (
-        (
-         (substring(msgid_kind_of_text.id, -24, 4) = '0000')
-         AND (NOT (substring(msgid_kind_of_text.id, -20, 4) = '0000'))
-        )
-        AND (substring(msgid_kind_of_text.id, -16, 4) = '0000')
-       )
-       AND (NOT (substring(msgid_kind_of_text.id, -12, 2) = '00'))
-      )
-      AND (substring(msgid_kind_of_text.id, -2, 2) = '00')
-     )
-    )
-   )
-   THEN 'v0-broker-offset'
-   ELSE 'v0-client-unique'
-   END
-  )
+  THEN 'v1'
   END
  )
- END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind(id STRING)
@@ -1596,12 +1591,70 @@ RETURN (
  CASE
  WHEN (
   (
-   (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
-   OR ((octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00'))
+   CASE
+   WHEN (
+    (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
+    OR ((octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00'))
+   )
+   THEN unhex(msgid_parse_v0_of_text.id)
+   END
   )
-  AND (unhex(msgid_parse_v0_of_text.id) IS NOT NULL)
+  IS NOT NULL
  )
- THEN msgid_v0_fields(msgid_parse_v0_of_text.id)
+ THEN msgid_v0_fields(
+  msgid_parse_v0_of_text.id,
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN (
+      (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
+      OR (
+       (octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00')
+      )
+     )
+     THEN unhex(msgid_parse_v0_of_text.id)
+     END
+    ),
+    -12,
+    4
+   )
+  ),
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN (
+      (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
+      OR (
+       (octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00')
+      )
+     )
+     THEN unhex(msgid_parse_v0_of_text.id)
+     END
+    ),
+    -8,
+    4
+   )
+  ),
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN (
+      (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
+      OR (
+       (octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00')
+      )
+     )
+     THEN unhex(msgid_parse_v0_of_text.id)
+     END
+    ),
+    -4,
+    4
+   )
+  )
+ )
  WHEN (msgid_parse_v0_of_text.id IS NOT NULL)
  THEN raise_error(
   concat(
@@ -1691,15 +1744,76 @@ RETURN (
  CASE
  WHEN (
   (
-   (octet_length(msgid_try_parse_v0_of_text.id) IN (32, 56))
-   OR (
-    (octet_length(msgid_try_parse_v0_of_text.id) IN (34, 58))
-    AND startswith(msgid_try_parse_v0_of_text.id, '00')
+   CASE
+   WHEN (
+    (octet_length(msgid_try_parse_v0_of_text.id) IN (32, 56))
+    OR (
+     (octet_length(msgid_try_parse_v0_of_text.id) IN (34, 58))
+     AND startswith(msgid_try_parse_v0_of_text.id, '00')
+    )
+   )
+   THEN unhex(msgid_try_parse_v0_of_text.id)
+   END
+  )
+  IS NOT NULL
+ )
+ THEN msgid_v0_fields(
+  msgid_try_parse_v0_of_text.id,
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN (
+      (octet_length(msgid_try_parse_v0_of_text.id) IN (32, 56))
+      OR (
+       (octet_length(msgid_try_parse_v0_of_text.id) IN (34, 58))
+       AND startswith(msgid_try_parse_v0_of_text.id, '00')
+      )
+     )
+     THEN unhex(msgid_try_parse_v0_of_text.id)
+     END
+    ),
+    -12,
+    4
+   )
+  ),
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN (
+      (octet_length(msgid_try_parse_v0_of_text.id) IN (32, 56))
+      OR (
+       (octet_length(msgid_try_parse_v0_of_text.id) IN (34, 58))
+       AND startswith(msgid_try_parse_v0_of_text.id, '00')
+      )
+     )
+     THEN unhex(msgid_try_parse_v0_of_text.id)
+     END
+    ),
+    -8,
+    4
+   )
+  ),
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN (
+      (octet_length(msgid_try_parse_v0_of_text.id) IN (32, 56))
+      OR (
+       (octet_length(msgid_try_parse_v0_of_text.id) IN (34, 58))
+       AND startswith(msgid_try_parse_v0_of_text.id, '00')
+      )
+     )
+     THEN unhex(msgid_try_parse_v0_of_text.id)
+     END
+    ),
+    -4,
+    4
    )
   )
-  AND (unhex(msgid_try_parse_v0_of_text.id) IS NOT NULL)
  )
- THEN msgid_v0_fields(msgid_try_parse_v0_of_text.id)
  END
 );
 
@@ -1878,60 +1992,60 @@ CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time_of_text(id STRING, near DECIM
 RETURN (
  CASE
  WHEN (
-  (
-   (
-    (octet_length(msgid_v0_time_of_text.id) IN (32, 56))
-    OR ((octet_length(msgid_v0_time_of_text.id) IN (34, 58)) AND startswith(msgid_v0_time_of_text.id, '00'))
-   )
-   AND (unhex(msgid_v0_time_of_text.id) IS NOT NULL)
-  )
-  AND (
-   (
-    CASE
-    WHEN (
+  msgid_v0_kind(
+   msgid_word(
+    substring(
      (
-      (
-       (
-        (substring(msgid_v0_time_of_text.id, -24, 4) = '0000')
-        AND (NOT (substring(msgid_v0_time_of_text.id, -20, 4) = '0000'))
+      CASE
+      WHEN (
+       (octet_length(msgid_v0_time_of_text.id) IN (32, 56))
+       OR (
+        (octet_length(msgid_v0_time_of_text.id) IN (34, 58)) AND startswith(msgid_v0_time_of_text.id, '00')
        )
-       AND (substring(msgid_v0_time_of_text.id, -16, 4) = '0000')
       )
-      AND (NOT (substring(msgid_v0_time_of_text.id, -12, 2) = '00'))
-     )
-     AND (substring(msgid_v0_time_of_text.id, -2, 2) = '00')
+      THEN unhex(msgid_v0_time_of_text.id)
+      END
+     ),
+     -12,
+     4
     )
-    THEN 'v0-ambiguous'
-    WHEN (
+   ),
+   msgid_word(
+    substring(
      (
-      (
-       (substring(msgid_v0_time_of_text.id, -24, 4) = '0000')
-       AND (NOT (substring(msgid_v0_time_of_text.id, -20, 4) = '0000'))
-      )
-      AND (substring(msgid_v0_time_of_text.id, -16, 4) = '0000')
-     )
-     AND (
-      NOT (
-       (
-        (
-         (
-          (substring(msgid_v0_time_of_text.id, -24, 4) = '0000')
-          AND (NOT (substring(msgid_v0_time_of_text.id, -20, 4) = '0000'))
-         )
-         AND (substring(msgid_v0_time_of_text.id, -16, 4) = '0000')
-        )
-        AND (NOT (substring(msgid_v0_time_of_text.id, -12, 2) = '00'))
+      CASE
+      WHEN (
+       (octet_length(msgid_v0_time_of_text.id) IN (32, 56))
+       OR (
+        (octet_length(msgid_v0_time_of_text.id) IN (34, 58)) AND startswith(msgid_v0_time_of_text.id, '00')
        )
-       AND (substring(msgid_v0_time_of_text.id, -2, 2) = '00')
       )
-     )
+      THEN unhex(msgid_v0_time_of_text.id)
+      END
+     ),
+     -8,
+     4
     )
-    THEN 'v0-broker-offset'
-    ELSE 'v0-client-unique'
-    END
+   ),
+   msgid_word(
+    substring(
+     (
+      CASE
+      WHEN (
+       (octet_length(msgid_v0_time_of_text.id) IN (32, 56))
+       OR (
+        (octet_length(msgid_v0_time_of_text.id) IN (34, 58)) AND startswith(msgid_v0_time_of_text.id, '00')
+       )
+      )
+      THEN unhex(msgid_v0_time_of_text.id)
+      END
+     ),
+     -4,
+     4
+    )
    )
-   IN ('v0-client-unique', 'v0-ambiguous')
   )
+  IN ('v0-client-unique', 'v0-ambiguous')
  )
  THEN timestamp_micros(
   (
