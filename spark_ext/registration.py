@@ -69,9 +69,9 @@ _V0_WORDS: Final = {"port": "BIGINT", "high": "BIGINT", "low": "BIGINT"}
 # Functions that other functions call.
 _SHARED: Final[dict[str, tuple[Callable[..., Any], dict[str, str]]]] = {
     _crc.SQL_NAME: (_crc.definition, {"raw": "BINARY"}),
-    reading.SQL_NAME: (reading.fields_struct, {"raw": "BINARY"}),
+    reading.SQL_NAME: (reading.fields_struct, reading.SQL_PARAMETERS),
     v0.KIND_SQL_NAME: (v0.kind_name, _V0_WORDS),
-    v0.SQL_NAME: (v0.fields_struct, {"text": "STRING", **_V0_WORDS}),
+    v0.SQL_NAME: (v0.fields_struct, {"host": "STRING", **_V0_WORDS}),
 }
 
 

@@ -103,7 +103,9 @@ def main() -> None:
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
     builder = builder.config("spark.driver.memory", "4g").config("spark.sql.shuffle.partitions", "4")
     ways = ("dropDuplicatesWithinWatermark", "deduplicate")
-    lines = []
+    print(f"{machine()}; Spark on 2 cores, {arguments.batches} micro-batches of {arguments.rows:,} rows, noop sink,")
+    print(f"the median of {arguments.rounds} rounds, alternating; rows per second\n")
+    print(table(["IDs in the state", *ways, "ratio", "largest Python worker"], []), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         spark = builder.config("spark.local.dir", folder).getOrCreate()
         for held in arguments.state:
@@ -126,19 +128,10 @@ def main() -> None:
                     taken[way].append(rate)
                     memory[way] = max(watch.peak, memory.get(way, 0))
             medians = [statistics.median(taken[way]) for way in ways]
-            lines.append(
-                [
-                    f"{held:,}",
-                    *(f"{rate:,.0f}" for rate in medians),
-                    f"{medians[1] / medians[0]:.2f}",
-                    f"{memory[ways[1]]:.0f} MB",
-                ]
-            )
+            shown = [f"{held:,}", *(f"{rate:,.0f}" for rate in medians), f"{medians[1] / medians[0]:.2f}"]
+            line = [*shown, f"{memory[ways[1]]:.0f} MB"]
+            print("| " + " | ".join(line) + " |", flush=True)
         spark.stop()
-    print(f"{machine()}; Spark on 2 cores, {arguments.batches} micro-batches of {arguments.rows:,} rows, noop sink,")
-    print(f"the median of {arguments.rounds} rounds, alternating; rows per second")
-    print()
-    print(table(["IDs in the state", *ways, "ratio", "largest Python worker"], lines))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from spark_ext.columns._expressions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     from pyspark.sql import Column
 
@@ -46,6 +46,11 @@ __all__ = [
 UUID_DIGITS = 36
 SQL_NAME = "msgid_v1_fields"
 """The name of the SQL function of all fields, which the SQL functions of `parse_id` and `try_parse_id` call."""
+_NODE = layout.FIELDS["node"]
+_OCTETS = [f"octet{place}" for place in range(_NODE.start, _NODE.stop)]
+_NUMBERS = ("pid", "seconds", "sequence")
+SQL_PARAMETERS = {**dict.fromkeys(_OCTETS, "INT"), **dict.fromkeys(_NUMBERS, "BIGINT")}
+"""The parameters of that function. Spark computes the arguments of a function once."""
 _MAC = [f"{byte:02x}:" for byte in range(256)]
 _MAC_END = [f"{byte:02x}" for byte in range(256)]
 _ORIGINS = [layout.origin_of(byte << 40) for byte in range(256)]  # by the first byte of a node
@@ -159,7 +164,7 @@ def id_time(col: ColumnOrName) -> Column:
     |1648047038|
     +----------+
     """
-    return _fields(v1_bytes(hex_text(col)))["time"].alias("id_time")
+    return _fields(_parts(v1_bytes(hex_text(col))))["time"].alias("id_time")
 
 
 def id_mac(col: ColumnOrName) -> Column:
@@ -185,7 +190,7 @@ def id_mac(col: ColumnOrName) -> Column:
     |56:f7:e7:1c:36:1b|
     +-----------------+
     """
-    return _fields(v1_bytes(hex_text(col)))["mac"].alias("id_mac")
+    return _fields(_parts(v1_bytes(hex_text(col))))["mac"].alias("id_mac")
 
 
 def id_origin(col: ColumnOrName) -> Column:
@@ -211,7 +216,7 @@ def id_origin(col: ColumnOrName) -> Column:
     | position|
     +---------+
     """
-    return _fields(v1_bytes(hex_text(col)))["origin"].alias("id_origin")
+    return _fields(_parts(v1_bytes(hex_text(col))))["origin"].alias("id_origin")
 
 
 def time_key(col: ColumnOrName) -> Column:
@@ -363,32 +368,33 @@ def _digits(text: Column, name: str) -> Column:
     return F.substring(text, 2 * field.start + 1, 2 * field.width)  # Spark counts from 1
 
 
-def _fields(raw: Column, *, number: Callable[[Column], Column] = lambda number: number) -> dict[str, Column]:
-    """Return the fields of an ID by its bytes; the function ``number`` is applied to each number."""
+def _parts(raw: Column) -> dict[str, Column]:
+    """Read the bytes of the node, each as an index of `look_up`, and four bytes from the start of each number."""
+    octets = (octet(F.substring(raw, place + 1, 1)) for place in range(_NODE.start, _NODE.stop))  # counted from 1
+    numbers = (word(F.substring(raw, layout.FIELDS[name].start + 1, WORD_WIDTH)) for name in _NUMBERS)
+    return dict(zip(SQL_PARAMETERS, (*octets, *numbers), strict=True))
 
-    def unsigned(name: str) -> Column:
-        field = layout.FIELDS[name]
-        read = number(word(F.substring(raw, field.start + 1, WORD_WIDTH)))  # Spark counts from 1
-        return F.shiftright(read, 8 * (WORD_WIDTH - field.width)) if field.width < WORD_WIDTH else read
 
-    node = layout.FIELDS["node"]
-    octets = [number(octet(F.substring(raw, place + 1, 1))) for place in range(node.start, node.stop)]
+def _fields(parts: Mapping[str, Column]) -> dict[str, Column]:
+    """Return the fields of an ID by the parts that `_parts` read."""
+    octets, seconds = [parts[name] for name in _OCTETS], parts["seconds"]
     return {
         "version": F.lit(layout.VERSION_1),
         "mac": F.concat(*(look_up(one, _MAC) for one in octets[:-1]), look_up(octets[-1], _MAC_END)),
-        "pid": unsigned("pid").cast("int"),
-        "seconds": unsigned("seconds"),
-        "time": F.timestamp_seconds(unsigned("seconds") + layout.EPOCH_UNIX),
-        "sequence": unsigned("sequence"),
+        "pid": F.shiftright(parts["pid"], 8 * (WORD_WIDTH - layout.FIELDS["pid"].width)).cast("int"),
+        "seconds": seconds,
+        "time": F.timestamp_seconds(seconds + layout.EPOCH_UNIX),
+        "sequence": parts["sequence"],
         "origin": look_up(octets[0], _ORIGINS),
     }
 
 
-def fields_struct(raw: Column) -> Column:
+def fields_struct(*parts: Column) -> Column:
     """Return the fields of a version-1 ID as a struct: the body of the SQL function that others call."""
-    return named_fields(_fields(raw))
+    return named_fields(_fields(dict(zip(SQL_PARAMETERS, parts, strict=True))))
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
-    fields = _fields(F.unhex(text), number=computed_below)
-    return struct_if(text, is_v1(text), otherwise, fields, SQL_NAME, (v1_bytes(text),))
+    raw = v1_bytes(text)
+    fields = _fields({name: computed_below(part) for name, part in _parts(F.unhex(text)).items()})
+    return struct_if(text, is_v1(text), otherwise, fields, SQL_NAME, tuple(_parts(raw).values()))

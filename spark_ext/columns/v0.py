@@ -250,13 +250,14 @@ def _parsed(text: Column, otherwise: Column | None) -> Column:
     raw = _raw(text)
     words = _words(raw)
     # Spark computes all fields in one projection, where they share the words and the kind.
-    fields = {name: computed_below(field, never) for name, (field, never) in _fields(text, *words).items()}
-    return struct_if(text, raw.isNotNull(), otherwise, fields, SQL_NAME, (text, *words))
+    host = _host(text)
+    fields = {name: computed_below(field, never) for name, (field, never) in _fields(host, *words).items()}
+    return struct_if(text, raw.isNotNull(), otherwise, fields, SQL_NAME, (host, *words))
 
 
-def fields_struct(text: Column, port: Column, high: Column, low: Column) -> Column:
+def fields_struct(host: Column, port: Column, high: Column, low: Column) -> Column:
     """Return the fields of a version-0 ID as a struct: the body of the SQL function that others call."""
-    return named_fields({name: field for name, (field, _) in _fields(text, port, high, low).items()})
+    return named_fields({name: field for name, (field, _) in _fields(host, port, high, low).items()})
 
 
 def kind_name(port: Column, high: Column, low: Column) -> Column:
@@ -306,13 +307,11 @@ def _shape(port: Column, high: Column, low: Column) -> tuple[Column, Column]:
     return shaped & ~is_ambiguous, is_ambiguous
 
 
-def _fields(text: Column, port: Column, high: Column, low: Column) -> dict[str, tuple[Column, int | str]]:
+def _fields(host: Column, port: Column, high: Column, low: Column) -> dict[str, tuple[Column, int | str]]:
     """Return each field, and a value that it never has."""
     words = (port, high, low)
     client = {name: _unsigned(words, field.start, field.stop) for name, field in layout.CLIENT_FIELDS.items()}
     is_broker, _ = _shape(*words)
-    is_ipv6 = F.octet_length(text) >= _IPV6_DIGITS + _TAIL_DIGITS
-    address = F.substring(text, -_IPV6_DIGITS - _TAIL_DIGITS, _IPV6_DIGITS)
     numbers = {
         "port": F.when(is_broker, port.cast("int")),
         "offset": F.when(is_broker, F.shiftleft(high, 8 * WORD_WIDTH).bitwiseOR(low)),
@@ -323,9 +322,15 @@ def _fields(text: Column, port: Column, high: Column, low: Column) -> dict[str, 
     }
     return {
         "kind": (_kind(*words), ""),
-        "host": (F.when(is_ipv6, _ipv6(address)).otherwise(_ipv4(text)), ""),
+        "host": (host, ""),
         **{name: (number, -1) for name, number in numbers.items()},
     }
+
+
+def _host(text: Column) -> Column:
+    is_ipv6 = F.octet_length(text) >= _IPV6_DIGITS + _TAIL_DIGITS
+    address = F.substring(text, -_IPV6_DIGITS - _TAIL_DIGITS, _IPV6_DIGITS)
+    return F.when(is_ipv6, _ipv6(address)).otherwise(_ipv4(text))
 
 
 def _ipv4(text: Column) -> Column:

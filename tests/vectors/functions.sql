@@ -25,50 +25,39 @@ RETURN (
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v1_fields(raw BINARY)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v1_fields(
+ octet1 INT,
+ octet2 INT,
+ octet3 INT,
+ octet4 INT,
+ octet5 INT,
+ octet6 INT,
+ pid BIGINT,
+ seconds BIGINT,
+ sequence BIGINT
+)
 RETURN named_struct(
  'version',
  1,
  'mac',
  concat(
-  get(
-   split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-   CAST((crc32(substring(msgid_v1_fields.raw, 2, 1)) & 255) AS int)
-  ),
-  get(
-   split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-   CAST((crc32(substring(msgid_v1_fields.raw, 3, 1)) & 255) AS int)
-  ),
-  get(
-   split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-   CAST((crc32(substring(msgid_v1_fields.raw, 4, 1)) & 255) AS int)
-  ),
-  get(
-   split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-   CAST((crc32(substring(msgid_v1_fields.raw, 5, 1)) & 255) AS int)
-  ),
-  get(
-   split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
-   CAST((crc32(substring(msgid_v1_fields.raw, 6, 1)) & 255) AS int)
-  ),
-  get(
-   split(/* 256 entries: ff to 23; CRC-32 C8F2E882 */),
-   CAST((crc32(substring(msgid_v1_fields.raw, 7, 1)) & 255) AS int)
-  )
+  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), msgid_v1_fields.octet1),
+  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), msgid_v1_fields.octet2),
+  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), msgid_v1_fields.octet3),
+  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), msgid_v1_fields.octet4),
+  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), msgid_v1_fields.octet5),
+  get(split(/* 256 entries: ff to 23; CRC-32 C8F2E882 */), msgid_v1_fields.octet6)
  ),
  'pid',
- CAST(shiftright(msgid_word(substring(msgid_v1_fields.raw, 8, 4)), 16) AS int),
+ CAST(shiftright(msgid_v1_fields.pid, 16) AS int),
  'seconds',
- msgid_word(substring(msgid_v1_fields.raw, 10, 4)),
+ msgid_v1_fields.seconds,
  'time',
- timestamp_seconds((msgid_word(substring(msgid_v1_fields.raw, 10, 4)) + 1609459200)),
+ timestamp_seconds((msgid_v1_fields.seconds + 1609459200)),
  'sequence',
- msgid_word(substring(msgid_v1_fields.raw, 14, 4)),
+ msgid_v1_fields.sequence,
  'origin',
- get(
-  split(/* 256 entries: derived to random; CRC-32 85F703DE */),
-  CAST((crc32(substring(msgid_v1_fields.raw, 2, 1)) & 255) AS int)
- )
+ get(split(/* 256 entries: derived to random; CRC-32 85F703DE */), msgid_v1_fields.octet1)
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_kind(port BIGINT, high BIGINT, low BIGINT)
@@ -106,71 +95,12 @@ RETURN get(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_fields(text STRING, port BIGINT, high BIGINT, low BIGINT)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_fields(host STRING, port BIGINT, high BIGINT, low BIGINT)
 RETURN named_struct(
  'kind',
  msgid_v0_kind(msgid_v0_fields.port, msgid_v0_fields.high, msgid_v0_fields.low),
  'host',
- (
-  CASE
-  WHEN (octet_length(msgid_v0_fields.text) >= 56)
-  THEN regexp_replace(
-   regexp_replace(
-    regexp_replace(
-     regexp_replace(
-      regexp_replace(
-       regexp_replace(
-        regexp_replace(
-         regexp_replace(
-          regexp_replace(
-           concat(regexp_replace(lower(substring(msgid_v0_fields.text, -56, 32)), '(.{4})', ':$1'), ':'),
-           ':0{1,3}(?=[0-9a-f])',
-           ':'
-          ),
-          '^(?!.*::)(.*?):(?:0:){8}(.*)$',
-          '$1::$2'
-         ),
-         '^(?!.*::)(.*?):(?:0:){7}(.*)$',
-         '$1::$2'
-        ),
-        '^(?!.*::)(.*?):(?:0:){6}(.*)$',
-        '$1::$2'
-       ),
-       '^(?!.*::)(.*?):(?:0:){5}(.*)$',
-       '$1::$2'
-      ),
-      '^(?!.*::)(.*?):(?:0:){4}(.*)$',
-      '$1::$2'
-     ),
-     '^(?!.*::)(.*?):(?:0:){3}(.*)$',
-     '$1::$2'
-    ),
-    '^(?!.*::)(.*?):(?:0:){2}(.*)$',
-    '$1::$2'
-   ),
-   '^:(?!:)|(?<!:):$',
-   ''
-  )
-  ELSE concat(
-   get(
-    split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-    CAST((crc32(substring(unhex(msgid_v0_fields.text), -16, 1)) & 255) AS int)
-   ),
-   get(
-    split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-    CAST((crc32(substring(unhex(msgid_v0_fields.text), -15, 1)) & 255) AS int)
-   ),
-   get(
-    split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-    CAST((crc32(substring(unhex(msgid_v0_fields.text), -14, 1)) & 255) AS int)
-   ),
-   get(
-    split(/* 256 entries: 255 to 35; CRC-32 08DC58B3 */),
-    CAST((crc32(substring(unhex(msgid_v0_fields.text), -13, 1)) & 255) AS int)
-   )
-  )
-  END
- ),
+ msgid_v0_fields.host,
  'port',
  (
   CASE
@@ -978,11 +908,149 @@ RETURN (
   AND (unhex(msgid_parse_of_text.id) IS NOT NULL)
  )
  THEN msgid_v1_fields(
-  (
-   CASE
-   WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
-   THEN unhex(msgid_parse_of_text.id)
-   END
+  CAST(
+   (
+    crc32(
+     substring(
+      (
+       CASE
+       WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+       THEN unhex(msgid_parse_of_text.id)
+       END
+      ),
+      2,
+      1
+     )
+    )
+    & 255
+   )
+   AS int
+  ),
+  CAST(
+   (
+    crc32(
+     substring(
+      (
+       CASE
+       WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+       THEN unhex(msgid_parse_of_text.id)
+       END
+      ),
+      3,
+      1
+     )
+    )
+    & 255
+   )
+   AS int
+  ),
+  CAST(
+   (
+    crc32(
+     substring(
+      (
+       CASE
+       WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+       THEN unhex(msgid_parse_of_text.id)
+       END
+      ),
+      4,
+      1
+     )
+    )
+    & 255
+   )
+   AS int
+  ),
+  CAST(
+   (
+    crc32(
+     substring(
+      (
+       CASE
+       WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+       THEN unhex(msgid_parse_of_text.id)
+       END
+      ),
+      5,
+      1
+     )
+    )
+    & 255
+   )
+   AS int
+  ),
+  CAST(
+   (
+    crc32(
+     substring(
+      (
+       CASE
+       WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+       THEN unhex(msgid_parse_of_text.id)
+       END
+      ),
+      6,
+      1
+     )
+    )
+    & 255
+   )
+   AS int
+  ),
+  CAST(
+   (
+    crc32(
+     substring(
+      (
+       CASE
+       WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+       THEN unhex(msgid_parse_of_text.id)
+       END
+      ),
+      7,
+      1
+     )
+    )
+    & 255
+   )
+   AS int
+  ),
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+     THEN unhex(msgid_parse_of_text.id)
+     END
+    ),
+    8,
+    4
+   )
+  ),
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+     THEN unhex(msgid_parse_of_text.id)
+     END
+    ),
+    10,
+    4
+   )
+  ),
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+     THEN unhex(msgid_parse_of_text.id)
+     END
+    ),
+    14,
+    4
+   )
   )
  )
  WHEN (msgid_parse_of_text.id IS NOT NULL)
@@ -1077,11 +1145,149 @@ RETURN (
   AND (unhex(msgid_try_parse_of_text.id) IS NOT NULL)
  )
  THEN msgid_v1_fields(
-  (
-   CASE
-   WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
-   THEN unhex(msgid_try_parse_of_text.id)
-   END
+  CAST(
+   (
+    crc32(
+     substring(
+      (
+       CASE
+       WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
+       THEN unhex(msgid_try_parse_of_text.id)
+       END
+      ),
+      2,
+      1
+     )
+    )
+    & 255
+   )
+   AS int
+  ),
+  CAST(
+   (
+    crc32(
+     substring(
+      (
+       CASE
+       WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
+       THEN unhex(msgid_try_parse_of_text.id)
+       END
+      ),
+      3,
+      1
+     )
+    )
+    & 255
+   )
+   AS int
+  ),
+  CAST(
+   (
+    crc32(
+     substring(
+      (
+       CASE
+       WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
+       THEN unhex(msgid_try_parse_of_text.id)
+       END
+      ),
+      4,
+      1
+     )
+    )
+    & 255
+   )
+   AS int
+  ),
+  CAST(
+   (
+    crc32(
+     substring(
+      (
+       CASE
+       WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
+       THEN unhex(msgid_try_parse_of_text.id)
+       END
+      ),
+      5,
+      1
+     )
+    )
+    & 255
+   )
+   AS int
+  ),
+  CAST(
+   (
+    crc32(
+     substring(
+      (
+       CASE
+       WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
+       THEN unhex(msgid_try_parse_of_text.id)
+       END
+      ),
+      6,
+      1
+     )
+    )
+    & 255
+   )
+   AS int
+  ),
+  CAST(
+   (
+    crc32(
+     substring(
+      (
+       CASE
+       WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
+       THEN unhex(msgid_try_parse_of_text.id)
+       END
+      ),
+      7,
+      1
+     )
+    )
+    & 255
+   )
+   AS int
+  ),
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
+     THEN unhex(msgid_try_parse_of_text.id)
+     END
+    ),
+    8,
+    4
+   )
+  ),
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
+     THEN unhex(msgid_try_parse_of_text.id)
+     END
+    ),
+    10,
+    4
+   )
+  ),
+  msgid_word(
+   substring(
+    (
+     CASE
+     WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
+     THEN unhex(msgid_try_parse_of_text.id)
+     END
+    ),
+    14,
+    4
+   )
   )
  )
  END
@@ -1602,7 +1808,68 @@ RETURN (
   IS NOT NULL
  )
  THEN msgid_v0_fields(
-  msgid_parse_v0_of_text.id,
+  (
+   CASE
+   WHEN (octet_length(msgid_parse_v0_of_text.id) >= 56)
+   THEN regexp_replace(
+    regexp_replace(
+     regexp_replace(
+      regexp_replace(
+       regexp_replace(
+        regexp_replace(
+         regexp_replace(
+          regexp_replace(
+           regexp_replace(
+            concat(
+             regexp_replace(lower(substring(msgid_parse_v0_of_text.id, -56, 32)), '(.{4})', ':$1'), ':'
+            ),
+            ':0{1,3}(?=[0-9a-f])',
+            ':'
+           ),
+           '^(?!.*::)(.*?):(?:0:){8}(.*)$',
+           '$1::$2'
+          ),
+          '^(?!.*::)(.*?):(?:0:){7}(.*)$',
+          '$1::$2'
+         ),
+         '^(?!.*::)(.*?):(?:0:){6}(.*)$',
+         '$1::$2'
+        ),
+        '^(?!.*::)(.*?):(?:0:){5}(.*)$',
+        '$1::$2'
+       ),
+       '^(?!.*::)(.*?):(?:0:){4}(.*)$',
+       '$1::$2'
+      ),
+      '^(?!.*::)(.*?):(?:0:){3}(.*)$',
+      '$1::$2'
+     ),
+     '^(?!.*::)(.*?):(?:0:){2}(.*)$',
+     '$1::$2'
+    ),
+    '^:(?!:)|(?<!:):$',
+    ''
+   )
+   ELSE concat(
+    get(
+     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
+     CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -16, 1)) & 255) AS int)
+    ),
+    get(
+     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
+     CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -15, 1)) & 255) AS int)
+    ),
+    get(
+     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
+     CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -14, 1)) & 255) AS int)
+    ),
+    get(
+     split(/* 256 entries: 255 to 35; CRC-32 08DC58B3 */),
+     CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -13, 1)) & 255) AS int)
+    )
+   )
+   END
+  ),
   msgid_word(
    substring(
     (
@@ -1758,7 +2025,68 @@ RETURN (
   IS NOT NULL
  )
  THEN msgid_v0_fields(
-  msgid_try_parse_v0_of_text.id,
+  (
+   CASE
+   WHEN (octet_length(msgid_try_parse_v0_of_text.id) >= 56)
+   THEN regexp_replace(
+    regexp_replace(
+     regexp_replace(
+      regexp_replace(
+       regexp_replace(
+        regexp_replace(
+         regexp_replace(
+          regexp_replace(
+           regexp_replace(
+            concat(
+             regexp_replace(lower(substring(msgid_try_parse_v0_of_text.id, -56, 32)), '(.{4})', ':$1'), ':'
+            ),
+            ':0{1,3}(?=[0-9a-f])',
+            ':'
+           ),
+           '^(?!.*::)(.*?):(?:0:){8}(.*)$',
+           '$1::$2'
+          ),
+          '^(?!.*::)(.*?):(?:0:){7}(.*)$',
+          '$1::$2'
+         ),
+         '^(?!.*::)(.*?):(?:0:){6}(.*)$',
+         '$1::$2'
+        ),
+        '^(?!.*::)(.*?):(?:0:){5}(.*)$',
+        '$1::$2'
+       ),
+       '^(?!.*::)(.*?):(?:0:){4}(.*)$',
+       '$1::$2'
+      ),
+      '^(?!.*::)(.*?):(?:0:){3}(.*)$',
+      '$1::$2'
+     ),
+     '^(?!.*::)(.*?):(?:0:){2}(.*)$',
+     '$1::$2'
+    ),
+    '^:(?!:)|(?<!:):$',
+    ''
+   )
+   ELSE concat(
+    get(
+     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
+     CAST((crc32(substring(unhex(msgid_try_parse_v0_of_text.id), -16, 1)) & 255) AS int)
+    ),
+    get(
+     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
+     CAST((crc32(substring(unhex(msgid_try_parse_v0_of_text.id), -15, 1)) & 255) AS int)
+    ),
+    get(
+     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
+     CAST((crc32(substring(unhex(msgid_try_parse_v0_of_text.id), -14, 1)) & 255) AS int)
+    ),
+    get(
+     split(/* 256 entries: 255 to 35; CRC-32 08DC58B3 */),
+     CAST((crc32(substring(unhex(msgid_try_parse_v0_of_text.id), -13, 1)) & 255) AS int)
+    )
+   )
+   END
+  ),
   msgid_word(
    substring(
     (

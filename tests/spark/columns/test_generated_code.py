@@ -1,0 +1,64 @@
+"""Java compiles a method of at most 8,000 bytecodes, and interprets a longer one, which is ten times as slow."""
+
+import contextlib
+import io
+import re
+
+import pytest
+from pyspark.sql import functions as F
+
+import spark_ext
+from spark_ext import registration
+
+pytestmark = pytest.mark.spark
+
+LIMIT = 8_000
+SOURCE = F.lit("kafka://orders/3")
+COLUMNS = {
+    "position_id": lambda: spark_ext.position_id(SOURCE, "offset", "offset"),
+    "position_id of a column of sources": lambda: spark_ext.position_id("id", "offset", "offset"),
+    "derive_id": lambda: spark_ext.derive_id("id", SOURCE),
+    "derive_id at a moment": lambda: spark_ext.derive_id("id", "id", "offset"),
+    "assign_id": spark_ext.assign_id,
+    "parse_id": lambda: spark_ext.parse_id("id"),
+    "parse_v0": lambda: spark_ext.parse_v0("id"),
+    "id_kind": lambda: spark_ext.id_kind("id"),
+    "v0_time": lambda: spark_ext.v0_time("id", "offset", F.lit("Asia/Shanghai")),
+    "time_key": lambda: spark_ext.time_key("id"),
+    "identity": lambda: spark_ext.columns._identity.identity("id"),
+}
+ARGUMENTS = {"offset": "offset", "at": "offset", "near": "offset", "timestamp": "offset", "expiry": "offset",
+             "now": "offset", "code": "offset", "checksum": "offset"}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ids(spark, connect):
+    """One row with an ID and an integer, which the optimizer cannot compute before the query runs."""
+    if connect:
+        pytest.skip("Spark Connect has the same plans, and no explain of the code in this form")
+    return spark.range(1).select(F.hex(F.col("id")).alias("id"), F.col("id").alias("offset"))
+
+
+def largest_method(df):
+    """Return the bytecodes of the largest method that Spark generates for a query."""
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        df.explain("codegen")
+    sizes = re.findall(r"maxMethodCodeSize:(\d+)", shown.getvalue())
+    assert sizes, "the query has generated code"
+    return max(map(int, sizes))
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_column_is_a_method_that_java_compiles(ids, name):
+    """Spark's generated code of each column function fits into methods that Java compiles."""
+    assert largest_method(ids.select(COLUMNS[name]())) <= LIMIT
+
+
+@pytest.mark.parametrize("name", registration.FUNCTIONS)
+def test_sql_function_is_a_method_that_java_compiles(ids, spark, name):
+    """Spark's generated code of each SQL function fits into methods that Java compiles."""
+    spark_ext.register(spark)
+    _, parameters = registration.FUNCTIONS[name]
+    given = ", ".join(ARGUMENTS.get(parameter, "id") for parameter in parameters)
+    assert largest_method(ids.selectExpr(f"{name}({given})")) <= LIMIT
