@@ -13,6 +13,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgid._validate import check_installed
 from msgid.audit._simulation import demonstration
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def write(folder: str | os.PathLike[str], *, seed: int = 7) -> None:
         seed: Any integer; the same seed gives the same rows.
 
     Raises:
+        ImportError: if PyArrow is missing.
         OSError: if the files cannot be written.
 
     >>> import tempfile
@@ -42,6 +44,7 @@ def write(folder: str | os.PathLike[str], *, seed: int = 7) -> None:
     >>> sorted(path.name for path in Path(folder).iterdir())
     ['messages.parquet', 'truth.json']
     """
+    check_installed("the demonstration", "arrow", "pyarrow")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
