@@ -20,7 +20,11 @@ CONTENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "schemas": ("Schemas", "Schemas of payloads, their versions and compatibility.", ("msgid.schemas",)),
     "retention": ("Retention", "Policies, segments and the cleaner.", ("msgid.retention", "msgid.retention.cleaner")),
     "processing": ("Processing", "Handlers that may run twice.", ("msgid.processing",)),
-    "audit": ("Audit", "Find lost, duplicated and late messages in a table.", ("msgid.audit",)),
+    "audit": (
+        "Audit",
+        "Find lost, duplicated and late messages in a table.",
+        ("msgid.audit", "msgid.audit.demonstration"),
+    ),
     "spark_ext": (
         "spark_ext",
         "IDs, messages and state on Spark. A function of a column takes a `Column` or a column's name.",

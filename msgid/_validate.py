@@ -1,4 +1,4 @@
-"""Check untrusted numbers and times, and quote invalid values in errors; all modules share these functions.
+"""Check untrusted numbers, times and optional packages, and quote invalid values in errors.
 
 This module also defines the epoch 1970 and the last moment of the year 9999.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta, timezone
+from importlib import import_module
 from typing import Final, TypeGuard
 
 from msgid.layout import EPOCH_UNIX
@@ -24,6 +25,7 @@ __all__ = [
     "UNIX_SECONDS_MAX",
     "UNIX_SECONDS_MIN",
     "aware",
+    "check_installed",
     "in_range",
     "integer",
     "is_integer",
@@ -70,6 +72,23 @@ def is_utf8(value: object) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+# --- optional packages -------------------------------------------------------------------------------------------
+
+
+def check_installed(what: str, extra: str, *packages: str) -> None:
+    """Raise ImportError with the extra to install if a package that ``what`` needs is missing.
+
+    >>> check_installed("parse_batch", "arrow", "no_such_package")
+    Traceback (most recent call last):
+    ImportError: parse_batch needs no_such_package: pip install 'msgid[arrow]'
+    """
+    for package in packages:
+        try:
+            import_module(package)
+        except ImportError as error:
+            raise ImportError(f"{what} needs {package}: pip install 'msgid[{extra}]'", name=error.name) from None
 
 
 # --- numbers -----------------------------------------------------------------------------------------------------

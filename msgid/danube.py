@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._validate import UINT32_MAX, UINT64_MAX, UNIX_EPOCH, in_range, is_utf8, quote
+from msgid._validate import UINT32_MAX, UINT64_MAX, UNIX_EPOCH, check_installed, in_range, is_utf8, quote
 from msgid.errors import InvalidMessage
 from msgid.ids.derived import position_id
 
@@ -256,6 +256,7 @@ def _checked(value: object, fields: dict[str, tuple[int, str]], optional: set[st
 @cache
 def _message_class() -> Any:
     """Return the protobuf class of the fields above. Generated code would have to match the installed runtime."""
+    check_installed("protobuf of Danube", "danube", "google.protobuf")
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     file = descriptor_pb2.FileDescriptorProto(name="msgid/danube.proto", package="danube", syntax="proto3")

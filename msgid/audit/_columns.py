@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "check_installed",
     "LOG",
     "Columns",
     "checked_columns",
@@ -70,16 +69,6 @@ class Columns(NamedTuple):
         """Whether offset, timestamp, landed, content and parent are given."""
         names = ("offset", "timestamp", "landed", "content", "parent")
         return {name: getattr(self, name) not in (None, ()) for name in names}
-
-
-def check_installed() -> None:
-    """Raise ImportError with the extra to install if NumPy or PyArrow is missing."""
-    try:
-        import numpy  # noqa: F401
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        message = "an audit in Python needs NumPy and PyArrow: pip install 'msgid[arrow]'"
-        raise ImportError(message, name=error.name) from None
 
 
 def known_columns(names: Iterable[str]) -> Columns | None:

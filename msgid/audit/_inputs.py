@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgid._validate import quote
-from msgid.audit._columns import check_installed
+from msgid._validate import check_installed, quote
 from msgid.audit._tables import audit_table
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def audit_file(path: str | PathLike[str], **columns: Any) -> Report:
 
 def read_table(path: str | PathLike[str]) -> pa.Table:
     """Return the rows of a file as an Arrow table; a text file has one column, ``value``."""
-    check_installed()
+    check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     import pyarrow as pa
     import pyarrow.csv as pacsv
     import pyarrow.json as pajson

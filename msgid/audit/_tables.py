@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgid import layout
-from msgid._validate import aware, integer
-from msgid.audit._columns import check_installed, checked_columns, content_codes, micros, offsets, sources
+from msgid._validate import aware, check_installed, integer
+from msgid.audit._columns import checked_columns, content_codes, micros, offsets, sources
 from msgid.audit._ids import Ids
 from msgid.audit._rows import Places, Rows, facts_of_rows
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
@@ -73,7 +73,7 @@ def audit_table(
     >>> report.gaps
     [Gap(kind='offset', scope='log', first=3, last=5, count=3)]
     """
-    check_installed()
+    check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     columns = checked_columns(table.column_names, id, source, offset, timestamp, landed, content, parent)
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
     clock_jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
@@ -94,7 +94,7 @@ def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
     >>> audit_ids(ids[:4] + ids[6:]).gaps
     [Gap(kind='sequence', scope='56:f7:e7:1c:36:1b/7', first=4, last=5, count=2)]
     """
-    check_installed()
+    check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     import pyarrow as pa
 
     column = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(list(ids))

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, final, overload
 
+from msgid._validate import check_installed
 from msgid.ids import _batch_bytes
 from msgid.ids._sequence import Run
 from msgid.ids.message_id import MessageId
@@ -97,6 +98,7 @@ class IdBatch(Sequence[MessageId]):
 
     def to_numpy(self) -> NDArray[np.uint8]:
         """Encode the IDs as a read-only NumPy array of shape ``(n, 17)`` and type uint8. Needs NumPy."""
+        check_installed("to_numpy", "arrow", "numpy")
         import numpy as np
 
         return np.frombuffer(self.to_bytes(), np.uint8).reshape(-1, ID_LENGTH)
@@ -110,6 +112,7 @@ class IdBatch(Sequence[MessageId]):
         Returns:
             The array. It uses the encoded buffer without a copy.
         """
+        check_installed("to_arrow", "arrow", "numpy", "pyarrow")
         import pyarrow as pa
 
         if not hex:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from msgid import layout
-from msgid._validate import quote
+from msgid._validate import check_installed, quote
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import id_bytes
 from msgid.ids._native import native
@@ -73,6 +73,7 @@ def parse_batch(ids: Iterable[Any]) -> IdColumns:
     >>> msgid.parse_batch(msgid.generate_batch(1000).to_arrow()).valid.all()
     np.True_
     """
+    check_installed("parse_batch", "arrow", "numpy")
     module = type(ids).__module__.partition(".")[0]
     if module == "pyarrow":
         return _parse_arrow(ids)

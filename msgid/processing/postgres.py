@@ -8,6 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from msgid._validate import check_installed
 from msgid.processing._fork import register
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
 from msgid.processing.store import DEFAULT_REMEMBER
@@ -195,6 +196,7 @@ class PostgresStore(SqlStore):
                 self._idle.append(connection)
 
     def _connect(self) -> Any:
+        check_installed("PostgresStore", "postgres", "psycopg")
         import psycopg
 
         connection = psycopg.connect(self._conninfo, autocommit=True)

@@ -8,6 +8,7 @@ import shutil
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from msgid._validate import check_installed
 from msgid.schemas._errors import InvalidSchema
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
     Raises:
         TimeoutError: if another process or thread holds the lock for more than ``timeout`` seconds.
     """
+    check_installed("a registry in a file", "schemas", "filelock")
     import filelock
 
     # Each change has its own lock object, because two threads with the same object would both hold the lock.

@@ -9,7 +9,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from msgid._validate import quote
+from msgid._validate import check_installed, quote
 from msgid.schemas._errors import InvalidSchema
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def json_validator(text: str, parsed: Any) -> Callable[[bytes], str | None]:
     Raises:
         InvalidSchema: if the text is not a JSON Schema.
     """
+    check_installed("a JSON Schema", "schemas", "jsonschema_rs")
     import jsonschema_rs
 
     if not isinstance(parsed, dict | bool):

@@ -7,7 +7,7 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgid._validate import quote
+from msgid._validate import check_installed, quote
 from msgid.schemas._avro_types import parse_avro
 from msgid.schemas._avro_walk import Malformed, walker
 from msgid.schemas._errors import InvalidSchema
@@ -49,6 +49,7 @@ def validator(kind: Kind, text: str) -> Callable[[bytes], str | None]:
 
 
 def _avro_validator(text: str, parsed: Any) -> Callable[[bytes], str | None]:
+    check_installed("an Avro schema", "schemas", "fastavro")
     import fastavro
     import fastavro.schema
 

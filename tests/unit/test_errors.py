@@ -2,8 +2,14 @@
 
 import copy
 import pickle
+import sys
+
+import pytest
 
 import msgid
+from msgid import danube
+from msgid.processing import PostgresStore
+from msgid.schemas import SchemaRegistry
 
 
 def test_error_pickled_or_copied_keeps_reason_and_offset():
@@ -11,3 +17,22 @@ def test_error_pickled_or_copied_keeps_reason_and_offset():
     error = msgid.TruncatedMessage("half", 7)
     for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert (type(other), str(other), other.offset) == (type(error), str(error), 7)
+
+
+@pytest.mark.parametrize(
+    ("extra", "package", "call"),
+    [
+        ("arrow", "numpy", lambda: msgid.parse_batch([])),
+        ("arrow", "numpy", lambda: msgid.generate_batch(1).to_numpy()),
+        ("arrow", "pyarrow", lambda: msgid.generate_batch(1).to_arrow()),
+        ("danube", "google.protobuf", danube._message_class.__wrapped__),
+        ("schemas", "fastavro", lambda: SchemaRegistry().register("orders", '"string"', "avro")),
+        ("schemas", "jsonschema_rs", lambda: SchemaRegistry().register("orders", "{}", "json")),
+        ("postgres", "psycopg", lambda: PostgresStore("host=none")),
+    ],
+)
+def test_call_without_its_extra_names_the_extra(monkeypatch, extra, package, call):
+    """The error of a missing package names the extra that installs it."""
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"needs {package}: pip install 'msgid\[{extra}\]'$"):
+        call()

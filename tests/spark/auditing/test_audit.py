@@ -10,13 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import simulated_cluster
 from click.testing import CliRunner
+from helpers.clusters import simulated
 
 import msgid
 import msgid.audit
 import spark_ext
 from msgid import layout
+from msgid.audit import demonstration
 from spark_ext.auditing import _on_driver, _small_table
 from spark_ext.auditing.summaries import id_summary, log_summary
 from spark_ext.cli import spark_ext as command
@@ -32,7 +33,7 @@ V1 = "0156F7E71C361B21BC024CCDBE00000000"
 
 def table_of(seeds):
     """The tables of many clusters as one: their logs and nodes differ."""
-    clusters = [simulated_cluster.simulated(seed, name=f"{seed:03}/") for seed in seeds]
+    clusters = [simulated(seed, name=f"{seed:03}/") for seed in seeds]
     return pa.concat_tables([pa.table(cluster.columns()) for cluster in clusters])
 
 
@@ -91,7 +92,7 @@ def test_audit_of_200_simulated_tables_is_that_of_python(spark, tmp_path, column
 def test_audit_of_40_simulated_tables_finds_exactly_their_faults(spark, tmp_path, monkeypatch):
     """Counts and ranges are those of the simulation, not only those of Python."""
     take("summaries", monkeypatch)
-    clusters = [simulated_cluster.simulated(seed, name=f"{seed:03}/") for seed in range(100, 140)]
+    clusters = [simulated(seed, name=f"{seed:03}/") for seed in range(100, 140)]
     table = pa.concat_tables([pa.table(cluster.columns()) for cluster in clusters])
     report = spark_ext.audit(read(spark, table, tmp_path), **DETAILS).local
     expected = Counter()
@@ -344,11 +345,10 @@ TUTORIAL = Path(__file__).parents[3] / "docs" / "pages" / "tutorial" / "audit.md
 @pytest.mark.skipif(not TUTORIAL.exists(), reason="the tests run outside the repository")
 def test_tutorial_of_the_audit_has_the_same_report_on_spark(spark, tmp_path):
     """The Spark part of the tutorial gives the output that it shows."""
-    cluster = simulated_cluster.demonstration()
-    pq.write_table(pa.table(cluster.columns()), tmp_path / "messages.parquet")
+    demonstration.write(tmp_path)
     report = msgid.audit.audit_file(tmp_path / "messages.parquet", **DETAILS)
     text = TUTORIAL.read_text().partition("<!-- spark -->")[2].partition("<!-- end -->")[0]
-    text = text.replace("spark-audit", str(tmp_path))
+    text = text.replace("audit-demo", str(tmp_path))
     names = {"spark": spark, "report": report}
     example = doctest.DocTestParser().get_doctest(text, names, "audit.md", str(TUTORIAL), 0)
     assert len(example.examples) > 3

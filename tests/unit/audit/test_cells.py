@@ -3,7 +3,6 @@
 import random
 
 import pytest
-import simulated_cluster
 
 from msgid import layout
 
@@ -12,6 +11,7 @@ pa = pytest.importorskip("pyarrow")
 runs = pytest.importorskip("msgid.audit._runs")
 read_ids = pytest.importorskip("msgid.audit._ids").read_ids
 _cells = pytest.importorskip("spark_ext.auditing._cells")
+clusters = pytest.importorskip("helpers.clusters")
 
 JUMP = 86_400
 
@@ -59,7 +59,7 @@ def test_cells_of_simulated_generators_show_what_their_ids_show():
     """Restarts, clock steps, shared addresses and losses follow from cells and the words of the blocks they name."""
     torn = short = 0
     for seed in range(60):
-        cluster = simulated_cluster.simulated(seed)
+        cluster = clusters.simulated(seed)
         simple = same(points_of_ids(pa.array(cluster.columns()["id"])))
         torn, short = torn + len(simple.torn), short + len(simple.short)
     assert torn

@@ -5,11 +5,11 @@ import shutil
 from datetime import datetime, timezone
 
 import pytest
-import simulated_cluster
 
 pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 audit = pytest.importorskip("msgid.audit")
+simulation = pytest.importorskip("msgid.audit._simulation")
 
 COLUMNS = {"source": "source", "offset": "offset", "timestamp": "timestamp", "landed": "landed", "content": "content"}
 FLAGS = (
@@ -20,7 +20,7 @@ FLAGS = (
 
 @pytest.fixture(scope="module")
 def report():
-    cluster = simulated_cluster.demonstration()
+    cluster = simulation.demonstration(7)
     return audit.audit_table(pa.table(cluster.columns()), **COLUMNS)
 
 

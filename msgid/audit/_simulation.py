@@ -1,24 +1,24 @@
-"""Simulate a cluster: write the table of its messages, with faults, and the truth about every fault.
+"""Simulate a cluster whose table has known faults.
 
-    python tests/programs/simulated_cluster.py FOLDER [--seed 7]
-
-writes ``messages.parquet`` and ``truth.json``. The truth is what the table can show of the faults: it follows from the
-simulation, which knows the process that made each ID and each row that was lost, and never from the table.
+The truth is the part of the faults that the table can show. It follows from the simulation, which knows the process
+that made each ID and each row that was lost, and never from the table.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import random
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import msgid
 from msgid import layout
+from msgid.audit.definitions import CLOCK_JUMP
+from msgid.ids.parsing import is_valid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 START = 1_780_000_000
 """The first second of the simulation, Unix time."""
@@ -57,18 +57,21 @@ class Producer:
     down_until: float = 0
     name: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.name = f"{layout.format_mac(self.node)}/{self.pid}"
         self.sequence = self.first()
 
-    def first(self):
+    def first(self) -> int:
+        """Return the sequence number at which a process starts."""
         # Processes of msgid start at random numbers: here always far apart.
         return 0 if self.restarts_at_zero else self.random.randrange(1 << 9) << 22
 
-    def restart(self, now):
+    def restart(self, now: float) -> None:
+        """Start a new run, after 90 seconds without IDs."""
         self.run, self.sequence, self.down_until = self.run + 1, self.first(), now + 90
 
-    def make(self, now, row):
+    def make(self, now: float, row: Row) -> None:
+        """Write the next ID into a row."""
         row.seconds = int(now) + self.skew
         row.run, row.sequence = (self.name, self.run), self.sequence
         row.id = layout.pack(self.node, self.pid, row.seconds - layout.EPOCH_UNIX, self.sequence).hex().upper()
@@ -84,29 +87,29 @@ class Cluster:
     messages: int = 400
     name: str = ""
     rows: list[Row] = field(default_factory=list)
-    truth: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
+    truth: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
         self.lost: list[Row] = []
         self.shared: set[str] = set()
-        self.make_rows()
+        self._make_rows()
         for fault in ("lost start", "lost middle", "lost end", "lost single"):
             if fault in self.faults:
-                self.lose(fault)
-        self.spoil_ids()
+                self._lose(fault)
+        self._spoil_ids()
         if "late" in self.faults:
             for row in self.random.sample(self.rows, 4):
                 row.landed += 60 + self.random.randrange(60)
         if "broker clock" in self.faults:
             row = self.random.choice(self.rows)
             row.timestamp -= 500
-        self.repeat_rows()
-        self.find_truth()
+        self._repeat_rows()
+        self._find_truth()
 
-    def producers(self):
+    def _producers(self) -> list[Producer]:
         number = self.random.randrange(1 << 20) << 4
-        made = []
+        made: list[Producer] = []
         for place in range(self.random.randint(2, 4)):
             # Card addresses, in containers, where every process has the pid 1.
             node = 0x00_16_3E_00_00_00 + ((number + place) & 0xFFFFFF)
@@ -118,14 +121,19 @@ class Cluster:
             self.shared.add(layout.format_mac(made[1].node))
         return made
 
-    def make_rows(self):
-        producers = self.producers()
+    def _make_rows(self) -> None:
+        producers = self._producers()
         logs = [f"{self.name}kafka:kafka/orders/{n}" for n in range(self.random.randint(1, 3))]
         offsets = {log: self.random.choice((0, 0, 7, 5_000_000_000, 65_500)) for log in logs}
         now = float(START + self.random.randrange(10_000_000))
-        events = {}
+        events: dict[int, Callable[[], object]] = {}
+
+        def restart() -> None:
+            for producer in producers[:2]:
+                producer.restart(now)
+
         if "restarts" in self.faults:
-            events[self.messages // 2] = lambda: [producer.restart(now) for producer in producers[:2]]
+            events[self.messages // 2] = restart
         if "clock back" in self.faults:
             events[self.messages // 4] = lambda: setattr(producers[0], "skew", -self.random.randint(20, 40))
         if "clock jump" in self.faults:
@@ -144,12 +152,12 @@ class Cluster:
             offsets[log] += 1
             self.rows.append(row)
 
-    def of_log(self):
+    def _of_log(self) -> list[Row]:
         log = self.random.choice(sorted({row.source for row in self.rows}))
         return [row for row in self.rows if row.source == log]
 
-    def lose(self, fault):
-        rows = self.of_log()
+    def _lose(self, fault: str) -> None:
+        rows = self._of_log()
         size = 1 if fault == "lost single" else min(self.random.randint(2, 12), len(rows) // 4)
         first = {"lost start": 0, "lost end": len(rows) - size}.get(fault)
         if first is None:
@@ -157,7 +165,7 @@ class Cluster:
         gone = {id(row) for row in rows[first : first + size]}
         self.rows = [row for row in self.rows if id(row) not in gone]
 
-    def spoil_ids(self):
+    def _spoil_ids(self) -> None:
         spoiled = self.random.sample(self.rows, 6)
         if "malformed" in self.faults:
             for row, text in zip(spoiled, ("order-", "0" * 33, "", "0G" * 17, "07" * 17), strict=False):
@@ -170,7 +178,7 @@ class Cluster:
             second.id, second.run = first.id, None
             self.truth["conflicting_ids"]["table"] += 1
 
-    def repeat_rows(self):
+    def _repeat_rows(self) -> None:
         copies = []
         if "duplicates" in self.faults:
             copies += [replace(row) for row in self.random.sample(self.rows, 5)]
@@ -192,14 +200,14 @@ class Cluster:
         for copy in copies:
             copy.landed += 3600
         self.rows += copies
-        malformed = {"", *(row.id for row in self.rows if row.id is not None and not msgid.is_valid(row.id))}
+        malformed = {"", *(row.id for row in self.rows if row.id is not None and not is_valid(row.id))}
         self.truth["malformed_ids"]["table"] = sum(row.id in malformed for row in self.rows)
         self.truth["missing_ids"]["table"] = sum(row.id is None for row in self.rows)
         self.random.shuffle(self.rows)
 
-    def find_truth(self):
-        self.gaps = []
-        logs = defaultdict(dict)
+    def _find_truth(self) -> None:
+        self.gaps: list[tuple[str, str, int, int]] = []
+        logs: dict[str, dict[int, list[Row]]] = defaultdict(dict)
         for row in self.rows:
             logs[row.source].setdefault(row.offset, []).append(row)
         for log, held in logs.items():
@@ -211,7 +219,7 @@ class Cluster:
             back = sum(b < a for a, b in itertools.pairwise(times))
             self.truth["late_messages"][log] += late
             self.truth["time_backwards"][log] += back
-        runs = defaultdict(dict)
+        runs: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
         for row in self.rows:
             if row.run is not None:
                 runs[row.run][row.sequence] = row.seconds
@@ -220,26 +228,26 @@ class Cluster:
         self.runs = Counter(name for name, _ in runs)
         for (name, _), made in runs.items():
             self._holes("missing_sequences", "sequence", name, sorted(made))
-            times = [made[sequence] for sequence in sorted(made)]
-            for a, b in itertools.pairwise(times):
+            seconds = [made[sequence] for sequence in sorted(made)]
+            for a, b in itertools.pairwise(seconds):
                 self.truth["clock_backwards"][name] += b < a
-                self.truth["clock_jump"][name] += b - a > 86_400
+                self.truth["clock_jump"][name] += b - a > CLOCK_JUMP
         for node in self.shared:
             self.truth["shared_node"][node] = 2
         self.expected = {
             (check, scope): count for check, scopes in self.truth.items() for scope, count in scopes.items() if count
         }
 
-    def _holes(self, check, kind, scope, numbers):
+    def _holes(self, check: str, kind: str, scope: str, numbers: Iterable[int]) -> None:
         for a, b in itertools.pairwise(numbers):
             if b - a > 1:
                 self.truth[check][scope] += b - a - 1
                 self.gaps.append((kind, scope, a + 1, b - 1))
 
-    def columns(self):
-        """The rows as columns of Python values."""
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the rows as columns of Python values."""
 
-        def moment(seconds):
+        def moment(seconds: float) -> datetime:
             return datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=round(seconds * 1000))
 
         return {
@@ -252,36 +260,9 @@ class Cluster:
         }
 
 
-def simulated(seed, name=""):
-    """Return one of many small clusters: every sixth is without a fault, and the others have some."""
-    chance = random.Random(seed * 7919)
-    faults = () if seed % 6 == 0 else tuple(chance.sample(FAULTS, chance.randint(1, 6)))
-    if "restarts" in faults:  # a clock that went far ahead of a restart hides which process was first
-        faults = tuple(fault for fault in faults if fault != "clock jump")
-    return Cluster(seed, faults, name=name)
+def demonstration(seed: int) -> Cluster:
+    """Return the cluster of the demonstration, with all faults but one.
 
-
-def demonstration(seed=7):
-    """Return the cluster of the tutorial, with all faults."""
+    A clock that goes far ahead before a restart hides which run was first, so that fault is left out.
+    """
     return Cluster(seed, tuple(fault for fault in FAULTS if fault != "clock jump"), messages=4_000)
-
-
-def main():
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--seed", type=int, default=7)
-    arguments = parser.parse_args()
-    cluster = demonstration(arguments.seed)
-    arguments.folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table(cluster.columns()), arguments.folder / "messages.parquet")
-    truth = [{"check": check, "scope": scope, "count": n} for (check, scope), n in sorted(cluster.expected.items())]
-    gaps = [dict(zip(("kind", "scope", "first", "last"), gap, strict=True)) for gap in sorted(cluster.gaps)]
-    text = json.dumps({"seed": arguments.seed, "findings": truth, "gaps": gaps}, indent=1)
-    (arguments.folder / "truth.json").write_text(text + "\n")
-
-
-if __name__ == "__main__":
-    main()
