@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from spark_ext._compat import WHOLE, version
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -52,7 +54,7 @@ def _reference(column: Column) -> str | None:
     """Return the text of a reference to a column; None for any other expression."""
     java = getattr(column, "_jc", None)
     if java is not None:
-        return _classic_reference(java.node())
+        return _classic_reference(java.node() if version() >= WHOLE else java.expr())
     return _connect_reference(getattr(column, "_expr", None))
 
 
@@ -65,8 +67,10 @@ def _classic_reference(node: Any) -> str | None:
         return _as_quoted(parts.head()) if parts.size() == 1 else None
     if kind == "SqlExpression":
         return _identifier(node.expression())
-    if kind == "ExpressionColumnNode" and node.expression().getClass().getSimpleName() == "AttributeReference":
-        return _as_quoted(node.expression().name())
+    if kind == "AttributeReference":
+        return _as_quoted(node.name())
+    if kind == "ExpressionColumnNode":
+        return _classic_reference(node.expression())
     return None
 
 

@@ -1,5 +1,7 @@
 """Tests that need a version of Spark."""
 
+from importlib import import_module
+
 import pytest
 
 
@@ -8,3 +10,12 @@ def since(*version):
     from spark_ext import _compat
 
     return pytest.mark.skipif(_compat.version() < version, reason=f"needs Spark {version[0]}.{version[1]}")
+
+
+def module_since(name, *version):
+    """Return a module; on older versions of Spark, which cannot import it, skip the module of the tests."""
+    from spark_ext import _compat
+
+    if _compat.version() < version:
+        pytest.skip(f"needs Spark {version[0]}.{version[1]}", allow_module_level=True)
+    return import_module(name)

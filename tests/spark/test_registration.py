@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.spark, since(4, 0)]
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 BROKER = "7F0000010000238F000000000001E240"
+CLIENT = "C0A8F001103E214D29547ACFD6E30000"
 many_a_query = settings(max_examples=3, suppress_health_check=list(HealthCheck), print_blob=True)
 texts = st.one_of(
     ids.map(str), ids.map(lambda id: id.canonical.lower()),
@@ -145,16 +146,27 @@ def test_sql_of_expiry_at_the_boundary_follows_the_rule(registered):
     assert row == (True, False, False, None)
 
 
+TEXT_MOMENT = "'2024-03-23 14:50:38'"
+AT_A_MOMENT = [
+    "msgid_position('log', 1, {})",
+    f"msgid_derive_at('{V1}', 'name', {{}})",
+    f"msgid_v0_time('{CLIENT}', {{}}, 'UTC')",
+    "msgid_is_expired({}, 1, timestamp_seconds(0))",
+    "msgid_is_expired(timestamp_seconds(0), 1, {})",
+]
+
+
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
-def test_sql_ids_at_a_moment_without_a_zone_raise(registered, ansi, zone):
+def test_sql_functions_of_a_moment_without_a_zone_raise(registered, ansi, zone):
     """A date or a timestamp without a time zone is rejected before the query runs, and text when it is read."""
     registered.conf.set("spark.sql.session.timeZone", zone)
     try:
-        for at in ("date'2024-03-23'", "timestamp_ntz'2024-03-23 14:50:38'"):
-            with pytest.raises(AnalysisException, match="cannot cast"):
-                _ = registered.sql(f"SELECT msgid_position('log', 1, {at})").schema
-        with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"):
-            registered.sql("SELECT msgid_position('log', 1, '2024-03-23 14:50:38')").collect()
+        for call in AT_A_MOMENT:
+            for at in ("date'2024-03-23'", "timestamp_ntz'2024-03-23 14:50:38'"):
+                with pytest.raises(AnalysisException, match="cannot cast"):
+                    _ = registered.sql(f"SELECT {call.format(at)}").schema
+            with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"):
+                registered.sql(f"SELECT {call.format(TEXT_MOMENT)}").collect()
         row = registered.sql(
             "SELECT msgid_position('log', 1, timestamp_seconds(1648047038)) AS at, "
             "msgid_position('log', 1, 1648047038) AS unix, "

@@ -2,14 +2,15 @@
 
 import pytest
 from helpers import vector_files as vectors
+from helpers.spark_errors import query_fails
 from helpers.strategies import ids
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import msgid
 import spark_ext
+from spark_ext import _compat
 
 pytestmark = pytest.mark.spark
 
@@ -178,9 +179,8 @@ def test_columns_of_hostile_input_are_null_or_raise_one_error(spark, text):
 def fails(df, text):
     with pytest.raises(msgid.InvalidMessageId) as python:
         msgid.parse(text)
-    with pytest.raises(PySparkException) as caught:
+    with query_fails(by_user=True) as caught:
         df.collect()
-    assert caught.value.getCondition() == "USER_RAISED_EXCEPTION"
     assert f": {python.value.reason}" in str(caught.value)
     assert "invalid message id '" in str(caught.value)
     assert ("... (10000 in all)" in str(caught.value)) == (len(text) > 64)
@@ -194,7 +194,7 @@ def test_columns_of_the_other_version_raise_and_say_so(spark):
         (spark_ext.parse_v0, V1, "must be of version 0, got version 1"),
         (spark_ext.translate_v0, V1, "must be of version 0, got version 1"),
     ):
-        with pytest.raises(PySparkException, match=reason):
+        with query_fails(reason):
             frame(spark, [text]).select(function("id")).collect()
 
 
@@ -230,18 +230,19 @@ def test_field_selected_alone_is_computed_alone(spark, connect):
     """``parse_id(x).pid`` has in its plan nothing of the other fields, nor has a field of a struct made before."""
     if connect:
         pytest.skip("the plan is the server's")
+    looks = 4 if _compat.version() >= (4, 0) else 8  # Spark 3.5 writes the first argument of `nullif` twice
     df = frame(spark, [V1])
     for one in (
         df.select(spark_ext.parse_id("id").pid.alias("x")),
         df.select(spark_ext.try_parse_id("id").alias("p")).select("p.pid"),
     ):
         plan = one._jdf.queryExecution().optimizedPlan().toString()
-        assert plan.count("crc32(") == 4  # one look at the pid, which takes four bytes of the checksum
+        assert plan.count("crc32(") == looks  # one look at the pid, which takes four bytes of the checksum
         assert "timestamp" not in plan
         assert "0a:" not in plan
     parsed = spark_ext.try_parse_id("id")
     two = df.select(parsed.pid.alias("x"), parsed.time.alias("y"))._jdf.queryExecution().optimizedPlan().toString()
-    assert (two.count("crc32("), "0a:" in two) == (8, False)
+    assert (two.count("crc32("), "0a:" in two) == (2 * looks, False)
     whole = df.select(spark_ext.try_parse_id("id").alias("x"))._jdf.queryExecution().optimizedPlan().toString()
     assert "timestamp" in whole
     assert "0a:" in whole
@@ -311,7 +312,7 @@ def test_assign_id_of_too_many_partitions_raises(spark, connect):
     if connect:
         pytest.skip("the same plan as in classic, at minutes a run")
     df = spark.range(65_537, numPartitions=65_537).where("id = 65536")
-    with pytest.raises(PySparkException, match="at most 65536 partitions of 4294967296 rows each"):
+    with query_fails("at most 65536 partitions of 4294967296 rows each"):
         df.select(spark_ext.assign_id()).collect()
 
 

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import pytest
 from helpers.strategies import ids, names, offsets
-from helpers.versions import since
+from helpers.versions import module_since
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
@@ -17,9 +17,9 @@ import msgid
 import spark_ext
 from msgid.iggy import id_text
 from msgid.retention import is_expired
-from spark_ext import registration
 
-pytestmark = [pytest.mark.spark, since(4, 0)]
+pytestmark = pytest.mark.spark
+registration = module_since("spark_ext.registration", 4, 0)
 
 LONGEST = 58
 """The digits of the longest ID."""

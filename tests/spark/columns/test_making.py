@@ -4,6 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from helpers import vector_files as vectors
+from helpers.spark_errors import query_fails
 from helpers.strategies import ids, names, offsets
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ import spark_ext
 pytestmark = pytest.mark.spark
 
 PARENT = "0156F7E71C361B21BC024CCDBE00000000"
+CLIENT = "C0A8F001103E214D29547ACFD6E30000"
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 many_a_query = settings(max_examples=5, suppress_health_check=list(HealthCheck), print_blob=True)
 
@@ -86,9 +88,8 @@ def test_position_id_with_an_offset_out_of_range_raises(spark, ansi, offset):
     with pytest.raises(ValueError, match="offset") as python:
         msgid.position_id("log", offset, 0)
     df = spark.createDataFrame([(offset,)], "offset bigint")
-    with pytest.raises(PySparkException) as caught:
+    with query_fails(by_user=True) as caught:
         df.select(spark_ext.position_id(F.lit("log"), "offset", F.lit(0))).collect()
-    assert caught.value.getCondition() == "USER_RAISED_EXCEPTION"
     assert str(python.value) in str(caught.value)
 
 
@@ -103,8 +104,8 @@ def test_ids_of_null_are_null(spark, ansi):
         spark_ext.derive_id(F.lit(PARENT), "text"),
         spark_ext.derive_id(F.lit(PARENT), F.lit("x"), "t"),
         spark_ext.v0_time("text", F.lit(0), F.lit("UTC")),
-        spark_ext.v0_time(F.lit("C0A8F001103E214D29547ACFD6E30000"), "t", F.lit("UTC")),
-        spark_ext.v0_time(F.lit("C0A8F001103E214D29547ACFD6E30000"), F.lit(0), "zone"),
+        spark_ext.v0_time(F.lit(CLIENT), "t", F.lit("UTC")),
+        spark_ext.v0_time(F.lit(CLIENT), F.lit(0), "zone"),
     ).first()
     assert tuple(row) == (None,) * 9
 
@@ -179,10 +180,11 @@ def test_ids_at_a_moment_without_a_zone_raise_before_the_query_runs(spark, ansi,
     try:
         df = spark.range(1).select(F.lit("2021-11-21").cast(type).alias("at"))
         for name, column in (
-            ("position_id", spark_ext.position_id(F.lit("log"), F.lit(1), "at")),
-            ("derive_id", spark_ext.derive_id(F.lit(PARENT), F.lit("invoice"), "at")),
+            ("position_id: at", spark_ext.position_id(F.lit("log"), F.lit(1), "at")),
+            ("derive_id: at", spark_ext.derive_id(F.lit(PARENT), F.lit("invoice"), "at")),
+            ("v0_time: near", spark_ext.v0_time(F.lit(CLIENT), "at", F.lit("UTC"))),
         ):
-            with pytest.raises(AnalysisException, match=rf"{name}: at must be a timestamp .* got {type}"):
+            with pytest.raises(AnalysisException, match=rf"{name} must be a timestamp .* got {type}"):
                 _ = df.select(column).schema
     finally:
         spark.conf.unset("spark.sql.session.timeZone")

@@ -4,9 +4,10 @@ from dataclasses import asdict
 
 import pytest
 from helpers import strategies
+from helpers.spark_errors import query_fails
+from helpers.versions import since
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import msgid
@@ -43,6 +44,7 @@ def of_row(row):
     return row.offset, row.state, bytes(row.id), row.checksum, headers, bytes(row.payload)
 
 
+@since(4, 0)
 @a_few
 @given(st.lists(strategies.iggy_messages(), min_size=20, max_size=20))
 def test_iggy_message_alone_or_polled_is_the_one_of_msgid(spark, messages):
@@ -59,6 +61,7 @@ def test_iggy_message_alone_or_polled_is_the_one_of_msgid(spark, messages):
         assert [of_row(row) for row in rows] == [as_row(message) for message in messages]
 
 
+@since(4, 0)
 @a_few
 @given(st.lists(strategies.danube_messages, min_size=20, max_size=20))
 def test_danube_message_of_a_column_is_the_one_of_msgid(spark, messages):
@@ -72,6 +75,7 @@ def test_danube_message_of_a_column_is_the_one_of_msgid(spark, messages):
             assert row.asDict(recursive=True) == {**asdict(message), "msg_id": message.msg_id._asdict()}
 
 
+@since(4, 0)
 def test_danube_id_of_a_column_is_the_one_of_msgid(spark):
     """The id of a place is Python's, wherever the broker is."""
     messages = [
@@ -125,7 +129,7 @@ def test_message_state_of_a_code_is_its_name(spark, ansi):
 @pytest.mark.parametrize("code", [0, 2, -1, 255, 1 << 40])
 def test_message_state_of_an_unknown_code_raises(spark, ansi, code):
     """The query fails, with the words of Python's error."""
-    with pytest.raises(PySparkException, match=f"invalid message: state must be 1, 10, 20 or 30, got {code}"):
+    with query_fails(f"invalid message: state must be 1, 10, 20 or 30, got {code}"):
         column(spark, [code], "bigint", ids.message_state("x"))
 
 
@@ -160,6 +164,7 @@ MESSAGE = iggy.encode(iggy.Message.new(b"payload", id=1, headers={"k": 1}))
 BAD = [b"", b"x", MESSAGE[:-1], MESSAGE + b"x", MESSAGE + MESSAGE, MESSAGE[:8] + b"\x07" + MESSAGE[9:], bytes(10_000)]
 
 
+@since(4, 0)
 @pytest.mark.parametrize("lenient", [False, True])
 @pytest.mark.parametrize(
     ("name", "bad", "words"),
@@ -176,10 +181,11 @@ def test_malformed_message_raises_or_is_null(spark, name, bad, words, lenient):
         return
     assert column(spark, [None], "binary", getattr(ids, name)("x")) == [None]
     for raw in bad:
-        with pytest.raises(PySparkException, match=words):
+        with query_fails(words):
             column(spark, [raw], "binary", getattr(ids, name)("x"))
 
 
+@since(4, 0)
 @pytest.mark.parametrize("name", ["iggy_message", "try_iggy_message", "iggy_messages", "try_iggy_messages"])
 def test_layout_that_is_unknown_raises(spark, name):
     """At once, where the function is called."""

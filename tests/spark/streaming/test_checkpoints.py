@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from helpers.buckets import Checkpoint, run_batch
 from helpers.streams import run_to_end
+from helpers.versions import since
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -76,6 +77,7 @@ def test_check_checkpoint_without_state_is_silent(spark, no_timer_batches, tmp_p
     spark_ext.check_checkpoint(spark, str(tmp_path / "checkpoint"))
 
 
+@since(4, 1)  # the first version used the row-wise operator
 def test_deduplicate_on_a_checkpoint_of_the_first_version_is_refused(spark, rocksdb, tmp_path):
     """State of one value per ID is not read as runs: the check names the folder, and Spark ends the query."""
     run_first_version(spark, tmp_path, "fingerprint", "string", "EventTime")
@@ -85,6 +87,7 @@ def test_deduplicate_on_a_checkpoint_of_the_first_version_is_refused(spark, rock
         run_to_end(spark_ext.deduplicate(read(spark, tmp_path), timestamp="at", within="1 day"), tmp_path)
 
 
+@since(4, 1)  # the first version used the row-wise operator
 def test_process_on_a_checkpoint_of_the_first_version_is_refused(spark, no_timer_batches, tmp_path):
     """The check and the job name the folder; without them Spark names the operators that differ."""
     run_first_version(spark, tmp_path, "newest", "bigint", "ProcessingTime")

@@ -2,33 +2,16 @@
 
 import shutil
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 import pytest
-from helpers.message_tables import EXPIRED, POLICY, SCHEMA, START, left, now, rows, write_table
+from helpers.message_tables import EXPIRED, POLICY, SCHEMA, left, now, rows, write_table
 from pyspark.sql import functions as F
 
 import spark_ext as ids
-from msgid import retention
 from spark_ext.tables.segments import TableBusy
 
 pytestmark = pytest.mark.spark
-
-
-def test_is_expired_of_a_column_is_the_one_of_msgid(spark, ansi):
-    """The column agrees with Python at the boundary to the microsecond, for NULL (the default) and for 0 (never)."""
-    moment = START.timestamp() * 1e6
-    cases = [(age, expiry) for age in (-5, 0, 9_999_999, 10_000_000, 10_000_001, 10**15) for expiry in (None, 0, 10)]
-    df = spark.createDataFrame([(int(moment) - age, expiry) for age, expiry in cases], "sent bigint, expiry int")
-    df = df.select(F.timestamp_micros("sent").alias("sent"), "expiry")
-    for default in (0, 10):
-        found = [row[0] for row in df.select(ids.is_expired("sent", "expiry", START, default)).coalesce(1).collect()]
-        assert found == [retention.is_expired(int(moment) - age, expiry, int(moment), default) for age, expiry in cases]
-    nothing = spark.createDataFrame([(None,)], "sent timestamp")
-    assert nothing.select(ids.is_expired("sent", 1, START)).first()[0] is None
-    with pytest.raises(ValueError, match="now must be an aware datetime"):
-        ids.is_expired("sent", 1, datetime(2026, 1, 1))
 
 
 def test_segment_report_of_a_table_counts_each_segment(spark):

@@ -1,0 +1,56 @@
+"""`is_expired` as a column follows the rule of Python, and its arguments do not depend on the session's time zone."""
+
+from datetime import datetime
+
+import pytest
+from helpers.message_tables import START, now
+from helpers.spark_errors import query_fails
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+
+import spark_ext as ids
+from msgid import retention
+
+pytestmark = pytest.mark.spark
+
+
+def test_is_expired_of_a_column_is_the_one_of_msgid(spark, ansi):
+    """The column agrees with Python at the boundary to the microsecond, for NULL (the default) and for 0 (never)."""
+    moment = START.timestamp() * 1e6
+    cases = [(age, expiry) for age in (-5, 0, 9_999_999, 10_000_000, 10_000_001, 10**15) for expiry in (None, 0, 10)]
+    df = spark.createDataFrame([(int(moment) - age, expiry) for age, expiry in cases], "sent bigint, expiry int")
+    df = df.select(F.timestamp_micros("sent").alias("sent"), "expiry")
+    for default in (0, 10):
+        found = [row[0] for row in df.select(ids.is_expired("sent", "expiry", START, default)).coalesce(1).collect()]
+        assert found == [retention.is_expired(int(moment) - age, expiry, int(moment), default) for age, expiry in cases]
+    nothing = spark.createDataFrame([(None,)], "sent timestamp")
+    assert nothing.select(ids.is_expired("sent", 1, START)).first()[0] is None
+    with pytest.raises(ValueError, match="now must be an aware datetime"):
+        ids.is_expired("sent", 1, datetime(2026, 1, 1))
+
+
+@pytest.mark.parametrize("seconds", [-1, 4_294_967_296])
+def test_expiry_out_of_range_raises(spark, ansi, seconds):
+    """A number is refused at once, the value of a column when the query runs, in the same words."""
+    words = f"must be an integer of 0 to 4294967295 seconds, got {seconds}"
+    for arguments in ((seconds, now(0)), (1, now(0), seconds)):
+        with pytest.raises(retention.InvalidPolicy, match=words):
+            ids.is_expired("sent", *arguments)
+    df = spark.createDataFrame([(START, seconds)], "sent timestamp, expiry bigint")
+    with query_fails(f"expiry {words}"):
+        df.select(ids.is_expired("sent", "expiry", START)).collect()
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+@pytest.mark.parametrize("type", ["timestamp_ntz", "date", "string"])
+def test_moments_without_a_zone_raise_before_the_query_runs(spark, ansi, zone, type):
+    """A moment whose meaning depends on the session's time zone is refused when the column is resolved."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        df = spark.range(1).select(F.lit("2021-11-21").cast(type).alias("at"), F.timestamp_seconds(F.lit(0)).alias("t"))
+        for name, column in (("timestamp", ids.is_expired("at", 10, "t")), ("now", ids.is_expired("t", 10, "at"))):
+            with pytest.raises(AnalysisException, match=rf"is_expired: {name} must be a timestamp .* got {type}"):
+                _ = df.select(column).schema
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
