@@ -47,7 +47,7 @@ def spark_ext() -> None:
     "-f",
     "--format",
     type=click.Choice(["csv", "tsv", "json", "parquet", "text"]),
-    help="The input's format.  [default: by its ending]",
+    help="The input's format.  [default: by its ending; text for a folder without one]",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the tables in the output folder.")
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Number of written rows to print.")

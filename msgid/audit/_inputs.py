@@ -24,7 +24,7 @@ _ASIDE = "quarantine"
 
 
 def audit_file(path: str | PathLike[str], **columns: Any) -> Report:
-    r"""Return what the IDs and positions in a file say about its messages.
+    r"""Return the report of the lost, repeated and late messages in a file.
 
     Args:
         path: Text with one ID per line, CSV or TSV with a header, JSON lines, Parquet or Arrow, by its ending; or a

@@ -39,7 +39,7 @@ def audit_table(
     clock_jump: int = CLOCK_JUMP,
     max_gaps: int = MAX_GAPS,
 ) -> Report:
-    """Return what the IDs and positions of a table say about its messages.
+    """Return the report of the lost, repeated and late messages in a table, by their IDs and positions.
 
     A table of this library's jobs, or of the connectors of Kafka and RocketMQ, needs no arguments: its columns are
     known. Without ``offset``, IDs of the origin ``position`` give the positions.
@@ -82,7 +82,7 @@ def audit_table(
 
 
 def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
-    """Return what IDs alone say about their messages.
+    """Return the report of missing, repeated and malformed IDs, without positions of messages.
 
     Args:
         ids: IDs as text or bytes, or an Arrow array of them.

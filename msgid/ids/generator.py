@@ -100,7 +100,12 @@ class Generator(Minter):
         return IdBatch(*self._reserve(integer("n", n, 0, layout.UINT32_SPAN)))
 
     def explain_node(self) -> NodeChoice:
-        """Return the node of this generator's IDs, its source, and each rejected candidate with the reason.
+        """Return the node of a generator's IDs, its source, and each rejected candidate with the reason.
+
+        `msgid.explain_node` explains the node of `msgid.generate`.
+
+        Raises:
+            ValueError: if the environment variable ``MSGID_NODE`` is neither a MAC address nor ``random``.
 
         >>> Generator(node="02:00:5e:10:00:01").explain_node().mac
         '02:00:5e:10:00:01'

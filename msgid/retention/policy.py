@@ -165,6 +165,16 @@ def is_expired(timestamp: int, expiry: int | None, now: int, default: int = NEVE
 def closes(segment: Segment, segment_bytes: int, expiry: int | None, now: int, default: int = NEVER) -> bool:
     """Return whether to close the active segment, because it is full or all of its messages have expired.
 
+    Args:
+        segment: The active segment.
+        segment_bytes: Size in bytes from which a segment is full.
+        expiry: Retention period in seconds; 0 keeps messages forever, None means ``default``.
+        now: The current time in microseconds since 1970.
+        default: Default retention period in seconds; 0 keeps messages forever.
+
+    Raises:
+        InvalidPolicy: if a retention period is not an integer from 0 to 4294967295.
+
     >>> closes(Segment(0, 9, 1000, False, 0), 1000, None, now=0), closes(Segment(0, 9, 999, False, 0), 1000, 1, now=0)
     (True, False)
     """
@@ -175,6 +185,16 @@ def removable(
     segments: Iterable[Segment], expiry: int | None, now: int, default: int = NEVER, *, enabled: bool = True
 ) -> list[Segment]:
     """Return the segments that a policy deletes: the closed segments in which all messages have expired.
+
+    Args:
+        segments: The segments of one log.
+        expiry: Retention period in seconds; 0 keeps messages forever, None means ``default``.
+        now: The current time in microseconds since 1970.
+        default: Default retention period in seconds; 0 keeps messages forever.
+        enabled: False to delete no segment.
+
+    Raises:
+        InvalidPolicy: if a retention period is not an integer from 0 to 4294967295.
 
     >>> [s.first_offset for s in removable([Segment(0, 4, 9, True, 0), Segment(5, 9, 9, False, 0)], 1, now=2_000_000)]
     [0]

@@ -43,9 +43,11 @@ def audit_batches(
     is made from the stored summaries: earlier rows are not read again. A summary has one row per 32 neighbouring IDs
     or offsets; with ``timestamp``, ``landed`` or ``content`` one row per message.
 
-    Without ``last``, each report reads the summaries of the whole stream, so its time grows with the stream. With it,
-    the report covers the latest batches alone and takes as long after a year as after a day; older summaries are
-    deleted. A parent or a duplicate in an older batch is then not seen, and neither is a loss between two windows.
+    Without ``last``, the summaries are kept forever, and each report reads all of them. Its time and the size of
+    ``path`` grow with the stream, so pass ``last`` for a stream that does not end. The report then covers the latest
+    batches alone and takes as long after a year as after a day; older summaries are deleted. The price of ``last``: the
+    report does not see a repeated message or a parent whose first row is in an older batch, and a gap disappears from
+    the report when the batches around it are too old.
 
     Parameters
     ----------

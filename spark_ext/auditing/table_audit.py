@@ -42,7 +42,7 @@ def audit(
     clock_jump: int = CLOCK_JUMP,
     max_gaps: int = MAX_GAPS,
 ) -> AuditReport:
-    """Return what the IDs and positions of a table say about its messages: which are lost, repeated or late.
+    """Return the report of the lost, repeated and late messages in a table, by their IDs and positions.
 
     A table that `messages` or a job has written needs no arguments, and neither do the rows of the connectors of Kafka
     and RocketMQ: their columns are known. Without ``offset``, IDs of the origin ``position`` give the positions.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bound",
+    "by_name",
     "bytes_column",
     "integer_column",
     "moment_column",
@@ -47,6 +48,23 @@ def require(df: DataFrame, format: str, *names: str) -> None:
     for name in names:
         if type_of(df, name) is None:
             raise ValueError(f"a DataFrame of format {format!r} must have the column {name!r}, got {df.columns}")
+
+
+def by_name(df: DataFrame, *names: str) -> DataFrame:
+    """Return a DataFrame whose columns have these names if theirs differ only in case, as Spark compares names.
+
+    Raises
+    ------
+    ValueError
+        If several columns have one of the names.
+    """
+    for name in names:
+        found = [column for column in df.columns if column.lower() == name.lower()]
+        if len(found) > 1:
+            raise ValueError(f"a DataFrame must have the column {name!r} once, got {found}")
+        if found and found != [name]:
+            df = df.withColumnRenamed(found[0], name)
+    return df
 
 
 def type_of(df: DataFrame, name: str) -> DataType | None:

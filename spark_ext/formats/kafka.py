@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
     from msgid.messages import Encoding
 
-__all__ = ["rows"]
+__all__ = ["COLUMNS", "rows"]
+
+COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 
 
 def rows(df: DataFrame, cluster: str, header: str, encoding: Encoding) -> dict[str, Column]:

@@ -21,7 +21,7 @@ from spark_ext.columns._udfs import arrow_column, outcomes
 from spark_ext.columns.making import position_id
 from spark_ext.columns.message_fields import iggy_id_to_id
 from spark_ext.formats import danube, iggy, kafka, rocketmq
-from spark_ext.formats._row_columns import with_moment
+from spark_ext.formats._row_columns import by_name, with_moment
 from spark_ext.formats._segment_paths import SegmentPath, segment_path
 from spark_ext.formats.schema_check import check_schema
 
@@ -157,10 +157,10 @@ def messages(
     if encoding not in get_args(Encoding):
         raise ValueError(f"encoding must be one of {', '.join(get_args(Encoding))}, got {encoding!r}")
     if format == "kafka":
-        df = with_moment(df, "timestamp")
+        df = with_moment(by_name(df, *kafka.COLUMNS), "timestamp")
         table = _of_rows(df, kafka.rows(df, cluster, id_header, encoding))
     elif format == "rocketmq":
-        df = with_moment(df, "storeTimestamp")
+        df = with_moment(by_name(df, *rocketmq.COLUMNS), "storeTimestamp")
         table = _of_rows(df, rocketmq.rows(df, encoding))
     elif format.startswith("danube"):
         table = _danube_rows(df, format, column, logged)

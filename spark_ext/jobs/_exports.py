@@ -6,26 +6,26 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import AnalysisException
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from spark_ext._filesystem import filesystem
-from spark_ext.columns._expressions import CORRUPT
+from spark_ext.formats import kafka, rocketmq
 from spark_ext.jobs._files import BadInput, Files, guess_format, input_of, names_of, reader_of
+from spark_ext.jobs._json_lines import rows_of_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 __all__ = ["EXPORTS", "FILE_FORMATS", "read_export"]
 
 _INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 FILE_FORMATS: Final = ("parquet", "json")
+_PAIR: Final = StructType([StructField("key", StringType()), StructField("value", StringType())])
 EXPORTS: Final = {
-    "kafka": "key string, value string, topic string, partition string, offset string, timestamp string, "
-    "headers array<struct<key: string, value: string>>",
-    "rocketmq": "topic string, body string, properties string, brokerName string, queueId string, "
-    "queueOffset string, storeTimestamp string, offsetMsgId string",
+    format: StructType([StructField(name, ArrayType(_PAIR) if name == "headers" else StringType()) for name in names])
+    for format, names in (("kafka", kafka.COLUMNS), ("rocketmq", rocketmq.COLUMNS))
 }
 """The columns of JSON lines. All are text, so that a line of another type does not change the type of a column."""
 
@@ -58,9 +58,8 @@ def read_export(
     files = files or _guess_files(input_of(path))
     reader, names = reader_of(spark, path, stream=stream), names_of(path)
     if files == "json":
-        reader = reader.schema(f"{EXPORTS[format]}, {CORRUPT} string")
-        lines: DataFrame = reader.option("columnNameOfCorruptRecord", CORRUPT).format("json").load(names)
-        return lines
+        with _folders_as_text(spark):
+            return rows_of_lines(reader.format("text").load(names), EXPORTS[format])
     try:
         if schema is None:
             with _folders_as_text(spark):

@@ -162,3 +162,68 @@ def test_messages_job_on_files_of_unknown_format_is_refused(spark, tmp_path, nam
     with pytest.raises(BadInput, match=r"cannot tell whether the files of .* are Parquet or JSON"):
         job.run(spark, str(tmp_path / "export"), str(tmp_path / "out"), job.Source("kafka"))
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_messages_job_on_keys_in_another_case_reads_them_by_name(spark, tmp_path, stream):
+    """Files of one folder may write the keys in any case; a line of unknown or ambiguous keys keeps its text."""
+    good = {"topic": "orders", "partition": 3, "timestamp": 1648047038000, "key": "k", "value": "v"}
+    headers = [{"Key": "message_id", "VALUE": UUID}]
+    lines = {
+        "lower.json": [{**good, "offset": 0, "headers": [{"key": "message_id", "value": UUID}]}],
+        "upper.json": [{**{key.upper(): value for key, value in good.items()}, "OFFSET": 1, "HEADERS": headers}],
+        "mixed.json": [{**good, "Offset": 2}, {**good, "offset": 3, "value": None}],
+        "odd.json": [{"a": 1}, {}, {**good, "offset": 4, "Value": "w"}, {**good, "offset": 5, "Headers": "x"}],
+    }
+    (tmp_path / "export").mkdir()
+    for name, held in lines.items():
+        (tmp_path / "export" / name).write_text("\n\n".join(map(json.dumps, held)))
+    run = job.run_stream if stream else job.run
+    run(spark, str(tmp_path / "export"), str(tmp_path / "out"), job.Source("kafka"))
+    table = written(spark, tmp_path / "out")
+    found = [(row.offset, row.key, row.payload) for row in table if row.state == "available"]
+    assert found == [(0, b"k", b"v"), (1, b"k", b"v"), (2, b"k", b"v"), (3, b"k", None)]
+    assert [row.id for row in table if row.offset in (0, 1)] == [UUID, UUID]
+    poisoned = [row.original.decode() for row in table if row.state == "poisoned"]
+    assert sorted(poisoned) == sorted(map(json.dumps, lines["odd.json"]))
+
+
+def test_messages_job_on_rocketmq_keys_in_another_case_reads_them_by_name(spark, tmp_path):
+    """Properties may be an object or its text."""
+    row = {
+        "Topic": "t",
+        "BODY": "v",
+        "BrokerName": "b",
+        "queueid": 2,
+        "QueueOffset": 7,
+        "storetimestamp": 1648047038000,
+    }
+    lines = [{**row, "Properties": {"UNIQ_KEY": UUID}}, {**row, "PROPERTIES": json.dumps({"UNIQ_KEY": UUID})}]
+    (tmp_path / "export.json").write_text("\n".join(map(json.dumps, lines)))
+    found = job.run(spark, str(tmp_path / "export.json"), str(tmp_path / "out"), job.Source("rocketmq"))
+    assert found.states == [("available", 2)]
+    assert [(row.id, row.payload) for row in written(spark, tmp_path / "out")] == [(UUID, b"v")] * 2
+
+
+def test_messages_job_on_a_line_with_an_array_reads_each_of_its_objects(spark, tmp_path):
+    """An export may hold its rows as arrays, one array per line."""
+    good = {"topic": "orders", "partition": 3, "timestamp": 1648047038000, "value": "v"}
+    (tmp_path / "export.json").write_text(json.dumps([{**good, "offset": n} for n in range(3)]) + "\n[1]\n")
+    found = job.run(spark, str(tmp_path / "export.json"), str(tmp_path / "out"), job.Source("kafka"))
+    assert found.states == [("available", 3), ("poisoned", 1)]
+    assert [row.offset for row in written(spark, tmp_path / "out")] == [None, 0, 1, 2]
+
+
+@pytest.mark.parametrize("sensitive", ["true", "false"])
+def test_messages_job_on_parquet_columns_in_another_case_reads_them_by_name(spark, tmp_path, sensitive):
+    """The headers hold the IDs, so a column that is spelled otherwise is not left out."""
+    rows, df = kafka_frame(spark)
+    df.toDF(*(name.upper() for name in df.columns)).write.parquet(str(tmp_path / "export"))
+    spark.conf.set("spark.sql.caseSensitive", sensitive)
+    try:
+        job.run(spark, str(tmp_path / "export"), str(tmp_path / "out"), job.Source("kafka", cluster="eu"))
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert [row.id for row in written(spark, tmp_path / "out")] == [
+        kafka.Record.of(row).message_id("eu") for row in rows
+    ]
