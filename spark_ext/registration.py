@@ -65,13 +65,11 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     ),
     "msgid_to_iggy_id": (message_fields.id_to_iggy_id, {"id": _ID}),
 }
-_V0_WORDS: Final = {"port": "BIGINT", "high": "BIGINT", "low": "BIGINT"}
 # Functions that other functions call.
 _SHARED: Final[dict[str, tuple[Callable[..., Any], dict[str, str]]]] = {
     _crc.SQL_NAME: (_crc.definition, {"raw": "BINARY"}),
     reading.SQL_NAME: (reading.fields_struct, reading.SQL_PARAMETERS),
-    v0.KIND_SQL_NAME: (v0.kind_name, _V0_WORDS),
-    v0.SQL_NAME: (v0.fields_struct, {"host": "STRING", **_V0_WORDS}),
+    v0.SQL_NAME: (v0.fields_struct, v0.SQL_PARAMETERS),
 }
 
 

@@ -255,24 +255,20 @@ def fill(template: str, **blanks: Column) -> Column:
 def quoted(text: Column) -> Column:
     """Quote a text, shortened, as `msgid._validate.quote` does."""
     length = F.length(text)
-    start = F.concat(F.lit("'"), F.left(text, F.lit(QUOTED_LENGTH)), F.lit("'"))
-    return F.when(length <= QUOTED_LENGTH, start).otherwise(
-        fill("{start}... ({n} in all)", start=start, n=length.cast("string"))
-    )
+    more = F.when(length > QUOTED_LENGTH, fill("... ({n} in all)", n=length.cast("string"))).otherwise(F.lit(""))
+    return F.concat(F.lit("'"), F.left(text, F.lit(QUOTED_LENGTH)), F.lit("'"), more)
 
 
 def reason(text: Column) -> Column:
     """Return why text is not an ID of any version, in the words of `msgid.ids._bytes`; NULL for an ID and for NULL."""
     length = F.length(text)
-    known = F.lit(False)
-    for digits in (*V0_DIGITS, *_CANONICAL_DIGITS):
-        known = known | (length == digits)
-    version = digits_to_bigint(F.left(text, F.lit(2)))
+    known = length.isin(*V0_DIGITS, *_CANONICAL_DIGITS)
+    version = F.conv(F.left(text, F.lit(2)), 16, 10)
     return (
         F.when(text.isNull() | is_id(text), null_text())
         .when(~known, fill(WRONG_LENGTH, length=length.cast("string")))
         .when(F.unhex(text).isNull(), F.lit(NOT_HEX))
-        .otherwise(fill(UNKNOWN_VERSION, version=version.cast("string")))
+        .otherwise(fill(UNKNOWN_VERSION, version=version))
     )
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from msgid import layout
 from msgid.ids._bytes import NOT_V0
 from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
-from spark_ext.columns._dialect import F, is_writing_sql
+from spark_ext.columns._dialect import F
 from spark_ext.columns._expressions import (
     MICROSECONDS,
     MOMENTS,
-    V0_DIGITS,
     column,
     computed_below,
+    cut,
     hex_text,
     is_canonical_v0,
     is_v0,
@@ -24,7 +24,6 @@ from spark_ext.columns._expressions import (
     of_types,
     raise_invalid,
     struct_if,
-    text_table,
 )
 
 if TYPE_CHECKING:
@@ -44,8 +43,15 @@ _DAY = 24 * 3600 * MICROSECONDS
 _DECIMAL = [str(byte) for byte in range(256)]
 _WITH_DOT = [f"{byte}." for byte in range(256)]
 SQL_NAME = "msgid_v0_fields"
-KIND_SQL_NAME = "msgid_v0_kind"
-"""The SQL functions that others call. Spark computes the arguments of a function once."""
+SQL_PARAMETERS = {
+    "host": "STRING",
+    "kind": "STRING",
+    "is_broker": "BOOLEAN",
+    "port": "BIGINT",
+    "high": "BIGINT",
+    "low": "BIGINT",
+}
+"""The SQL function of all fields, which others call, and its parameters. Spark computes its arguments once."""
 
 
 def parse_v0(col: ColumnOrName) -> Column:
@@ -185,8 +191,8 @@ def id_kind(col: ColumnOrName) -> Column:
     +----------------+
     """
     text = hex_text(col)
-    v1 = F.when(is_v1(text), F.lit(layout.KIND_V1))
-    return F.coalesce(_kind(*_words(_raw(text))), v1).alias("id_kind")
+    v0 = F.when(is_v0(text), _kind(text))
+    return F.when(is_v1(text), F.lit(layout.KIND_V1)).otherwise(v0).alias("id_kind")
 
 
 def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Column:
@@ -221,7 +227,7 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     """
     text, zone = hex_text(col), column(timezone)
     field = layout.CLIENT_FIELDS["elapsed_ms"]
-    elapsed = computed_below(_word(F.unhex(text), field.start))
+    elapsed = _word(F.unhex(text), field.start)
     # Moments and wall clocks are microseconds since 1970, so the session's time zone does not matter.
     seen = micros_of(column(near))
     wall = F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(seen), zone))
@@ -234,10 +240,11 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
 
     this_month, last_month = made(month), made(F.add_months(month, -1))
     found = F.when(this_month < seen, this_month).otherwise(last_month)
-    is_client = _kind(*_words(_raw(text))).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS)
-    moment = F.timestamp_micros(found)
+    is_client = is_v0(text) & _kind(text).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS)
+    # Spark shares what is computed beside a condition, not below it: a moment plus NULL is NULL.
+    moment = F.timestamp_micros(found + F.when(is_client, F.lit(0)))
     with_zone = of_types("v0_time", "near", column(near), "a timestamp or Unix seconds", MOMENTS, "timestamp")
-    return with_zone(F.when(is_client, moment)).alias("v0_time")
+    return with_zone(moment).alias("v0_time")
 
 
 def _translated(text: Column, otherwise: Column) -> Column:
@@ -247,34 +254,40 @@ def _translated(text: Column, otherwise: Column) -> Column:
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
-    raw = _raw(text)
-    words = _words(raw)
-    # Spark computes all fields in one projection, where they share the words and the kind.
-    host = _host(text)
-    fields = {name: computed_below(field, never) for name, (field, never) in _fields(host, *words).items()}
-    return struct_if(text, raw.isNotNull(), otherwise, fields, SQL_NAME, (host, *words))
+    parts = (_host(text), _kind(text), _shape(text)[0], *_words(F.unhex(text)))
+    # Spark computes all fields in one projection, where they share these parts.
+    fields = {name: computed_below(field, never) for name, (field, never) in _fields(*parts).items()}
+    return struct_if(text, is_v0(text), otherwise, fields, SQL_NAME, parts)
 
 
-def fields_struct(host: Column, port: Column, high: Column, low: Column) -> Column:
+def fields_struct(*parts: Column) -> Column:
     """Return the fields of a version-0 ID as a struct: the body of the SQL function that others call."""
-    return named_fields({name: field for name, (field, _) in _fields(host, port, high, low).items()})
+    return named_fields({name: field for name, (field, _) in _fields(*parts).items()})
 
 
-def kind_name(port: Column, high: Column, low: Column) -> Column:
-    """Return the kind of a version-0 ID, by its three words: the body of the SQL function that others call."""
-    is_broker, is_ambiguous = _shape(port, high, low)
-    kinds = (layout.KIND_CLIENT_UNIQUE, layout.KIND_BROKER_OFFSET, layout.KIND_AMBIGUOUS)
-    number = is_broker.cast("int") + is_ambiguous.cast("int") * F.lit(kinds.index(layout.KIND_AMBIGUOUS))
-    return F.get(text_table(kinds), number)
+def _kind(text: Column) -> Column:
+    is_broker, is_ambiguous = _shape(text)
+    kind = F.when(is_ambiguous, F.lit(layout.KIND_AMBIGUOUS)).when(is_broker, F.lit(layout.KIND_BROKER_OFFSET))
+    return kind.otherwise(F.lit(layout.KIND_CLIENT_UNIQUE))
 
 
-def _kind(port: Column, high: Column, low: Column) -> Column:
-    return F.call_function(KIND_SQL_NAME, port, high, low) if is_writing_sql() else kind_name(port, high, low)
+def _shape(text: Column) -> tuple[Column, Column]:
+    """Return whether an ID is a broker's and not ambiguous, and whether it is ambiguous: `msgid.layout.v0_kind`.
 
+    The limits of the rule are powers of 256, so zero digits decide, which is less code than the numbers.
+    """
+    port, offset = layout.BROKER_FIELDS.values()
 
-def _raw(text: Column) -> Column:
-    """Return the bytes of a version-0 ID; NULL for any other text."""
-    return F.when(F.octet_length(text).isin(*V0_DIGITS) | is_canonical_v0(text), F.unhex(text))
+    def is_zero(start: int, stop: int) -> Column:
+        digits = 2 * (stop - start)
+        return cut(text, 2 * start - _TAIL_DIGITS, digits) == F.lit("0" * digits).cast("binary")
+
+    port_low = port.stop - layout.PORT_MAX.bit_length() // 8
+    offset_low = offset.stop - layout.OFFSET_MAX.bit_length() // 8
+    large = offset.stop - layout.AMBIGUOUS_OFFSET_MIN.bit_length() // 8
+    shaped = is_zero(port.start, port_low) & ~is_zero(port_low, port.stop) & is_zero(offset.start, offset_low)
+    is_ambiguous = shaped & ~is_zero(offset_low, large) & is_zero(offset.stop - 1, offset.stop)
+    return shaped & ~is_ambiguous, is_ambiguous
 
 
 def _words(raw: Column) -> tuple[Column, Column, Column]:
@@ -299,29 +312,24 @@ def _unsigned(words: Sequence[Column], start: int, stop: int) -> Column:
     return value if is_whole else value.bitwiseAND((1 << 8 * (stop - start)) - 1)
 
 
-def _shape(port: Column, high: Column, low: Column) -> tuple[Column, Column]:
-    """Return whether an ID is a broker's and not ambiguous, and whether it is ambiguous: `msgid.layout.v0_kind`."""
-    shaped = port.between(1, layout.PORT_MAX) & (high <= layout.OFFSET_MAX >> 8 * WORD_WIDTH)
-    is_large = high >= layout.AMBIGUOUS_OFFSET_MIN >> 8 * WORD_WIDTH
-    is_ambiguous = shaped & is_large & (low.bitwiseAND(0xFF) == 0)
-    return shaped & ~is_ambiguous, is_ambiguous
-
-
-def _fields(host: Column, port: Column, high: Column, low: Column) -> dict[str, tuple[Column, int | str]]:
+def _fields(
+    host: Column, kind: Column, is_broker: Column, port: Column, high: Column, low: Column
+) -> dict[str, tuple[Column, int | str]]:
     """Return each field, and a value that it never has."""
     words = (port, high, low)
     client = {name: _unsigned(words, field.start, field.stop) for name, field in layout.CLIENT_FIELDS.items()}
-    is_broker, _ = _shape(*words)
+    # Spark shares what is computed beside a condition, not below it: a number with NULL is NULL.
+    if_broker, if_client = F.when(is_broker, F.lit(0)), F.when(~is_broker, F.lit(0))
     numbers = {
-        "port": F.when(is_broker, port.cast("int")),
-        "offset": F.when(is_broker, F.shiftleft(high, 8 * WORD_WIDTH).bitwiseOR(low)),
-        "pid": F.when(~is_broker, client["pid"].cast("int")),
-        "loader_hash": F.when(~is_broker, client["loader_hash"]),
-        "elapsed_ms": F.when(~is_broker, client["elapsed_ms"]),
-        "counter": F.when(~is_broker, client["counter"].cast("int")),
+        "port": port.bitwiseOR(if_broker).cast("int"),
+        "offset": F.shiftleft(high, 8 * WORD_WIDTH).bitwiseOR(low).bitwiseOR(if_broker),
+        "pid": client["pid"].bitwiseOR(if_client).cast("int"),
+        "loader_hash": client["loader_hash"].bitwiseOR(if_client),
+        "elapsed_ms": client["elapsed_ms"].bitwiseOR(if_client),
+        "counter": client["counter"].bitwiseOR(if_client).cast("int"),
     }
     return {
-        "kind": (_kind(*words), ""),
+        "kind": (kind, ""),
         "host": (host, ""),
         **{name: (number, -1) for name, number in numbers.items()},
     }

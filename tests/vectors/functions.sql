@@ -60,163 +60,46 @@ RETURN named_struct(
  get(split(/* 256 entries: derived to random; CRC-32 85F703DE */), msgid_v1_fields.octet1)
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_kind(port BIGINT, high BIGINT, low BIGINT)
-RETURN get(
- split('v0-client-unique,v0-broker-offset,v0-ambiguous', ','),
- (
-  CAST(
-   (
-    ((msgid_v0_kind.port BETWEEN 1 AND 65535) AND (msgid_v0_kind.high <= 65535))
-    AND (
-     NOT (
-      (
-       ((msgid_v0_kind.port BETWEEN 1 AND 65535) AND (msgid_v0_kind.high <= 65535))
-       AND (msgid_v0_kind.high >= 256)
-      )
-      AND ((msgid_v0_kind.low & 255) = 0)
-     )
-    )
-   )
-   AS int
-  )
-  + (
-   CAST(
-    (
-     (
-      ((msgid_v0_kind.port BETWEEN 1 AND 65535) AND (msgid_v0_kind.high <= 65535))
-      AND (msgid_v0_kind.high >= 256)
-     )
-     AND ((msgid_v0_kind.low & 255) = 0)
-    )
-    AS int
-   )
-   * 2
-  )
- )
-);
-
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_fields(host STRING, port BIGINT, high BIGINT, low BIGINT)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_fields(
+ host STRING, kind STRING, is_broker BOOLEAN, port BIGINT, high BIGINT, low BIGINT
+)
 RETURN named_struct(
  'kind',
- msgid_v0_kind(msgid_v0_fields.port, msgid_v0_fields.high, msgid_v0_fields.low),
+ msgid_v0_fields.kind,
  'host',
  msgid_v0_fields.host,
  'port',
- (
-  CASE
-  WHEN (
-   ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
-   AND (
-    NOT (
-     (
-      ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
-      AND (msgid_v0_fields.high >= 256)
-     )
-     AND ((msgid_v0_fields.low & 255) = 0)
-    )
-   )
-  )
-  THEN CAST(msgid_v0_fields.port AS int)
-  END
- ),
+ CAST((msgid_v0_fields.port | (CASE WHEN msgid_v0_fields.is_broker THEN 0 END)) AS int),
  'offset',
  (
-  CASE
-  WHEN (
-   ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
-   AND (
-    NOT (
-     (
-      ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
-      AND (msgid_v0_fields.high >= 256)
-     )
-     AND ((msgid_v0_fields.low & 255) = 0)
-    )
-   )
+  (
+   shiftleft(msgid_v0_fields.high, 32) | msgid_v0_fields.low
   )
-  THEN (shiftleft(msgid_v0_fields.high, 32) | msgid_v0_fields.low)
-  END
+  | (CASE WHEN msgid_v0_fields.is_broker THEN 0 END)
  ),
  'pid',
- (
-  CASE
-  WHEN (
-   NOT (
-    ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
-    AND (
-     NOT (
-      (
-       ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
-       AND (msgid_v0_fields.high >= 256)
-      )
-      AND ((msgid_v0_fields.low & 255) = 0)
-     )
-    )
-   )
+ CAST(
+  (
+   (shiftright(msgid_v0_fields.port, 16) & 65535) | (CASE WHEN (NOT msgid_v0_fields.is_broker) THEN 0 END)
   )
-  THEN CAST((shiftright(msgid_v0_fields.port, 16) & 65535) AS int)
-  END
+  AS int
  ),
  'loader_hash',
  (
-  CASE
-  WHEN (
-   NOT (
-    ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
-    AND (
-     NOT (
-      (
-       ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
-       AND (msgid_v0_fields.high >= 256)
-      )
-      AND ((msgid_v0_fields.low & 255) = 0)
-     )
-    )
-   )
+  (
+   (shiftleft(msgid_v0_fields.port, 16) | shiftright(msgid_v0_fields.high, 16)) & 4294967295L
   )
-  THEN ((shiftleft(msgid_v0_fields.port, 16) | shiftright(msgid_v0_fields.high, 16)) & 4294967295L)
-  END
+  | (CASE WHEN (NOT msgid_v0_fields.is_broker) THEN 0 END)
  ),
  'elapsed_ms',
  (
-  CASE
-  WHEN (
-   NOT (
-    ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
-    AND (
-     NOT (
-      (
-       ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
-       AND (msgid_v0_fields.high >= 256)
-      )
-      AND ((msgid_v0_fields.low & 255) = 0)
-     )
-    )
-   )
+  (
+   (shiftleft(msgid_v0_fields.high, 16) | shiftright(msgid_v0_fields.low, 16)) & 4294967295L
   )
-  THEN ((shiftleft(msgid_v0_fields.high, 16) | shiftright(msgid_v0_fields.low, 16)) & 4294967295L)
-  END
+  | (CASE WHEN (NOT msgid_v0_fields.is_broker) THEN 0 END)
  ),
  'counter',
- (
-  CASE
-  WHEN (
-   NOT (
-    ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
-    AND (
-     NOT (
-      (
-       ((msgid_v0_fields.port BETWEEN 1 AND 65535) AND (msgid_v0_fields.high <= 65535))
-       AND (msgid_v0_fields.high >= 256)
-      )
-      AND ((msgid_v0_fields.low & 255) = 0)
-     )
-    )
-   )
-  )
-  THEN CAST((msgid_v0_fields.low & 65535) AS int)
-  END
- )
+ CAST(((msgid_v0_fields.low & 65535) | (CASE WHEN (NOT msgid_v0_fields.is_broker) THEN 0 END)) AS int)
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_position(source STRING, offset DOUBLE, at BIGINT)
@@ -531,18 +414,17 @@ RETURN coalesce(
   THEN raise_error(
    concat(
     'invalid message id ',
-    (
-     CASE
-     WHEN (length(msgid_derive_of_text.parent) <= 64)
-     THEN concat('\'', left(msgid_derive_of_text.parent, 64), '\'')
-     ELSE concat(
-      '',
-      concat('\'', left(msgid_derive_of_text.parent, 64), '\''),
-      '... (',
-      CAST(length(msgid_derive_of_text.parent) AS string),
-      ' in all)'
+    concat(
+     '\'',
+     left(msgid_derive_of_text.parent, 64),
+     '\'',
+     (
+      CASE
+      WHEN (length(msgid_derive_of_text.parent) > 64)
+      THEN concat('... (', CAST(length(msgid_derive_of_text.parent) AS string), ' in all)')
+      ELSE ''
+      END
      )
-     END
     ),
     ': ',
     coalesce(
@@ -568,15 +450,7 @@ RETURN coalesce(
        )
       )
       THEN CAST(NULL AS string)
-      WHEN (
-       NOT (
-        (
-         ((false OR (length(msgid_derive_of_text.parent) = 32)) OR (length(msgid_derive_of_text.parent) = 56))
-         OR (length(msgid_derive_of_text.parent) = 34)
-        )
-        OR (length(msgid_derive_of_text.parent) = 58)
-       )
-      )
+      WHEN (NOT (length(msgid_derive_of_text.parent) IN (32, 56, 34, 58)))
       THEN concat(
        'must have 32, 34, 56 or 58 hex digits, got ',
        CAST(length(msgid_derive_of_text.parent) AS string),
@@ -584,11 +458,7 @@ RETURN coalesce(
       )
       WHEN (unhex(msgid_derive_of_text.parent) IS NULL)
       THEN 'must have hex digits only'
-      ELSE concat(
-       'unknown version ',
-       CAST(CAST(conv(left(msgid_derive_of_text.parent, 2), 16, 10) AS bigint) AS string),
-       ''
-      )
+      ELSE concat('unknown version ', conv(left(msgid_derive_of_text.parent, 2), 16, 10), '')
       END
      ),
      'must be a message ID or a UUID'
@@ -806,18 +676,17 @@ RETURN coalesce(
   THEN raise_error(
    concat(
     'invalid message id ',
-    (
-     CASE
-     WHEN (length(msgid_derive_at_of_text.parent) <= 64)
-     THEN concat('\'', left(msgid_derive_at_of_text.parent, 64), '\'')
-     ELSE concat(
-      '',
-      concat('\'', left(msgid_derive_at_of_text.parent, 64), '\''),
-      '... (',
-      CAST(length(msgid_derive_at_of_text.parent) AS string),
-      ' in all)'
+    concat(
+     '\'',
+     left(msgid_derive_at_of_text.parent, 64),
+     '\'',
+     (
+      CASE
+      WHEN (length(msgid_derive_at_of_text.parent) > 64)
+      THEN concat('... (', CAST(length(msgid_derive_at_of_text.parent) AS string), ' in all)')
+      ELSE ''
+      END
      )
-     END
     ),
     ': ',
     coalesce(
@@ -846,18 +715,7 @@ RETURN coalesce(
        )
       )
       THEN CAST(NULL AS string)
-      WHEN (
-       NOT (
-        (
-         (
-          (false OR (length(msgid_derive_at_of_text.parent) = 32))
-          OR (length(msgid_derive_at_of_text.parent) = 56)
-         )
-         OR (length(msgid_derive_at_of_text.parent) = 34)
-        )
-        OR (length(msgid_derive_at_of_text.parent) = 58)
-       )
-      )
+      WHEN (NOT (length(msgid_derive_at_of_text.parent) IN (32, 56, 34, 58)))
       THEN concat(
        'must have 32, 34, 56 or 58 hex digits, got ',
        CAST(length(msgid_derive_at_of_text.parent) AS string),
@@ -865,11 +723,7 @@ RETURN coalesce(
       )
       WHEN (unhex(msgid_derive_at_of_text.parent) IS NULL)
       THEN 'must have hex digits only'
-      ELSE concat(
-       'unknown version ',
-       CAST(CAST(conv(left(msgid_derive_at_of_text.parent, 2), 16, 10) AS bigint) AS string),
-       ''
-      )
+      ELSE concat('unknown version ', conv(left(msgid_derive_at_of_text.parent, 2), 16, 10), '')
       END
      ),
      'must be a message ID or a UUID'
@@ -1057,18 +911,17 @@ RETURN (
  THEN raise_error(
   concat(
    'invalid message id ',
-   (
-    CASE
-    WHEN (length(msgid_parse_of_text.id) <= 64)
-    THEN concat('\'', left(msgid_parse_of_text.id, 64), '\'')
-    ELSE concat(
-     '',
-     concat('\'', left(msgid_parse_of_text.id, 64), '\''),
-     '... (',
-     CAST(length(msgid_parse_of_text.id) AS string),
-     ' in all)'
+   concat(
+    '\'',
+    left(msgid_parse_of_text.id, 64),
+    '\'',
+    (
+     CASE
+     WHEN (length(msgid_parse_of_text.id) > 64)
+     THEN concat('... (', CAST(length(msgid_parse_of_text.id) AS string), ' in all)')
+     ELSE ''
+     END
     )
-    END
    ),
    ': ',
    coalesce(
@@ -1091,15 +944,7 @@ RETURN (
       )
      )
      THEN CAST(NULL AS string)
-     WHEN (
-      NOT (
-       (
-        ((false OR (length(msgid_parse_of_text.id) = 32)) OR (length(msgid_parse_of_text.id) = 56))
-        OR (length(msgid_parse_of_text.id) = 34)
-       )
-       OR (length(msgid_parse_of_text.id) = 58)
-      )
-     )
+     WHEN (NOT (length(msgid_parse_of_text.id) IN (32, 56, 34, 58)))
      THEN concat(
       'must have 32, 34, 56 or 58 hex digits, got ',
       CAST(length(msgid_parse_of_text.id) AS string),
@@ -1107,9 +952,7 @@ RETURN (
      )
      WHEN (unhex(msgid_parse_of_text.id) IS NULL)
      THEN 'must have hex digits only'
-     ELSE concat(
-      'unknown version ', CAST(CAST(conv(left(msgid_parse_of_text.id, 2), 16, 10) AS bigint) AS string), ''
-     )
+     ELSE concat('unknown version ', conv(left(msgid_parse_of_text.id, 2), 16, 10), '')
      END
     ),
     'must be of version 1: 34 hex digits that start with 01'
@@ -1337,66 +1180,72 @@ RETURN msgid_is_valid_of_text(
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind_of_text(id STRING)
-RETURN coalesce(
- msgid_v0_kind(
-  msgid_word(
-   substring(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_kind_of_text.id) IN (32, 56))
-      OR ((octet_length(msgid_kind_of_text.id) IN (34, 58)) AND startswith(msgid_kind_of_text.id, '00'))
-     )
-     THEN unhex(msgid_kind_of_text.id)
-     END
-    ),
-    -12,
-    4
-   )
-  ),
-  msgid_word(
-   substring(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_kind_of_text.id) IN (32, 56))
-      OR ((octet_length(msgid_kind_of_text.id) IN (34, 58)) AND startswith(msgid_kind_of_text.id, '00'))
-     )
-     THEN unhex(msgid_kind_of_text.id)
-     END
-    ),
-    -8,
-    4
-   )
-  ),
-  msgid_word(
-   substring(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_kind_of_text.id) IN (32, 56))
-      OR ((octet_length(msgid_kind_of_text.id) IN (34, 58)) AND startswith(msgid_kind_of_text.id, '00'))
-     )
-     THEN unhex(msgid_kind_of_text.id)
-     END
-    ),
-    -4,
-    4
-   )
+RETURN (
+ CASE
+ WHEN (
+  (
+   ((octet_length(msgid_kind_of_text.id) = 34) AND startswith(msgid_kind_of_text.id, '01'))
+   AND (octet_length(unhex(msgid_kind_of_text.id)) = 17)
   )
- ),
- (
+  AND (unhex(msgid_kind_of_text.id) IS NOT NULL)
+ )
+ THEN 'v1'
+ ELSE (
   CASE
   WHEN (
    (
-    ((octet_length(msgid_kind_of_text.id) = 34) AND startswith(msgid_kind_of_text.id, '01'))
-    AND (octet_length(unhex(msgid_kind_of_text.id)) = 17)
+    (octet_length(msgid_kind_of_text.id) IN (32, 56))
+    OR ((octet_length(msgid_kind_of_text.id) IN (34, 58)) AND startswith(msgid_kind_of_text.id, '00'))
    )
    AND (unhex(msgid_kind_of_text.id) IS NOT NULL)
   )
-  THEN 'v1'
+  THEN (
+   CASE
+   WHEN (
+    (
+     (
+      (
+       (substring(CAST(msgid_kind_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+       AND (NOT (substring(CAST(msgid_kind_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+      )
+      AND (substring(CAST(msgid_kind_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+     )
+     AND (NOT (substring(CAST(msgid_kind_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+    )
+    AND (substring(CAST(msgid_kind_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+   )
+   THEN 'v0-ambiguous'
+   WHEN (
+    (
+     (
+      (substring(CAST(msgid_kind_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+      AND (NOT (substring(CAST(msgid_kind_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+     )
+     AND (substring(CAST(msgid_kind_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+    )
+    AND (
+     NOT (
+      (
+       (
+        (
+         (substring(CAST(msgid_kind_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+         AND (NOT (substring(CAST(msgid_kind_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+        )
+        AND (substring(CAST(msgid_kind_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+       )
+       AND (NOT (substring(CAST(msgid_kind_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+      )
+      AND (substring(CAST(msgid_kind_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+     )
+    )
+   )
+   THEN 'v0-broker-offset'
+   ELSE 'v0-client-unique'
+   END
+  )
   END
  )
+ END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind(id STRING)
@@ -1797,15 +1646,10 @@ RETURN (
  CASE
  WHEN (
   (
-   CASE
-   WHEN (
-    (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
-    OR ((octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00'))
-   )
-   THEN unhex(msgid_parse_v0_of_text.id)
-   END
+   (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
+   OR ((octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00'))
   )
-  IS NOT NULL
+  AND (unhex(msgid_parse_v0_of_text.id) IS NOT NULL)
  )
  THEN msgid_v0_fields(
   (
@@ -1870,74 +1714,93 @@ RETURN (
    )
    END
   ),
-  msgid_word(
-   substring(
+  (
+   CASE
+   WHEN (
     (
-     CASE
-     WHEN (
-      (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
-      OR (
-       (octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00')
+     (
+      (
+       (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+       AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
       )
+      AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
      )
-     THEN unhex(msgid_parse_v0_of_text.id)
-     END
-    ),
-    -12,
-    4
+     AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+    )
+    AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+   )
+   THEN 'v0-ambiguous'
+   WHEN (
+    (
+     (
+      (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+      AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+     )
+     AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+    )
+    AND (
+     NOT (
+      (
+       (
+        (
+         (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+         AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+        )
+        AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+       )
+       AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+      )
+      AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+     )
+    )
+   )
+   THEN 'v0-broker-offset'
+   ELSE 'v0-client-unique'
+   END
+  ),
+  (
+   (
+    (
+     (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+     AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+    )
+    AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+   )
+   AND (
+    NOT (
+     (
+      (
+       (
+        (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+        AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+       )
+       AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+      )
+      AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+     )
+     AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+    )
    )
   ),
-  msgid_word(
-   substring(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
-      OR (
-       (octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00')
-      )
-     )
-     THEN unhex(msgid_parse_v0_of_text.id)
-     END
-    ),
-    -8,
-    4
-   )
-  ),
-  msgid_word(
-   substring(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
-      OR (
-       (octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00')
-      )
-     )
-     THEN unhex(msgid_parse_v0_of_text.id)
-     END
-    ),
-    -4,
-    4
-   )
-  )
+  msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -12, 4)),
+  msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -8, 4)),
+  msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -4, 4))
  )
  WHEN (msgid_parse_v0_of_text.id IS NOT NULL)
  THEN raise_error(
   concat(
    'invalid message id ',
-   (
-    CASE
-    WHEN (length(msgid_parse_v0_of_text.id) <= 64)
-    THEN concat('\'', left(msgid_parse_v0_of_text.id, 64), '\'')
-    ELSE concat(
-     '',
-     concat('\'', left(msgid_parse_v0_of_text.id, 64), '\''),
-     '... (',
-     CAST(length(msgid_parse_v0_of_text.id) AS string),
-     ' in all)'
+   concat(
+    '\'',
+    left(msgid_parse_v0_of_text.id, 64),
+    '\'',
+    (
+     CASE
+     WHEN (length(msgid_parse_v0_of_text.id) > 64)
+     THEN concat('... (', CAST(length(msgid_parse_v0_of_text.id) AS string), ' in all)')
+     ELSE ''
+     END
     )
-    END
    ),
    ': ',
    coalesce(
@@ -1963,15 +1826,7 @@ RETURN (
       )
      )
      THEN CAST(NULL AS string)
-     WHEN (
-      NOT (
-       (
-        ((false OR (length(msgid_parse_v0_of_text.id) = 32)) OR (length(msgid_parse_v0_of_text.id) = 56))
-        OR (length(msgid_parse_v0_of_text.id) = 34)
-       )
-       OR (length(msgid_parse_v0_of_text.id) = 58)
-      )
-     )
+     WHEN (NOT (length(msgid_parse_v0_of_text.id) IN (32, 56, 34, 58)))
      THEN concat(
       'must have 32, 34, 56 or 58 hex digits, got ',
       CAST(length(msgid_parse_v0_of_text.id) AS string),
@@ -1979,9 +1834,7 @@ RETURN (
      )
      WHEN (unhex(msgid_parse_v0_of_text.id) IS NULL)
      THEN 'must have hex digits only'
-     ELSE concat(
-      'unknown version ', CAST(CAST(conv(left(msgid_parse_v0_of_text.id, 2), 16, 10) AS bigint) AS string), ''
-     )
+     ELSE concat('unknown version ', conv(left(msgid_parse_v0_of_text.id, 2), 16, 10), '')
      END
     ),
     'must be of version 0, got version 1'
@@ -2011,18 +1864,13 @@ RETURN (
  CASE
  WHEN (
   (
-   CASE
-   WHEN (
-    (octet_length(msgid_try_parse_v0_of_text.id) IN (32, 56))
-    OR (
-     (octet_length(msgid_try_parse_v0_of_text.id) IN (34, 58))
-     AND startswith(msgid_try_parse_v0_of_text.id, '00')
-    )
+   (octet_length(msgid_try_parse_v0_of_text.id) IN (32, 56))
+   OR (
+    (octet_length(msgid_try_parse_v0_of_text.id) IN (34, 58))
+    AND startswith(msgid_try_parse_v0_of_text.id, '00')
    )
-   THEN unhex(msgid_try_parse_v0_of_text.id)
-   END
   )
-  IS NOT NULL
+  AND (unhex(msgid_try_parse_v0_of_text.id) IS NOT NULL)
  )
  THEN msgid_v0_fields(
   (
@@ -2087,60 +1935,77 @@ RETURN (
    )
    END
   ),
-  msgid_word(
-   substring(
+  (
+   CASE
+   WHEN (
     (
-     CASE
-     WHEN (
-      (octet_length(msgid_try_parse_v0_of_text.id) IN (32, 56))
-      OR (
-       (octet_length(msgid_try_parse_v0_of_text.id) IN (34, 58))
-       AND startswith(msgid_try_parse_v0_of_text.id, '00')
+     (
+      (
+       (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+       AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
       )
+      AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
      )
-     THEN unhex(msgid_try_parse_v0_of_text.id)
-     END
-    ),
-    -12,
-    4
+     AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+    )
+    AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+   )
+   THEN 'v0-ambiguous'
+   WHEN (
+    (
+     (
+      (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+      AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+     )
+     AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+    )
+    AND (
+     NOT (
+      (
+       (
+        (
+         (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+         AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+        )
+        AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+       )
+       AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+      )
+      AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+     )
+    )
+   )
+   THEN 'v0-broker-offset'
+   ELSE 'v0-client-unique'
+   END
+  ),
+  (
+   (
+    (
+     (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+     AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+    )
+    AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+   )
+   AND (
+    NOT (
+     (
+      (
+       (
+        (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+        AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+       )
+       AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+      )
+      AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+     )
+     AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+    )
    )
   ),
-  msgid_word(
-   substring(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_try_parse_v0_of_text.id) IN (32, 56))
-      OR (
-       (octet_length(msgid_try_parse_v0_of_text.id) IN (34, 58))
-       AND startswith(msgid_try_parse_v0_of_text.id, '00')
-      )
-     )
-     THEN unhex(msgid_try_parse_v0_of_text.id)
-     END
-    ),
-    -8,
-    4
-   )
-  ),
-  msgid_word(
-   substring(
-    (
-     CASE
-     WHEN (
-      (octet_length(msgid_try_parse_v0_of_text.id) IN (32, 56))
-      OR (
-       (octet_length(msgid_try_parse_v0_of_text.id) IN (34, 58))
-       AND startswith(msgid_try_parse_v0_of_text.id, '00')
-      )
-     )
-     THEN unhex(msgid_try_parse_v0_of_text.id)
-     END
-    ),
-    -4,
-    4
-   )
-  )
+  msgid_word(substring(unhex(msgid_try_parse_v0_of_text.id), -12, 4)),
+  msgid_word(substring(unhex(msgid_try_parse_v0_of_text.id), -8, 4)),
+  msgid_word(substring(unhex(msgid_try_parse_v0_of_text.id), -4, 4))
  )
  END
 );
@@ -2186,18 +2051,17 @@ RETURN (
  THEN raise_error(
   concat(
    'invalid message id ',
-   (
-    CASE
-    WHEN (length(msgid_translate_v0_of_text.id) <= 64)
-    THEN concat('\'', left(msgid_translate_v0_of_text.id, 64), '\'')
-    ELSE concat(
-     '',
-     concat('\'', left(msgid_translate_v0_of_text.id, 64), '\''),
-     '... (',
-     CAST(length(msgid_translate_v0_of_text.id) AS string),
-     ' in all)'
+   concat(
+    '\'',
+    left(msgid_translate_v0_of_text.id, 64),
+    '\'',
+    (
+     CASE
+     WHEN (length(msgid_translate_v0_of_text.id) > 64)
+     THEN concat('... (', CAST(length(msgid_translate_v0_of_text.id) AS string), ' in all)')
+     ELSE ''
+     END
     )
-    END
    ),
    ': ',
    coalesce(
@@ -2226,18 +2090,7 @@ RETURN (
       )
      )
      THEN CAST(NULL AS string)
-     WHEN (
-      NOT (
-       (
-        (
-         (false OR (length(msgid_translate_v0_of_text.id) = 32))
-         OR (length(msgid_translate_v0_of_text.id) = 56)
-        )
-        OR (length(msgid_translate_v0_of_text.id) = 34)
-       )
-       OR (length(msgid_translate_v0_of_text.id) = 58)
-      )
-     )
+     WHEN (NOT (length(msgid_translate_v0_of_text.id) IN (32, 56, 34, 58)))
      THEN concat(
       'must have 32, 34, 56 or 58 hex digits, got ',
       CAST(length(msgid_translate_v0_of_text.id) AS string),
@@ -2245,11 +2098,7 @@ RETURN (
      )
      WHEN (unhex(msgid_translate_v0_of_text.id) IS NULL)
      THEN 'must have hex digits only'
-     ELSE concat(
-      'unknown version ',
-      CAST(CAST(conv(left(msgid_translate_v0_of_text.id, 2), 16, 10) AS bigint) AS string),
-      ''
-     )
+     ELSE concat('unknown version ', conv(left(msgid_translate_v0_of_text.id, 2), 16, 10), '')
      END
     ),
     'must be of version 0, got version 1'
@@ -2317,65 +2166,8 @@ RETURN msgid_try_translate_v0_of_text(
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time_of_text(id STRING, near DECIMAL(20, 6), timezone STRING)
-RETURN (
- CASE
- WHEN (
-  msgid_v0_kind(
-   msgid_word(
-    substring(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_v0_time_of_text.id) IN (32, 56))
-       OR (
-        (octet_length(msgid_v0_time_of_text.id) IN (34, 58)) AND startswith(msgid_v0_time_of_text.id, '00')
-       )
-      )
-      THEN unhex(msgid_v0_time_of_text.id)
-      END
-     ),
-     -12,
-     4
-    )
-   ),
-   msgid_word(
-    substring(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_v0_time_of_text.id) IN (32, 56))
-       OR (
-        (octet_length(msgid_v0_time_of_text.id) IN (34, 58)) AND startswith(msgid_v0_time_of_text.id, '00')
-       )
-      )
-      THEN unhex(msgid_v0_time_of_text.id)
-      END
-     ),
-     -8,
-     4
-    )
-   ),
-   msgid_word(
-    substring(
-     (
-      CASE
-      WHEN (
-       (octet_length(msgid_v0_time_of_text.id) IN (32, 56))
-       OR (
-        (octet_length(msgid_v0_time_of_text.id) IN (34, 58)) AND startswith(msgid_v0_time_of_text.id, '00')
-       )
-      )
-      THEN unhex(msgid_v0_time_of_text.id)
-      END
-     ),
-     -4,
-     4
-    )
-   )
-  )
-  IN ('v0-client-unique', 'v0-ambiguous')
- )
- THEN timestamp_micros(
+RETURN timestamp_micros(
+ (
   (
    CASE
    WHEN (
@@ -2420,7 +2212,7 @@ RETURN (
        msgid_v0_time_of_text.timezone
       )
      )
-     + (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1) * 1000)
+     + (msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)) * 1000)
     )
     < CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
    )
@@ -2465,7 +2257,7 @@ RETURN (
       msgid_v0_time_of_text.timezone
      )
     )
-    + (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1) * 1000)
+    + (msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)) * 1000)
    )
    ELSE (
     unix_micros(
@@ -2511,12 +2303,72 @@ RETURN (
       msgid_v0_time_of_text.timezone
      )
     )
-    + (nullif(msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)), -1) * 1000)
+    + (msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)) * 1000)
    )
    END
   )
+  + (
+   CASE
+   WHEN (
+    (
+     (
+      (octet_length(msgid_v0_time_of_text.id) IN (32, 56))
+      OR ((octet_length(msgid_v0_time_of_text.id) IN (34, 58)) AND startswith(msgid_v0_time_of_text.id, '00'))
+     )
+     AND (unhex(msgid_v0_time_of_text.id) IS NOT NULL)
+    )
+    AND (
+     (
+      CASE
+      WHEN (
+       (
+        (
+         (
+          (substring(CAST(msgid_v0_time_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+          AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+         )
+         AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+        )
+        AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+       )
+       AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+      )
+      THEN 'v0-ambiguous'
+      WHEN (
+       (
+        (
+         (substring(CAST(msgid_v0_time_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+         AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+        )
+        AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+       )
+       AND (
+        NOT (
+         (
+          (
+           (
+            (substring(CAST(msgid_v0_time_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+            AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+           )
+           AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+          )
+          AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+         )
+         AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+        )
+       )
+      )
+      THEN 'v0-broker-offset'
+      ELSE 'v0-client-unique'
+      END
+     )
+     IN ('v0-client-unique', 'v0-ambiguous')
+    )
+   )
+   THEN 0
+   END
+  )
  )
- END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(id STRING, near DECIMAL(20, 6), timezone STRING)
