@@ -1,7 +1,8 @@
 """Decide whether an Avro schema reads the values of another, by the specification's rules of schema resolution.
 
-Names are full names. The answer holds for every Avro reader, fastavro included. It is "not decided" if readers differ,
-or if it depends on the values.
+Names are full names. The answer holds for every Avro reader, fastavro included; fastavro before 1.13.1 fails on some
+types that the two schemas define in different places. It is "not decided" if readers differ, or if it depends on the
+values.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ CLIENT = "C0A8F001103E214D29547ACFD6E30000"
 def model_of(msgid):
     """Return a model whose fields are the IDs of a backend."""
     kinds = msgid.MessageId | msgid.BrokerOffsetId | msgid.ClientUniqueId | None
-    return pydantic.create_model("Message", id=msgid.MessageId, parent=(kinds, None))
+    return pydantic.create_model("Message", id=(msgid.MessageId, ...), parent=(kinds, None))
 
 
 @pytest.mark.parametrize("given", [V1, V1.lower(), bytes.fromhex(V1), "value"])
