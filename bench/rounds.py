@@ -33,10 +33,15 @@ def table(headers: list[str], rows: list[list[str]]) -> str:
 
     def line(cells: list[str]) -> str:
         sized = enumerate(zip(cells, widths, strict=True))
-        return "| " + " | ".join(cell.rjust(width) if n else cell.ljust(width) for n, (cell, width) in sized) + " |"
+        return table_row([cell.rjust(width) if n else cell.ljust(width) for n, (cell, width) in sized])
 
     rule = "|" + "|".join(("-" * (width + 1) + ":") if n else "-" * (width + 2) for n, width in enumerate(widths)) + "|"
     return "\n".join([line(headers), rule, *map(line, rows)])
+
+
+def table_row(cells: list[str]) -> str:
+    """Return one more row of a table, for a table that is printed while it is measured."""
+    return "| " + " | ".join(cells) + " |"
 
 
 def machine() -> str:

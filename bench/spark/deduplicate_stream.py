@@ -25,7 +25,7 @@ import spark_ext
 from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from rounds import machine, table
+from rounds import machine, table, table_row
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -129,8 +129,7 @@ def main() -> None:
                     memory[way] = max(watch.peak, memory.get(way, 0))
             medians = [statistics.median(taken[way]) for way in ways]
             shown = [f"{held:,}", *(f"{rate:,.0f}" for rate in medians), f"{medians[1] / medians[0]:.2f}"]
-            line = [*shown, f"{memory[ways[1]]:.0f} MB"]
-            print("| " + " | ".join(line) + " |", flush=True)
+            print(table_row([*shown, f"{memory[ways[1]]:.0f} MB"]), flush=True)
         spark.stop()
 
 

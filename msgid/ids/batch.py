@@ -112,12 +112,13 @@ class IdBatch(Sequence[MessageId]):
         Returns:
             The array. It uses the encoded buffer without a copy.
         """
-        check_installed("to_arrow", "arrow", "numpy", "pyarrow")
+        check_installed("to_arrow", "arrow", "pyarrow")
         import pyarrow as pa
 
         if not hex:
             buffers: list[Any] = [None, pa.py_buffer(self.to_bytes())]
             return pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_LENGTH), len(self), buffers)
+        check_installed("to_arrow", "arrow", "numpy")
         import numpy as np
 
         # A large string array has 64-bit offsets, so the text of any batch fits into one array.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgid import layout
 from msgid.ids._bytes import NOT_V1
 from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
-from spark_ext.columns._dialect import F
+from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
     VERSION_1_DIGITS,
     computed_below,
@@ -395,6 +395,6 @@ def fields_struct(*parts: Column) -> Column:
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
-    raw = v1_bytes(text)
-    fields = _fields({name: computed_below(part) for name, part in _parts(F.unhex(text)).items()})
-    return struct_if(text, is_v1(text), otherwise, fields, SQL_NAME, tuple(_parts(raw).values()))
+    parts = _parts(v1_bytes(text) if is_writing_sql() else F.unhex(text))
+    fields = _fields({name: computed_below(part) for name, part in parts.items()})
+    return struct_if(text, is_v1(text), otherwise, fields, SQL_NAME, tuple(parts.values()))

@@ -191,7 +191,7 @@ def id_kind(col: ColumnOrName) -> Column:
     +----------------+
     """
     text = hex_text(col)
-    v0 = F.when(is_v0(text), _kind(text))
+    v0 = F.when(is_v0(text), _kind(*_shape(text)))
     return F.when(is_v1(text), F.lit(layout.KIND_V1)).otherwise(v0).alias("id_kind")
 
 
@@ -240,8 +240,8 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
 
     this_month, last_month = made(month), made(F.add_months(month, -1))
     found = F.when(this_month < seen, this_month).otherwise(last_month)
-    is_client = is_v0(text) & _kind(text).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS)
-    # Spark shares what is computed beside a condition, not below it: a moment plus NULL is NULL.
+    is_client = is_v0(text) & _kind(*_shape(text)).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS)
+    # Spark shares a value beside a condition, but not a value below it. A moment plus NULL is NULL.
     moment = F.timestamp_micros(found + F.when(is_client, F.lit(0)))
     with_zone = of_types("v0_time", "near", column(near), "a timestamp or Unix seconds", MOMENTS, "timestamp")
     return with_zone(moment).alias("v0_time")
@@ -254,7 +254,8 @@ def _translated(text: Column, otherwise: Column) -> Column:
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
-    parts = (_host(text), _kind(text), _shape(text)[0], *_words(F.unhex(text)))
+    is_broker, is_ambiguous = _shape(text)
+    parts = (_host(text), _kind(is_broker, is_ambiguous), is_broker, *_words(F.unhex(text)))
     # Spark computes all fields in one projection, where they share these parts.
     fields = {name: computed_below(field, never) for name, (field, never) in _fields(*parts).items()}
     return struct_if(text, is_v0(text), otherwise, fields, SQL_NAME, parts)
@@ -265,8 +266,7 @@ def fields_struct(*parts: Column) -> Column:
     return named_fields({name: field for name, (field, _) in _fields(*parts).items()})
 
 
-def _kind(text: Column) -> Column:
-    is_broker, is_ambiguous = _shape(text)
+def _kind(is_broker: Column, is_ambiguous: Column) -> Column:
     kind = F.when(is_ambiguous, F.lit(layout.KIND_AMBIGUOUS)).when(is_broker, F.lit(layout.KIND_BROKER_OFFSET))
     return kind.otherwise(F.lit(layout.KIND_CLIENT_UNIQUE))
 
@@ -318,7 +318,7 @@ def _fields(
     """Return each field, and a value that it never has."""
     words = (port, high, low)
     client = {name: _unsigned(words, field.start, field.stop) for name, field in layout.CLIENT_FIELDS.items()}
-    # Spark shares what is computed beside a condition, not below it: a number with NULL is NULL.
+    # Spark shares a value beside a condition, but not a value below it. A number combined with NULL is NULL.
     if_broker, if_client = F.when(is_broker, F.lit(0)), F.when(~is_broker, F.lit(0))
     numbers = {
         "port": port.bitwiseOR(if_broker).cast("int"),
