@@ -11,6 +11,10 @@ from msgid import danube
 from msgid.processing import PostgresStore
 from msgid.schemas import SchemaRegistry
 
+UNSEEN_AVRO = '{"type": "fixed", "name": "OnlyInTheTestOfExtras", "size": 3}'
+UNSEEN_JSON = '{"title": "only in the test of extras"}'
+"""Schemas that no other test of the process has compiled: a compiled schema is kept and needs no package."""
+
 
 def test_error_pickled_or_copied_keeps_reason_and_offset():
     """Errors are equal after pickling, with reason and offset."""
@@ -26,8 +30,8 @@ def test_error_pickled_or_copied_keeps_reason_and_offset():
         ("arrow", "numpy", lambda: msgid.generate_batch(1).to_numpy()),
         ("arrow", "pyarrow", lambda: msgid.generate_batch(1).to_arrow()),
         ("danube", "google.protobuf", danube._message_class.__wrapped__),
-        ("schemas", "fastavro", lambda: SchemaRegistry().register("orders", '"string"', "avro")),
-        ("schemas", "jsonschema_rs", lambda: SchemaRegistry().register("orders", "{}", "json")),
+        ("schemas", "fastavro", lambda: SchemaRegistry().register("orders", UNSEEN_AVRO, "avro")),
+        ("schemas", "jsonschema_rs", lambda: SchemaRegistry().register("orders", UNSEEN_JSON, "json")),
         ("postgres", "psycopg", lambda: PostgresStore("host=none")),
     ],
 )
