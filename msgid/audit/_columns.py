@@ -75,7 +75,7 @@ def known_columns(names: Iterable[str]) -> Columns | None:
     """Return the columns of a table that this library or a connector has written; None for any other table.
 
     Known are the outputs of the jobs ``ids``, ``messages`` and ``process``, the rows of the connectors of Kafka and
-    RocketMQ, and those of ``format("iggy")``, where each file of a segment is a log.
+    RocketMQ, and those of ``format("iggy")``, whose IDs are text in ``id_text``.
 
     >>> known_columns(["id", "source", "offset", "state", "timestamp", "payload"]).offset
     'offset'
@@ -85,13 +85,13 @@ def known_columns(names: Iterable[str]) -> Columns | None:
     id = next((name.removesuffix("_canonical") for name in sorted(held) if _is_parsed(name, held)), None)
     id = id or ("id" if "id" in held else None)
     if held >= {"id", "source", "offset", "state", "timestamp", "payload"}:
-        return Columns("id", ("source",), "", "offset", "timestamp", None, ("payload",))
+        return Columns(
+            "id_text" if "id_text" in held else "id", ("source",), "", "offset", "timestamp", None, ("payload",)
+        )
     if held >= {"topic", "partition", "offset"}:
         content = ("value",) if "value" in held else ()
         time = "timestamp" if "timestamp" in held else None
         return Columns(id, ("topic", "partition"), f"kafka:{CLUSTER}/", "offset", time, None, content)
-    if held >= {"file", "position", "offset", "state", "timestamp", "id", "payload", "checksum"}:
-        return Columns(None, ("file",), "", "offset", "timestamp", None, ("payload",))
     if held >= {"brokerName", "topic", "queueId", "queueOffset"}:
         content, time = ("body",) if "body" in held else (), "storeTimestamp" if "storeTimestamp" in held else None
         return Columns(id, ("brokerName", "topic", "queueId"), "rocketmq:", "queueOffset", time, None, content)

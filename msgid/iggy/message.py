@@ -14,6 +14,7 @@ from msgid.ids.message_id import MessageId
 from msgid.ids.parsing import parse
 from msgid.iggy._records.checksums import crc32
 from msgid.iggy._records.encoding import Batch, own_checksum
+from msgid.iggy._records.id_texts import ID_LENGTH, UUID_VARIANT, UUID_VERSIONS
 from msgid.iggy._wire import Layout, facts_of, name_of
 from msgid.iggy.headers import Header, HeaderName, HeaderValue, check_headers, headers_of
 from msgid.messages import MessageState
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Batch", "Message", "checksum", "id_text", "id_value", "valid_message"]
 
-_ID_LENGTH: Final = 16
-_UUID_VERSIONS: Final = (4, 7)
-"""The UUID versions that servers and clients make: 4 up to 0.4.0 and from 0.6.0 on, 7 in between."""
-_UUID_VARIANT: Final = 0b10
 _UUID_DIGITS: Final = 36
 
 
@@ -244,8 +241,8 @@ def id_text(id: int | bytes) -> str:
     >>> id_text(bytes.fromhex("56F7E71C361B21BC024CCDBE00000000"))
     '0156F7E71C361B21BC024CCDBE00000000'
     """
-    raw = integer("id", id, 0, UINT128_MAX).to_bytes(_ID_LENGTH, "little") if isinstance(id, int) else id
-    if raw[6] >> 4 in _UUID_VERSIONS and raw[8] >> 6 == _UUID_VARIANT:
+    raw = integer("id", id, 0, UINT128_MAX).to_bytes(ID_LENGTH, "little") if isinstance(id, int) else id
+    if raw[6] >> 4 in UUID_VERSIONS and raw[8] >> 6 == UUID_VARIANT:
         return str(UUID(bytes=bytes(raw)))
     return MessageId.from_body(raw).hex
 

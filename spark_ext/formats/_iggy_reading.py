@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.datasource import InputPartition
 
+from msgid.iggy._records.id_texts import id_texts
 from msgid.iggy._wire import AUTO, name_of
 from msgid.iggy.following import Part, has_head
 from msgid.iggy.parts import read_part
 from spark_ext.formats._iggy_files import OpenSegment, SegmentFolder, first_offset
+from spark_ext.formats._segment_paths import segment_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +21,31 @@ if TYPE_CHECKING:
 
     from msgid.iggy.table import Decoded
 
-__all__ = ["LOST", "Options", "Piece", "read_piece"]
+__all__ = ["COLUMNS", "LOST", "Options", "Piece", "read_piece"]
+
+COLUMNS: Final = {
+    "file": "string",
+    "source": "string",
+    "stream": "string",
+    "topic": "string",
+    "partition": "int",
+    "segment": "bigint",
+    "position": "bigint",
+    "offset": "bigint",
+    "state": "string",
+    "timestamp": "timestamp",
+    "id": "binary",
+    "id_text": "string",
+    "checksum": "bigint",
+    "headers": "map<string, struct<kind: string, value: binary>>",
+    "payload": "binary",
+    "origin_timestamp": "timestamp",
+    "checksum_ok": "boolean",
+    "layout": "string",
+    "reason": "string",
+    "original": "binary",
+}
+"""The columns and their types in Spark."""
 
 LOST: Final = "lost: "
 """How the reason starts of a row whose bytes are gone."""
@@ -46,6 +72,7 @@ class Options(NamedTuple):
     split: int
     max_bytes: int | None
     max_files: int | None
+    columns: tuple[str, ...]
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
@@ -66,7 +93,7 @@ class Options(NamedTuple):
                 ("maxFilesPerTrigger", "files"),
             )
         )
-        return cls(path, layout, split or _SPLIT, max_bytes, max_files)
+        return cls(path, layout, split or _SPLIT, max_bytes, max_files, _names(options.get("columns")))
 
     @property
     def folder(self) -> SegmentFolder:
@@ -81,9 +108,21 @@ def _count(options: Mapping[str, str], name: str, unit: str) -> int | None:
     return None if given is None else int(given)
 
 
+def _names(given: str | None) -> tuple[str, ...]:
+    """Return the columns that the option ``columns`` names."""
+    if given is None:
+        return tuple(COLUMNS)
+    names = tuple(name.strip() for name in given.split(","))
+    if len(set(names)) < len(names) or not set(names) <= set(COLUMNS):
+        raise ValueError(f"columns must be some of {', '.join(COLUMNS)}, each once, got {given!r}")
+    return names
+
+
 def read_piece(options: Options, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """Return the rows of a partition; Spark's own partition, without a file, has 0 rows."""
-    return _rows_of(options, partition.part) if isinstance(partition, Piece) else iter(())
+    if isinstance(partition, Piece):
+        for rows in _rows_of(options, partition.part):
+            yield rows.select(options.columns)
 
 
 def _rows_of(options: Options, part: Part) -> Iterator[pa.RecordBatch]:
@@ -127,21 +166,23 @@ def _messages(options: Options, part: Part, file: str, segment: OpenSegment, pla
             yield _poisoned(file, place, reason, segment.bytes_at(place, min(left, _ORIGINAL_MAX)))
 
 
-def _columns() -> pa.Schema:
+def _schema() -> pa.Schema:
     import pyarrow as pa
 
     from msgid.iggy.table import schema
 
-    outer = [pa.field("file", pa.string()), pa.field("position", pa.int64())]
-    return pa.schema([*outer, *schema(), pa.field("reason", pa.string()), pa.field("original", pa.binary())])
+    own = {"file": pa.string(), "source": pa.string(), "stream": pa.string(), "topic": pa.string()}
+    own |= {"partition": pa.int32(), "segment": pa.int64(), "position": pa.int64(), "id_text": pa.string()}
+    own |= {"reason": pa.string(), "original": pa.binary()}
+    of_message = schema()
+    return pa.schema([pa.field(name, own.get(name) or of_message.field(name).type) for name in COLUMNS])
 
 
-def _rows(name: str, found: Decoded) -> pa.RecordBatch:
+def _rows(file: str, found: Decoded) -> pa.RecordBatch:
     """Add the columns that are the source's own."""
     import pyarrow as pa
 
-    rows = found.table.num_rows
-    file = pa.repeat(pa.scalar(name, pa.string()), rows)
+    rows, types = found.table.num_rows, _schema()
     reasons, originals = pa.nulls(rows, pa.string()), pa.nulls(rows, pa.binary())
     columns = dict(zip(found.table.schema.names, found.table.columns, strict=True))
     if found.malformed:
@@ -150,12 +191,20 @@ def _rows(name: str, found: Decoded) -> pa.RecordBatch:
         originals = pa.array([wrong[row].original if row in wrong else None for row in range(rows)], pa.binary())
         states = columns["state"].to_pylist()
         columns["state"] = pa.array([_POISONED if row in wrong else states[row] for row in range(rows)], pa.string())
-    outer = [file, pa.array(found.positions)]
-    return pa.RecordBatch.from_arrays([*outer, *columns.values(), reasons, originals], schema=_columns())
+    for name, value in _of_file(file).items():
+        columns[name] = pa.repeat(pa.scalar(value, types.field(name).type), rows)
+    columns |= {"position": pa.array(found.positions), "id_text": id_texts(columns["id"])}
+    columns |= {"reason": reasons, "original": originals}
+    return pa.RecordBatch.from_arrays([columns[name] for name in COLUMNS], schema=types)
 
 
-def _poisoned(name: str, place: int, reason: str, original: bytes | None) -> pa.RecordBatch:
+def _of_file(file: str) -> dict[str, str | int | None]:
+    """Return the columns that all rows of a file have in common."""
+    return {"file": file, **segment_names(file)._asdict()}
+
+
+def _poisoned(file: str, place: int, reason: str, original: bytes | None) -> pa.RecordBatch:
     import pyarrow as pa
 
-    row = {"file": name, "position": place, "state": _POISONED, "reason": reason, "original": original}
-    return pa.RecordBatch.from_pylist([row], _columns())
+    row = {**_of_file(file), "position": place, "state": _POISONED, "reason": reason, "original": original}
+    return pa.RecordBatch.from_pylist([row], _schema())

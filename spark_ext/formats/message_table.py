@@ -22,7 +22,6 @@ from spark_ext.columns.making import position_id
 from spark_ext.columns.message_fields import iggy_id_to_id
 from spark_ext.formats import danube, iggy, kafka, rocketmq
 from spark_ext.formats._row_columns import by_name, with_moment
-from spark_ext.formats._segment_paths import SegmentPath, segment_path
 from spark_ext.formats.schema_check import check_schema
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["FORMATS", "messages"]
+__all__ = ["FORMATS", "IGGY_COLUMNS", "messages"]
 
 FORMATS: Final = ("iggy", "iggy-message", "iggy-poll", "iggy-json", "danube", "danube-json", "kafka", "rocketmq")
 COLUMNS: Final = (
@@ -60,6 +59,11 @@ _EMPTY: Final = {
     "layout": "string",
 }
 """The types of the columns that a format may not have, if the type is not bigint."""
+IGGY_COLUMNS: Final = (
+    *("source", "stream", "topic", "partition", "segment", "offset", "state", "timestamp", "id_text", "checksum"),
+    *("checksum_ok", "layout", "headers", "payload", "reason", "original"),
+)
+"""The columns of ``format("iggy")`` that `messages` reads."""
 _HEADERS: Final = _EMPTY["headers"]
 _SCHEMA: Final = _EMPTY["schema"]
 
@@ -195,32 +199,38 @@ def _iggy_rows(
     df: DataFrame, format: str, column: str, layout: Layout, topic: str | None, partition: int | None
 ) -> DataFrame:
     """Return Iggy's messages with the columns of the table."""
+    none = F.lit(None).cast("string")
     if format == "iggy":
-        rows, path = df, segment_path(F.col("file"))
+        _check_columns(df)
+        rows, stream, its_topic, its_partition = df, F.col("stream"), F.col("topic"), F.col("partition")
+        id, source, segment = F.col("id_text"), F.col("source"), F.col("segment")
     else:
         rows = _exploded(df, format, column, layout)
-        text = F.lit(None).cast("string")
-        path = SegmentPath(text, text, F.col("polled").try_cast("int"), text, F.lit(None).cast("bigint"))
-    topic_of = F.coalesce(F.lit(topic), path.topic)
-    partition_of = F.coalesce(F.lit(partition), path.partition)
-    named = F.concat(
-        F.lit("iggy:"),
-        F.coalesce(F.concat(path.stream, F.lit("/")), F.lit("")),
-        topic_of,
-        F.coalesce(F.concat(F.lit("#"), partition_of.cast("string")), F.lit("")),
-    )
+        stream, its_topic, its_partition = none, none, F.col("polled").try_cast("int")
+        id, source, segment = iggy_id_to_id("id"), F.lit("iggy"), none.cast("bigint")
+    topic_of = F.coalesce(F.lit(topic), its_topic)
+    partition_of = F.coalesce(F.lit(partition), its_partition)
+    if format != "iggy" or topic is not None or partition is not None:
+        named = F.concat(
+            F.lit("iggy:"),
+            F.coalesce(F.concat(stream, F.lit("/")), F.lit("")),
+            topic_of,
+            F.coalesce(F.concat(F.lit("#"), partition_of.cast("string")), F.lit("")),
+        )
+        source = F.coalesce(named, source)
     return rows.select(
-        iggy_id_to_id("id").alias("id"),
-        F.coalesce(named, F.concat(F.lit("iggy:"), path.folder), F.lit("iggy")).alias("source"),
+        id.alias("id"),
+        source.alias("source"),
         topic_of.alias("topic"),
         partition_of.alias("partition"),
-        path.segment.alias("segment"),
+        segment.alias("segment"),
         "offset",
         # Layouts without states have only messages that can be consumed.
         F.coalesce("state", F.lit(str(MessageState.AVAILABLE))).alias("state"),
         "timestamp",
         "checksum",
-        *_checksum_columns(rows),
+        "checksum_ok",
+        "layout",
         "headers",
         F.lit(None).cast("map<string, string>").alias("attributes"),
         F.lit(None).cast(_SCHEMA).alias("schema"),
@@ -229,6 +239,14 @@ def _iggy_rows(
         "reason",
         "original",
     )
+
+
+def _check_columns(df: DataFrame) -> None:
+    """Check that a DataFrame has the columns of ``format("iggy")``."""
+    held = {column.lower() for column in df.columns}
+    missing = [name for name in IGGY_COLUMNS if name not in held]
+    if missing:
+        raise ValueError(f"a DataFrame must have the columns of format('iggy'), got none of {', '.join(missing)}")
 
 
 def _exploded(df: DataFrame, format: str, column: str, layout: Layout) -> DataFrame:
@@ -342,13 +360,6 @@ def _checked_sums(table: DataFrame) -> DataFrame:
     of_message = F.concat(F.lit("checksum "), held, F.lit(" does not match the message"))
     words = F.when(F.col("layout").isin("m45", "batch24"), of_payload).otherwise(of_message)
     return _poison(table, ~F.col("checksum_ok"), words)
-
-
-def _checksum_columns(rows: DataFrame) -> list[Column]:
-    """Return whether each checksum is right, and the layout: of rows of an older form, by the payload."""
-    if "checksum_ok" in rows.columns:
-        return [F.col("checksum_ok"), F.col("layout")]
-    return [(F.col("checksum") == F.crc32("payload")).alias("checksum_ok"), F.lit("m45").alias("layout")]
 
 
 def _framed_schema(payload: Column) -> Column:

@@ -14,7 +14,7 @@ from msgid.schemas import SchemaRegistry
 from spark_ext._filesystem import resolve
 from spark_ext.formats._iggy_reading import LOST
 from spark_ext.formats.iggy_source import IggyDataSource, segments
-from spark_ext.formats.message_table import messages
+from spark_ext.formats.message_table import IGGY_COLUMNS, messages
 from spark_ext.jobs._exports import EXPORTS, read_export
 from spark_ext.jobs._files import (
     BadInput,
@@ -90,7 +90,8 @@ class Source(NamedTuple):
                 raise BadInput(str(error)) from None
             place = resolve(input_of(path))  # the source's workers do not see the session's default file system
             names = place if "://" in place else names
-            read: DataFrame = reader.format("iggy").option("layout", self.layout).load(names)
+            reader = reader.format("iggy").option("layout", self.layout)
+            read: DataFrame = reader.option("columns", ",".join(IGGY_COLUMNS)).load(names)
             return read
         if self.format in EXPORTS:
             return read_export(spark, path, self.format, self.files, stream=stream, schema=schema)
@@ -269,28 +270,28 @@ def summary(spark: SparkSession, output: str) -> Summary:
         .otherwise("decoding")
     )
     poisoned = F.col("state") == _POISONED
-    undecoded = F.coalesce(poisoned & why.isin("decoding", "lost"), F.lit(False))
     layout = F.col("layout") if "layout" in table.columns else F.lit(None).cast("string")  # an earlier version's table
-    counted = (
-        table.groupBy("state", layout.alias("layout"), F.when(poisoned & F.col("reason").isNotNull(), why).alias("why"))
-        .agg(F.count("*").alias("rows"), F.sum(F.when(F.col("id").isNull() & ~undecoded, 1).otherwise(0)).alias("bare"))
-        .collect()
-    )
+    why = F.when(poisoned & F.col("reason").isNotNull(), why).alias("why")
+    counted = table.groupBy("state", layout.alias("layout"), why, F.col("id").isNull().alias("bare")).count().collect()
     states = {str(state): 0 for state in MessageState}
     reasons = dict.fromkeys(("decoding", "checksum", "schema", "lost"), 0)
     layouts = dict.fromkeys(LAYOUTS, 0)
+    without_id = 0
     for row in counted:
-        states[row["state"]] += row["rows"]
+        rows = row["count"]
+        states[row["state"]] += rows
         if row["layout"] is not None:
-            layouts[row["layout"]] += row["rows"]
+            layouts[row["layout"]] += rows
         if row["why"] is not None:
-            reasons[row["why"]] += row["rows"]
+            reasons[row["why"]] += rows
+        if row["bare"] and not (row["state"] == _POISONED and row["why"] in (None, "decoding", "lost")):
+            without_id += rows
     lost = table.where(poisoned & is_lost).select("source", "segment", "reason") if reasons["lost"] else None
     gone = [] if lost is None else lost.orderBy("source", "segment", "reason").limit(LISTED).collect()
     return Summary(
         [(state, rows) for state, rows in states.items() if rows],
         [(reason, rows) for reason, rows in reasons.items() if rows],
-        sum(row["bare"] for row in counted),
+        without_id,
         tuple(unreadable_files(output)),
         [(name, rows) for name, rows in layouts.items() if rows],
         [Lost(row["source"], row["segment"], row["reason"].removeprefix(LOST)) for row in gone],

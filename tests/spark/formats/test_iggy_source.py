@@ -101,6 +101,29 @@ def test_source_of_a_large_file_reads_it_in_chunks(spark, tmp_path, split):
     assert (df.rdd.getNumPartitions() if hasattr(df, "_jdf") else 2) > (split < 100_000)
 
 
+def test_source_of_a_segment_has_the_names_in_its_path_and_the_text_of_each_id(spark, tmp_path):
+    """Also a row of bytes that cannot be decoded has the names; it does not have an ID."""
+    folder = tmp_path / "streams" / "1" / "topics" / "orders" / "partitions" / "3"
+    folder.mkdir(parents=True)
+    made = messages(2, 7)
+    (folder / f"{7:020d}.log").write_bytes(iggy.encode_log(made) + b"half a message")
+    rows = read(spark, tmp_path).orderBy("position").collect()
+    assert [(row.source, row.stream, row.topic, row.partition, row.segment) for row in rows] == 3 * [
+        ("iggy:1/orders#3", "1", "orders", 3, 7)
+    ]
+    assert [row.id_text for row in rows] == [*(message.id_text for message in made), None]
+    assert {row.file for row in rows} == {str(folder / f"{7:020d}.log")}
+
+
+def test_source_with_the_option_columns_returns_these_columns_in_their_order(spark, tmp_path):
+    """The values are those of a query without the option."""
+    (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(messages(5)) + b"?")
+    names = ["reason", "payload", "offset"]
+    some = spark.read.format("iggy").option("columns", "reason, payload,offset").load(str(tmp_path))
+    assert some.columns == names
+    assert sorted(map(str, some.collect())) == sorted(map(str, read(spark, tmp_path).select(names).collect()))
+
+
 BROKEN = {
     "cut off": lambda raw: raw[:-1],
     "an unknown state": lambda raw: raw[:8] + b"\x07" + raw[9:],
@@ -176,6 +199,9 @@ def test_sink_of_messages_writes_what_the_source_reads(spark, tmp_path):
     ("options", "says"),
     [
         ({"layout": "newest"}, "layout must be one of auto, previous, m45"),
+        ({"columns": "offset, ofset"}, "columns must be some of file, .*, each once, got 'offset, ofset'"),
+        ({"columns": "offset,offset"}, "columns must be some of .*, each once, got 'offset,offset'"),
+        ({"columns": ""}, "columns must be some of .*, each once, got ''"),
         ({"splitBytes": "1x"}, "splitBytes must be a number of bytes above 0, got '1x'"),
     ],
 )

@@ -125,6 +125,15 @@ def test_messages_of_segments_have_their_topic_and_partition(spark, tmp_path):
     assert (row.source, row.topic, row.partition, row.segment) == (f"iggy:{tmp_path}/bare", None, None, None)
 
 
+def test_messages_of_rows_without_the_columns_of_the_source_names_those_that_are_missing(spark):
+    """A DataFrame of other columns is refused before the query runs."""
+    df = spark.createDataFrame([(1, b"x")], "Offset bigint, payload binary")
+    with pytest.raises(
+        ValueError, match=r"columns of format\('iggy'\), got none of source, stream, topic, .*, original$"
+    ):
+        ids.messages(df)
+
+
 SURROGATE_KEY = '{"offset":0,"timestamp":1,"id":7,"payload":"","headers":{"\\ud800":{"kind":"raw","value":"AQ=="}}}'
 
 

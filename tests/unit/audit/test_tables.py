@@ -172,13 +172,15 @@ def test_summary_counts_the_rows_that_are_in_no_log():
     assert json.loads(report.to_json())["unplaced"] == 3
 
 
-def test_rows_of_the_format_iggy_are_audited_by_file_and_offset():
-    """The columns are known; a row that could not be read does not have an offset, and counts in no log."""
-    columns = {name: pa.nulls(3) for name in ("position", "state", "timestamp", "id", "checksum")}
-    table = pa.table({"file": ["a"] * 3, "offset": [4, 6, None], "payload": [b"x", b"x", None], **columns})
-    report = audit.audit_table(table)
-    assert found(report) == {("missing_offsets", "a"): (1, "5")}
-    assert report.notes[-1].startswith("1 row lacks")
+def test_rows_of_the_format_iggy_are_audited_by_source_offset_and_text_of_the_id():
+    """The columns are known; a row that could not be read has neither ID nor offset, and counts in no log."""
+    columns = {name: pa.nulls(3) for name in ("file", "position", "state", "timestamp", "id", "checksum")}
+    uuids = ["74b158ca-ddb3-498f-b0a9-9eec1c6197ae", "0193e3b2-7c1a-7d3e-9a5f-0123456789ab", None]
+    columns |= {"source": ["iggy:1/2#3"] * 3, "offset": [4, 6, None], "payload": [b"x", b"y", None], "id_text": uuids}
+    report = audit.audit_table(pa.table(columns))
+    assert found(report)["missing_offsets", "iggy:1/2#3"] == (1, "5")
+    assert ("uuid", None, 2) in report.kinds
+    assert any(note.startswith("1 row lacks") for note in report.notes)
 
 
 def test_wrong_columns_are_refused():
