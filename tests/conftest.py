@@ -30,15 +30,11 @@ def spark(connect, tmp_path_factory):
     """Return the Spark session of all tests: two cores, few shuffle partitions, no UI, otherwise Spark's defaults."""
     from pyspark.sql import SparkSession
 
-    from spark_ext import _compat
-
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
-        # Code that grows too large to compile is a failure, not a slow pass. But before Spark 4.3, a filter computes a
-        # column anew in each place that uses it. Then the code of some filters grows too large, and is interpreted.
-        "spark.sql.codegen.fallback": str(_compat.version() < (4, 3)).lower(),
+        "spark.sql.codegen.fallback": "false",  # code that grows too large to compile is a failure, not a slow pass
         "spark.sql.session.timeZone": "America/New_York",  # a zone in which code that ignores time zones fails
         "spark.python.authenticate.socketTimeout": "120s",  # a busy machine starts workers slowly
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
