@@ -3,6 +3,7 @@
     python .ci/versions.py --python python3.10 --python python3.13         # the unit tests, without an extra
     python .ci/versions.py --pure                                          # on the pure-Python reference
     python .ci/versions.py --extra test --pyspark 4.0.2 --tests tests/unit --tests tests/spark
+    python .ci/versions.py --extra test --java /usr/lib/jvm/jdk-21 --tests tests/spark/columns
     python .ci/versions.py --extra test --lowest --write docs/pages/versions.md  # the lowest versions that are declared
 
 Each combination gets an environment of its own, made by uv, and its own compiled core. With ``--write``, the rows take
@@ -15,6 +16,7 @@ import argparse
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,7 +28,7 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = ("pyspark", "numpy", "pyarrow", "protobuf")
-COLUMNS = ("Python", "backend", *SHOWN, "tests", "passed", "failed", "skipped", "date")
+COLUMNS = ("Python", "backend", "Java", *SHOWN, "tests", "passed", "failed", "skipped", "date")
 KEY = COLUMNS.index("passed")
 """The columns before this one name a combination."""
 
@@ -50,6 +52,7 @@ class Combination(NamedTuple):
     extras: tuple[str, ...]
     lowest: bool
     pure: bool
+    java: Path | None
     tests: tuple[str, ...]
     timeout: int
 
@@ -90,6 +93,8 @@ def run(combination: Combination, folder: Path) -> list[str]:
     for package in ("msgid", "spark_ext"):
         shutil.rmtree(source / package)
     variables = {**os.environ, "MSGID_PURE": "1" if combination.pure else ""}
+    if combination.java:
+        variables["JAVA_HOME"] = str(combination.java)
     look = subprocess.run(
         [python, "-c", LOOK], cwd=source, env=variables, check=True, stdout=subprocess.PIPE, text=True
     )
@@ -109,7 +114,17 @@ def run(combination: Combination, folder: Path) -> list[str]:
     for name in names:
         print(f"failed on {combination.python}: {name}", file=sys.stderr)
     day = datetime.now(timezone.utc).date().isoformat()
-    return [*json.loads(look.stdout), " ".join(combination.tests), *counts, day]
+    on_python, backend, *packages = json.loads(look.stdout)
+    java = "-" if packages[0] == "-" else java_version(variables)
+    return [on_python, backend, java, *packages, " ".join(combination.tests), *counts, day]
+
+
+def java_version(variables: dict[str, str]) -> str:
+    """Return the version of the Java that Spark starts under some environment variables."""
+    java = Path(variables["JAVA_HOME"], "bin", "java") if variables.get("JAVA_HOME") else "java"
+    printed = subprocess.run([java, "-version"], check=True, stderr=subprocess.PIPE, text=True).stderr
+    found = re.search(r'version "(.*?)"', printed)
+    return found[1] if found else printed.splitlines()[0]
 
 
 def counted(report: Path) -> tuple[list[str], list[str]]:
@@ -157,6 +172,7 @@ def main() -> None:
     parser.add_argument("--extra", action="append", default=[], help="an extra of msgid beside test-unit")
     parser.add_argument("--lowest", action="store_true", help="the lowest versions that pyproject.toml allows")
     parser.add_argument("--pure", action="store_true", help="the pure-Python reference")
+    parser.add_argument("--java", type=Path, help="the folder of a Java; default: JAVA_HOME or the path")
     parser.add_argument("--tests", action="append", help="a folder or file of tests; default: tests/unit")
     parser.add_argument("--timeout", type=int, default=3600, help="seconds for the tests of one combination")
     parser.add_argument("--write", type=Path, help="a Markdown file with the table")
@@ -170,6 +186,7 @@ def main() -> None:
             tuple(arguments.extra),
             arguments.lowest,
             arguments.pure,
+            arguments.java,
             tuple(arguments.tests or ["tests/unit"]),
             arguments.timeout,
         )
