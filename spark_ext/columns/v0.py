@@ -42,6 +42,10 @@ _DAY = 24 * 3600 * MICROSECONDS
 """Microseconds."""
 _DECIMAL = [str(byte) for byte in range(256)]
 _WITH_DOT = [f"{byte}." for byte in range(256)]
+_RUN = "^(?:" + "|".join(f"(.*?):(?:0:){{{count}}}(.*)" for count in range(_GROUPS, 1, -1)) + ")$"
+"""The longest run of zero groups in an IPv6 address, the first of several; two groups before and after each length."""
+_WITHOUT_RUN = "::".join("".join(f"${group}" for group in range(first, 2 * _GROUPS - 1, 2)) for first in (1, 2))
+"""The address without that run: a group of another length is empty."""
 SQL_NAME = "msgid_v0_fields"
 SQL_PARAMETERS = {
     "host": "STRING",
@@ -240,7 +244,8 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
 
     this_month, last_month = made(month), made(F.add_months(month, -1))
     found = F.when(this_month < seen, this_month).otherwise(last_month)
-    is_client = is_v0(text) & _kind(*_shape(text)).isin(layout.KIND_CLIENT_UNIQUE, layout.KIND_AMBIGUOUS)
+    is_shaped, is_ambiguous = _shape(text)
+    is_client = is_v0(text) & (~is_shaped | is_ambiguous)
     # Spark shares a value beside a condition, but not a value below it. A moment plus NULL is NULL.
     moment = F.timestamp_micros(found + F.when(is_client, F.lit(0)))
     with_zone = of_types("v0_time", "near", column(near), "a timestamp or Unix seconds", MOMENTS, "timestamp")
@@ -254,8 +259,8 @@ def _translated(text: Column, otherwise: Column) -> Column:
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
-    is_broker, is_ambiguous = _shape(text)
-    parts = (_host(text), _kind(is_broker, is_ambiguous), is_broker, *_words(F.unhex(text)))
+    is_shaped, is_ambiguous = _shape(text)
+    parts = (_host(text), _kind(is_shaped, is_ambiguous), is_shaped & ~is_ambiguous, *_words(F.unhex(text)))
     # Spark computes all fields in one projection, where they share these parts.
     fields = {name: computed_below(field, never) for name, (field, never) in _fields(*parts).items()}
     return struct_if(text, is_v0(text), otherwise, fields, SQL_NAME, parts)
@@ -266,13 +271,13 @@ def fields_struct(*parts: Column) -> Column:
     return named_fields({name: field for name, (field, _) in _fields(*parts).items()})
 
 
-def _kind(is_broker: Column, is_ambiguous: Column) -> Column:
-    kind = F.when(is_ambiguous, F.lit(layout.KIND_AMBIGUOUS)).when(is_broker, F.lit(layout.KIND_BROKER_OFFSET))
+def _kind(is_shaped: Column, is_ambiguous: Column) -> Column:
+    kind = F.when(is_ambiguous, F.lit(layout.KIND_AMBIGUOUS)).when(is_shaped, F.lit(layout.KIND_BROKER_OFFSET))
     return kind.otherwise(F.lit(layout.KIND_CLIENT_UNIQUE))
 
 
 def _shape(text: Column) -> tuple[Column, Column]:
-    """Return whether an ID is a broker's and not ambiguous, and whether it is ambiguous: `msgid.layout.v0_kind`.
+    """Return whether an ID has the shape of a broker's, and whether it is then ambiguous: `msgid.layout.v0_kind`.
 
     The limits of the rule are powers of 256, so zero digits decide, which is less code than the numbers.
     """
@@ -287,7 +292,7 @@ def _shape(text: Column) -> tuple[Column, Column]:
     large = offset.stop - layout.AMBIGUOUS_OFFSET_MIN.bit_length() // 8
     shaped = is_zero(port.start, port_low) & ~is_zero(port_low, port.stop) & is_zero(offset.start, offset_low)
     is_ambiguous = shaped & ~is_zero(offset_low, large) & is_zero(offset.stop - 1, offset.stop)
-    return shaped & ~is_ambiguous, is_ambiguous
+    return shaped, is_ambiguous
 
 
 def _words(raw: Column) -> tuple[Column, Column, Column]:
@@ -350,9 +355,6 @@ def _ipv4(text: Column) -> Column:
 def _ipv6(address: Column) -> Column:
     """Write 32 digits as RFC 5952 asks: lower case, no leading zeros, the first longest run of zeros as ``::``."""
     # A colon at either end lets a run of zeros be looked for with the colons around it, wherever it stands.
-    text = F.concat(F.regexp_replace(F.lower(address), "(.{4})", ":$1"), F.lit(":"))
-    text = F.regexp_replace(text, ":0{1,3}(?=[0-9a-f])", ":")
-    # One after the other, each only if no longer run has been found: the text is in the plan once, not once a length.
-    for count in range(_GROUPS, 1, -1):
-        text = F.regexp_replace(text, f"^(?!.*::)(.*?):(?:0:){{{count}}}(.*)$", "$1::$2")
+    text = F.concat(F.regexp_replace(F.lower(address), "000(.)|00(..)|0(...)|(....)", ":$1$2$3$4"), F.lit(":"))
+    text = F.regexp_replace(text, _RUN, _WITHOUT_RUN)
     return F.regexp_replace(text, "^:(?!:)|(?<!:):$", "")

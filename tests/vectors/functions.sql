@@ -1217,27 +1217,10 @@ RETURN (
    THEN 'v0-ambiguous'
    WHEN (
     (
-     (
-      (substring(CAST(msgid_kind_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-      AND (NOT (substring(CAST(msgid_kind_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
-     )
-     AND (substring(CAST(msgid_kind_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+     (substring(CAST(msgid_kind_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+     AND (NOT (substring(CAST(msgid_kind_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
     )
-    AND (
-     NOT (
-      (
-       (
-        (
-         (substring(CAST(msgid_kind_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-         AND (NOT (substring(CAST(msgid_kind_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
-        )
-        AND (substring(CAST(msgid_kind_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
-       )
-       AND (NOT (substring(CAST(msgid_kind_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
-      )
-      AND (substring(CAST(msgid_kind_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
-     )
-    )
+    AND (substring(CAST(msgid_kind_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
    )
    THEN 'v0-broker-offset'
    ELSE 'v0-client-unique'
@@ -1657,39 +1640,14 @@ RETURN (
    WHEN (octet_length(msgid_parse_v0_of_text.id) >= 56)
    THEN regexp_replace(
     regexp_replace(
-     regexp_replace(
+     concat(
       regexp_replace(
-       regexp_replace(
-        regexp_replace(
-         regexp_replace(
-          regexp_replace(
-           regexp_replace(
-            concat(
-             regexp_replace(lower(substring(msgid_parse_v0_of_text.id, -56, 32)), '(.{4})', ':$1'), ':'
-            ),
-            ':0{1,3}(?=[0-9a-f])',
-            ':'
-           ),
-           '^(?!.*::)(.*?):(?:0:){8}(.*)$',
-           '$1::$2'
-          ),
-          '^(?!.*::)(.*?):(?:0:){7}(.*)$',
-          '$1::$2'
-         ),
-         '^(?!.*::)(.*?):(?:0:){6}(.*)$',
-         '$1::$2'
-        ),
-        '^(?!.*::)(.*?):(?:0:){5}(.*)$',
-        '$1::$2'
-       ),
-       '^(?!.*::)(.*?):(?:0:){4}(.*)$',
-       '$1::$2'
+       lower(substring(msgid_parse_v0_of_text.id, -56, 32)), '000(.)|00(..)|0(...)|(....)', ':$1$2$3$4'
       ),
-      '^(?!.*::)(.*?):(?:0:){3}(.*)$',
-      '$1::$2'
+      ':'
      ),
-     '^(?!.*::)(.*?):(?:0:){2}(.*)$',
-     '$1::$2'
+     '^(?:(.*?):(?:0:){8}(.*)|(.*?):(?:0:){7}(.*)|(.*?):(?:0:){6}(.*)|(.*?):(?:0:){5}(.*)|(.*?):(?:0:){4}(.*)|(.*?):(?:0:){3}(.*)|(.*?):(?:0:){2}(.*))$',
+     '$1$3$5$7$9$11$13::$2$4$6$8$10$12$14'
     ),
     '^:(?!:)|(?<!:):$',
     ''
@@ -1732,27 +1690,10 @@ RETURN (
    THEN 'v0-ambiguous'
    WHEN (
     (
-     (
-      (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-      AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
-     )
-     AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+     (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+     AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
     )
-    AND (
-     NOT (
-      (
-       (
-        (
-         (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-         AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
-        )
-        AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
-       )
-       AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
-      )
-      AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
-     )
-    )
+    AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
    )
    THEN 'v0-broker-offset'
    ELSE 'v0-client-unique'
@@ -1878,39 +1819,14 @@ RETURN (
    WHEN (octet_length(msgid_try_parse_v0_of_text.id) >= 56)
    THEN regexp_replace(
     regexp_replace(
-     regexp_replace(
+     concat(
       regexp_replace(
-       regexp_replace(
-        regexp_replace(
-         regexp_replace(
-          regexp_replace(
-           regexp_replace(
-            concat(
-             regexp_replace(lower(substring(msgid_try_parse_v0_of_text.id, -56, 32)), '(.{4})', ':$1'), ':'
-            ),
-            ':0{1,3}(?=[0-9a-f])',
-            ':'
-           ),
-           '^(?!.*::)(.*?):(?:0:){8}(.*)$',
-           '$1::$2'
-          ),
-          '^(?!.*::)(.*?):(?:0:){7}(.*)$',
-          '$1::$2'
-         ),
-         '^(?!.*::)(.*?):(?:0:){6}(.*)$',
-         '$1::$2'
-        ),
-        '^(?!.*::)(.*?):(?:0:){5}(.*)$',
-        '$1::$2'
-       ),
-       '^(?!.*::)(.*?):(?:0:){4}(.*)$',
-       '$1::$2'
+       lower(substring(msgid_try_parse_v0_of_text.id, -56, 32)), '000(.)|00(..)|0(...)|(....)', ':$1$2$3$4'
       ),
-      '^(?!.*::)(.*?):(?:0:){3}(.*)$',
-      '$1::$2'
+      ':'
      ),
-     '^(?!.*::)(.*?):(?:0:){2}(.*)$',
-     '$1::$2'
+     '^(?:(.*?):(?:0:){8}(.*)|(.*?):(?:0:){7}(.*)|(.*?):(?:0:){6}(.*)|(.*?):(?:0:){5}(.*)|(.*?):(?:0:){4}(.*)|(.*?):(?:0:){3}(.*)|(.*?):(?:0:){2}(.*))$',
+     '$1$3$5$7$9$11$13::$2$4$6$8$10$12$14'
     ),
     '^:(?!:)|(?<!:):$',
     ''
@@ -1953,27 +1869,10 @@ RETURN (
    THEN 'v0-ambiguous'
    WHEN (
     (
-     (
-      (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-      AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
-     )
-     AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+     (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+     AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
     )
-    AND (
-     NOT (
-      (
-       (
-        (
-         (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-         AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
-        )
-        AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
-       )
-       AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
-      )
-      AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
-     )
-    )
+    AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
    )
    THEN 'v0-broker-offset'
    ELSE 'v0-client-unique'
@@ -2319,22 +2218,16 @@ RETURN timestamp_micros(
     )
     AND (
      (
-      CASE
-      WHEN (
+      NOT (
        (
-        (
-         (
-          (substring(CAST(msgid_v0_time_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-          AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
-         )
-         AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
-        )
-        AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+        (substring(CAST(msgid_v0_time_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+        AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
        )
-       AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+       AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
       )
-      THEN 'v0-ambiguous'
-      WHEN (
+     )
+     OR (
+      (
        (
         (
          (substring(CAST(msgid_v0_time_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
@@ -2342,27 +2235,10 @@ RETURN timestamp_micros(
         )
         AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
        )
-       AND (
-        NOT (
-         (
-          (
-           (
-            (substring(CAST(msgid_v0_time_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-            AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
-           )
-           AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
-          )
-          AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
-         )
-         AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
-        )
-       )
+       AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
       )
-      THEN 'v0-broker-offset'
-      ELSE 'v0-client-unique'
-      END
+      AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
      )
-     IN ('v0-client-unique', 'v0-ambiguous')
     )
    )
    THEN 0
