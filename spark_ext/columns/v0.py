@@ -195,7 +195,7 @@ def id_kind(col: ColumnOrName) -> Column:
     +----------------+
     """
     text = hex_text(col)
-    v0 = F.when(is_v0(text), _kind(*_shape(text)))
+    v0 = F.when(is_v0(text), _kind(text, *_shape(text)))
     return F.when(is_v1(text), F.lit(layout.KIND_V1)).otherwise(v0).alias("id_kind")
 
 
@@ -260,7 +260,7 @@ def _translated(text: Column, otherwise: Column) -> Column:
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
     is_shaped, is_ambiguous = _shape(text)
-    parts = (_host(text), _kind(is_shaped, is_ambiguous), is_shaped & ~is_ambiguous, *_words(F.unhex(text)))
+    parts = (_host(text), _kind(text, is_shaped, is_ambiguous), is_shaped & ~is_ambiguous, *_words(F.unhex(text)))
     # Spark computes all fields in one projection, where they share these parts.
     fields = {name: computed_below(field, never) for name, (field, never) in _fields(*parts).items()}
     return struct_if(text, is_v0(text), otherwise, fields, SQL_NAME, parts)
@@ -271,9 +271,10 @@ def fields_struct(*parts: Column) -> Column:
     return named_fields({name: field for name, (field, _) in _fields(*parts).items()})
 
 
-def _kind(is_shaped: Column, is_ambiguous: Column) -> Column:
+def _kind(text: Column, is_shaped: Column, is_ambiguous: Column) -> Column:
     kind = F.when(is_ambiguous, F.lit(layout.KIND_AMBIGUOUS)).when(is_shaped, F.lit(layout.KIND_BROKER_OFFSET))
-    return kind.otherwise(F.lit(layout.KIND_CLIENT_UNIQUE))
+    # A field that is never NULL is another type than the result of the SQL function, and Spark converts each field.
+    return kind.when(text.isNotNull(), F.lit(layout.KIND_CLIENT_UNIQUE))
 
 
 def _shape(text: Column) -> tuple[Column, Column]:

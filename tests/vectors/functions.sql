@@ -1223,7 +1223,8 @@ RETURN (
     AND (substring(CAST(msgid_kind_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
    )
    THEN 'v0-broker-offset'
-   ELSE 'v0-client-unique'
+   WHEN (msgid_kind_of_text.id IS NOT NULL)
+   THEN 'v0-client-unique'
    END
   )
   END
@@ -1696,7 +1697,8 @@ RETURN (
     AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
    )
    THEN 'v0-broker-offset'
-   ELSE 'v0-client-unique'
+   WHEN (msgid_parse_v0_of_text.id IS NOT NULL)
+   THEN 'v0-client-unique'
    END
   ),
   (
@@ -1875,7 +1877,8 @@ RETURN (
     AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
    )
    THEN 'v0-broker-offset'
-   ELSE 'v0-client-unique'
+   WHEN (msgid_try_parse_v0_of_text.id IS NOT NULL)
+   THEN 'v0-client-unique'
    END
   ),
   (
