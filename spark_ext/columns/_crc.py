@@ -83,8 +83,8 @@ def definition(raw: Column) -> Column:
     checksum = F.crc32(raw)
     number = None
     for place in range(WORD_WIDTH):
-        byte = F.shiftright(checksum, 8 * place).bitwiseAND(0xFF).cast("int")
-        entry = F.get(text_table(_inverse()[1][place], "bigint"), byte)
+        shifted = F.shiftright(checksum, 8 * place) if place else checksum
+        entry = F.get(text_table(_inverse()[1][place], "bigint"), shifted.bitwiseAND(0xFF).cast("int"))
         number = entry if number is None else number.bitwiseXOR(entry)
     assert number is not None
     return number

@@ -249,7 +249,7 @@ def joined(*parts: Column) -> Column:
 def fill(template: str, **blanks: Column) -> Column:
     """Fill in a text with ``{blanks}``, as `str.format` does, with columns."""
     parts = re.split(r"\{(\w+)\}", template)
-    return F.concat(*(blanks[part] if place % 2 else F.lit(part) for place, part in enumerate(parts)))
+    return F.concat(*(blanks[part] if place % 2 else F.lit(part) for place, part in enumerate(parts) if part))
 
 
 def quoted(text: Column) -> Column:
@@ -259,17 +259,19 @@ def quoted(text: Column) -> Column:
     return F.concat(F.lit("'"), F.left(text, F.lit(QUOTED_LENGTH)), F.lit("'"), more)
 
 
-def reason(text: Column) -> Column:
-    """Return why text is not an ID of any version, in the words of `msgid.ids._bytes`; NULL for an ID and for NULL."""
+def reason(text: Column, of_an_id: str | None = None) -> Column:
+    """Return why text is not an ID, in the words of `msgid.ids._bytes`; ``of_an_id`` for an ID and for NULL."""
     length = F.length(text)
     known = length.isin(*V0_DIGITS, *_CANONICAL_DIGITS)
     version = F.conv(F.left(text, F.lit(2)), 16, 10)
-    return (
-        F.when(text.isNull() | is_id(text), null_text())
-        .when(~known, fill(WRONG_LENGTH, length=length.cast("string")))
-        .when(F.unhex(text).isNull(), F.lit(NOT_HEX))
-        .otherwise(fill(UNKNOWN_VERSION, version=version))
+    is_canonical = text.startswith(layout.CANONICAL_V0_PREFIX)
+    is_unknown = F.octet_length(text).isin(*_CANONICAL_DIGITS) & ~is_canonical & ~has_v1_shape(text)
+    found = (
+        F.when(~known, fill(WRONG_LENGTH, length=length.cast("string")))
+        .when(text.isNotNull() & F.unhex(text).isNull(), F.lit(NOT_HEX))
+        .when(is_unknown, fill(UNKNOWN_VERSION, version=version))
     )
+    return found if of_an_id is None else found.otherwise(F.lit(of_an_id))
 
 
 def misfit_reason(df: DataFrame) -> Column:
@@ -289,7 +291,7 @@ def no_id_reason(text: Column) -> Column:
 
 def raise_invalid(text: Column, otherwise: str) -> Column:
     """Raise an error for text that is not the required ID; ``otherwise`` is the reason for an ID of another kind."""
-    why = F.coalesce(reason(text), F.lit(otherwise))
+    why = reason(text, of_an_id=otherwise)
     return F.raise_error(fill(str(InvalidMessageId("{shown}", "{reason}")), shown=quoted(text), reason=why))
 
 

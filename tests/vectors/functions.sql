@@ -7,7 +7,7 @@ RETURN (
   (
    get(
     CAST(split(/* 256 entries: 2634733933 to 1148892002; CRC-32 5778C88B */) AS array<bigint>),
-    CAST((shiftright(crc32(msgid_word.raw), 0) & 255) AS int)
+    CAST((crc32(msgid_word.raw) & 255) AS int)
    )
    ^ get(
     CAST(split(/* 256 entries: 0 to 1240303978; CRC-32 809FBDF0 */) AS array<bigint>),
@@ -427,43 +427,31 @@ RETURN coalesce(
      )
     ),
     ': ',
-    coalesce(
-     (
-      CASE
-      WHEN (
-       (msgid_derive_of_text.parent IS NULL)
-       OR (
-        (
-         CASE
-         WHEN (
-          ((octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01'))
-          OR (
-           (octet_length(msgid_derive_of_text.parent) IN (34, 58))
-           AND startswith(msgid_derive_of_text.parent, '00')
-          )
-         )
-         THEN true
-         ELSE (octet_length(msgid_derive_of_text.parent) IN (32, 56))
-         END
-        )
-        AND ((unhex(msgid_derive_of_text.parent) IS NOT NULL) OR (msgid_derive_of_text.parent IS NULL))
+    (
+     CASE
+     WHEN (NOT (length(msgid_derive_of_text.parent) IN (32, 56, 34, 58)))
+     THEN concat(
+      'must have 32, 34, 56 or 58 hex digits, got ',
+      CAST(length(msgid_derive_of_text.parent) AS string),
+      ' characters'
+     )
+     WHEN ((msgid_derive_of_text.parent IS NOT NULL) AND (unhex(msgid_derive_of_text.parent) IS NULL))
+     THEN 'must have hex digits only'
+     WHEN (
+      (
+       (octet_length(msgid_derive_of_text.parent) IN (34, 58))
+       AND (NOT startswith(msgid_derive_of_text.parent, '00'))
+      )
+      AND (
+       NOT (
+        (octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01')
        )
       )
-      THEN CAST(NULL AS string)
-      WHEN (NOT (length(msgid_derive_of_text.parent) IN (32, 56, 34, 58)))
-      THEN concat(
-       'must have 32, 34, 56 or 58 hex digits, got ',
-       CAST(length(msgid_derive_of_text.parent) AS string),
-       ' characters'
-      )
-      WHEN (unhex(msgid_derive_of_text.parent) IS NULL)
-      THEN 'must have hex digits only'
-      ELSE concat('unknown version ', conv(left(msgid_derive_of_text.parent, 2), 16, 10), '')
-      END
-     ),
-     'must be a message ID or a UUID'
-    ),
-    ''
+     )
+     THEN concat('unknown version ', conv(left(msgid_derive_of_text.parent, 2), 16, 10))
+     ELSE 'must be a message ID or a UUID'
+     END
+    )
    )
   )
   END
@@ -689,46 +677,32 @@ RETURN coalesce(
      )
     ),
     ': ',
-    coalesce(
-     (
-      CASE
-      WHEN (
-       (msgid_derive_at_of_text.parent IS NULL)
-       OR (
-        (
-         CASE
-         WHEN (
-          (
-           (octet_length(msgid_derive_at_of_text.parent) = 34)
-           AND startswith(msgid_derive_at_of_text.parent, '01')
-          )
-          OR (
-           (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
-           AND startswith(msgid_derive_at_of_text.parent, '00')
-          )
-         )
-         THEN true
-         ELSE (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
-         END
-        )
-        AND ((unhex(msgid_derive_at_of_text.parent) IS NOT NULL) OR (msgid_derive_at_of_text.parent IS NULL))
+    (
+     CASE
+     WHEN (NOT (length(msgid_derive_at_of_text.parent) IN (32, 56, 34, 58)))
+     THEN concat(
+      'must have 32, 34, 56 or 58 hex digits, got ',
+      CAST(length(msgid_derive_at_of_text.parent) AS string),
+      ' characters'
+     )
+     WHEN ((msgid_derive_at_of_text.parent IS NOT NULL) AND (unhex(msgid_derive_at_of_text.parent) IS NULL))
+     THEN 'must have hex digits only'
+     WHEN (
+      (
+       (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
+       AND (NOT startswith(msgid_derive_at_of_text.parent, '00'))
+      )
+      AND (
+       NOT (
+        (octet_length(msgid_derive_at_of_text.parent) = 34)
+        AND startswith(msgid_derive_at_of_text.parent, '01')
        )
       )
-      THEN CAST(NULL AS string)
-      WHEN (NOT (length(msgid_derive_at_of_text.parent) IN (32, 56, 34, 58)))
-      THEN concat(
-       'must have 32, 34, 56 or 58 hex digits, got ',
-       CAST(length(msgid_derive_at_of_text.parent) AS string),
-       ' characters'
-      )
-      WHEN (unhex(msgid_derive_at_of_text.parent) IS NULL)
-      THEN 'must have hex digits only'
-      ELSE concat('unknown version ', conv(left(msgid_derive_at_of_text.parent, 2), 16, 10), '')
-      END
-     ),
-     'must be a message ID or a UUID'
-    ),
-    ''
+     )
+     THEN concat('unknown version ', conv(left(msgid_derive_at_of_text.parent, 2), 16, 10))
+     ELSE 'must be a message ID or a UUID'
+     END
+    )
    )
   )
   END
@@ -924,40 +898,24 @@ RETURN (
     )
    ),
    ': ',
-   coalesce(
-    (
-     CASE
-     WHEN (
-      (msgid_parse_of_text.id IS NULL)
-      OR (
-       (
-        CASE
-        WHEN (
-         ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
-         OR ((octet_length(msgid_parse_of_text.id) IN (34, 58)) AND startswith(msgid_parse_of_text.id, '00'))
-        )
-        THEN true
-        ELSE (octet_length(msgid_parse_of_text.id) IN (32, 56))
-        END
-       )
-       AND ((unhex(msgid_parse_of_text.id) IS NOT NULL) OR (msgid_parse_of_text.id IS NULL))
-      )
-     )
-     THEN CAST(NULL AS string)
-     WHEN (NOT (length(msgid_parse_of_text.id) IN (32, 56, 34, 58)))
-     THEN concat(
-      'must have 32, 34, 56 or 58 hex digits, got ',
-      CAST(length(msgid_parse_of_text.id) AS string),
-      ' characters'
-     )
-     WHEN (unhex(msgid_parse_of_text.id) IS NULL)
-     THEN 'must have hex digits only'
-     ELSE concat('unknown version ', conv(left(msgid_parse_of_text.id, 2), 16, 10), '')
-     END
-    ),
-    'must be of version 1: 34 hex digits that start with 01'
-   ),
-   ''
+   (
+    CASE
+    WHEN (NOT (length(msgid_parse_of_text.id) IN (32, 56, 34, 58)))
+    THEN concat(
+     'must have 32, 34, 56 or 58 hex digits, got ',
+     CAST(length(msgid_parse_of_text.id) AS string),
+     ' characters'
+    )
+    WHEN ((msgid_parse_of_text.id IS NOT NULL) AND (unhex(msgid_parse_of_text.id) IS NULL))
+    THEN 'must have hex digits only'
+    WHEN (
+     ((octet_length(msgid_parse_of_text.id) IN (34, 58)) AND (NOT startswith(msgid_parse_of_text.id, '00')))
+     AND (NOT ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01')))
+    )
+    THEN concat('unknown version ', conv(left(msgid_parse_of_text.id, 2), 16, 10))
+    ELSE 'must be of version 1: 34 hex digits that start with 01'
+    END
+   )
   )
  )
  END
@@ -1746,43 +1704,29 @@ RETURN (
     )
    ),
    ': ',
-   coalesce(
-    (
-     CASE
-     WHEN (
-      (msgid_parse_v0_of_text.id IS NULL)
-      OR (
-       (
-        CASE
-        WHEN (
-         ((octet_length(msgid_parse_v0_of_text.id) = 34) AND startswith(msgid_parse_v0_of_text.id, '01'))
-         OR (
-          (octet_length(msgid_parse_v0_of_text.id) IN (34, 58))
-          AND startswith(msgid_parse_v0_of_text.id, '00')
-         )
-        )
-        THEN true
-        ELSE (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
-        END
-       )
-       AND ((unhex(msgid_parse_v0_of_text.id) IS NOT NULL) OR (msgid_parse_v0_of_text.id IS NULL))
-      )
+   (
+    CASE
+    WHEN (NOT (length(msgid_parse_v0_of_text.id) IN (32, 56, 34, 58)))
+    THEN concat(
+     'must have 32, 34, 56 or 58 hex digits, got ',
+     CAST(length(msgid_parse_v0_of_text.id) AS string),
+     ' characters'
+    )
+    WHEN ((msgid_parse_v0_of_text.id IS NOT NULL) AND (unhex(msgid_parse_v0_of_text.id) IS NULL))
+    THEN 'must have hex digits only'
+    WHEN (
+     (
+      (octet_length(msgid_parse_v0_of_text.id) IN (34, 58))
+      AND (NOT startswith(msgid_parse_v0_of_text.id, '00'))
      )
-     THEN CAST(NULL AS string)
-     WHEN (NOT (length(msgid_parse_v0_of_text.id) IN (32, 56, 34, 58)))
-     THEN concat(
-      'must have 32, 34, 56 or 58 hex digits, got ',
-      CAST(length(msgid_parse_v0_of_text.id) AS string),
-      ' characters'
+     AND (
+      NOT ((octet_length(msgid_parse_v0_of_text.id) = 34) AND startswith(msgid_parse_v0_of_text.id, '01'))
      )
-     WHEN (unhex(msgid_parse_v0_of_text.id) IS NULL)
-     THEN 'must have hex digits only'
-     ELSE concat('unknown version ', conv(left(msgid_parse_v0_of_text.id, 2), 16, 10), '')
-     END
-    ),
-    'must be of version 0, got version 1'
-   ),
-   ''
+    )
+    THEN concat('unknown version ', conv(left(msgid_parse_v0_of_text.id, 2), 16, 10))
+    ELSE 'must be of version 0, got version 1'
+    END
+   )
   )
  )
  END
@@ -1966,46 +1910,31 @@ RETURN (
     )
    ),
    ': ',
-   coalesce(
-    (
-     CASE
-     WHEN (
-      (msgid_translate_v0_of_text.id IS NULL)
-      OR (
-       (
-        CASE
-        WHEN (
-         (
-          (octet_length(msgid_translate_v0_of_text.id) = 34)
-          AND startswith(msgid_translate_v0_of_text.id, '01')
-         )
-         OR (
-          (octet_length(msgid_translate_v0_of_text.id) IN (34, 58))
-          AND startswith(msgid_translate_v0_of_text.id, '00')
-         )
-        )
-        THEN true
-        ELSE (octet_length(msgid_translate_v0_of_text.id) IN (32, 56))
-        END
-       )
-       AND ((unhex(msgid_translate_v0_of_text.id) IS NOT NULL) OR (msgid_translate_v0_of_text.id IS NULL))
+   (
+    CASE
+    WHEN (NOT (length(msgid_translate_v0_of_text.id) IN (32, 56, 34, 58)))
+    THEN concat(
+     'must have 32, 34, 56 or 58 hex digits, got ',
+     CAST(length(msgid_translate_v0_of_text.id) AS string),
+     ' characters'
+    )
+    WHEN ((msgid_translate_v0_of_text.id IS NOT NULL) AND (unhex(msgid_translate_v0_of_text.id) IS NULL))
+    THEN 'must have hex digits only'
+    WHEN (
+     (
+      (octet_length(msgid_translate_v0_of_text.id) IN (34, 58))
+      AND (NOT startswith(msgid_translate_v0_of_text.id, '00'))
+     )
+     AND (
+      NOT (
+       (octet_length(msgid_translate_v0_of_text.id) = 34) AND startswith(msgid_translate_v0_of_text.id, '01')
       )
      )
-     THEN CAST(NULL AS string)
-     WHEN (NOT (length(msgid_translate_v0_of_text.id) IN (32, 56, 34, 58)))
-     THEN concat(
-      'must have 32, 34, 56 or 58 hex digits, got ',
-      CAST(length(msgid_translate_v0_of_text.id) AS string),
-      ' characters'
-     )
-     WHEN (unhex(msgid_translate_v0_of_text.id) IS NULL)
-     THEN 'must have hex digits only'
-     ELSE concat('unknown version ', conv(left(msgid_translate_v0_of_text.id, 2), 16, 10), '')
-     END
-    ),
-    'must be of version 0, got version 1'
-   ),
-   ''
+    )
+    THEN concat('unknown version ', conv(left(msgid_translate_v0_of_text.id, 2), 16, 10))
+    ELSE 'must be of version 0, got version 1'
+    END
+   )
   )
  )
  END
@@ -2282,8 +2211,7 @@ RETURN (
  ELSE raise_error(
   concat(
    'invalid message: state must be 1, 10, 20 or 30, got ',
-   CAST(CAST(msgid_message_state.code AS bigint) AS string),
-   ''
+   CAST(CAST(msgid_message_state.code AS bigint) AS string)
   )
  )
  END
