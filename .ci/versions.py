@@ -1,4 +1,4 @@
-"""Run the quick tests on several versions of Python and of packages, and print what passed as a Markdown table.
+"""Run the quick tests on several versions of Python, Java and packages, and print what passed as a Markdown table.
 
     python .ci/versions.py --python python3.10 --python python3.13         # the unit tests, without an extra
     python .ci/versions.py --pure                                          # on the pure-Python reference
