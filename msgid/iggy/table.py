@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
-from msgid._validate import INT32_MAX, INT64_MAX, last_moment
+from msgid._validate import INT32_MAX, INT64_MAX, check_installed, last_moment
 from msgid.errors import InvalidMessage
 from msgid.iggy._records.decoding import NAMES, LogDecoder
 from msgid.iggy._records.header_columns import header_columns
@@ -68,6 +68,7 @@ def schema() -> pa.Schema:
     in layouts without it, and ``checksum_ok`` is NULL in the layout ``previous``. The other columns are ``payload`` and
     ``layout``.
     """
+    _check_packages()
     import pyarrow as pa
 
     header = pa.struct([pa.field("kind", pa.string()), pa.field("value", pa.binary())])
@@ -111,6 +112,7 @@ def decode_table(data: bytes | memoryview, layout: Layout = "auto", *, base: int
     >>> found.table["payload"].to_pylist(), found.length, str(found.error)
     ([b'a', b'b'], 92, 'invalid message: half a message of 1 bytes, which needs 45, at byte 92')
     """
+    _check_packages()
     if len(data) > _LENGTH_MAX:
         raise ValueError(f"{len(data)} bytes, more than the {_LENGTH_MAX} of a table: read_tables makes several")
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=len(data))
@@ -147,6 +149,7 @@ def read_tables(
     >>> [(found.table.num_rows, str(found.error)) for found in read_tables(io.BytesIO(log + b"?"), chunk=50)]
     [(1, 'None'), (1, 'invalid message: half a message of 1 bytes, which needs 45, at byte 92')]
     """
+    _check_packages()
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=checked_limit(limit))
     left = left_in(file) if length is None else length
     held, wanted, ended = b"", chunk, False
@@ -164,6 +167,10 @@ def read_tables(
         held = held[found.place :]
         base += found.place
         wanted = max(chunk, found.needed - len(held))
+
+
+def _check_packages() -> None:
+    check_installed("a table of Iggy's messages", "arrow", "numpy", "pyarrow")
 
 
 def table_of(data: bytes | memoryview, found: Found, base: int) -> Decoded:

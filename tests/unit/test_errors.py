@@ -1,13 +1,14 @@
 """The errors of the library as values."""
 
 import copy
+import io
 import pickle
 import sys
 
 import pytest
 
 import msgid
-from msgid import danube
+from msgid import danube, iggy
 from msgid.processing import PostgresStore
 from msgid.schemas import SchemaRegistry
 
@@ -29,6 +30,10 @@ def test_error_pickled_or_copied_keeps_reason_and_offset():
         ("arrow", "numpy", lambda: msgid.parse_batch([])),
         ("arrow", "numpy", lambda: msgid.generate_batch(1).to_numpy()),
         ("arrow", "pyarrow", lambda: msgid.generate_batch(1).to_arrow()),
+        ("arrow", "numpy", lambda: next(iggy.read_tables(io.BytesIO(b"?")))),
+        ("arrow", "pyarrow", lambda: next(iggy.read_tables(io.BytesIO(b"?")))),
+        ("arrow", "pyarrow", lambda: iggy.decode_table(b"")),
+        ("arrow", "pyarrow", iggy.table.schema),
         ("danube", "google.protobuf", danube._message_class.__wrapped__),
         ("schemas", "fastavro", lambda: SchemaRegistry().register("orders", UNSEEN_AVRO, "avro")),
         ("schemas", "jsonschema_rs", lambda: SchemaRegistry().register("orders", UNSEEN_JSON, "json")),
