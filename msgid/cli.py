@@ -208,7 +208,10 @@ def finish_audit(found: Any, report: str | None, as_json: bool, fail_on: Severit
     """Print a report, write its page, and exit with status 3 if it has findings of a severity."""
     click.echo(found.to_json() if as_json else found)
     if report:
-        found.to_html(report)
+        try:
+            found.to_html(report)
+        except OSError as error:
+            raise click.ClickException(f"cannot write the report: {error}") from None
     failure = found.failure(fail_on) if fail_on else None
     if failure:
         click.echo(f"audit failed: {failure}", err=True)

@@ -261,5 +261,8 @@ def test_command_exits_with_3_and_names_the_largest_findings(tmp_path):
     assert warned.stderr == f"audit failed: 3 findings of severity warning or above: {largest}\n"
     path.write_text(V1 + "\n")
     assert run("--fail-on", "warning").returncode == 0
+    unwritten = run("--report", str(tmp_path / "no" / "audit.html"))
+    assert (unwritten.returncode, unwritten.stderr.count("\n")) == (1, 1)
+    assert "Error: cannot write the report: " in unwritten.stderr
     missing = run("--id", "no")
     assert (missing.returncode, "`id` must be a column of the table, got 'no'" in missing.stderr) == (1, True)
