@@ -47,7 +47,7 @@ def spark_ext() -> None:
     "-f",
     "--format",
     type=click.Choice(["csv", "tsv", "json", "parquet", "text"]),
-    help="The input's format.  [default: by its ending; text for a folder without one]",
+    help="The input's format.  [default: by the endings of the files; text for others]",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the tables in the output folder.")
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Number of written rows to print.")
@@ -86,15 +86,15 @@ def ids(
     field of the IDs. Rows without a valid ID are written to the folder 'quarantine', with the reason. Files that cannot
     be read are listed in 'unreadable', and the exit status is 3. With --stream, a later run reads them after a repair.
     """
-    from spark_ext.jobs import _files as files
     from spark_ext.jobs import ids_job as job
+    from spark_ext.jobs._formats import format_of
 
     _check_stream_options(stream, overwrite, interval)
-    format = format or files.guess_format(input)
-    column = column or ("value" if format == "text" and not assign else "id")
     assignment = job.Assignment(assign, source, offset, at, order_by, zone) if assign else None
     with _one_line_errors(output):
         spark = session()
+        format = format or format_of(input)
+        column = column or ("value" if format == "text" and not assign else "id")
         if stream:
             result = job.run_stream(
                 spark,
@@ -294,7 +294,7 @@ def expire(table: str, policy: str, apply: bool, mark: bool, table_format: str) 
     "-f",
     "--format",
     type=click.Choice(["csv", "tsv", "json", "parquet"]),
-    help="The input's format.  [default: by its ending]",
+    help="The input's format.  [default: by the endings of the files]",
 )
 @click.option("--interval", type=click.FloatRange(min=0), help="Seconds between two looks for new files.")
 def process(input: str, handler: str, **options: Any) -> None:
@@ -371,16 +371,22 @@ def _check_stream_options(stream: bool, overwrite: bool, interval: float | None)
 
 @contextmanager
 def _one_line_errors(output: str) -> Iterator[None]:
-    """Print errors that a user can correct as one line, without a traceback."""
+    """Print errors that a user can correct as one line, without a traceback; print warnings of the jobs too."""
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException
 
     from spark_ext._filesystem import PathError
+    from spark_ext.jobs._bad_files import reason_of
     from spark_ext.jobs._files import BadInput
+    from spark_ext.jobs._formats import warnings_to
 
     try:
-        yield
-    except (NoJava, NotImplementedError, BadInput, PathError, ImportError) as error:
+        with warnings_to(lambda text: click.echo(f"Warning: {text}", err=True)):
+            yield
+    except (NoJava, NotImplementedError, BadInput, PathError, ImportError, OSError) as error:
         raise click.ClickException(str(error)) from None
+    except Py4JJavaError as error:
+        raise click.ClickException(f"Spark failed: {reason_of(error)}") from None
     except AnalysisException as error:
         if error.getCondition() == "PATH_ALREADY_EXISTS":
             raise click.ClickException(f"{output} holds results already; --overwrite replaces them") from None

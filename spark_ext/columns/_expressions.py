@@ -30,6 +30,7 @@ __all__ = [
     "cut",
     "digits_to_bigint",
     "fill",
+    "has_more",
     "has_v1_shape",
     "hex_text",
     "is_canonical_v0",
@@ -62,6 +63,8 @@ _ID_LENGTHS = sorted({layout.ID_LENGTH, *layout.V0_LENGTHS, *(1 + length for len
 _CANONICAL_DIGITS = tuple(2 + digits for digits in V0_DIGITS)
 CORRUPT = "_corrupt_record"
 """The column of lines that do not fit their format."""
+_MORE = r"\}\s*,?\s*[^\s,}\]\"]"
+"""The end of an object and more text. Arrays and strings of one object may have it too."""
 OTHER_HEADER = "header "
 """Before the header and the line, in that column, of a file that has another header than the first file."""
 
@@ -281,7 +284,18 @@ def misfit_reason(df: DataFrame) -> Column:
     line = F.col(CORRUPT)
     header = F.concat(F.lit("the file has another header than the first file: "), F.substring_index(line, "\n", 1))
     misfit = F.when(line.startswith(OTHER_HEADER) & line.contains("\n"), header)
-    return F.when(line.isNotNull(), F.coalesce(misfit, F.lit("the line does not fit the format")))
+    keys = F.json_object_keys(line)
+    is_twice = F.size(F.array_distinct(F.transform(keys, F.lower))) < F.size(keys)
+    twice = F.when(is_twice, F.lit("the line has a key twice, compared without regard to case"))
+    more = F.when(keys.isNotNull() & has_more(line), F.lit("the line has more text after its JSON object"))
+    other = F.when(~F.is_valid_utf8(line), F.lit("the line is not UTF-8"))
+    return F.when(line.isNotNull(), F.coalesce(misfit, other, twice, more, F.lit("the line does not fit the format")))
+
+
+def has_more(line: Column) -> Column:
+    """Return whether a line has text after its JSON object: Spark's functions of JSON do not read it."""
+    objects = F.from_json(F.concat(F.lit("["), line, F.lit("]")), "array<string>")
+    return line.rlike(_MORE) & ~F.coalesce(F.size(objects) == 1, F.lit(False))
 
 
 def no_id_reason(text: Column) -> Column:

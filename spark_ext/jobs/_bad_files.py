@@ -26,6 +26,7 @@ __all__ = [
     "is_unreadable",
     "last_batch",
     "list_files",
+    "reason_of",
     "split_files",
 ]
 
@@ -33,7 +34,7 @@ UNREADABLE: Final = "unreadable"
 """The folder, in a job's output, that lists the files."""
 _CONDITIONS: Final = ("FAILED_READ_FILE", "PATH_NOT_FOUND")
 _MISSING: Final = ("FILE_NOT_EXIST", "PATH_NOT_FOUND")
-_CAUSE: Final = re.compile(r"^Caused by: (?:[\w.$]*\.)?(\w+(?:: .*)?)$", re.MULTILINE)
+_CAUSE: Final = re.compile(r"^(?:Caused by)?: (?:[\w.$]*\.)?(\w+(?:: .*)?)$", re.MULTILINE)
 _REASON_LENGTH: Final = 300
 _GONE: Final = "missing"
 _NO_FILE: Final = "the file does not exist"
@@ -68,7 +69,8 @@ def is_unreadable(error: Exception) -> bool:
     return any(condition in str(error) for condition in _CONDITIONS)
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Return the cause of an error of Spark in one line."""
     text = str(error)
     if any(condition in text for condition in _MISSING):
         return _NO_FILE
@@ -106,7 +108,7 @@ def _split(files: list[str], read: Callable[[list[str]], DataFrame]) -> tuple[li
         if not is_unreadable(error):
             raise
         if len(files) == 1:
-            return [], [BadFile(files[0], _reason(error))]
+            return [], [BadFile(files[0], reason_of(error))]
     else:
         return files, []
     middle = len(files) // 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
@@ -17,13 +18,16 @@ from spark_ext.columns._udfs import arrow_column
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["SEPARATORS", "read_csv"]
 
 SEPARATORS: Final = {"csv": ",", "tsv": "\t"}
 _THREADS: Final = 16
 _FILE: Final = "_metadata.file_path"
+_BYTES: Final = "ISO-8859-1"
+"""The encoding in which each byte is a character."""
+_MISREAD: Final = "_misread_record"
 
 
 def read_csv(
@@ -40,7 +44,7 @@ def read_csv(
 
     Spark itself takes the names of one file, and reads all files by position. This function reads a file by name if its
     header has the same names in another order. Rows of a file with other names are kept in ``_corrupt_record``, after
-    the header of their file. A line of too few or too many columns is kept there too.
+    the header of their file. A line of too few or too many columns, or that is not UTF-8, is kept there too.
 
     Args:
         spark: The session.
@@ -69,10 +73,30 @@ def read_csv(
         one = spark.read.options(**options).option("__globPaths__", "false")
         header, names = headers[first], one.csv(path_of_uri(first)).columns
     fields = [StructField(name, StringType()) for name in (*names, *folders, CORRUPT)]
-    read: DataFrame = reader.options(**options, columnNameOfCorruptRecord=CORRUPT).schema(StructType(fields)).csv(files)
+    options |= {"encoding": _BYTES, "columnNameOfCorruptRecord": CORRUPT}
+    read: DataFrame = reader.options(**options).schema(StructType(fields)).csv(files)
     if header is None or (not stream and all(found in (None, header) for found in headers.values())):
-        return read
+        return _as_text(read, names, separator)
     return _by_name(read, names, header, separator)
+
+
+def _as_text(df: DataFrame, names: list[str], separator: str) -> DataFrame:
+    """Return the columns of bytes as text; a row that is not UTF-8 is kept as a line too."""
+    held = [_text(F.col(quoted_name(name))) for name in names]
+    is_text = reduce(lambda some, other: some & other, (_is_utf8(text) for text in held), F.lit(True))
+    line = F.when(~is_text, _text(_line([F.col(quoted_name(name)) for name in names], separator)))
+    others = [quoted_name(name) for name in df.columns if name not in (*names, CORRUPT)]
+    texts = (text.alias(name) for name, text in zip(names, held, strict=True))
+    return df.select(*texts, *others, F.coalesce(_text(F.col(CORRUPT)), line).alias(CORRUPT))
+
+
+def _text(bytes: Column) -> Column:
+    """Return the text of bytes that were read as characters of ISO 8859-1: Spark replaces bytes that are not UTF-8."""
+    return F.encode(bytes, _BYTES).cast("string")
+
+
+def _is_utf8(text: Column) -> Column:
+    return F.coalesce(F.is_valid_utf8(text), F.lit(True))
 
 
 def _by_name(df: DataFrame, names: list[str], header: list[str], separator: str) -> DataFrame:
@@ -90,15 +114,24 @@ def _by_name(df: DataFrame, names: list[str], header: list[str], separator: str)
     held = F.array(*(F.col(quoted_name(name)) for name in names))
     others = [name for name in df.columns if name not in (*names, CORRUPT)]
     moved = df.select(held.alias("held"), found.alias("found"), *(quoted_name(name) for name in others), F.col(CORRUPT))
-    cells = F.struct(*(F.get("held", F.lit(n)).alias(str(n)) for n in range(len(names))))
-    line = F.to_csv(cells, {"sep": separator, "escape": '"'})
-    misread = F.concat(F.lit(OTHER_HEADER), F.col("found.header"), F.lit("\n"), F.coalesce(F.col(CORRUPT), line))
+    line = _line([F.get("held", F.lit(n)) for n in range(len(names))], separator)
+    misread = F.concat(F.lit(OTHER_HEADER), F.col("found.header"), F.lit("\n"), _text(F.coalesce(F.col(CORRUPT), line)))
     fits = F.col("found.places").isNotNull()
-    return moved.select(
+    # The bytes of a misread line stay in its text.
+    named = moved.select(
         *(F.get("held", F.get("found.places", F.lit(n))).alias(name) for n, name in enumerate(names)),
         *(quoted_name(name) for name in others),
-        F.when(fits, F.col(CORRUPT)).otherwise(misread).alias(CORRUPT),
+        F.when(fits, F.col(CORRUPT)).alias(CORRUPT),
+        F.when(~fits, misread).alias(_MISREAD),
     )
+    read = _as_text(named, names, separator)
+    return read.withColumn(CORRUPT, F.coalesce(_MISREAD, CORRUPT)).drop(_MISREAD)
+
+
+def _line(cells: list[Column], separator: str) -> Column:
+    """Return cells as a line of the file."""
+    numbered = (cell.alias(str(place)) for place, cell in enumerate(cells))
+    return F.to_csv(F.struct(*numbered), {"sep": separator, "escape": '"'})
 
 
 def _places(found: list[str] | None, header: list[str], separator: str) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from spark_ext._filesystem import filesystem
 from spark_ext.formats import kafka, rocketmq
-from spark_ext.jobs._files import BadInput, Files, guess_format, input_of, names_of, reader_of
+from spark_ext.jobs._files import BadInput, read_delta, reader_of
+from spark_ext.jobs._formats import Files, formats_in, holds_delta, input_of, names_of, warn_of_folders
 from spark_ext.jobs._json_lines import rows_of_lines
 
 if TYPE_CHECKING:
@@ -56,10 +56,13 @@ def read_export(
         BadInput: if the format of the files is unknown.
     """
     files = files or _guess_files(input_of(path))
+    warn_of_folders(path)
     reader, names = reader_of(spark, path, stream=stream), names_of(path)
     if files == "json":
         with _folders_as_text(spark):
             return rows_of_lines(reader.format("text").load(names), EXPORTS[format])
+    if holds_delta(input_of(path)):
+        return read_delta(spark, path, stream=stream)
     try:
         if schema is None:
             with _folders_as_text(spark):
@@ -84,15 +87,7 @@ def _folders_as_text(spark: SparkSession) -> Iterator[None]:
 
 
 def _guess_files(path: str) -> str:
-    import pyarrow.fs as pafs
-
-    found = {guess_format(path)}
-    if not found & set(FILE_FORMATS):
-        files, inner = filesystem(path)
-        if files.get_file_info(inner).type == pafs.FileType.Directory:
-            inside = files.get_file_info(pafs.FileSelector(inner, recursive=True))
-            names = [info.path[len(inner) :] for info in inside if info.type == pafs.FileType.File]
-            found = {guess_format(name) for name in names if "/_" not in name and "/." not in name}
+    found = formats_in(path)
     if len(found) != 1 or not found <= set(FILE_FORMATS):
         raise BadInput(f"cannot tell whether the files of {path} are Parquet or JSON: pass --files parquet or json")
     return found.pop()

@@ -4,68 +4,45 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException, StreamingQueryException
-from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_ext._filesystem import filesystem
 from spark_ext.columns._expressions import CORRUPT, quoted_name
 from spark_ext.jobs._csv import SEPARATORS, read_csv
+from spark_ext.jobs._formats import BadInput, Files, format_of, holds_delta, input_of, names_of, warn_of_folders
+from spark_ext.jobs._json_lines import read_json
 from spark_ext.tables._delta import is_streamed
 from spark_ext.tables._writers import TableConflict, checkpointed
-from spark_ext.tables.sinks import check_rows, read_table, write_rows
+from spark_ext.tables.sinks import check_rows, is_delta, read_table, write_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 __all__ = [
-    "FORMATS",
     "BadInput",
-    "Files",
     "check_output",
     "column_of",
     "follow",
-    "guess_format",
-    "input_of",
-    "names_of",
+    "read_delta",
     "read_rows",
     "reader_of",
     "write_table",
     "written",
 ]
 
-FORMATS = ("csv", "tsv", "json", "parquet", "text")
-_ENDINGS = {"csv": "csv", "tsv": "tsv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
-
-
+_NO_LIMIT = "36500d"
+"""The age, before the newest file, at which a stream ignores a file in silence. Spark's default is a week."""
+_EVERY = {"ignoreCorruptFiles": False, "ignoreMissingFiles": False}
+"""Options that override settings of the session which skip files in silence."""
+_LONGEST = 366 * 86_400
+_HEADER = "a file with a header"
+_MISSING = {"csv": _HEADER, "tsv": _HEADER, "json": "a line with a JSON object", "parquet": "a Parquet file"}
 _REFUSED = re.compile(rf"{TableConflict.__name__}: (.*)")
-
-
-class BadInput(ValueError):
-    """The options of a job do not fit its input. The message names the option and the values that are allowed."""
-
-
-class Files(NamedTuple):
-    """Some files of a job's input."""
-
-    input: str
-    names: list[str]
-
-
-def guess_format(path: str) -> str:
-    """Guess a format by the ending of a path, without the ending of a compression; ``text`` if it is unknown.
-
-    >>> guess_format("logs/ids.tsv.gz"), guess_format("ids.txt")
-    ('tsv', 'text')
-    """
-    endings = [
-        suffix[1:].lower() for suffix in PurePath(path).suffixes if suffix.lower() not in (".gz", ".bz2", ".zst")
-    ]
-    return _ENDINGS.get(endings[-1], "text") if endings else "text"
 
 
 def read_rows(
@@ -76,6 +53,7 @@ def read_rows(
     stream: bool = False,
     schema: StructType | None = None,
     tolerant: bool = False,
+    prefer: Sequence[str] = (),
 ) -> DataFrame:
     """Read the rows of a file or folder, or of some of its files; as a stream, also files that arrive later.
 
@@ -83,44 +61,63 @@ def read_rows(
     does not fit its header, or is not JSON, is in the column ``_corrupt_record``, with the columns that could be read.
     A stream takes its schema from the files that exist when it starts, unless ``schema`` is passed. A tolerant stream
     skips the unreadable part of a file without an error.
+
+    JSON keys that differ only in case are one column; ``prefer`` lists names for such columns.
+
+    Raises:
+        BadInput: if the files do not show the format or the columns.
     """
     if format is None:
-        format = guess_format(input_of(path))
+        format = format_of(input_of(path))
+    if format == "delta" or (format == "parquet" and holds_delta(input_of(path))):
+        return read_delta(spark, path, stream=stream)
+    warn_of_folders(path)
     reader: Any = reader_of(spark, path, stream=stream)
     if tolerant:
         reader = reader.option("ignoreCorruptFiles", True).option("ignoreMissingFiles", True)
-    if format not in SEPARATORS:
-        if schema is None:
-            now: DataFrame = reader_of(spark, path).format(format).load(names_of(path))
-            if not stream:
-                return now
-            schema = now.schema
-        if stream and format == "json" and CORRUPT not in schema.names:
-            schema = StructType([*schema, StructField(CORRUPT, StringType())])  # a later file may have such lines
-        followed: DataFrame = reader.format(format).schema(schema).load(names_of(path))
-        return followed
-    now_of = partial(reader_of, spark, path)
-    return read_csv(spark, names_of(path), format, reader, now_of, stream=stream, schema=schema)
+    now, names = partial(reader_of, spark, path), names_of(path)
+    try:
+        if format in SEPARATORS:
+            df = read_csv(spark, names, format, reader, now, stream=stream, schema=schema)
+        elif format == "json":
+            df = read_json(spark, names, reader, now, schema=schema, prefer=prefer)
+        else:
+            if schema is None and stream:
+                schema = now().format(format).load(names).schema
+            df = (reader if schema is None else reader.schema(schema)).format(format).load(names)
+        is_empty = set(df.columns) <= {CORRUPT}
+    except AnalysisException as error:
+        if error.getCondition() != "UNABLE_TO_INFER_SCHEMA":
+            raise
+        is_empty = True
+    if is_empty:
+        raise BadInput(
+            f"cannot read {input_of(path)}: {_MISSING[format]} is missing, which shows the columns"
+        ) from None
+    return df
+
+
+def read_delta(spark: SparkSession, path: str | Files, *, stream: bool = False) -> DataFrame:
+    """Read a Delta table: without its log, rows that were deleted would be read too.
+
+    Raises:
+        BadInput: if the folder is not a Delta table, for a stream, and for some of its files.
+    """
+    if not holds_delta(input_of(path)):
+        raise BadInput(f"cannot read {input_of(path)}: it is not a Delta table")
+    if stream or not isinstance(path, str):
+        raise BadInput(f"cannot read single files of {input_of(path)}: it is a Delta table, which is read as a whole")
+    return read_table(spark, path)
 
 
 def reader_of(spark: SparkSession, path: str | Files, *, stream: bool = False) -> Any:
     """Return a reader of a path or of files. Names of files are not patterns, and partition folders become columns."""
     if stream:
-        return spark.readStream
+        return spark.readStream.options(**_EVERY, maxFileAge=_NO_LIMIT)
     if isinstance(path, str):
-        return spark.read
-    reader = spark.read.option("__globPaths__", "false")
+        return spark.read.options(**_EVERY)
+    reader = spark.read.options(**_EVERY, __globPaths__=False)
     return reader.option("basePath", path.input) if _is_folder(path.input) else reader
-
-
-def input_of(path: str | Files) -> str:
-    """Return the path that a job was given."""
-    return path if isinstance(path, str) else path.input
-
-
-def names_of(path: str | Files) -> Any:
-    """Return a path or the names of files, as an argument of Spark's readers."""
-    return path if isinstance(path, str) else path.names
 
 
 def _is_folder(path: str) -> bool:
@@ -176,8 +173,10 @@ def check_output(tables: dict[str, DataFrame], table_format: str, checkpoint: st
     import pyarrow.fs as pafs
 
     try:
-        for rows in tables.values():
+        for path, rows in tables.items():
             check_rows(rows, table_format)
+            if table_format == "parquet":
+                _check_columns(rows, path)
     except TableConflict as error:
         raise BadInput(str(error)) from None
     files, folder = filesystem(checkpoint)
@@ -188,6 +187,20 @@ def check_output(tables: dict[str, DataFrame], table_format: str, checkpoint: st
                     f"cannot write to {path}: an earlier stream has written it, and its checkpoint {checkpoint} is "
                     "missing. Restore the checkpoint, or choose another output"
                 )
+
+
+def _check_columns(rows: DataFrame, path: str) -> None:
+    """Check that a Parquet table has the columns. Spark reads a table with the columns of its first file."""
+    table = None if is_delta(path) else written(rows.sparkSession, path)
+    held = {} if table is None else {field.name.lower(): field.dataType.simpleString() for field in table.schema}
+    for field in rows.schema if held else ():
+        type, now = held.get(field.name.lower()), field.dataType.simpleString()
+        if type != now:
+            has = "lacks it" if type is None else f"has the type {type}, and the input {now}"
+            raise BadInput(
+                f"cannot write column {field.name!r} to {path}: the table {has}. Readers would not see its values. "
+                "Choose another output"
+            )
 
 
 def follow(
@@ -204,8 +217,11 @@ def follow(
             exist, and return.
 
     Raises:
-        BadInput: if a table belongs to another query, another kind of run or another format.
+        BadInput: if a table belongs to another query, another kind of run or another format, or if the interval is not
+            a time.
     """
+    if interval is not None and not 0 <= interval <= _LONGEST:
+        raise BadInput(f"interval must be 0 to {_LONGEST} seconds, got {interval}")
 
     def named(batch: DataFrame, number: int) -> None:
         with checkpointed(checkpoint):
@@ -215,7 +231,7 @@ def follow(
     if interval is None:
         writer = writer.trigger(availableNow=True)
     else:
-        writer = writer.trigger(processingTime=f"{interval} seconds")
+        writer = writer.trigger(processingTime=f"{round(interval * 1000)} milliseconds")
     query = writer.start()
     try:
         query.awaitTermination()

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from spark_ext._filesystem import filesystem
 from spark_ext.jobs._bad_files import BadFile, Ledger, files_of_batch, is_unreadable, list_files, split_files
-from spark_ext.jobs._files import BadInput, Files, write_table
+from spark_ext.jobs._files import BadInput, write_table
+from spark_ext.jobs._formats import Files
 from spark_ext.tables._writers import checkpointed, query_id
 from spark_ext.tables.sinks import is_written, write_once
 

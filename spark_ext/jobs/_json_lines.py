@@ -1,95 +1,201 @@
-"""Rows of JSON lines whose columns are known: keys are found without regard to case, and no line is lost."""
+"""Rows of JSON lines: keys are found without regard to case, and no line is lost."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import warnings
+from contextlib import contextmanager
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
-from spark_ext.columns._expressions import CORRUPT, quoted_name
+from spark_ext.columns._expressions import CORRUPT, has_more, quoted_name
+from spark_ext.jobs._formats import InputWarning
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["rows_of_lines"]
+    from pyspark.sql import Column, DataFrame, SparkSession
 
+__all__ = ["read_json", "rows_of_lines"]
+
+_CASE: Final = "spark.sql.caseSensitive"
 _TEXTS: Final = "map<string, string>"
 _LINE: Final = "value"
+_MARK: Final = "\ufeff"
+"""The byte order mark, which Spark's JSON reader skips too."""
+_OPTIONS: Final = {"columnNameOfCorruptRecord": CORRUPT}
+
+
+def read_json(
+    spark: SparkSession,
+    names: str | list[str],
+    reader: Any,
+    reader_now: Callable[[], Any],
+    *,
+    schema: StructType | None = None,
+    prefer: Sequence[str] = (),
+) -> DataFrame:
+    """Read JSON files with an object, or an array of objects, per line.
+
+    Spark's JSON reader ignores a key that differs from a column in case only, and text after the first object of a
+    line. Here, such keys are one column. A line with two of them, or with more text, is kept in ``_corrupt_record``.
+
+    Args:
+        spark: The session.
+        names: A file, a folder, or the names of files.
+        reader: Reads the rows.
+        reader_now: Returns a batch reader of the same files.
+        schema: The columns. Default: those of all lines that exist now.
+        prefer: Names for columns of several spellings. Default: the spelling in lower case, or the first one.
+    """
+    if schema is None:
+        with _by_case(spark):
+            found = reader_now().json(names).schema
+        schema = _merged(found, prefer)
+    columns = StructType([field for field in schema if field.name != CORRUPT])
+    return rows_of_lines(reader.text(names), columns)
+
+
+@contextmanager
+def _by_case(spark: SparkSession) -> Iterator[None]:
+    """Let Spark find all spellings of a key."""
+    before = spark.conf.get(_CASE)
+    spark.conf.set(_CASE, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(_CASE, str(before))
+
+
+def _merged(found: StructType, prefer: Sequence[str]) -> StructType:
+    """Return one column for each group of names that differ only in case."""
+    groups: dict[str, list[StructField]] = {}
+    for field in found:
+        groups.setdefault(field.name.lower(), []).append(field)
+    columns = [_column_of(lower, group, prefer) for lower, group in groups.items()]
+    for column, group in zip(columns, groups.values(), strict=True):
+        if len(group) > 1:
+            spellings = ", ".join(field.name for field in group)
+            text = f"the keys {spellings} differ in case only, so they are read as one column, {column.name!r}"
+            warnings.warn(text, InputWarning, stacklevel=3)
+    return StructType(columns)
+
+
+def _column_of(lower: str, group: list[StructField], prefer: Sequence[str]) -> StructField:
+    spellings = [field.name for field in group]
+    name = next((name for name in (*prefer, lower) if name in spellings), spellings[0])
+    types = [field.dataType for field in group]
+    same = all(type == types[0] for type in types) and not _has_twice(types[0])
+    return StructField(name, types[0] if same else StringType())  # the value's JSON as text
+
+
+def _has_twice(type: DataType) -> bool:
+    """Check whether a type has fields whose names differ only in case, which a table cannot store."""
+    if isinstance(type, ArrayType):
+        return _has_twice(type.elementType)
+    if not isinstance(type, StructType):
+        return False
+    return len({name.lower() for name in type.names}) < len(type) or any(_has_twice(field.dataType) for field in type)
 
 
 def rows_of_lines(lines: DataFrame, schema: StructType) -> DataFrame:
     """Return the rows of JSON lines.
-
-    Spark's JSON reader ignores a key in another case. Its value would be lost, and a message without a ``value`` would
-    look like a tombstone.
 
     Parameters
     ----------
     lines : DataFrame
         The column ``value`` of text, and the columns of partition folders.
     schema : StructType
-        The columns: text, or arrays of structs of text. A partition folder replaces its column.
+        The columns. A partition folder replaces its column.
 
     Returns
     -------
     DataFrame
-        The columns, the columns of folders, and ``_corrupt_record``. It holds a line that is not JSON, does not fit
-        the columns, does not have any of them, or has two keys that differ only in case. A line with an array of
-        objects gives a row for each.
+        The columns, the columns of folders, and ``_corrupt_record``. It holds a line that is not JSON in UTF-8, has
+        text after its object, does not fit the columns, does not have any of them, or has two keys that differ only in
+        case. A line with an array of objects gives a row for each.
     """
     folders = [name for name in lines.columns if name != _LINE]
-    parsed = StructType([*schema, StructField(CORRUPT, StringType())])
-    line, options = F.col(_LINE), {"columnNameOfCorruptRecord": CORRUPT}
-    several = F.from_json(line, ArrayType(schema))
-    one = F.from_json(line, parsed, options)
-    whole = F.ltrim(line).startswith("[") & several.isNotNull()
-    with_none = F.transform(
-        several, lambda row: F.struct(*(row[name].alias(name) for name in schema.names), F.lit(None).alias(CORRUPT))
-    ).cast(ArrayType(parsed))
-    keys = _known(F.json_object_keys(line), schema)
-    exact = F.array(*(F.lit(name) for name in schema.names))
-    otherwise_spelled = (F.size(keys) == 0) | F.exists(keys, lambda key: ~F.array_contains(exact, key))
-    spelled = F.when(otherwise_spelled, _in_any_case(line, schema)).otherwise(one)
-    rows = lines.where(F.trim(line) != "").select(
-        F.explode(F.when(whole, with_none).otherwise(F.array(spelled))).alias("row"),
-        *(F.col(quoted_name(name)) for name in folders),
+    replaced = {name.lower() for name in folders}
+    columns = [field for field in schema if field.name.lower() not in replaced]
+    places = {field.name.lower(): str(place) for place, field in enumerate(columns)}
+    unit, kept = F.col("unit"), F.struct(F.lit(0), *map(quoted_name, folders)).alias("folders")
+
+    line = F.ltrim(_LINE, F.lit(_MARK))
+    inside = F.from_json(line, "array<string>")
+    is_array = line.rlike(r"^\s*\[") & F.is_valid_utf8(line)
+    objects = F.forall(inside, lambda text: F.coalesce(text.startswith("{"), F.lit(False)))
+    several = F.when(is_array & objects, inside).otherwise(F.array(line))
+    # Each step is a projection of its own. In one projection, Spark would repeat the code for each column.
+    df = lines.where(line.rlike(r"\S")).select(F.explode(several).alias("unit"), kept)
+    df = df.select(unit, "folders", F.json_object_keys(unit).alias("keys"))
+
+    parsed = StructType([*columns, StructField(CORRUPT, StringType())])
+    exact = F.array(*(F.lit(field.name) for field in columns)).cast("array<string>")
+    known = F.array(*map(F.lit, places)).cast("array<string>")
+    keys = F.filter("keys", lambda key: F.array_contains(known, F.lower(key)))
+    respelled = (F.size(keys) == 0) | F.exists(keys, lambda key: ~F.array_contains(exact, key))
+    lowered = F.transform(F.map_entries(F.from_json(unit, _TEXTS)), _lowered)
+    entries = F.filter(lowered, lambda entry: F.array_contains(known, entry["key"]))
+    df = df.select(
+        unit,
+        "folders",
+        F.from_json(unit, parsed, _OPTIONS).alias("one"),
+        F.coalesce(respelled, F.lit(False)).alias("respelled"),
+        F.when(respelled, entries).alias("entries"),
     )
-    held = [F.col(f"row.{name}").alias(name) for name in (*schema.names, CORRUPT) if name not in folders]
-    return rows.select(*held, *(F.col(quoted_name(name)) for name in folders))
+    once = F.size(F.array_distinct(F.transform("entries", lambda entry: entry["key"]))) == F.size("entries")
+    texts = F.when(once & (F.size("entries") > 0), F.map_from_entries("entries"))
+    df = df.select(unit, "folders", "one", "respelled", texts.alias("texts"))
+
+    text = {place: F.try_element_at("texts", F.lit(name)) for name, place in places.items()}
+    values = (_typed(text[place], columns[int(place)].dataType).alias(place) for place in text)
+    df = df.select(unit, "folders", "one", "respelled", "texts", F.struct(F.lit(0), *values).alias("values"))
+
+    unread = (text[place].isNotNull() & F.col("values")[place].isNull() for place in text)
+    misfit = reduce(lambda some, other: some | other, unread, F.col("texts").isNull())
+    misread = F.col("one").isNull() | F.col("one")[CORRUPT].isNotNull()
+    is_whole = F.is_valid_utf8(unit) & ~has_more(unit)
+    is_corrupt = F.when(F.col("respelled"), misfit).otherwise(misread) | ~is_whole
+    rows = (
+        F.when(F.col("respelled"), F.col("values")[str(place)]).otherwise(F.col("one")[field.name]).alias(field.name)
+        for place, field in enumerate(columns)
+    )
+    return df.select(
+        *rows,
+        F.when(is_corrupt, unit).alias(CORRUPT),
+        *(F.col("folders")[name].alias(name) for name in folders),
+    )
 
 
-def _known(keys: Column, schema: StructType) -> Column:
-    names = F.array(*(F.lit(name.lower()) for name in schema.names))
-    return F.filter(keys, lambda key: F.array_contains(names, F.lower(key)))
+def _lowered(entry: Column) -> Column:
+    return F.struct(F.lower(entry["key"]).alias("key"), entry["value"].alias("value"))
 
 
-def _in_any_case(line: Column, schema: StructType) -> Column:
-    texts = F.map_entries(F.from_json(line, _TEXTS))
-    known = F.transform(_known(F.json_object_keys(line), schema), F.lower)
-    none_or_twice = (F.size(known) == 0) | (F.size(F.array_distinct(known)) < F.size(known))
-
-    def value(name: str) -> Column:
-        text = _of_key(texts, name)
-        kind = schema[name].dataType
-        if not isinstance(kind, ArrayType):
-            return text
-        assert isinstance(kind.elementType, StructType)
-        inner = kind.elementType.names
+def _typed(text: Column, type: DataType) -> Column:
+    """Return the text of a JSON value as a value of a type; NULL if it does not fit."""
+    if isinstance(type, StringType):
+        return text
+    if isinstance(type, ArrayType) and _is_of_texts(type.elementType):
+        assert isinstance(type.elementType, StructType)
+        names = type.elementType.names
 
         def struct(entry: Column) -> Column:
             entries = F.map_entries(entry)
-            return F.struct(*(_of_key(entries, field).alias(field) for field in inner))
+            return F.struct(*(_of_key(entries, name).alias(name) for name in names))
 
         return F.transform(F.from_json(text, f"array<{_TEXTS}>"), struct)
+    if isinstance(type, (ArrayType, MapType, StructType)):
+        held = StructType([StructField("held", type), StructField(CORRUPT, StringType())])
+        read = F.from_json(F.concat(F.lit('{"held":'), text, F.lit("}")), held, _OPTIONS)
+        return F.when(read[CORRUPT].isNull(), read["held"])
+    return text.try_cast(type)
 
-    arrays = [name for name in schema.names if isinstance(schema[name].dataType, ArrayType)]
-    unread = [_of_key(texts, name).isNotNull() & value(name).isNull() for name in arrays]
-    misfit = texts.isNull() | none_or_twice
-    for each in unread:
-        misfit |= each
-    fields = (value(name).alias(name) for name in schema.names)
-    return F.struct(*fields, F.when(misfit, line).alias(CORRUPT))
+
+def _is_of_texts(type: DataType) -> bool:
+    return isinstance(type, StructType) and all(isinstance(field.dataType, StringType) for field in type)
 
 
 def _of_key(entries: Column, name: str) -> Column:

@@ -16,7 +16,8 @@ from spark_ext.columns._expressions import CORRUPT, hex_text, is_v1, misfit_reas
 from spark_ext.columns.making import assign_ids, generate_id, position_id
 from spark_ext.columns.reading import try_parse_id
 from spark_ext.columns.v0 import try_parse_v0, try_translate_v0
-from spark_ext.jobs._files import BadInput, check_output, column_of, follow, guess_format, read_rows, written
+from spark_ext.jobs._files import BadInput, check_output, column_of, follow, read_rows, written
+from spark_ext.jobs._formats import format_of
 from spark_ext.jobs._job_tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
 from spark_ext.jobs._moments import moment_in
 
@@ -184,7 +185,8 @@ def run(
     Raises:
         BadInput: if the column is missing, or the input has a column of a name that the job adds.
     """
-    write_run(spark, _input(input, format), _tables(column, assign), output, mode, table_format)
+    source = _input(input, format or format_of(input), _names(column, assign))
+    write_run(spark, source, _tables(column, assign), output, mode, table_format)
     return summary(spark, output, column)
 
 
@@ -218,8 +220,13 @@ def run_stream(
     Raises:
         BadInput: as for `run`; also if rows are to be numbered, or a table belongs to another query or a batch run.
     """
-    source, tables = _input(input, format), _tables(column, assign)
-    messages = read_stream(spark, source, lambda schema: read_rows(spark, input, format, stream=True, schema=schema))
+    format, names = format or format_of(input), _names(column, assign)
+    source, tables = _input(input, format, names), _tables(column, assign)
+    messages = read_stream(
+        spark,
+        source,
+        lambda schema: read_rows(spark, input, format, stream=True, schema=schema, prefer=names),
+    )
     # Wrong options raise here, not in the first micro-batch.
     rows = {f"{output}/{table.name}": table.rows(messages) for table in tables}
     checkpoint = f"{output}/{CHECKPOINT}"
@@ -230,9 +237,15 @@ def run_stream(
     return summary(spark, output, column)
 
 
-def _input(path: str, format: str | None) -> Input:
-    format = format or guess_format(path)
-    return Input(path, lambda spark, files, schema: read_rows(spark, files, format, schema=schema))
+def _input(path: str, format: str, names: list[str]) -> Input:
+    return Input(path, lambda spark, files, schema: read_rows(spark, files, format, schema=schema, prefer=names))
+
+
+def _names(column: str, assign: Assignment | None) -> list[str]:
+    """Return the columns that the options name."""
+    if assign is None:
+        return [column]
+    return [name for name in (*assign.source, assign.offset, assign.at, *assign.order_by) if name is not None]
 
 
 def _tables(column: str, assign: Assignment | None) -> list[Table]:

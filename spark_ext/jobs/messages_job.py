@@ -16,18 +16,8 @@ from spark_ext.formats._iggy_reading import LOST
 from spark_ext.formats.iggy_source import IggyDataSource, segments
 from spark_ext.formats.message_table import IGGY_COLUMNS, messages
 from spark_ext.jobs._exports import EXPORTS, read_export
-from spark_ext.jobs._files import (
-    BadInput,
-    Files,
-    check_output,
-    column_of,
-    follow,
-    guess_format,
-    input_of,
-    names_of,
-    reader_of,
-    written,
-)
+from spark_ext.jobs._files import BadInput, check_output, column_of, follow, read_rows, reader_of, written
+from spark_ext.jobs._formats import Files, formats_in, input_of, names_of, warn_of_folders
 from spark_ext.jobs._job_tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
 
 if TYPE_CHECKING:
@@ -96,11 +86,13 @@ class Source(NamedTuple):
         if self.format in EXPORTS:
             return read_export(spark, path, self.format, self.files, stream=stream, schema=schema)
         if self.format.endswith("json"):
+            warn_of_folders(path)
             return reader.text(names)  # type: ignore[no-any-return]
-        if self.column is not None or guess_format(input_of(path)) == "parquet":
-            if schema is None:
-                schema = reader_of(spark, path).format("parquet").load(names).schema
-            rows: DataFrame = reader.schema(schema).format("parquet").load(names)
+        endings = formats_in(input_of(path))
+        if self.column is None and len(endings) > 1 and "parquet" in endings:
+            raise BadInput(f"cannot read Parquet files and other files in one folder, got {input_of(path)}")
+        if self.column is not None or endings == {"parquet"}:
+            rows = read_rows(spark, path, "parquet", stream=stream, schema=schema)
             column_of(rows, self.column or "value")
             return rows
         # Each file is one message, or one poll response.

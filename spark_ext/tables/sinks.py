@@ -11,7 +11,7 @@ from spark_ext.tables._writers import TableConflict, writer_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["FORMATS", "TableConflict", "check_rows", "is_written", "read_table", "write_once", "write_rows"]
+__all__ = ["FORMATS", "TableConflict", "check_rows", "is_delta", "is_written", "read_table", "write_once", "write_rows"]
 
 FORMATS: Final = ("parquet", "delta")
 
@@ -141,7 +141,7 @@ def read_table(
     3
     """
     if format is None:
-        format = "delta" if _has_log(path) else "parquet"
+        format = "delta" if is_delta(path) else "parquet"
     _check_format(format)
     return _delta.read_files(spark, path, storage_options) if format == "delta" else spark.read.parquet(path)
 
@@ -177,7 +177,7 @@ def write_rows(
     if format == "delta":
         _delta.write_rows(df, path, mode, partition_by)
         return
-    if _has_log(path):
+    if is_delta(path):
         raise TableConflict(f"cannot write to {path}: it is a Delta table; pass format='delta'")
     writer = df.write.mode(mode)
     (writer.partitionBy(*partition_by) if partition_by else writer).parquet(path)
@@ -188,7 +188,8 @@ def _check_format(format: str) -> None:
         raise ValueError(f"format must be 'parquet' or 'delta', got {format!r}")
 
 
-def _has_log(path: str) -> bool:
+def is_delta(path: str) -> bool:
+    """Check whether a folder is a Delta table."""
     import pyarrow.fs as pafs
 
     files, base = filesystem(path)

@@ -289,3 +289,15 @@ def test_files_of_batch_finds_them_in_a_compacted_log(tmp_path):
     (tmp_path / "sources" / "0" / "2").write_text("v1\n" + entries[2])
     assert files_of_batch(str(tmp_path), 0) == ["file:///in/a 0"]
     assert files_of_batch(str(tmp_path), 1) == ["file:///in/a 1", "file:///in/a 2"]
+
+
+def test_ids_job_with_a_setting_that_skips_damaged_files_lists_them(spark, tmp_path):
+    """A setting of the session, such as a cluster may have, does not hide that rows are missing."""
+    put(tmp_path / "in", name_of(0, "csv"), whole_file("csv", range(3)))
+    put_damaged(tmp_path / "in", "csv")
+    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    try:
+        summary = ids_job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"))
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
+    assert (summary.rows, len(summary.unreadable)) == (3, 1)

@@ -130,3 +130,21 @@ def test_moment_in_of_a_column_without_a_zone_is_refused(spark, kind, zone, says
     """The error names the column's type before the query runs."""
     with pytest.raises(BadInput, match=says):
         moment_in(spark.createDataFrame([], f"at {kind}"), "at", zone)
+
+
+@pytest.mark.parametrize("header", [None, "note,id", "note,name"])
+def test_ids_job_on_bytes_that_are_not_utf_8_keeps_the_line(spark, tmp_path, header):
+    """A byte is never replaced by another character: its row is in quarantine with the line of the file."""
+    source, out = tmp_path / "in", str(tmp_path / "out")
+    put(source, "1.csv", f"id,note\n{V1[0]},für 5 €\n")
+    line = f"{V1[1]},a\xe9" if header is None else f"a\xe9,{V1[1]}"
+    (source / "2.csv").write_bytes(f"{header or 'id,note'}\n{line}\n".encode("latin-1"))
+    assert job.run(spark, str(source), out, format="csv").rows == 2
+    assert [row.note for row in table(spark, out, "ids").collect()] == ["für 5 €"]
+    aside = table(spark, out, "quarantine")
+    (bad,) = aside.select("reason", F.col("_corrupt_record").cast("binary").alias("line")).collect()
+    kept = f"{V1[1]},a\xe9" if header == "note,id" else line
+    start = "header note,name\n" if header == "note,name" else ""
+    assert bytes(bad.line) == f"{start}{kept}".encode("latin-1")
+    expected = "the file has another header than the first file: header note,name" if start else "the line is not UTF-8"
+    assert bad.reason == expected

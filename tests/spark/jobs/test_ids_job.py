@@ -185,6 +185,17 @@ def test_ids_job_as_a_stream_does_each_file_once(spark, tmp_path):
     ]
 
 
+def test_ids_job_as_a_stream_reads_a_file_that_is_older_than_the_last_run(spark, tmp_path):
+    """A file that keeps its modification time, years before the newest file, is read too when it is moved in."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    put(source, "1.csv", f"id,n\n{V1},1\n")
+    job.run_stream(spark, str(source), str(out), format="csv")
+    put(tmp_path / "old", "2.csv", f"id,n\n{CLIENT},2\n")
+    os.utime(tmp_path / "old" / "2.csv", (1e9, 1e9))
+    (tmp_path / "old" / "2.csv").rename(source / "2.csv")
+    assert job.run_stream(spark, str(source), str(out), format="csv").rows == 2
+
+
 @pytest.mark.slow
 def test_ids_job_as_a_stream_keeps_a_malformed_line_of_a_later_file(spark, tmp_path):
     """A malformed line of a later file is kept complete, also if the first files had no malformed line."""

@@ -1,0 +1,169 @@
+"""The input of a job: its format, which the endings of its files show, and errors and warnings about it."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
+
+from spark_ext._filesystem import PathError, filesystem
+from spark_ext.tables.sinks import is_delta
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = [
+    "FORMATS",
+    "BadInput",
+    "Files",
+    "InputWarning",
+    "format_of",
+    "formats_in",
+    "guess_format",
+    "holds_delta",
+    "input_of",
+    "is_table",
+    "names_of",
+    "warn_of_folders",
+    "warnings_to",
+]
+
+FORMATS: Final = ("csv", "tsv", "json", "parquet", "text")
+_ENDINGS: Final = {"csv": "csv", "tsv": "tsv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
+_HIDDEN: Final = re.compile(r"/(?:\.|_[^/=]*(?:/|$))")
+"""Files and folders that Spark skips."""
+_PATTERN: Final = re.compile(r"[*?\[{]")
+
+
+class BadInput(ValueError):
+    """The options of a job do not fit its input. The message names the option and the values that are allowed."""
+
+
+class InputWarning(UserWarning):
+    """A job reads its input otherwise than the files look. No value is lost."""
+
+
+class Files(NamedTuple):
+    """Some files of a job's input."""
+
+    input: str
+    names: list[str]
+
+
+@contextmanager
+def warnings_to(show: Callable[[str], None]) -> Iterator[None]:
+    """Pass the text of each `InputWarning` to a function."""
+    others = warnings.showwarning
+
+    def showwarning(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, InputWarning):
+            show(str(message))
+        else:
+            others(message, category, filename, lineno, file, line)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = showwarning
+        warnings.simplefilter("default", InputWarning)
+        yield
+
+
+def guess_format(path: str) -> str:
+    """Guess a format by the ending of a path, without the ending of a compression; ``text`` if it is unknown.
+
+    >>> guess_format("logs/ids.tsv.gz"), guess_format("ids.txt")
+    ('tsv', 'text')
+    """
+    endings = [
+        suffix[1:].lower() for suffix in PurePath(path).suffixes if suffix.lower() not in (".gz", ".bz2", ".zst")
+    ]
+    return _ENDINGS.get(endings[-1], "text") if endings else "text"
+
+
+def formats_in(path: str) -> set[str]:
+    """Return the formats of a file, or of the files of a folder that Spark reads, by their endings.
+
+    If the folder itself has an ending, it is the format.
+    """
+    guessed = guess_format(path)
+    names = _names_in(path) if guessed == "text" else None
+    return {guessed} if names is None else {guess_format(name) for name in names if _is_read(name)}
+
+
+def warn_of_folders(path: str | Files) -> None:
+    """Warn of files that Spark does not read because of their folder: only folders of values, ``name=value``, are read.
+
+    Spark itself leaves them out in silence.
+    """
+    names = _names_in(path) if isinstance(path, str) else None
+    unread = [name for name in names or () if not _is_read(name)]
+    if unread:
+        text = f"files in folders of {path} are not read, such as {unread[0][1:]}; {path}/* reads them too"
+        warnings.warn(f"{len(unread):,} {text}", InputWarning, stacklevel=2)
+
+
+def _is_read(name: str) -> bool:
+    """Check whether Spark reads a file of a folder: it is in the folder, or in folders of values."""
+    return all("=" in part for part in name.split("/")[1:-1])
+
+
+def _names_in(folder: str) -> list[str] | None:
+    """Return the paths of the files in a folder, each after a slash, without those that Spark skips.
+
+    Return None for any other path, and for a store that only Spark can reach.
+    """
+    import pyarrow.fs as pafs
+
+    try:
+        files, inner = filesystem(folder)
+        if files.get_file_info(inner).type != pafs.FileType.Directory:
+            return None
+        inside = files.get_file_info(pafs.FileSelector(inner, recursive=True))
+    except (PathError, OSError):
+        return None
+    names = [info.path[len(inner.rstrip("/")) :] for info in inside if info.type == pafs.FileType.File]
+    return sorted(name for name in names if not _HIDDEN.search(name))
+
+
+def format_of(path: str) -> str:
+    """Return the format of a file, or of all files in a folder, by their endings; ``text`` for unknown endings.
+
+    Raises:
+        BadInput: if the files have several formats, or the folder does not have files.
+    """
+    found = formats_in(path)
+    is_open = not PurePath(path).suffix and bool(_PATTERN.search(path))
+    if len(found) != 1 or is_open:
+        raise BadInput(f"cannot tell the format of {path}: pass --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+    return found.pop()
+
+
+def input_of(path: str | Files) -> str:
+    """Return the path that a job was given."""
+    return path if isinstance(path, str) else path.input
+
+
+def names_of(path: str | Files) -> Any:
+    """Return a path or the names of files, as an argument of Spark's readers."""
+    return path if isinstance(path, str) else path.names
+
+
+def is_table(path: str) -> bool:
+    """Check whether a folder holds a table of Parquet or Delta."""
+    return holds_delta(path) or formats_in(path) == {"parquet"}
+
+
+def holds_delta(path: str) -> bool:
+    """Check whether an input is a Delta table; False for a store that only Spark can reach."""
+    try:
+        return is_delta(path)
+    except (PathError, OSError):
+        return False
