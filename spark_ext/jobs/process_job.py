@@ -6,6 +6,7 @@ import importlib
 import re
 import sys
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark import cloudpickle
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F
 
 from spark_ext.jobs._bad_files import BadFile, Ledger, files_of_batch, is_unreadable, last_batch
 from spark_ext.jobs._files import BadInput, check_output, column_of, follow, read_rows, written
+from spark_ext.jobs._formats import format_of
 from spark_ext.jobs._job_tables import Input, read_stream
 from spark_ext.jobs._progress import Progress
 from spark_ext.streaming._processing.pages import OTHER_FORMAT
@@ -121,10 +123,12 @@ def run(
         table_format: ``parquet`` or ``delta``: the format of the outputs' table.
 
     Raises:
-        BadInput: if a column is missing, if the checkpoint belongs to another number of buckets or to an earlier
-            version, or if the outputs belong to another query or another format.
+        BadInput: if a column is missing, if an argument is out of range, if the checkpoint belongs to another number of
+            buckets or to an earlier version, or if the outputs belong to another query or another format.
     """
-    source = Input(input, lambda spark, files, schema: read_rows(spark, files, format, schema=schema))
+    period = _period(retention)
+    read = partial(read_rows, format=format or format_of(input), prefer=[key, id, *filter(None, (timestamp,))])
+    source = Input(input, lambda spark, files, schema: read(spark, files, schema=schema))
     table = f"{output}/{OUTPUTS}"
     ledger = Ledger(output)
     before = ledger.entries()
@@ -136,21 +140,24 @@ def run(
 
     def run_query(progress: Progress, *, tolerant: bool) -> None:
         messages = read_stream(
-            spark, source, lambda schema: read_rows(spark, input, format, stream=True, schema=schema, tolerant=tolerant)
+            spark, source, lambda schema: read(spark, input, stream=True, schema=schema, tolerant=tolerant)
         )
         for name in (key, id, *([] if timestamp is None else [timestamp])):
             column_of(messages, name)
-        handled = process(
-            messages,
-            key,
-            handler,
-            id=id,
-            timestamp=timestamp,
-            retention=timedelta(days=retention),
-            attempts=attempts,
-            keep_outputs=keep_outputs,
-            buckets=buckets,
-        )
+        try:
+            handled = process(
+                messages,
+                key,
+                handler,
+                id=id,
+                timestamp=timestamp,
+                retention=period,
+                attempts=attempts,
+                keep_outputs=keep_outputs,
+                buckets=buckets,
+            )
+        except ValueError as error:
+            raise BadInput(str(error)) from None
         check_output({table: handled}, table_format, checkpoint)
 
         def write(batch: DataFrame, number: int) -> None:
@@ -187,6 +194,16 @@ def run(
     )
     found = [BadFile(entry.path, entry.reason) for entry in ledger.entries() if entry not in before]
     return Summary(new, too_late, malformed, failed, changed, found)
+
+
+def _period(days: float) -> timedelta:
+    try:
+        period = timedelta(days=days)
+    except (ValueError, OverflowError):  # NaN, or too many days
+        period = timedelta(0)
+    if period <= timedelta(0):
+        raise BadInput(f"retention must be a number of days above 0 and below a billion, got {days}")
+    return period
 
 
 def _explained(error: StreamingQueryException, checkpoint: str) -> Exception:

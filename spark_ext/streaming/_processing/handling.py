@@ -157,7 +157,7 @@ class Handling:
                 before = None if state is None else loads(state)
                 after, outputs = self._runner.run(before, Message(id, key, body, timestamp))
                 return dumps(after), [(output.id, output.topic, text(output.body)) for output in outputs]
-            except Exception as error:  # an error of a handler fails only its message
+            except (Exception, SystemExit) as error:  # an error of a handler fails only its message
                 failure = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return failure
 

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.spark
 
 
 def add(state, message, context):
-    """Publish the sum; raise on a negative amount."""
+    """Publish the sum; raise on a negative amount, and exit on 9,999."""
+    if message.body["amount"] == 9_999:
+        raise SystemExit(3)
     if message.body["amount"] < 0:
         raise ValueError("negative")
     after = (state or 0) + message.body["amount"]
@@ -42,17 +44,18 @@ def test_process_job_counts_and_shows_what_was_set_aside(spark, no_timer_batches
     monkeypatch.setattr(_progress, "describe", lambda *counts: shown.append(counts) or "")
     good = {"id": "a-1", "account": "a", "amount": 2, "at": "2026-01-01 00:00:00"}
     lines = [good, good, {**good, "id": "a-2", "amount": -1}, {**good, "id": "a-3", "at": "tomorrow"}]
+    lines.append({**good, "id": "a-4", "amount": 9_999})
     summary = run(spark, tmp_path, lines, timestamp="at", attempts=2)
-    assert summary[:5] == (1, 0, 1, 1, 0)
+    assert summary[:5] == (1, 0, 1, 2, 0)
     deadline = time.monotonic() + 30
     while not shown and time.monotonic() < deadline:
         time.sleep(0.05)
     messages, rate, state_bytes, letters = shown[-1]
-    assert (messages, letters) == (4, {"too late": 0, "failed": 1, "changed": 0, "malformed": 1})
+    assert (messages, letters) == (5, {"too late": 0, "failed": 2, "changed": 0, "malformed": 1})
     assert rate > 0
     assert state_bytes > 0
     with pytest.raises(BadInput, match="buckets must be 32, as when the checkpoint was created, got 4"):
-        run(spark, tmp_path, [{**good, "id": "a-4"}], timestamp="at", buckets=4)
+        run(spark, tmp_path, [{**good, "id": "a-5"}], timestamp="at", buckets=4)
 
 
 def test_process_job_of_a_damaged_file_goes_on_and_takes_the_repaired_one(spark, no_timer_batches, tmp_path):
@@ -68,3 +71,21 @@ def test_process_job_of_a_damaged_file_goes_on_and_takes_the_repaired_one(spark,
     (tmp_path / "in" / "again.json.gz").write_bytes(whole)
     summary = run(spark, tmp_path, [])
     assert (summary.outputs, summary.unreadable) == (2001, [])
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "error"),
+    [
+        ("retention", 0, "retention must be a number of days above 0 and below a billion, got 0"),
+        ("retention", float("nan"), "got nan"),
+        ("retention", 1e9, "got 1000000000.0"),
+        ("buckets", 70_000, "buckets must be at most 65536, got 70000"),
+        ("interval", float("nan"), "interval must be 0 to 31622400 seconds, got nan"),
+        ("interval", 1e20, "interval must be 0 to 31622400 seconds, got 1e[+]20"),
+    ],
+)
+def test_process_job_with_an_argument_out_of_range_is_refused(spark, no_timer_batches, tmp_path, option, value, error):
+    """The error names the argument and its limits, before any message is handled."""
+    with pytest.raises(BadInput, match=error):
+        run(spark, tmp_path, [{"id": "a-1", "account": "a", "amount": 2}], **{option: value})
+    assert not (tmp_path / "out").exists()
