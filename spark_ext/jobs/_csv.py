@@ -14,6 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from spark_ext._filesystem import filesystem, path_of_uri
 from spark_ext.columns._expressions import CORRUPT, OTHER_HEADER, quoted_name
 from spark_ext.columns._udfs import arrow_column
+from spark_ext.jobs._formats import EVERY_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,7 @@ def read_csv(
         every = reader_now().options(**options).csv(files).columns
         header, names = None, [name for name in every if name not in folders]
     else:
-        one = spark.read.options(**options).option("__globPaths__", "false")
+        one = spark.read.options(**options, **EVERY_FILE).option("__globPaths__", "false")
         header, names = headers[first], one.csv(path_of_uri(first)).columns
     fields = [StructField(name, StringType()) for name in (*names, *folders, CORRUPT)]
     options |= {"encoding": _BYTES, "columnNameOfCorruptRecord": CORRUPT}

@@ -11,7 +11,16 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from spark_ext._filesystem import filesystem
 from spark_ext.columns._expressions import CORRUPT, quoted_name
 from spark_ext.jobs._csv import SEPARATORS, read_csv
-from spark_ext.jobs._formats import BadInput, Files, format_of, holds_delta, input_of, names_of, warn_of_folders
+from spark_ext.jobs._formats import (
+    EVERY_FILE,
+    BadInput,
+    Files,
+    format_of,
+    holds_delta,
+    input_of,
+    names_of,
+    warn_of_folders,
+)
 from spark_ext.jobs._json_lines import read_json
 from spark_ext.tables._delta import is_streamed
 from spark_ext.tables._writers import TableConflict, checkpointed
@@ -37,8 +46,6 @@ __all__ = [
 
 _NO_LIMIT = "36500d"
 """The age, before the newest file, at which a stream ignores a file in silence. Spark's default is a week."""
-_EVERY = {"ignoreCorruptFiles": False, "ignoreMissingFiles": False}
-"""Options that override settings of the session which skip files in silence."""
 _LONGEST = 366 * 86_400
 _HEADER = "a file with a header"
 _MISSING = {"csv": _HEADER, "tsv": _HEADER, "json": "a line with a JSON object", "parquet": "a Parquet file"}
@@ -113,10 +120,10 @@ def read_delta(spark: SparkSession, path: str | Files, *, stream: bool = False) 
 def reader_of(spark: SparkSession, path: str | Files, *, stream: bool = False) -> Any:
     """Return a reader of a path or of files. Names of files are not patterns, and partition folders become columns."""
     if stream:
-        return spark.readStream.options(**_EVERY, maxFileAge=_NO_LIMIT)
+        return spark.readStream.options(**EVERY_FILE, maxFileAge=_NO_LIMIT)
     if isinstance(path, str):
-        return spark.read.options(**_EVERY)
-    reader = spark.read.options(**_EVERY, __globPaths__=False)
+        return spark.read.options(**EVERY_FILE)
+    reader = spark.read.options(**EVERY_FILE, __globPaths__=False)
     return reader.option("basePath", path.input) if _is_folder(path.input) else reader
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = [
+    "EVERY_FILE",
     "FORMATS",
     "BadInput",
     "Files",
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 FORMATS: Final = ("csv", "tsv", "json", "parquet", "text")
+EVERY_FILE: Final = {"ignoreCorruptFiles": False, "ignoreMissingFiles": False}
+"""Options that override settings of the session which skip files in silence."""
 _ENDINGS: Final = {"csv": "csv", "tsv": "tsv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
 _HIDDEN: Final = re.compile(r"/(?:\.|_[^/=]*(?:/|$))")
 """Files and folders that Spark skips."""
