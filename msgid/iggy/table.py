@@ -112,10 +112,10 @@ def decode_table(data: bytes | memoryview, layout: Layout = "auto", *, base: int
     >>> found.table["payload"].to_pylist(), found.length, str(found.error)
     ([b'a', b'b'], 92, 'invalid message: half a message of 1 bytes, which needs 45, at byte 92')
     """
-    _check_packages()
     if len(data) > _LENGTH_MAX:
         raise ValueError(f"{len(data)} bytes, more than the {_LENGTH_MAX} of a table: read_tables makes several")
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=len(data))
+    _check_packages()
     return table_of(data, decoder.decode(data, len(data), base), base)
 
 
@@ -149,8 +149,8 @@ def read_tables(
     >>> [(found.table.num_rows, str(found.error)) for found in read_tables(io.BytesIO(log + b"?"), chunk=50)]
     [(1, 'None'), (1, 'invalid message: half a message of 1 bytes, which needs 45, at byte 92')]
     """
-    _check_packages()
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=checked_limit(limit))
+    _check_packages()
     left = left_in(file) if length is None else length
     held, wanted, ended = b"", chunk, False
     while True:
