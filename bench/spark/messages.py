@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 PAYLOAD = 100
 SEGMENTS = 8
+COMPILING = 2
+"""Rounds in which Java compiles; they are not measured."""
 STAGES = ("decoding", "Spark's rows", "columns of the table", "writing and counting")
 
 
@@ -69,6 +71,7 @@ def serve(cores: int, folder: str) -> None:
 
     import spark_ext
     from spark_ext.formats.iggy_source import IggyDataSource
+    from spark_ext.formats.message_table import IGGY_COLUMNS
     from spark_ext.jobs import messages_job
 
     if hasattr(os, "sched_setaffinity"):  # a task and its Python worker would take two cores
@@ -77,7 +80,7 @@ def serve(cores: int, folder: str) -> None:
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
     spark = builder.config("spark.sql.shuffle.partitions", str(cores)).getOrCreate()
     spark.dataSource.register(IggyDataSource)
-    rows = spark.read.format("iggy").load(folder)
+    rows = spark.read.format("iggy").option("columns", ",".join(IGGY_COLUMNS)).load(folder)
     output = f"{folder}.out-{cores}"
 
     def noop(df: Any) -> None:
@@ -128,14 +131,14 @@ def main() -> None:
             for cores in (1, 2)
         }
         taken: dict[int, list[list[float]]] = {cores: [] for cores in processes}
-        for number in range(arguments.rounds + 1):
+        for number in range(COMPILING + arguments.rounds):
             for cores, process in processes.items():
                 assert process.stdin is not None
                 assert process.stdout is not None
                 process.stdin.write("go\n")
                 process.stdin.flush()
                 seconds = json.loads(process.stdout.readline())
-                if number:  # the first round compiles
+                if number >= COMPILING:
                     taken[cores].append(seconds)
         for process in processes.values():
             process.communicate()
