@@ -36,6 +36,8 @@ __all__ = ["Lost", "Source", "Summary", "run", "run_stream", "summary"]
 MESSAGES, CHECKPOINT = "messages", "checkpoint"
 LISTED = 1000
 """How many ranges of lost bytes a summary lists; their number is in its ``reasons``."""
+_BINARY_FILE = "path string, modificationTime timestamp, length bigint, content binary"
+"""The columns of Spark's format ``binaryFile``, which a stream must be given."""
 _POISONED = str(MessageState.POISONED)
 SEGMENTS = ("topic", "partition", "segment")
 FOLDERS = ("source", *SEGMENTS)
@@ -96,7 +98,8 @@ class Source(NamedTuple):
             column_of(rows, self.column or "value")
             return rows
         # Each file is one message, or one poll response.
-        read = reader.format("binaryFile").option("recursiveFileLookup", "true").load(names)
+        reader = reader.format("binaryFile").schema(_BINARY_FILE).option("recursiveFileLookup", "true")
+        read = reader.load(names)
         return read.select(F.col("content").alias("value"))
 
     def table(self, df: DataFrame) -> DataFrame:

@@ -137,6 +137,19 @@ def test_messages_job_with_options_that_clash_is_refused(spark, tmp_path, source
     assert not (tmp_path / "out").exists()
 
 
+def test_messages_job_as_a_stream_of_files_of_one_message_reads_each_file_once(spark, tmp_path):
+    """A file is one encoded message; a later run reads the new files only, and a malformed file is a row."""
+    folder, out = tmp_path / "in", str(tmp_path / "out")
+    folder.mkdir()
+    (folder / "1.bin").write_bytes(danube(1).encode())
+    source = job.Source("danube", logged=True)
+    assert job.run_stream(spark, str(folder), out, source).states == [("available", 1)]
+    (folder / "2.bin").write_bytes(danube(2).encode())
+    (folder / "3.bin").write_bytes(b"no message")
+    found = job.run_stream(spark, str(folder), out, source)
+    assert found.states == [("available", 2), ("poisoned", 1)]
+
+
 def test_messages_job_as_a_stream_of_danube_needs_logged(spark, tmp_path):
     """A stream of Danube needs ``logged``: one batch does not show whether later offsets are all 0."""
     (tmp_path / "in.txt").write_text("")
