@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
+from spark_ext._settings import settings
 from spark_ext.formats import kafka, rocketmq
 from spark_ext.jobs._files import BadInput, read_delta, reader_of
 from spark_ext.jobs._formats import Files, formats_in, holds_delta, input_of, names_of, warn_of_folders
 from spark_ext.jobs._json_lines import rows_of_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["EXPORTS", "FILE_FORMATS", "read_export"]
 
-_INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
+_FOLDERS_AS_TEXT: Final = {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}
+"""The values in names of folders are text: a topic ``007`` is not the topic ``7``."""
 FILE_FORMATS: Final = ("parquet", "json")
 _PAIR: Final = StructType([StructField("key", StringType()), StructField("value", StringType())])
 EXPORTS: Final = {
@@ -59,13 +58,13 @@ def read_export(
     warn_of_folders(path)
     reader, names = reader_of(spark, path, stream=stream), names_of(path)
     if files == "json":
-        with _folders_as_text(spark):
+        with settings(spark, _FOLDERS_AS_TEXT):
             return rows_of_lines(reader.format("text").load(names), EXPORTS[format])
     if holds_delta(input_of(path)):
         return read_delta(spark, path, stream=stream)
     try:
         if schema is None:
-            with _folders_as_text(spark):
+            with settings(spark, _FOLDERS_AS_TEXT):
                 schema = reader_of(spark, path).format("parquet").load(names).schema
     except AnalysisException as error:
         if error.getCondition() == "UNABLE_TO_INFER_SCHEMA":
@@ -73,17 +72,6 @@ def read_export(
         raise
     rows: DataFrame = reader.schema(schema).format("parquet").load(names)
     return rows
-
-
-@contextmanager
-def _folders_as_text(spark: SparkSession) -> Iterator[None]:
-    """Let the values in names of folders be text: a topic ``007`` is not the topic ``7``."""
-    before = spark.conf.get(_INFERENCE)
-    spark.conf.set(_INFERENCE, "false")
-    try:
-        yield
-    finally:
-        spark.conf.set(_INFERENCE, str(before))
 
 
 def _guess_files(path: str) -> str:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import contextmanager
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
+from spark_ext._settings import settings
 from spark_ext.columns._expressions import CORRUPT, has_more, quoted_name
 from spark_ext.jobs._formats import InputWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["read_json", "rows_of_lines"]
 
-_CASE: Final = "spark.sql.caseSensitive"
+_BY_CASE: Final = {"spark.sql.caseSensitive": "true"}
+"""Spark finds all spellings of a key."""
 _TEXTS: Final = "map<string, string>"
 _LINE: Final = "value"
 _MARK: Final = "\ufeff"
@@ -51,22 +52,11 @@ def read_json(
         prefer: Names for columns of several spellings. Default: the spelling in lower case, or the first one.
     """
     if schema is None:
-        with _by_case(spark):
+        with settings(spark, _BY_CASE):
             found = reader_now().json(names).schema
         schema = _merged(found, prefer)
     columns = StructType([field for field in schema if field.name != CORRUPT])
     return rows_of_lines(reader.text(names), columns)
-
-
-@contextmanager
-def _by_case(spark: SparkSession) -> Iterator[None]:
-    """Let Spark find all spellings of a key."""
-    before = spark.conf.get(_CASE)
-    spark.conf.set(_CASE, "true")
-    try:
-        yield
-    finally:
-        spark.conf.set(_CASE, str(before))
 
 
 def _merged(found: StructType, prefer: Sequence[str]) -> StructType:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 from uuid import uuid4
 
 from spark_ext._filesystem import filesystem, resolve
+from spark_ext._settings import settings
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._delta_files import add_actions
 from spark_ext.tables._delta_schema import (
@@ -25,8 +26,6 @@ from spark_ext.tables._parquet import run_without_writing
 from spark_ext.tables._writers import TableConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction
     from pyspark.sql import DataFrame, SparkSession
@@ -226,25 +225,13 @@ def _write_files(df: DataFrame, path: str, partition_by: tuple[str, ...]) -> tup
     """Write data files with Spark that readers do not see before the commit; return their folder and the actions."""
     folder = f"{WRITE}={uuid4().hex}"
     types = {name: df.schema[name].dataType for name in partition_by}
-    with _settings(df.sparkSession, _AS_DELTA_READS):
+    with settings(df.sparkSession, _AS_DELTA_READS):
         rows: Any = with_partition_texts(df, partition_by).write
         if partition_by:
             rows = rows.partitionBy(*partition_by)
         rows.parquet(f"{path}/{folder}")
     files, base = filesystem(path)
     return folder, add_actions(files, base, folder, types)
-
-
-@contextmanager
-def _settings(spark: SparkSession, wanted: dict[str, str]) -> Iterator[None]:
-    before = {name: str(spark.conf.get(name)) for name in wanted}
-    try:
-        for name, value in wanted.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
 
 
 def _commit(
