@@ -56,7 +56,7 @@ def _page(title: str, lead: str, modules: tuple[str, ...]) -> str:
 
 
 def _sql() -> str:
-    from spark_ext.registration import FUNCTIONS
+    from spark_ext.sql.functions import FUNCTIONS
 
     lines = [
         "# SQL functions",
@@ -67,7 +67,7 @@ def _sql() -> str:
         "| SQL | column function |",
         "|---|---|",
     ]
-    for name, (function, parameters) in FUNCTIONS.items():
+    for name, (function, parameters, _) in FUNCTIONS.items():
         public = function.__name__
         lines.append(f"| `{name}({', '.join(parameters)})` | [`{public}`](spark_ext.md#spark_ext.{public}) |")
     lines += [

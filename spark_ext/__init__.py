@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from spark_ext.formats.iggy import iggy_message, iggy_messages, try_iggy_message, try_iggy_messages
     from spark_ext.formats.message_table import messages
     from spark_ext.formats.schema_check import check_schema
-    from spark_ext.registration import register
+    from spark_ext.sql.registration import register
     from spark_ext.streaming.checkpoint import OldCheckpoint, check_checkpoint
     from spark_ext.streaming.deduplicate import deduplicate, rows_too_late
     from spark_ext.streaming.process import process
@@ -152,7 +152,7 @@ _MODULES: Final = {
     "tables.upsert": "PostgresError Upserted upsert_postgres",
     "tables.segments": "CleanedSegment TableBusy clean segment_report",
     "tables.sinks": "TableConflict read_table write_once",
-    "registration": "register",
+    "sql.registration": "register",
 }
 """The module that defines each public name. A module is imported when one of its names is first used (PEP 562)."""
 _IN_EVERY_VERSION: Final = ("columns.", "streaming.deduplicate")

@@ -2,7 +2,7 @@
 
 The modules that define functions take ``F`` from here instead of from PySpark. It is PySpark's own functions, but
 while `sql_text` is active it gives `SqlText`, which writes down what a `Column` would have been.
-`spark_ext.registration` registers that text as SQL functions.
+`spark_ext.sql` creates SQL functions of that text.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def test_functions_on_spark_3_5_raise_one_line_when_they_are_called():
     assert in_python(program + "register(None)", "3.5.9") == (
         "NotImplementedError: register needs Spark 4.0 or later, got 3.5.9"
     )
-    assert in_python(program + "print(register.__module__)", "4.0.0") == "spark_ext.registration"
+    assert in_python(program + "print(register.__module__)", "4.0.0") == "spark_ext.sql.registration"
 
 
 def test_a_stream_of_iggy_before_spark_4_2_raises_one_line(monkeypatch):

@@ -32,10 +32,10 @@ LAYERS = {
         ["__main__"],
     ],
     "spark_ext": [
-        ["_compat", "_filesystem", "streaming._state_store"],
+        ["_compat", "_filesystem", "_settings", "streaming._state_store"],
         ["_session", "columns"],
         ["formats", "streaming", "tables"],
-        ["auditing", "registration"],
+        ["auditing", "sql"],
         ["jobs"],
         [""],
         ["cli"],

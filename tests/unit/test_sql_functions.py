@@ -14,18 +14,16 @@ pytest.importorskip("pyarrow")
 from helpers.sql_layout import NOTES, laid_out, shortened
 from pyspark.sql import functions as pyspark_functions
 
-from spark_ext import registration
 from spark_ext.columns import _dialect
 from spark_ext.columns._dialect import F, SqlText, sql_text
+from spark_ext.sql.functions import assign_definition, definitions
 
 GOLDEN = Path(__file__).parents[1] / "vectors" / "functions.sql"
 
 
 def statements():
     """The statements of `spark_ext.register`; ``msgid_assign`` for a run of a fixed name and time."""
-    names = (*registration._SHARED, *registration.FUNCTIONS)
-    written = [statement for name in names for statement in registration.definitions(name)]
-    return [*written, registration.assign_definition("golden", 1795219200)]
+    return [one.statement for one in (*definitions(), assign_definition("golden", 1795219200))]
 
 
 def test_sql_functions_equal_the_golden_file(request):

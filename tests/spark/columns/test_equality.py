@@ -19,7 +19,7 @@ from msgid.iggy import id_text
 from msgid.retention import is_expired
 
 pytestmark = pytest.mark.spark
-registration = module_since("spark_ext.registration", 4, 0)
+sql_functions = module_since("spark_ext.sql.functions", 4, 0)
 
 LONGEST = 58
 """The digits of the longest ID."""
@@ -211,7 +211,7 @@ def check_functions(table, functions, held):
             value = value_of(row, held)
             return twin(value) if name not in OF_AN_ID or (value and msgid.is_valid(value)) else None
 
-        made[name] = (part(registration.FUNCTIONS[name][0](held)), part(F.expr(f"{name}({held})")), expected)
+        made[name] = (part(sql_functions.FUNCTIONS[name].function(held)), part(F.expr(f"{name}({held})")), expected)
     compared(table.select(held), made)
 
 
@@ -288,7 +288,7 @@ def test_functions_that_raise_in_column_sql_and_python_are_equal(registered, ans
             def expected(row, held=held, found=found, twin=twin):
                 return when(found(value_of(row, held)), twin)
 
-            made[name] = (part(registration.FUNCTIONS[name][0](held)), part(F.expr(f"{name}({held})")), expected)
+            made[name] = (part(sql_functions.FUNCTIONS[name].function(held)), part(F.expr(f"{name}({held})")), expected)
         made["derive"] = (spark_ext.derive_id("held", "name"), F.expr("msgid_derive(held, name)"), derived)
         for at in ("at", "unix"):
             made[f"derive {at}"] = (

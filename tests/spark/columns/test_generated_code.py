@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import spark_ext
-from spark_ext import registration
+from spark_ext.sql.functions import FUNCTIONS
 
 pytestmark = pytest.mark.spark
 
@@ -62,10 +62,10 @@ def test_filter_by_column_is_a_method_that_java_compiles(ids, name):
     assert largest_method(ids.where(getattr(spark_ext, name)("id").isNotNull())) <= LIMIT
 
 
-@pytest.mark.parametrize("name", registration.FUNCTIONS)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_sql_function_is_a_method_that_java_compiles(ids, spark, name):
     """Spark's generated code of each SQL function fits into methods that Java compiles."""
     spark_ext.register(spark)
-    _, parameters = registration.FUNCTIONS[name]
+    parameters = FUNCTIONS[name].parameters
     given = ", ".join(ARGUMENTS.get(parameter, "id") for parameter in parameters)
     assert largest_method(ids.selectExpr(f"{name}({given})")) <= LIMIT

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import msgid
 import spark_ext
-from spark_ext import registration
+from spark_ext.sql.functions import FUNCTIONS
 
 pytestmark = [pytest.mark.spark, since(4, 0)]
 
@@ -28,7 +28,7 @@ texts = st.one_of(
 # The functions of one text that never raise.
 QUIET = [
     name
-    for name, (_, parameters) in registration.FUNCTIONS.items()
+    for name, (_, parameters, _) in FUNCTIONS.items()
     if list(parameters.values()) == ["STRING"] and name not in ("msgid_parse", "msgid_parse_v0", "msgid_translate_v0")
 ]
 
@@ -36,7 +36,7 @@ QUIET = [
 @pytest.fixture(scope="module")
 def registered(spark):
     """Return the session with the functions registered."""
-    assert spark_ext.register(spark) == [*registration.FUNCTIONS, "msgid_assign", "msgid_generate"]
+    assert spark_ext.register(spark) == [*FUNCTIONS, "msgid_assign", "msgid_generate"]
     return spark
 
 
@@ -47,7 +47,7 @@ def test_sql_of_any_ids_agrees_with_columns(registered, listed):
     hostile = [*listed, "", V1 + "\n", "０" * 34, "'", "\\", "A" * 10_000]
     df = registered.createDataFrame([(text,) for text in hostile], "text string")
     for name in QUIET:
-        in_sql, in_column = F.expr(f"{name}(text)"), registration.FUNCTIONS[name][0](F.col("text"))
+        in_sql, in_column = F.expr(f"{name}(text)"), FUNCTIONS[name].function(F.col("text"))
         for row in df.select(in_sql.alias("sql"), in_column.alias("column")).collect():
             assert row.sql == row.column
 

@@ -1,0 +1,1 @@
+"""SQL functions: their definitions, and `register`, which creates them in a session."""
