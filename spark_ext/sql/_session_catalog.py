@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -18,29 +17,30 @@ if TYPE_CHECKING:
 
     from spark_ext.sql.functions import Definition
 
-__all__ = ["create_like"]
+__all__ = ["create_like", "stored_like"]
 
-_CALLED: Final = "referredTempFunctionsNames"
-"""The property of a function in which Spark lists the temporary functions that its body may call."""
+_SQL_FUNCTION: Final = "sqlFunction."
+"""The class that Spark names for a function in SQL, and the prefix of its properties."""
 _CALL: Final = re.compile(r"\b(msgid_\w+)\(")
+_ONLY_PART: Final = "000"
+"""The number that Spark puts before each part of the stored form. Here the form has one part."""
 
 
 def create_like(spark: SparkSession, model: str, wanted: Sequence[Definition]) -> bool:
     """Create deterministic temporary functions as copies of a function that a statement has created.
 
-    From the model they take everything but their own definition, such as the settings that Spark stores with a
-    function. The classes belong to Spark's JVM and not to its public interface: where one of them differs, or Spark
-    Connect hides them, nothing is created.
+    The classes belong to Spark's JVM and not to its public interface. Where they differ, or Spark Connect hides them,
+    statements must create the functions.
 
     Returns:
-        Whether the functions were created. If not, statements must create them.
+        Whether the functions were created.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         _create(spark, model, wanted)
-    except (Py4JError, PySparkException, AttributeError, TypeError):
+    except (Py4JError, PySparkException, AttributeError, TypeError, ValueError):
         return False
     return True
 
@@ -49,28 +49,37 @@ def _create(spark: SparkSession, model: str, wanted: Sequence[Definition]) -> No
     internal: Any = spark  # the stubs know nothing of the JVM
     state, jvm = internal._jsparkSession.sessionState(), internal._jvm
     catalog, catalyst = state.catalog(), jvm.org.apache.spark.sql.catalyst
-    some, left, identifier = jvm.scala.Some, jvm.scala.util.Left, catalyst.FunctionIdentifier
-    from_ddl = jvm.org.apache.spark.sql.types.DataType.fromDDL
+    classes, identifier = catalyst.catalog, catalyst.FunctionIdentifier
+    stored, file, parser = classes.CatalogFunction, classes.FunctionResourceType.fromString("file"), state.sqlParser()
+    resource, read = classes.FunctionResource, classes.SQLFunction.fromCatalogFunction
+    sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
 
-    @cache
-    def type_of(ddl: str) -> Any:
-        return from_ddl(ddl)
-
-    found = catalog.lookupFunctionInfo(identifier(model))
-    like = catalyst.catalog.SQLFunction.fromExpressionInfo(found, state.sqlParser())
-    names = like.productElementNames()
-    fields = {names.next(): like.productElement(place) for place in range(like.productArity())}
+    form = catalog.lookupFunctionInfo(identifier(model)).getUsage()
     made = []
     for one in wanted:
-        changed = {
-            "name": identifier(one.name),
-            "inputParam": some(type_of(one.parameters)),
-            "returnType": left(type_of(one.returns)),
-            "exprText": some(one.body),
-            "properties": fields["properties"].updated(_CALLED, json.dumps(sorted(set(_CALL.findall(one.body))))),
-        }
-        if not changed.keys() <= fields.keys():
-            raise TypeError(f"SQLFunction of this Spark has other fields: {list(fields)}")
-        made.append(like.copy(*{**fields, **changed}.values()))
+        parts = sequence([resource(file, _ONLY_PART + stored_like(form, one))])
+        made.append(read(stored(identifier(one.name), _SQL_FUNCTION, parts), parser))
     for function in made:
         catalog.registerSQLScalarFunction(function, True)
+
+
+def stored_like(model: str, wanted: Definition) -> str:
+    """Return the form in which Spark stores a function: everything but its definition is that of a model.
+
+    Args:
+        model: Stored form of the model, JSON. It has settings of the session, which Spark stores with a function.
+        wanted: The definition.
+
+    Raises:
+        ValueError: if the form of the model is not JSON, or has other properties than are known here.
+    """
+    properties = json.loads(model)
+    own = {
+        f"{_SQL_FUNCTION}inputParam": wanted.parameters,
+        f"{_SQL_FUNCTION}returnType": wanted.returns,
+        f"{_SQL_FUNCTION}expression": wanted.body,
+        "referredTempFunctionsNames": json.dumps(sorted(set(_CALL.findall(wanted.body)))),
+    }
+    if not own.keys() <= properties.keys():
+        raise ValueError(f"cannot store {wanted.name}: this Spark has other properties, got {model!r}")
+    return json.dumps({**properties, **own})

@@ -3,6 +3,7 @@
 After an intended change, write the file again: pytest tests/unit/test_sql_functions.py --update-golden
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from pyspark.sql import functions as pyspark_functions
 
 from spark_ext.columns import _dialect
 from spark_ext.columns._dialect import F, SqlText, sql_text
-from spark_ext.sql.functions import assign_definition, definitions
+from spark_ext.sql._session_catalog import stored_like
+from spark_ext.sql.functions import Definition, assign_definition, definitions
 
 GOLDEN = Path(__file__).parents[1] / "vectors" / "functions.sql"
 
@@ -60,3 +62,36 @@ def test_sql_text_as_bool_raises():
     """``and``, ``or``, ``not`` and ``if`` on SQL text are an error, as they are on a Column."""
     with pytest.raises(ValueError, match="cannot use SQL text as a bool"):
         bool(SqlText("id") == SqlText("other"))
+
+
+MODEL = Definition("msgid_checksum_ok", "payload BINARY", "payload IS NULL", "BOOLEAN")
+FORM = {
+    "sqlFunction.inputParam": "payload BINARY",
+    "sqlFunction.returnType": "BOOLEAN",
+    "sqlFunction.expression": "payload IS NULL",
+    "referredTempFunctionsNames": "[]",
+    "sqlConfig.spark.sql.session.timeZone": "UTC",
+}
+"""The properties in which Spark stores a function, without those that the functions here do not change."""
+
+
+def test_stored_form_is_that_of_the_model_with_another_definition():
+    """Settings that Spark stored with the model stay; the functions that the body calls are listed."""
+    body = "msgid_b(msgid_a(msgid_new.id)) + msgid_a('\"')"
+    wanted = Definition("msgid_new", "id STRING", body, "STRUCT<a: INT NOT NULL>")
+    assert json.loads(stored_like(json.dumps(FORM), wanted)) == {
+        "sqlFunction.inputParam": "id STRING",
+        "sqlFunction.returnType": "STRUCT<a: INT NOT NULL>",
+        "sqlFunction.expression": body,
+        "referredTempFunctionsNames": '["msgid_a", "msgid_b"]',
+        "sqlConfig.spark.sql.session.timeZone": "UTC",
+    }
+
+
+@pytest.mark.parametrize(
+    "form", ["", "not JSON", json.dumps({name: text for name, text in FORM.items() if not name.endswith("Names")})]
+)
+def test_stored_form_of_an_unknown_kind_raises(form):
+    """A version of Spark that stores functions in another form gets no function in a form of its own."""
+    with pytest.raises(ValueError, match=r"Expecting value|this Spark has other properties, got"):
+        stored_like(form, MODEL)

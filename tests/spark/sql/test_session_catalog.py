@@ -20,17 +20,12 @@ def session(spark, connect):
 
 
 def stored(session, name):
-    """All that Spark keeps of a function but the time of its creation: each field as text, properties in order."""
-    state, catalyst = session._jsparkSession.sessionState(), session._jvm.org.apache.spark.sql.catalyst
-    info = state.catalog().lookupFunctionInfo(catalyst.FunctionIdentifier(name))
-    function = catalyst.catalog.SQLFunction.fromExpressionInfo(info, state.sqlParser())
-    names = function.productElementNames()
-    held = {names.next(): function.productElement(place) for place in range(function.productArity())}
-    del held["createTimeMs"]
-    keys, properties = held["properties"].keys().toList(), held.pop("properties")
-    texts = {keys.apply(place): properties.apply(keys.apply(place)) for place in range(keys.size())}
-    texts["referredTempFunctionsNames"] = sorted(json.loads(texts["referredTempFunctionsNames"]))
-    return {name: str(value) for name, value in held.items()} | texts
+    """All that Spark keeps of a function but the time of its creation, with the called functions in order."""
+    identifier = session._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name)
+    properties = json.loads(session._jsparkSession.sessionState().catalog().lookupFunctionInfo(identifier).getUsage())
+    properties["referredTempFunctionsNames"] = sorted(json.loads(properties["referredTempFunctionsNames"]))
+    del properties["sqlFunction.createTime"]
+    return properties
 
 
 def test_functions_created_in_the_catalog_equal_those_of_statements(session, spark, monkeypatch):
