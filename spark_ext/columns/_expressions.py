@@ -51,6 +51,7 @@ __all__ = [
     "sql_id_text",
     "named_fields",
     "struct_if",
+    "struct_or",
     "text_table",
     "v1_bytes",
 ]
@@ -310,29 +311,24 @@ def raise_invalid(text: Column, otherwise: str) -> Column:
 
 
 def named_fields(fields: Mapping[str, Column]) -> Column:
-    """Return a struct of fields, which SQL can write: the body of the SQL function that `struct_if` calls."""
+    """Return a struct of fields, which SQL can write."""
     return F.named_struct(*(part for name, field in fields.items() for part in (F.lit(name), field)))
 
 
-def struct_if(
-    text: Column,
-    exists: Column,
-    otherwise: Column | None,
-    fields: Mapping[str, Column],
-    sql_name: str,
-    sql_arguments: tuple[Column, ...],
-) -> Column:
+def struct_or(whole: Column, text: Column, otherwise: Column | None) -> Column:
+    """Return a struct, NULL where ``text`` is NULL, and ``otherwise`` where the struct alone is: `struct_if` in SQL.
+
+    SQL cannot add a field to a struct. The struct is the call of a function, whose arguments Spark computes once.
+    """
+    return whole if otherwise is None else F.coalesce(whole, F.when(text.isNotNull(), otherwise))
+
+
+def struct_if(text: Column, exists: Column, otherwise: Column | None, fields: Mapping[str, Column]) -> Column:
     """Return a struct of ``fields`` where ``exists``, NULL where ``text`` is, and ``otherwise`` elsewhere.
 
     A CASE around a struct would compute all fields whenever one is asked for. Adding the fields to a struct that may
     be NULL means the same, and the optimizer then drops the fields that the query does not use.
-
-    SQL cannot add a field to a struct. It calls the function ``sql_name``: Spark computes the arguments of a function
-    once, and shares nothing under a condition.
     """
-    if is_writing_sql():
-        whole = F.when(exists, F.call_function(sql_name, *sql_arguments))
-        return whole if otherwise is None else whole.when(text.isNotNull(), otherwise)
     result = F.when(exists, F.struct(F.lit(True).alias("_")))
     if otherwise is not None:
         result = result.when(text.isNotNull(), otherwise)

@@ -97,7 +97,7 @@ def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) ->
     # Pid and seconds are neighbours, so one number writes both.
     start = F.shiftleft(F.shiftright(valid, 32).bitwiseOR(1 << 16), 32)
     pid_and_seconds = cut(F.hex(start.bitwiseOR(_seconds(column(at)))), 2, 12)
-    sequence = padded_digits(valid.bitwiseAND(layout.UINT32_MASK), 8)
+    sequence = padded_digits(place.bitwiseAND(layout.UINT32_MASK), 8)
     id = joined(F.upper(joined(*_synthetic(digest, "position", 0))), pid_and_seconds, sequence)
     checked = F.coalesce(id, F.when(fits, null_text()).when(given.isNotNull(), F.raise_error(message)))
     for check in (

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgid import layout
 from msgid.ids._bytes import NOT_V1
-from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
 from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
     VERSION_1_DIGITS,
@@ -16,15 +15,14 @@ from spark_ext.columns._expressions import (
     is_hex,
     is_id,
     is_v1,
-    named_fields,
     raise_invalid,
     struct_if,
+    struct_or,
     v1_bytes,
 )
+from spark_ext.columns._v1_fields import SQL_OF_BYTES, fields_of, parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import Column
 
     from spark_ext.columns._expressions import ColumnOrName
@@ -44,16 +42,6 @@ __all__ = [
 ]
 
 UUID_DIGITS = 36
-SQL_NAME = "msgid_v1_fields"
-"""The name of the SQL function of all fields, which the SQL functions of `parse_id` and `try_parse_id` call."""
-_NODE = layout.FIELDS["node"]
-_OCTETS = [f"octet{place}" for place in range(_NODE.start, _NODE.stop)]
-_NUMBERS = ("pid", "seconds", "sequence")
-SQL_PARAMETERS = {**dict.fromkeys(_OCTETS, "INT"), **dict.fromkeys(_NUMBERS, "BIGINT")}
-"""The parameters of that function. Spark computes the arguments of a function once."""
-_MAC = [f"{byte:02x}:" for byte in range(256)]
-_MAC_END = [f"{byte:02x}" for byte in range(256)]
-_ORIGINS = [layout.origin_of(byte << 40) for byte in range(256)]  # by the first byte of a node
 
 
 def parse_id(col: ColumnOrName) -> Column:
@@ -164,7 +152,7 @@ def id_time(col: ColumnOrName) -> Column:
     |1648047038|
     +----------+
     """
-    return _fields(_parts(v1_bytes(hex_text(col))))["time"].alias("id_time")
+    return fields_of(parts_of(v1_bytes(hex_text(col))))["time"].alias("id_time")
 
 
 def id_mac(col: ColumnOrName) -> Column:
@@ -190,7 +178,7 @@ def id_mac(col: ColumnOrName) -> Column:
     |56:f7:e7:1c:36:1b|
     +-----------------+
     """
-    return _fields(_parts(v1_bytes(hex_text(col))))["mac"].alias("id_mac")
+    return fields_of(parts_of(v1_bytes(hex_text(col))))["mac"].alias("id_mac")
 
 
 def id_origin(col: ColumnOrName) -> Column:
@@ -216,7 +204,7 @@ def id_origin(col: ColumnOrName) -> Column:
     | position|
     +---------+
     """
-    return _fields(_parts(v1_bytes(hex_text(col))))["origin"].alias("id_origin")
+    return fields_of(parts_of(v1_bytes(hex_text(col))))["origin"].alias("id_origin")
 
 
 def time_key(col: ColumnOrName) -> Column:
@@ -368,33 +356,8 @@ def _digits(text: Column, name: str) -> Column:
     return F.substring(text, 2 * field.start + 1, 2 * field.width)  # Spark counts from 1
 
 
-def _parts(raw: Column) -> dict[str, Column]:
-    """Read the bytes of the node, each as an index of `look_up`, and four bytes from the start of each number."""
-    octets = (octet(F.substring(raw, place + 1, 1)) for place in range(_NODE.start, _NODE.stop))  # counted from 1
-    numbers = (word(F.substring(raw, layout.FIELDS[name].start + 1, WORD_WIDTH)) for name in _NUMBERS)
-    return dict(zip(SQL_PARAMETERS, (*octets, *numbers), strict=True))
-
-
-def _fields(parts: Mapping[str, Column]) -> dict[str, Column]:
-    """Return the fields of an ID by the parts that `_parts` read."""
-    octets, seconds = [parts[name] for name in _OCTETS], parts["seconds"]
-    return {
-        "version": F.lit(layout.VERSION_1),
-        "mac": F.concat(*(look_up(one, _MAC) for one in octets[:-1]), look_up(octets[-1], _MAC_END)),
-        "pid": F.shiftright(parts["pid"], 8 * (WORD_WIDTH - layout.FIELDS["pid"].width)).cast("int"),
-        "seconds": seconds,
-        "time": F.timestamp_seconds(seconds + layout.EPOCH_UNIX),
-        "sequence": parts["sequence"],
-        "origin": look_up(octets[0], _ORIGINS),
-    }
-
-
-def fields_struct(*parts: Column) -> Column:
-    """Return the fields of a version-1 ID as a struct: the body of the SQL function that others call."""
-    return named_fields(_fields(dict(zip(SQL_PARAMETERS, parts, strict=True))))
-
-
 def _parsed(text: Column, otherwise: Column | None) -> Column:
-    parts = _parts(v1_bytes(text) if is_writing_sql() else F.unhex(text))
-    fields = _fields({name: computed_below(part) for name, part in parts.items()})
-    return struct_if(text, is_v1(text), otherwise, fields, SQL_NAME, tuple(parts.values()))
+    if is_writing_sql():  # Spark computes the argument of a function once, so it reads the digits once
+        return struct_or(F.call_function(SQL_OF_BYTES, v1_bytes(text)), text, otherwise)
+    shared = {name: computed_below(part) for name, part in parts_of(F.unhex(text)).items()}
+    return struct_if(text, is_v1(text), otherwise, fields_of(shared))

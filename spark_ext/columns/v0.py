@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgid import layout
 from msgid.ids._bytes import NOT_V0
 from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
-from spark_ext.columns._dialect import F
+from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
     MICROSECONDS,
     MOMENTS,
@@ -24,6 +24,7 @@ from spark_ext.columns._expressions import (
     of_types,
     raise_invalid,
     struct_if,
+    struct_or,
 )
 
 if TYPE_CHECKING:
@@ -261,9 +262,11 @@ def _translated(text: Column, otherwise: Column) -> Column:
 def _parsed(text: Column, otherwise: Column | None) -> Column:
     is_shaped, is_ambiguous = _shape(text)
     parts = (_host(text), _kind(text, is_shaped, is_ambiguous), is_shaped & ~is_ambiguous, *_words(F.unhex(text)))
+    if is_writing_sql():
+        return struct_or(F.when(is_v0(text), F.call_function(SQL_NAME, *parts)), text, otherwise)
     # Spark computes all fields in one projection, where they share these parts.
     fields = {name: computed_below(field, never) for name, (field, never) in _fields(*parts).items()}
-    return struct_if(text, is_v0(text), otherwise, fields, SQL_NAME, parts)
+    return struct_if(text, is_v0(text), otherwise, fields)
 
 
 def fields_struct(*parts: Column) -> Column:

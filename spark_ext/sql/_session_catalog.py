@@ -21,13 +21,14 @@ __all__ = ["create_like", "stored_like"]
 
 _SQL_FUNCTION: Final = "sqlFunction."
 """The class that Spark names for a function in SQL, and the prefix of its properties."""
+_PARAMETERS: Final = f"{_SQL_FUNCTION}inputParam"
 _CALL: Final = re.compile(r"\b(msgid_\w+)\(")
 _ONLY_PART: Final = "000"
 """The number that Spark puts before each part of the stored form. Here the form has one part."""
 
 
 def create_like(spark: SparkSession, model: str, wanted: Sequence[Definition]) -> bool:
-    """Create deterministic temporary functions as copies of a function that a statement has created.
+    """Create temporary functions as copies of a function that a statement has created.
 
     The classes belong to Spark's JVM and not to its public interface. Where they differ, or Spark Connect hides them,
     statements must create the functions.
@@ -75,11 +76,15 @@ def stored_like(model: str, wanted: Definition) -> str:
     """
     properties = json.loads(model)
     own = {
-        f"{_SQL_FUNCTION}inputParam": wanted.parameters,
+        _PARAMETERS: wanted.parameters,
         f"{_SQL_FUNCTION}returnType": wanted.returns,
         f"{_SQL_FUNCTION}expression": wanted.body,
+        f"{_SQL_FUNCTION}deterministic": str(wanted.deterministic).lower(),
         "referredTempFunctionsNames": json.dumps(sorted(set(_CALL.findall(wanted.body)))),
     }
     if not own.keys() <= properties.keys():
         raise ValueError(f"cannot store {wanted.name}: this Spark has other properties, got {model!r}")
-    return json.dumps({**properties, **own})
+    form = {**properties, **own}
+    if not wanted.parameters:
+        del form[_PARAMETERS]
+    return json.dumps(form)

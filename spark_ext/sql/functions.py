@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from spark_ext.columns import _crc, expiry, making, message_fields, reading, v0
+from spark_ext.columns import _crc, _v1_fields, expiry, making, message_fields, reading, v0
 from spark_ext.columns._dialect import F, SqlText, sql_text
 from spark_ext.columns._expressions import sql_id_text
 
@@ -55,12 +55,14 @@ class Definition(NamedTuple):
         parameters: Names and types, as in SQL.
         body: An SQL expression of the parameters.
         returns: Type of the result, which Spark finds in the body too.
+        deterministic: Whether the same arguments always give the same result. Spark finds that in the body too.
     """
 
     name: str
     parameters: str
     body: str
     returns: str
+    deterministic: bool = True
 
     @property
     def statement(self) -> str:
@@ -104,7 +106,8 @@ FUNCTIONS: Final = {
 # Functions that other functions call.
 _SHARED: Final = {
     _crc.SQL_NAME: SqlFunction(_crc.definition, {"raw": "BINARY"}, "BIGINT"),
-    reading.SQL_NAME: SqlFunction(reading.fields_struct, reading.SQL_PARAMETERS, _V1),
+    _v1_fields.SQL_NAME: SqlFunction(_v1_fields.fields_struct, _v1_fields.SQL_PARAMETERS, _V1),
+    _v1_fields.SQL_OF_BYTES: SqlFunction(_v1_fields.struct_of_bytes, {"raw": "BINARY"}, _V1),
     v0.SQL_NAME: SqlFunction(v0.fields_struct, v0.SQL_PARAMETERS, _V0),
 }
 
@@ -143,4 +146,4 @@ def _define(name: str, function: Callable[..., Any], parameters: Mapping[str, st
 def assign_definition(run: str | None = None, at: float | None = None) -> Definition:
     """Return the definition of ``msgid_assign``; the arguments are those of `assign_id`."""
     with sql_text():
-        return Definition("msgid_assign", "", str(making.assign_id(run, at)), "STRING")
+        return Definition("msgid_assign", "", str(making.assign_id(run, at)), "STRING", deterministic=False)

@@ -67,15 +67,14 @@ def register(spark: SparkSession) -> list[str]:
     with ThreadPoolExecutor(1) as pool, settings(spark, _CREATED_UNDER):
         source = pool.submit(_register_source, spark)
         create_functions(spark)
-        spark.sql(assign_definition().statement)
         spark.udf.register("msgid_generate", making.generator_udf())
         source.result()
     return [*FUNCTIONS, "msgid_assign", "msgid_generate"]
 
 
 def create_functions(spark: SparkSession) -> None:
-    """Create the functions of `FUNCTIONS` and those that they call."""
-    made = {one.name: one for one in definitions()}
+    """Create the functions of `FUNCTIONS`, those that they call, and ``msgid_assign``."""
+    made = {one.name: one for one in (*definitions(), assign_definition())}
     spark.sql(made.pop(_MODEL).statement)
     rest = list(made.values())
     if not create_like(spark, _MODEL, rest):

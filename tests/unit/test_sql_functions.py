@@ -69,6 +69,7 @@ FORM = {
     "sqlFunction.inputParam": "payload BINARY",
     "sqlFunction.returnType": "BOOLEAN",
     "sqlFunction.expression": "payload IS NULL",
+    "sqlFunction.deterministic": "true",
     "referredTempFunctionsNames": "[]",
     "sqlConfig.spark.sql.session.timeZone": "UTC",
 }
@@ -83,9 +84,17 @@ def test_stored_form_is_that_of_the_model_with_another_definition():
         "sqlFunction.inputParam": "id STRING",
         "sqlFunction.returnType": "STRUCT<a: INT NOT NULL>",
         "sqlFunction.expression": body,
+        "sqlFunction.deterministic": "true",
         "referredTempFunctionsNames": '["msgid_a", "msgid_b"]',
         "sqlConfig.spark.sql.session.timeZone": "UTC",
     }
+
+
+def test_stored_form_without_parameters_has_none_of_the_model():
+    """A function without parameters has no list of them, and one of new values is not deterministic."""
+    form = json.loads(stored_like(json.dumps(FORM), Definition("msgid_new", "", "uuid()", "STRING", False)))
+    assert "sqlFunction.inputParam" not in form
+    assert form["sqlFunction.deterministic"] == "false"
 
 
 @pytest.mark.parametrize(

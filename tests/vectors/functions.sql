@@ -51,13 +51,31 @@ RETURN named_struct(
  'pid',
  CAST(shiftright(msgid_v1_fields.pid, 16) AS int),
  'seconds',
- msgid_v1_fields.seconds,
+ (msgid_v1_fields.seconds | 0),
  'time',
  timestamp_seconds((msgid_v1_fields.seconds + 1609459200)),
  'sequence',
- msgid_v1_fields.sequence,
+ (msgid_v1_fields.sequence | 0),
  'origin',
  get(split(/* 256 entries: derived to random; CRC-32 85F703DE */), msgid_v1_fields.octet1)
+);
+
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v1_of_bytes(raw BINARY)
+RETURN (
+ CASE
+ WHEN (msgid_v1_of_bytes.raw IS NOT NULL)
+ THEN msgid_v1_fields(
+  CAST((crc32(substring(msgid_v1_of_bytes.raw, 2, 1)) & 255) AS int),
+  CAST((crc32(substring(msgid_v1_of_bytes.raw, 3, 1)) & 255) AS int),
+  CAST((crc32(substring(msgid_v1_of_bytes.raw, 4, 1)) & 255) AS int),
+  CAST((crc32(substring(msgid_v1_of_bytes.raw, 5, 1)) & 255) AS int),
+  CAST((crc32(substring(msgid_v1_of_bytes.raw, 6, 1)) & 255) AS int),
+  CAST((crc32(substring(msgid_v1_of_bytes.raw, 7, 1)) & 255) AS int),
+  msgid_word(substring(msgid_v1_of_bytes.raw, 8, 4)),
+  msgid_word(substring(msgid_v1_of_bytes.raw, 10, 4)),
+  msgid_word(substring(msgid_v1_of_bytes.raw, 14, 4))
+ )
+ END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_fields(
@@ -165,28 +183,7 @@ RETURN coalesce(
    ),
    CAST(
     substring(
-     CAST(
-      hex(
-       (
-        (
-         (
-          CASE
-          WHEN (
-           (TRY_CAST(msgid_position.offset AS bigint) BETWEEN 0 AND 281474976710655L)
-           AND (msgid_position.offset = TRY_CAST(msgid_position.offset AS bigint))
-          )
-          THEN TRY_CAST(msgid_position.offset AS bigint)
-          END
-         )
-         & 4294967295L
-        )
-        | 4294967296L
-       )
-      )
-      AS binary
-     ),
-     2,
-     8
+     CAST(hex(((TRY_CAST(msgid_position.offset AS bigint) & 4294967295L) | 4294967296L)) AS binary), 2, 8
     )
     AS binary
    )
@@ -726,199 +723,56 @@ RETURN msgid_derive_at_of_text(
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_of_text(id STRING)
-RETURN (
- CASE
- WHEN (
+RETURN coalesce(
+ msgid_v1_of_bytes(
   (
-   ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
-   AND (octet_length(unhex(msgid_parse_of_text.id)) = 17)
+   CASE
+   WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
+   THEN unhex(msgid_parse_of_text.id)
+   END
   )
-  AND (unhex(msgid_parse_of_text.id) IS NOT NULL)
- )
- THEN msgid_v1_fields(
-  CAST(
-   (
-    crc32(
-     substring(
-      (
-       CASE
-       WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
-       THEN unhex(msgid_parse_of_text.id)
-       END
-      ),
-      2,
-      1
-     )
-    )
-    & 255
-   )
-   AS int
-  ),
-  CAST(
-   (
-    crc32(
-     substring(
-      (
-       CASE
-       WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
-       THEN unhex(msgid_parse_of_text.id)
-       END
-      ),
-      3,
-      1
-     )
-    )
-    & 255
-   )
-   AS int
-  ),
-  CAST(
-   (
-    crc32(
-     substring(
-      (
-       CASE
-       WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
-       THEN unhex(msgid_parse_of_text.id)
-       END
-      ),
-      4,
-      1
-     )
-    )
-    & 255
-   )
-   AS int
-  ),
-  CAST(
-   (
-    crc32(
-     substring(
-      (
-       CASE
-       WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
-       THEN unhex(msgid_parse_of_text.id)
-       END
-      ),
-      5,
-      1
-     )
-    )
-    & 255
-   )
-   AS int
-  ),
-  CAST(
-   (
-    crc32(
-     substring(
-      (
-       CASE
-       WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
-       THEN unhex(msgid_parse_of_text.id)
-       END
-      ),
-      6,
-      1
-     )
-    )
-    & 255
-   )
-   AS int
-  ),
-  CAST(
-   (
-    crc32(
-     substring(
-      (
-       CASE
-       WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
-       THEN unhex(msgid_parse_of_text.id)
-       END
-      ),
-      7,
-      1
-     )
-    )
-    & 255
-   )
-   AS int
-  ),
-  msgid_word(
-   substring(
-    (
-     CASE
-     WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
-     THEN unhex(msgid_parse_of_text.id)
-     END
-    ),
-    8,
-    4
-   )
-  ),
-  msgid_word(
-   substring(
-    (
-     CASE
-     WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
-     THEN unhex(msgid_parse_of_text.id)
-     END
-    ),
-    10,
-    4
-   )
-  ),
-  msgid_word(
-   substring(
-    (
-     CASE
-     WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
-     THEN unhex(msgid_parse_of_text.id)
-     END
-    ),
-    14,
-    4
-   )
-  )
- )
- WHEN (msgid_parse_of_text.id IS NOT NULL)
- THEN raise_error(
-  concat(
-   'invalid message id ',
+ ),
+ (
+  CASE
+  WHEN (msgid_parse_of_text.id IS NOT NULL)
+  THEN raise_error(
    concat(
-    '\'',
-    left(msgid_parse_of_text.id, 64),
-    '\'',
+    'invalid message id ',
+    concat(
+     '\'',
+     left(msgid_parse_of_text.id, 64),
+     '\'',
+     (
+      CASE
+      WHEN (length(msgid_parse_of_text.id) > 64)
+      THEN concat('... (', CAST(length(msgid_parse_of_text.id) AS string), ' in all)')
+      ELSE ''
+      END
+     )
+    ),
+    ': ',
     (
      CASE
-     WHEN (length(msgid_parse_of_text.id) > 64)
-     THEN concat('... (', CAST(length(msgid_parse_of_text.id) AS string), ' in all)')
-     ELSE ''
+     WHEN (NOT (length(msgid_parse_of_text.id) IN (32, 56, 34, 58)))
+     THEN concat(
+      'must have 32, 34, 56 or 58 hex digits, got ',
+      CAST(length(msgid_parse_of_text.id) AS string),
+      ' characters'
+     )
+     WHEN ((msgid_parse_of_text.id IS NOT NULL) AND (unhex(msgid_parse_of_text.id) IS NULL))
+     THEN 'must have hex digits only'
+     WHEN (
+      ((octet_length(msgid_parse_of_text.id) IN (34, 58)) AND (NOT startswith(msgid_parse_of_text.id, '00')))
+      AND (NOT ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01')))
+     )
+     THEN concat('unknown version ', conv(left(msgid_parse_of_text.id, 2), 16, 10))
+     ELSE 'must be of version 1: 34 hex digits that start with 01'
      END
     )
-   ),
-   ': ',
-   (
-    CASE
-    WHEN (NOT (length(msgid_parse_of_text.id) IN (32, 56, 34, 58)))
-    THEN concat(
-     'must have 32, 34, 56 or 58 hex digits, got ',
-     CAST(length(msgid_parse_of_text.id) AS string),
-     ' characters'
-    )
-    WHEN ((msgid_parse_of_text.id IS NOT NULL) AND (unhex(msgid_parse_of_text.id) IS NULL))
-    THEN 'must have hex digits only'
-    WHEN (
-     ((octet_length(msgid_parse_of_text.id) IN (34, 58)) AND (NOT startswith(msgid_parse_of_text.id, '00')))
-     AND (NOT ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01')))
-    )
-    THEN concat('unknown version ', conv(left(msgid_parse_of_text.id, 2), 16, 10))
-    ELSE 'must be of version 1: 34 hex digits that start with 01'
-    END
    )
   )
+  END
  )
- END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse(id STRING)
@@ -936,162 +790,13 @@ RETURN msgid_parse_of_text(
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse_of_text(id STRING)
-RETURN (
- CASE
- WHEN (
-  (
-   ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
-   AND (octet_length(unhex(msgid_try_parse_of_text.id)) = 17)
-  )
-  AND (unhex(msgid_try_parse_of_text.id) IS NOT NULL)
+RETURN msgid_v1_of_bytes(
+ (
+  CASE
+  WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
+  THEN unhex(msgid_try_parse_of_text.id)
+  END
  )
- THEN msgid_v1_fields(
-  CAST(
-   (
-    crc32(
-     substring(
-      (
-       CASE
-       WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
-       THEN unhex(msgid_try_parse_of_text.id)
-       END
-      ),
-      2,
-      1
-     )
-    )
-    & 255
-   )
-   AS int
-  ),
-  CAST(
-   (
-    crc32(
-     substring(
-      (
-       CASE
-       WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
-       THEN unhex(msgid_try_parse_of_text.id)
-       END
-      ),
-      3,
-      1
-     )
-    )
-    & 255
-   )
-   AS int
-  ),
-  CAST(
-   (
-    crc32(
-     substring(
-      (
-       CASE
-       WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
-       THEN unhex(msgid_try_parse_of_text.id)
-       END
-      ),
-      4,
-      1
-     )
-    )
-    & 255
-   )
-   AS int
-  ),
-  CAST(
-   (
-    crc32(
-     substring(
-      (
-       CASE
-       WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
-       THEN unhex(msgid_try_parse_of_text.id)
-       END
-      ),
-      5,
-      1
-     )
-    )
-    & 255
-   )
-   AS int
-  ),
-  CAST(
-   (
-    crc32(
-     substring(
-      (
-       CASE
-       WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
-       THEN unhex(msgid_try_parse_of_text.id)
-       END
-      ),
-      6,
-      1
-     )
-    )
-    & 255
-   )
-   AS int
-  ),
-  CAST(
-   (
-    crc32(
-     substring(
-      (
-       CASE
-       WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
-       THEN unhex(msgid_try_parse_of_text.id)
-       END
-      ),
-      7,
-      1
-     )
-    )
-    & 255
-   )
-   AS int
-  ),
-  msgid_word(
-   substring(
-    (
-     CASE
-     WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
-     THEN unhex(msgid_try_parse_of_text.id)
-     END
-    ),
-    8,
-    4
-   )
-  ),
-  msgid_word(
-   substring(
-    (
-     CASE
-     WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
-     THEN unhex(msgid_try_parse_of_text.id)
-     END
-    ),
-    10,
-    4
-   )
-  ),
-  msgid_word(
-   substring(
-    (
-     CASE
-     WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
-     THEN unhex(msgid_try_parse_of_text.id)
-     END
-    ),
-    14,
-    4
-   )
-  )
- )
- END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse(id STRING)
@@ -1584,91 +1289,57 @@ RETURN (
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_v0_of_text(id STRING)
-RETURN (
- CASE
- WHEN (
-  (
-   (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
-   OR ((octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00'))
-  )
-  AND (unhex(msgid_parse_v0_of_text.id) IS NOT NULL)
- )
- THEN msgid_v0_fields(
-  (
-   CASE
-   WHEN (octet_length(msgid_parse_v0_of_text.id) >= 56)
-   THEN regexp_replace(
-    regexp_replace(
-     concat(
-      regexp_replace(
-       lower(substring(msgid_parse_v0_of_text.id, -56, 32)), '000(.)|00(..)|0(...)|(....)', ':$1$2$3$4'
-      ),
-      ':'
-     ),
-     '^(?:(.*?):(?:0:){8}(.*)|(.*?):(?:0:){7}(.*)|(.*?):(?:0:){6}(.*)|(.*?):(?:0:){5}(.*)|(.*?):(?:0:){4}(.*)|(.*?):(?:0:){3}(.*)|(.*?):(?:0:){2}(.*))$',
-     '$1$3$5$7$9$11$13::$2$4$6$8$10$12$14'
-    ),
-    '^:(?!:)|(?<!:):$',
-    ''
-   )
-   ELSE concat(
-    get(
-     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-     CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -16, 1)) & 255) AS int)
-    ),
-    get(
-     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-     CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -15, 1)) & 255) AS int)
-    ),
-    get(
-     split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-     CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -14, 1)) & 255) AS int)
-    ),
-    get(
-     split(/* 256 entries: 255 to 35; CRC-32 08DC58B3 */),
-     CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -13, 1)) & 255) AS int)
-    )
-   )
-   END
-  ),
-  (
-   CASE
-   WHEN (
-    (
-     (
-      (
-       (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-       AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
-      )
-      AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
-     )
-     AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
-    )
-    AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
-   )
-   THEN 'v0-ambiguous'
-   WHEN (
-    (
-     (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-     AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
-    )
-    AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
-   )
-   THEN 'v0-broker-offset'
-   WHEN (msgid_parse_v0_of_text.id IS NOT NULL)
-   THEN 'v0-client-unique'
-   END
-  ),
-  (
+RETURN coalesce(
+ (
+  CASE
+  WHEN (
    (
-    (
-     (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-     AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
-    )
-    AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+    (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
+    OR ((octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00'))
    )
-   AND (
-    NOT (
+   AND (unhex(msgid_parse_v0_of_text.id) IS NOT NULL)
+  )
+  THEN msgid_v0_fields(
+   (
+    CASE
+    WHEN (octet_length(msgid_parse_v0_of_text.id) >= 56)
+    THEN regexp_replace(
+     regexp_replace(
+      concat(
+       regexp_replace(
+        lower(substring(msgid_parse_v0_of_text.id, -56, 32)), '000(.)|00(..)|0(...)|(....)', ':$1$2$3$4'
+       ),
+       ':'
+      ),
+      '^(?:(.*?):(?:0:){8}(.*)|(.*?):(?:0:){7}(.*)|(.*?):(?:0:){6}(.*)|(.*?):(?:0:){5}(.*)|(.*?):(?:0:){4}(.*)|(.*?):(?:0:){3}(.*)|(.*?):(?:0:){2}(.*))$',
+      '$1$3$5$7$9$11$13::$2$4$6$8$10$12$14'
+     ),
+     '^:(?!:)|(?<!:):$',
+     ''
+    )
+    ELSE concat(
+     get(
+      split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
+      CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -16, 1)) & 255) AS int)
+     ),
+     get(
+      split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
+      CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -15, 1)) & 255) AS int)
+     ),
+     get(
+      split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
+      CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -14, 1)) & 255) AS int)
+     ),
+     get(
+      split(/* 256 entries: 255 to 35; CRC-32 08DC58B3 */),
+      CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -13, 1)) & 255) AS int)
+     )
+    )
+    END
+   ),
+   (
+    CASE
+    WHEN (
      (
       (
        (
@@ -1681,55 +1352,95 @@ RETURN (
      )
      AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
     )
-   )
-  ),
-  msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -12, 4)),
-  msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -8, 4)),
-  msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -4, 4))
- )
- WHEN (msgid_parse_v0_of_text.id IS NOT NULL)
- THEN raise_error(
-  concat(
-   'invalid message id ',
-   concat(
-    '\'',
-    left(msgid_parse_v0_of_text.id, 64),
-    '\'',
-    (
-     CASE
-     WHEN (length(msgid_parse_v0_of_text.id) > 64)
-     THEN concat('... (', CAST(length(msgid_parse_v0_of_text.id) AS string), ' in all)')
-     ELSE ''
-     END
-    )
-   ),
-   ': ',
-   (
-    CASE
-    WHEN (NOT (length(msgid_parse_v0_of_text.id) IN (32, 56, 34, 58)))
-    THEN concat(
-     'must have 32, 34, 56 or 58 hex digits, got ',
-     CAST(length(msgid_parse_v0_of_text.id) AS string),
-     ' characters'
-    )
-    WHEN ((msgid_parse_v0_of_text.id IS NOT NULL) AND (unhex(msgid_parse_v0_of_text.id) IS NULL))
-    THEN 'must have hex digits only'
+    THEN 'v0-ambiguous'
     WHEN (
      (
-      (octet_length(msgid_parse_v0_of_text.id) IN (34, 58))
-      AND (NOT startswith(msgid_parse_v0_of_text.id, '00'))
+      (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+      AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
      )
-     AND (
-      NOT ((octet_length(msgid_parse_v0_of_text.id) = 34) AND startswith(msgid_parse_v0_of_text.id, '01'))
+     AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+    )
+    THEN 'v0-broker-offset'
+    WHEN (msgid_parse_v0_of_text.id IS NOT NULL)
+    THEN 'v0-client-unique'
+    END
+   ),
+   (
+    (
+     (
+      (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+      AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+     )
+     AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+    )
+    AND (
+     NOT (
+      (
+       (
+        (
+         (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+         AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+        )
+        AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+       )
+       AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+      )
+      AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
      )
     )
-    THEN concat('unknown version ', conv(left(msgid_parse_v0_of_text.id, 2), 16, 10))
-    ELSE 'must be of version 0, got version 1'
-    END
+   ),
+   msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -12, 4)),
+   msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -8, 4)),
+   msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -4, 4))
+  )
+  END
+ ),
+ (
+  CASE
+  WHEN (msgid_parse_v0_of_text.id IS NOT NULL)
+  THEN raise_error(
+   concat(
+    'invalid message id ',
+    concat(
+     '\'',
+     left(msgid_parse_v0_of_text.id, 64),
+     '\'',
+     (
+      CASE
+      WHEN (length(msgid_parse_v0_of_text.id) > 64)
+      THEN concat('... (', CAST(length(msgid_parse_v0_of_text.id) AS string), ' in all)')
+      ELSE ''
+      END
+     )
+    ),
+    ': ',
+    (
+     CASE
+     WHEN (NOT (length(msgid_parse_v0_of_text.id) IN (32, 56, 34, 58)))
+     THEN concat(
+      'must have 32, 34, 56 or 58 hex digits, got ',
+      CAST(length(msgid_parse_v0_of_text.id) AS string),
+      ' characters'
+     )
+     WHEN ((msgid_parse_v0_of_text.id IS NOT NULL) AND (unhex(msgid_parse_v0_of_text.id) IS NULL))
+     THEN 'must have hex digits only'
+     WHEN (
+      (
+       (octet_length(msgid_parse_v0_of_text.id) IN (34, 58))
+       AND (NOT startswith(msgid_parse_v0_of_text.id, '00'))
+      )
+      AND (
+       NOT ((octet_length(msgid_parse_v0_of_text.id) = 34) AND startswith(msgid_parse_v0_of_text.id, '01'))
+      )
+     )
+     THEN concat('unknown version ', conv(left(msgid_parse_v0_of_text.id, 2), 16, 10))
+     ELSE 'must be of version 0, got version 1'
+     END
+    )
    )
   )
+  END
  )
- END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_v0(id STRING)
