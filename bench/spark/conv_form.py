@@ -21,7 +21,7 @@ IPV6_DIGITS = 2 * layout.IPV6_LENGTH
 def parse_v0(name: str) -> Column:
     """Return the fields of version-0 IDs, as `spark_ext.parse_v0` does."""
     text = hex_text(name)
-    return struct_if(text, is_v0(text), raise_invalid(text, NOT_V0), fields(text), "", ())
+    return struct_if(text, is_v0(text), raise_invalid(text, NOT_V0), fields(text))
 
 
 def decimal(digits: Column) -> Column:

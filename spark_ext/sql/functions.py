@@ -48,7 +48,7 @@ class SqlFunction(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """What Spark needs to create one function.
+    """The parts from which Spark creates one function.
 
     Attributes:
         name: Name of the function.
