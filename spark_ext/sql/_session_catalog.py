@@ -36,6 +36,8 @@ def create_like(spark: SparkSession, model: str, wanted: Sequence[Definition]) -
     Returns:
         Whether the functions were created.
     """
+    if not hasattr(spark, "_jsparkSession"):  # Spark Connect, whose client can do without Py4J
+        return False
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

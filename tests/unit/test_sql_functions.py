@@ -5,6 +5,7 @@ After an intended change, write the file again: pytest tests/unit/test_sql_funct
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from pyspark.sql import functions as pyspark_functions
 
 from spark_ext.columns import _dialect
 from spark_ext.columns._dialect import F, SqlText, sql_text
-from spark_ext.sql._session_catalog import stored_like
+from spark_ext.sql._session_catalog import create_like, stored_like
 from spark_ext.sql.functions import Definition, assign_definition, definitions
 
 GOLDEN = Path(__file__).parents[1] / "vectors" / "functions.sql"
@@ -104,3 +105,9 @@ def test_stored_form_of_an_unknown_kind_raises(form):
     """A version of Spark that stores functions in another form gets no function in a form of its own."""
     with pytest.raises(ValueError, match=r"Expecting value|this Spark has other properties, got"):
         stored_like(form, MODEL)
+
+
+def test_session_without_a_jvm_gets_its_functions_by_statements(monkeypatch):
+    """The client of Spark Connect has no catalog here, and may have no Py4J."""
+    monkeypatch.setitem(sys.modules, "py4j.protocol", None)
+    assert not create_like(object(), MODEL.name, [MODEL])
