@@ -49,7 +49,10 @@ _NO_LIMIT = "36500d"
 _LONGEST = 366 * 86_400
 _HEADER = "a file with a header"
 _MISSING = {"csv": _HEADER, "tsv": _HEADER, "json": "a line with a JSON object", "parquet": "a Parquet file"}
-_REFUSED = re.compile(rf"{TableConflict.__name__}: (.*)")
+_REFUSED = re.compile(rf"(?:{TableConflict.__name__}: |ValueError: (?=cannot continue from the checkpoint: ))(.*)")
+"""The error of a table, or of a source that cannot continue from a checkpoint, inside one of Spark."""
+_OTHER_SOURCE = "No usable value for logOffset"
+"""Spark's words for a stream of files that continues from the offsets of another source."""
 
 
 def read_rows(
@@ -224,8 +227,8 @@ def follow(
             exist, and return.
 
     Raises:
-        BadInput: if a table belongs to another query, another kind of run or another format, or if the interval is not
-            a time.
+        BadInput: if a table belongs to another query, another kind of run or another format, if the checkpoint belongs
+            to a stream of another source, or if the interval is not a time.
     """
     if interval is not None and not 0 <= interval <= _LONGEST:
         raise BadInput(f"interval must be 0 to {_LONGEST} seconds, got {interval}")
@@ -245,6 +248,10 @@ def follow(
     except KeyboardInterrupt:
         query.stop()
     except StreamingQueryException as error:
+        if _OTHER_SOURCE in str(error):
+            raise BadInput(
+                f"cannot continue from {checkpoint}: a stream of another format wrote it. Choose another output"
+            ) from None
         refused = _REFUSED.search(str(error))
         if refused is None:
             raise

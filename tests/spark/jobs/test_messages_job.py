@@ -150,6 +150,21 @@ def test_messages_job_as_a_stream_of_files_of_one_message_reads_each_file_once(s
     assert found.states == [("available", 2), ("poisoned", 1)]
 
 
+def test_messages_job_as_a_stream_of_another_format_on_its_checkpoint_raises_one_line(spark, tmp_path):
+    """The checkpoint of segments has other offsets than one of files, in both directions."""
+    segment(tmp_path / "segments", made(3))
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "1.bin").write_bytes(danube(1).encode())
+    runs = [("segments", job.Source("iggy", topic="t")), ("files", job.Source("danube", logged=True))]
+    for first, second in (runs, runs[::-1]):
+        out = str(tmp_path / f"{first[0]}-first")
+        job.run_stream(spark, str(tmp_path / first[0]), out, first[1])
+        with pytest.raises(BadInput, match=r"^cannot continue from [^\n]*\Z"):
+            job.run_stream(spark, str(tmp_path / second[0]), out, second[1])
+        found = job.run_stream(spark, str(tmp_path / first[0]), out, first[1])
+        assert found.rows == (3 if first[0] == "segments" else 1)
+
+
 def test_messages_job_as_a_stream_of_danube_needs_logged(spark, tmp_path):
     """A stream of Danube needs ``logged``: one batch does not show whether later offsets are all 0."""
     (tmp_path / "in.txt").write_text("")
