@@ -5,12 +5,13 @@ import io
 import re
 
 import pytest
+from helpers.versions import since
 from pyspark.sql import functions as F
 
 import spark_ext
 from spark_ext.sql.functions import FUNCTIONS
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, since(4, 0)]
 
 LIMIT = 8_000
 COLUMNS = {
