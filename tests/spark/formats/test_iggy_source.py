@@ -5,6 +5,7 @@ import json
 import pytest
 from helpers import strategies
 from helpers import vector_files as vectors
+from helpers.versions import since
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
@@ -160,6 +161,7 @@ def stream_once(spark, source, out, checkpoint):
     return spark.read.parquet(str(out)).collect()
 
 
+@since(4, 2)
 def test_source_of_a_stream_reads_added_files(spark, tmp_path):
     """A stream reads each message of growing and new files once, and an incomplete message when it is complete."""
     source = tmp_path / "in"

@@ -7,13 +7,13 @@ import uuid
 
 import pytest
 from helpers.streams import run_to_end
-from helpers.versions import since
+from helpers.versions import module_since
 
 from msgid import iggy
-from spark_ext.formats._iggy_stream import IggyStreamReader
 from spark_ext.formats.iggy_source import IggyDataSource
 
-pytestmark = [pytest.mark.spark, since(4, 2)]
+pytestmark = pytest.mark.spark
+IggyStreamReader = module_since("spark_ext.formats._iggy_stream", 4, 2).IggyStreamReader
 
 
 @pytest.fixture(autouse=True)
