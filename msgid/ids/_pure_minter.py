@@ -16,7 +16,7 @@ from msgid import layout
 from msgid.ids import _sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from msgid.ids.message_id import MessageId
 
@@ -56,6 +56,15 @@ class _Block:
         return self.state._replace(sequence=self.state.sequence - unused)
 
 
+def _acquiring(lock: threading.RLock) -> Iterator[bool]:
+    """Return an iterator that acquires a lock when it is unpacked directly before the ``try`` of the lock's release.
+
+    Python raises the error of a signal handler, such as KeyboardInterrupt, after a call. After ``lock.acquire()``, and
+    on Python 3.14 after ``with lock``, nothing would then release the lock. Unpacking an iterator is not a call.
+    """
+    return map(lock.acquire, (True,))
+
+
 def _exclusive(method: F) -> F:
     """Return a method that holds the generator's lock; return the method itself if the interpreter has the GIL."""
     if getattr(sys, "_is_gil_enabled", lambda: True)():
@@ -63,8 +72,12 @@ def _exclusive(method: F) -> F:
 
     @functools.wraps(method)
     def locked(self: Minter, *args: Any) -> Any:
-        with self._lock:
+        lock = self._lock
+        [_] = _acquiring(lock)
+        try:
             return method(self, *args)
+        finally:
+            lock.release()
 
     return locked  # type: ignore[return-value]
 
@@ -137,7 +150,9 @@ class Minter:
 
         The current block is drained first. Its unused numbers are reserved again, so the IDs keep increasing.
         """
-        with self._lock:
+        lock = self._lock
+        [_] = _acquiring(lock)
+        try:
             while True:
                 block = self._block
                 second = math.floor(self._clock()) - layout.EPOCH_UNIX
@@ -155,3 +170,5 @@ class Minter:
                 if self._block is block:
                     self._block = following
                     return prefix, runs
+        finally:
+            lock.release()

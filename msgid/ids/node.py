@@ -287,6 +287,15 @@ _found: NodeChoice | None = None
 _finding = threading.RLock()
 
 
+def _after_fork_in_child() -> None:
+    global _finding
+    _finding = threading.RLock()  # a thread of the parent, which the child does not have, may hold the inherited lock
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
 def find_node() -> NodeChoice:
     """Return this machine's node; the lookup runs once per process.
 

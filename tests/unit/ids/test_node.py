@@ -134,6 +134,39 @@ print(msgid.generate().origin, [passed.name for passed in msgid.explain_node().p
     assert result.stdout == "random ['psutil', 'getmac']\n", result.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_child_forked_while_a_thread_looks_up_the_node_mints():
+    """A child that is forked during the lookup does its own lookup and does not wait for a lock of its parent."""
+    program = """
+import os, signal, sys, threading, types
+import msgid
+
+begun, go_on, parent = threading.Event(), threading.Event(), os.getpid()
+
+def net_if_stats():
+    if os.getpid() == parent:
+        begun.set()
+        go_on.wait()
+    return {}
+
+sys.modules["psutil"] = types.SimpleNamespace(net_if_stats=net_if_stats, net_if_addrs=dict)
+sys.modules["getmac"] = None
+thread = threading.Thread(target=msgid.generate)
+thread.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)  # ends a child that waits
+    os._exit(not msgid.is_valid(msgid.generate_hex()))
+status = os.waitpid(child, 0)[1]
+go_on.set()
+thread.join()
+print(status)
+"""
+    result = run(program, MSGID_NODE="")
+    assert result.stdout == "0\n", result.stderr
+
+
 def test_generator_with_a_node_loads_neither_psutil_nor_getmac():
     """The libraries are needed only to look up a node: not for an argument and not for MSGID_NODE."""
     program = "import sys, msgid; {}; print({{'psutil', 'getmac'}} & set(sys.modules))"
