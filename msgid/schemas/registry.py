@@ -6,6 +6,7 @@ import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, get_args
+from weakref import WeakSet
 
 from msgid._validate import is_integer, quote
 from msgid.schemas._errors import IncompatibleSchema, InvalidSchema
@@ -84,15 +85,21 @@ class SchemaRegistry:
         # Two spellings of the path of a file must share one lock.
         self._path = None if path is None else Path(os.path.realpath(path))
         self._lock_timeout = lock_timeout
-        self._mutex = threading.Lock()
         self._state = _State({}, {})
+        self._begin()
         self.reload()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_mutex"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _mutex=threading.Lock())
+        vars(self).update(state)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Make the lock of this process's threads; a forked child makes a new one."""
+        self._mutex = threading.Lock()
+        _alive.add(self)
 
     def reload(self) -> None:
         """Read the file again if it exists.
@@ -244,3 +251,15 @@ def _checked_subject(subject: str) -> None:
         subject.encode("utf-8")
     except UnicodeEncodeError:
         raise ValueError(f"subject must be text without unpaired surrogates, got {quote(subject)}") from None
+
+
+_alive: Final[WeakSet[SchemaRegistry]] = WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for registry in list(_alive):
+        registry._begin()  # a thread of the parent, which the child does not have, may hold the inherited lock
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

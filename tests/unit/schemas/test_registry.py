@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -176,6 +177,28 @@ def test_register_of_a_bad_subject_is_refused(path, subject, error):
         with pytest.raises(error, match="subject must be text"):
             call()
     assert not path.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_child_forked_while_a_thread_registers_can_register(path):
+    """A child does not wait for the lock of a thread of its parent, also if its registry was unpickled."""
+    for registry in (SchemaRegistry(path), pickle.loads(pickle.dumps(SchemaRegistry(path)))):
+        with registry_file.locked(path, 1):
+            thread = threading.Thread(target=registry.register, args=("parent", "{}"))
+            thread.start()
+            while not registry._mutex.locked():
+                thread.join(0.001)
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)  # ends a child that waits
+                try:
+                    registry.register("child", "{}")
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        thread.join()
+    assert sorted(SchemaRegistry(path).subjects()) == ["child", "parent"]
 
 
 def test_register_while_the_lock_is_held_times_out(path):
