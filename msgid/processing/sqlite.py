@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -46,6 +47,9 @@ SELECT r.hash, r.stored_at
 FROM asked CROSS JOIN msgid_remembered r ON r.handler = ? AND r.hash = asked.column1"""
 _inherited: Final[list[tuple[int, int, sqlite3.Connection]]] = []
 """Connections of the parent process that were open at the fork, by device and inode; this process never uses them."""
+_FREE_THREADED: Final = "t" in getattr(sys, "abiflags", "")
+_users: Final[dict[tuple[int, int], tuple[int, set[int]]]] = {}
+"""Process ID and threads that have used a file, by device and inode; only in a free-threaded Python."""
 
 
 class SqliteStore(SqlStore):
@@ -54,9 +58,10 @@ class SqliteStore(SqlStore):
     A process can fork. The connection is closed before each fork, after the running transaction, and both processes
     open new connections when they need them.
 
-    Do not fork a free-threaded Python while other threads use a store. A thread can hold the lock of SQLite's own
-    memory at that moment, because Python frees SQLite's objects outside of the store's lock. The child process then
-    waits for that lock without end. Start processes with ``multiprocessing``'s method ``spawn`` there.
+    A free-threaded Python closes a connection only after all threads that used it have freed their objects, and a fork
+    cannot wait for that. If other threads than the forking one have used the file there, the child process cannot open
+    the file: each use raises `RuntimeError`. Start processes with ``multiprocessing``'s method ``spawn`` there. A fork
+    at the moment when another thread frees objects of SQLite can stop the child for ever.
 
     Args:
         path: Path of the file; a missing file is created.
@@ -90,6 +95,7 @@ class SqliteStore(SqlStore):
         self._timeout = timeout
         self._lock = threading.RLock()
         self._held: tuple[int, sqlite3.Connection] | None = None
+        self._file = (0, 0)
         self._working = False
         asked = "FROM (SELECT ? AS handler, ? AS key, ? AS id, ? AS hash, ? AS first) a"
         self._read_one = READ.format(asked=asked, handler="a.handler", deltas=int(bool(deltas)))
@@ -191,6 +197,8 @@ class SqliteStore(SqlStore):
 
     def _connection(self) -> sqlite3.Connection:
         if self._held is not None and self._held[0] == os.getpid():
+            if _FREE_THREADED:
+                _users[self._file][1].add(threading.get_ident())
             return self._held[1]
         if self._held is not None:  # a fork outside Python, which did not call the fork hooks
             self._keep_away()
@@ -209,6 +217,11 @@ class SqliteStore(SqlStore):
             connection.close()
             raise
         self._held = (os.getpid(), connection)
+        if _FREE_THREADED:
+            self._file = _file(self._path)
+            if _users.get(self._file, (0,))[0] != os.getpid():
+                _users[self._file] = (os.getpid(), set())
+            _users[self._file][1].add(threading.get_ident())
         return connection
 
     def _check_inherited(self) -> None:
@@ -216,32 +229,44 @@ class SqliteStore(SqlStore):
 
         SQLite would treat the locks of that connection as its own, and would delete files that are in use.
         """
-        if not _inherited or not os.path.exists(self._path):
+        if not (_inherited or _users) or not os.path.exists(self._path):
             return
-        status = os.stat(self._path)
-        if any((status.st_dev, status.st_ino) == (device, inode) for device, inode, _ in _inherited):
-            raise RuntimeError(
-                f"cannot open {self._path} in this process: it was forked while a transaction was under way in the"
-                " thread that forked; start the process in another way, such as multiprocessing's spawn"
-            )
+        process, threads = _users.get(_file(self._path), (os.getpid(), set()))
+        if process != os.getpid() and threads - {threading.main_thread().ident}:
+            why = "it was forked by a free-threaded Python in which other threads had used the file"
+        elif any(_file(self._path) == (device, inode) for device, inode, _ in _inherited):
+            why = "it was forked while a transaction was under way in the thread that forked"
+        else:
+            return
+        raise RuntimeError(
+            f"cannot open {self._path} in this process: {why};"
+            " start the process in another way, such as multiprocessing's spawn"
+        )
 
     def _keep_away(self) -> None:
         """Prevent the use and the closing of an inherited connection in this process."""
         if self._held is not None:
-            status = os.stat(self._path)
-            _inherited.append((status.st_dev, status.st_ino, self._held[1]))
+            _inherited.append((*_file(self._path), self._held[1]))
             self._held = None
         self._working = False
 
     def _before_fork(self) -> None:
         self._lock.acquire()  # waits for the transaction of another thread
-        if not self._working:
+        if not self._working and not self._used_by_others():
             self.close()
 
     def _after_fork(self, *, child: bool) -> None:
         if child:
             self._keep_away()
         self._lock.release()
+
+    def _used_by_others(self) -> bool:
+        return self._file in _users and bool(_users[self._file][1] - {threading.get_ident()})
+
+
+def _file(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def _find(

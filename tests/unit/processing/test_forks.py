@@ -13,6 +13,8 @@ from handlers import append
 from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+needs_gil = pytest.mark.skipif("t" in getattr(sys, "abiflags", ""), reason="a free-threaded Python refuses this fork")
+sqlite = sys.modules["msgid.processing.sqlite"]
 
 
 def in_child(work):
@@ -85,6 +87,7 @@ def test_sqlite_store_that_the_parent_closes_while_the_child_writes_loses_nothin
     assert len(SqliteStore(store._path).history("key child")) == 100
 
 
+@needs_gil
 def test_fork_while_another_thread_is_in_a_transaction(quick):
     """A fork waits for the transaction of another thread: parent and children lose nothing, and nothing hangs."""
     store, stop, done = quick(), threading.Event(), []
@@ -163,7 +166,28 @@ def test_child_of_a_fork_that_python_was_not_told_of_is_refused(tmp_path, monkey
         store.history("key one")
     monkeypatch.undo()
     held[1].execute("SELECT 1")
-    sys.modules["msgid.processing.sqlite"]._inherited.clear()
+    sqlite._inherited.clear()
+
+
+def test_child_of_a_free_threaded_python_is_refused_if_other_threads_used_the_file(quick, monkeypatch):
+    """Their connection may still be open in the child, which read wrong rows through it and damaged the file."""
+    monkeypatch.setattr(sqlite, "_FREE_THREADED", True)
+    monkeypatch.setattr(sqlite, "_users", {})
+    store = quick()
+    handle(store, "before", 5)
+    assert ended_well(in_child(lambda: handle(store, "child", 5)))
+    thread = threading.Thread(target=handle, args=(store, "thread", 5))
+    thread.start()
+    thread.join()
+
+    def refused():
+        for use in (lambda: store.history("key before"), lambda: SqliteStore(store._path)):
+            with pytest.raises(RuntimeError, match=r"cannot open .*: it was forked by a free-threaded Python"):
+                use()
+
+    assert ended_well(in_child(refused), in_child(lambda: ended_well(in_child(refused)) or os._exit(1)))
+    handle(store, "after", 5)
+    assert [len(store.history(f"key {name}")) for name in ("before", "child", "thread", "after")] == [5] * 4
 
 
 def test_memory_store_goes_on_in_parent_and_child():
@@ -192,6 +216,7 @@ def test_postgres_store_in_parent_and_children(schema):
     assert len(store._idle) == 1
 
 
+@needs_gil
 def test_forgetting_goes_on_in_the_parent_alone(quick):
     """The thread does not run in a child, closing it there does nothing, and in the parent it goes on."""
     store = quick()
