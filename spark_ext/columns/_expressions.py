@@ -104,11 +104,11 @@ def hex_text(col: ColumnOrName) -> Column:
 def sql_id_text(id: Column) -> Column:
     """Return the text of an ID that a SQL function got as a STRING, to which Spark gives the bytes of a binary value.
 
-    Bytes and text of IDs differ in length. A text may have as many characters as an ID has bytes, but no ID's text has
-    a control character, and nearly all IDs' bytes have one, or are not UTF-8: a regular expression reads such bytes as
-    U+FFFD.
+    Bytes and text of IDs differ in length. A text may have as many characters as an ID has bytes, but of the control
+    characters it has at most tabs and line ends. Nearly all IDs' bytes have another one, or are not UTF-8: a regular
+    expression reads such bytes as U+FFFD.
     """
-    is_binary = F.octet_length(id).isin(*_ID_LENGTHS) & F.regexp_like(id, F.lit(r"[\x00-\x1F\x7F\uFFFD]"))
+    is_binary = F.octet_length(id).isin(*_ID_LENGTHS) & F.regexp_like(id, F.lit(r"[\x00-\x08\x0E-\x1F\x7F\uFFFD]"))
     return F.when(is_binary, F.hex(id)).otherwise(id)
 
 

@@ -11,11 +11,14 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
     from spark_ext.sql.functions import Definition
+
+    Under = Callable[[Callable[[str], "str | None"]], Mapping[str, str]]
+    """Returns settings. The argument is a function that returns the value of a setting."""
 
 __all__ = ["create_like", "stored_like"]
 
@@ -27,11 +30,18 @@ _ONLY_PART: Final = "000"
 """The number that Spark puts before each part of the stored form. Here the form has one part."""
 
 
-def create_like(spark: SparkSession, model: str, wanted: Sequence[Definition]) -> bool:
+def create_like(spark: SparkSession, model: Definition, wanted: Sequence[Definition], under: Under) -> bool:
     """Create temporary functions as copies of a function that a statement has created.
 
+    The statement runs in a session of its own, so the settings of ``spark`` stay as they are for its other queries.
     The classes belong to Spark's JVM and not to its public interface. Where they differ, or Spark Connect hides them,
     statements must create the functions.
+
+    Args:
+        spark: The session that gets the functions.
+        model: A function with a short body.
+        wanted: The functions.
+        under: Gives the settings for the statement, which Spark stores with the functions.
 
     Returns:
         Whether the functions were created.
@@ -42,28 +52,32 @@ def create_like(spark: SparkSession, model: str, wanted: Sequence[Definition]) -
     from pyspark.errors import PySparkException
 
     try:
-        _create(spark, model, wanted)
+        _create(spark, model, wanted, under)
     except (Py4JError, PySparkException, AttributeError, TypeError, ValueError):
         return False
     return True
 
 
-def _create(spark: SparkSession, model: str, wanted: Sequence[Definition]) -> None:
+def _create(spark: SparkSession, model: Definition, wanted: Sequence[Definition], under: Under) -> None:
     internal: Any = spark  # the stubs know nothing of the JVM
-    state, jvm = internal._jsparkSession.sessionState(), internal._jvm
-    catalog, catalyst = state.catalog(), jvm.org.apache.spark.sql.catalyst
+    session, jvm = internal._jsparkSession, internal._jvm
+    catalyst = jvm.org.apache.spark.sql.catalyst
     classes, identifier = catalyst.catalog, catalyst.FunctionIdentifier
-    stored, file, parser = classes.CatalogFunction, classes.FunctionResourceType.fromString("file"), state.sqlParser()
+    stored, file = classes.CatalogFunction, classes.FunctionResourceType.fromString("file")
     resource, read = classes.FunctionResource, classes.SQLFunction.fromCatalogFunction
-    sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+    sequence, parser = jvm.org.apache.spark.api.python.PythonUtils.toSeq, session.sessionState().sqlParser()
 
-    form = catalog.lookupFunctionInfo(identifier(model)).getUsage()
+    private = session.newSession()
+    for key, value in under(private.conf().get).items():
+        private.conf().set(key, value)
+    private.sql(model.statement)
+    form = private.sessionState().catalog().lookupFunctionInfo(identifier(model.name)).getUsage()
     made = []
     for one in wanted:
         parts = sequence([resource(file, _ONLY_PART + stored_like(form, one))])
         made.append(read(stored(identifier(one.name), _SQL_FUNCTION, parts), parser))
     for function in made:
-        catalog.registerSQLScalarFunction(function, True)
+        session.sessionState().catalog().registerSQLScalarFunction(function, True)
 
 
 def stored_like(model: str, wanted: Definition) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
@@ -12,19 +13,27 @@ from spark_ext.sql._session_catalog import create_like
 from spark_ext.sql.functions import FUNCTIONS, assign_definition, definitions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 __all__ = ["register"]
 
-# Spark stores these settings with a function: the session's ANSI mode and time zone do not change its results.
-_CREATED_UNDER: Final = {
+# Spark stores these settings with a function, so those of the session do not change its results.
+_STORED: Final = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
 }
+# How Spark reads the text of a function. It warns of a change of the second one.
+_BY_DEFAULT: Final = {
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+}
 
 _MODEL: Final = "msgid_checksum_ok"
 """A function with a short body, from which the others are copied."""
+_changing: Final = threading.Lock()  # the settings of a session, which threads would restore in the wrong order
 
 
 def register(spark: SparkSession) -> list[str]:
@@ -35,8 +44,8 @@ def register(spark: SparkSession) -> list[str]:
     ``msgid_generate(x)`` returns a new ID for each row, for any ``x``. Afterwards ``spark.read.format("iggy")`` works.
 
     A time is a timestamp or Unix seconds. A date or a ``timestamp_ntz`` is rejected before the query runs, the text of
-    a timestamp when it is read. An ID is text or binary. Binary values of 16 or 28 printable characters are read as
-    text, so convert the bytes of such version-0 IDs with ``hex``.
+    a timestamp when it is read. An ID is text or binary. Binary values of 16 or 28 characters are read as text
+    if they have no control characters but tabs and line ends. Convert such version-0 IDs with ``hex``.
 
     Parameters
     ----------
@@ -64,7 +73,7 @@ def register(spark: SparkSession) -> list[str]:
     +----------------+
     """
     # Spark starts a Python process to register the first source, which takes as long as the functions.
-    with ThreadPoolExecutor(1) as pool, settings(spark, _CREATED_UNDER):
+    with ThreadPoolExecutor(1) as pool:
         source = pool.submit(_register_source, spark)
         create_functions(spark)
         spark.udf.register("msgid_generate", making.generator_udf())
@@ -75,11 +84,15 @@ def register(spark: SparkSession) -> list[str]:
 def create_functions(spark: SparkSession) -> None:
     """Create the functions of `FUNCTIONS`, those that they call, and ``msgid_assign``."""
     made = {one.name: one for one in (*definitions(), assign_definition())}
-    spark.sql(made.pop(_MODEL).statement)
-    rest = list(made.values())
-    if not create_like(spark, _MODEL, rest):
-        for one in rest:
+    if create_like(spark, made[_MODEL], list(made.values()), _created_under):
+        return
+    with _changing, settings(spark, _created_under(spark.conf.get)):
+        for one in made.values():
             spark.sql(one.statement)
+
+
+def _created_under(get: Callable[[str], str | None]) -> dict[str, str]:
+    return _STORED | {key: value for key, value in _BY_DEFAULT.items() if get(key) != value}
 
 
 def _register_source(spark: SparkSession) -> None:

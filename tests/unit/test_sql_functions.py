@@ -110,4 +110,4 @@ def test_stored_form_of_an_unknown_kind_raises(form):
 def test_session_without_a_jvm_gets_its_functions_by_statements(monkeypatch):
     """The client of Spark Connect has no catalog here, and may have no Py4J."""
     monkeypatch.setitem(sys.modules, "py4j.protocol", None)
-    assert not create_like(object(), MODEL.name, [MODEL])
+    assert not create_like(object(), MODEL, [MODEL], lambda get: {})

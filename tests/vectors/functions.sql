@@ -461,7 +461,7 @@ RETURN msgid_derive_of_text(
   CASE
   WHEN (
    (octet_length(msgid_derive.parent) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_derive.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_derive.parent, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_derive.parent)
   ELSE msgid_derive.parent
@@ -712,7 +712,7 @@ RETURN msgid_derive_at_of_text(
   CASE
   WHEN (
    (octet_length(msgid_derive_at.parent) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_derive_at.parent, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_derive_at.parent)
   ELSE msgid_derive_at.parent
@@ -781,7 +781,7 @@ RETURN msgid_parse_of_text(
   CASE
   WHEN (
    (octet_length(msgid_parse.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_parse.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_parse.id)
   ELSE msgid_parse.id
@@ -805,7 +805,7 @@ RETURN msgid_try_parse_of_text(
   CASE
   WHEN (
    (octet_length(msgid_try_parse.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_try_parse.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_try_parse.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_try_parse.id)
   ELSE msgid_try_parse.id
@@ -834,7 +834,7 @@ RETURN msgid_is_valid_of_text(
   CASE
   WHEN (
    (octet_length(msgid_is_valid.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_is_valid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_is_valid.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_is_valid.id)
   ELSE msgid_is_valid.id
@@ -901,7 +901,7 @@ RETURN msgid_kind_of_text(
   CASE
   WHEN (
    (octet_length(msgid_kind.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_kind.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_kind.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_kind.id)
   ELSE msgid_kind.id
@@ -934,7 +934,7 @@ RETURN msgid_time_of_text(
   CASE
   WHEN (
    (octet_length(msgid_time.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_time.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_time.id)
   ELSE msgid_time.id
@@ -1077,7 +1077,8 @@ RETURN msgid_mac_of_text(
  (
   CASE
   WHEN (
-   (octet_length(msgid_mac.id) IN (16, 17, 28, 29)) AND regexp_like(msgid_mac.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   (octet_length(msgid_mac.id) IN (16, 17, 28, 29))
+   AND regexp_like(msgid_mac.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_mac.id)
   ELSE msgid_mac.id
@@ -1114,7 +1115,7 @@ RETURN msgid_origin_of_text(
   CASE
   WHEN (
    (octet_length(msgid_origin.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_origin.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_origin.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_origin.id)
   ELSE msgid_origin.id
@@ -1149,7 +1150,7 @@ RETURN msgid_time_key_of_text(
   CASE
   WHEN (
    (octet_length(msgid_time_key.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_time_key.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_time_key.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_time_key.id)
   ELSE msgid_time_key.id
@@ -1185,7 +1186,7 @@ RETURN msgid_to_binary_of_text(
   CASE
   WHEN (
    (octet_length(msgid_to_binary.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_to_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_to_binary.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_to_binary.id)
   ELSE msgid_to_binary.id
@@ -1222,7 +1223,7 @@ RETURN msgid_from_binary_of_text(
   CASE
   WHEN (
    (octet_length(msgid_from_binary.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_from_binary.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_from_binary.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_from_binary.id)
   ELSE msgid_from_binary.id
@@ -1257,7 +1258,7 @@ RETURN msgid_to_uuid_of_text(
   CASE
   WHEN (
    (octet_length(msgid_to_uuid.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_to_uuid.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_to_uuid.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_to_uuid.id)
   ELSE msgid_to_uuid.id
@@ -1449,7 +1450,7 @@ RETURN msgid_parse_v0_of_text(
   CASE
   WHEN (
    (octet_length(msgid_parse_v0.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_parse_v0.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_parse_v0.id)
   ELSE msgid_parse_v0.id
@@ -1573,7 +1574,7 @@ RETURN msgid_try_parse_v0_of_text(
   CASE
   WHEN (
    (octet_length(msgid_try_parse_v0.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_try_parse_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_try_parse_v0.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_try_parse_v0.id)
   ELSE msgid_try_parse_v0.id
@@ -1657,7 +1658,7 @@ RETURN msgid_translate_v0_of_text(
   CASE
   WHEN (
    (octet_length(msgid_translate_v0.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_translate_v0.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_translate_v0.id)
   ELSE msgid_translate_v0.id
@@ -1699,7 +1700,7 @@ RETURN msgid_try_translate_v0_of_text(
   CASE
   WHEN (
    (octet_length(msgid_try_translate_v0.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_try_translate_v0.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_try_translate_v0.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_try_translate_v0.id)
   ELSE msgid_try_translate_v0.id
@@ -1896,7 +1897,7 @@ RETURN msgid_v0_time_of_text(
   CASE
   WHEN (
    (octet_length(msgid_v0_time.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_v0_time.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_v0_time.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_v0_time.id)
   ELSE msgid_v0_time.id
@@ -2052,7 +2053,7 @@ RETURN msgid_to_iggy_id_of_text(
   CASE
   WHEN (
    (octet_length(msgid_to_iggy_id.id) IN (16, 17, 28, 29))
-   AND regexp_like(msgid_to_iggy_id.id, '[\\x00-\\x1F\\x7F\\uFFFD]')
+   AND regexp_like(msgid_to_iggy_id.id, '[\\x00-\\x08\\x0E-\\x1F\\x7F\\uFFFD]')
   )
   THEN hex(msgid_to_iggy_id.id)
   ELSE msgid_to_iggy_id.id

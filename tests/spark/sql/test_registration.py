@@ -201,10 +201,18 @@ def test_sql_functions_of_binary_ids_agree_with_those_of_text(registered, ansi):
 
 def test_sql_functions_of_text_as_long_as_bytes_take_it_as_text(registered):
     """Text of 16, 17, 28 and 29 characters is not read as the bytes of an ID."""
-    for text in ("orders-0-42-abcd", "orders-0-42-abcde", "Bestellung-0-42 für den Kund", "z" * 28, "z" * 29):
+    for text in (
+        "orders-0-42-abcd",
+        "orders-0-42-abc\n",
+        "orders-0-4\tabc\r\n",
+        "orders-0-42-abcde",
+        "Bestellung-0-42 für den Kund",
+        "z" * 28,
+        "z" * 29,
+    ):
         df = registered.createDataFrame([(text,)], "id string")
         assert df.selectExpr("msgid_kind(id)").first()[0] is None
-        with pytest.raises(PySparkException, match=f"invalid message id '{text[:10]}"):
+        with pytest.raises(PySparkException, match=f"invalid message id ['\"]{text[:10]}"):
             df.selectExpr("msgid_parse(id)").collect()
 
 
