@@ -117,7 +117,8 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None 
     Parameters
     ----------
     parent : Column or str
-        The message's ID of any version, as text or binary; or a UUID, as text with dashes.
+        The message's ID of any version, as text or binary; or a UUID, as text with dashes. For a parent that is itself
+        derived, use the name of a column: Spark copies a nested call many times.
     name : Column or str
         Name of the object among those made from the message: text, or an integer for its decimal digits. If all rows
         make the same kind of object, ``lit("invoice")``.
