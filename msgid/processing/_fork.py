@@ -7,7 +7,7 @@ import threading
 from typing import Final, Protocol
 from weakref import WeakSet
 
-__all__ = ["ForkAware", "register"]
+__all__ = ["CLOSING", "ForkAware", "register"]
 
 
 class ForkAware(Protocol):
@@ -21,6 +21,12 @@ class ForkAware(Protocol):
 _stores: Final[WeakSet[ForkAware]] = WeakSet()
 _lock: Final = threading.RLock()  # re-entrant, because a signal handler can fork while its thread holds the lock
 _forking: list[ForkAware] = []
+CLOSING: Final = threading.RLock()
+"""Held while Python frees a connection: a fork at that moment would copy a lock inside of SQLite that stays locked.
+
+Python frees a connection anywhere, for example while a thread holds the lock of another store. So a fork acquires this
+lock after those of the stores.
+"""
 
 
 def register(store: ForkAware) -> None:
@@ -34,10 +40,12 @@ def _before() -> None:
     _forking[:] = _stores
     for store in _forking:
         store._before_fork()
+    CLOSING.acquire()
 
 
 def _after(*, child: bool) -> None:
     # The thread that forks continues in the child, so it can release the locks that it acquired.
+    CLOSING.release()
     for store in _forking:
         store._after_fork(child=child)
     _forking.clear()

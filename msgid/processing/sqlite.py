@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgid.processing._fork import register
+from msgid.processing._fork import CLOSING, register
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
 from msgid.processing.errors import InvalidStore
 from msgid.processing.store import DEFAULT_REMEMBER, hash_of
@@ -50,6 +50,14 @@ _inherited: Final[list[tuple[int, int, sqlite3.Connection]]] = []
 _FREE_THREADED: Final = "t" in getattr(sys, "abiflags", "")
 _users: Final[dict[tuple[int, int], tuple[int, set[int]]]] = {}
 """Process ID and threads that have used a file, by device and inode; only in a free-threaded Python."""
+
+
+class _Connection(sqlite3.Connection):
+    """A connection of a store. A fork waits until Python has freed it."""
+
+    def __del__(self, closing: threading.RLock = CLOSING) -> None:  # at the end of the process, CLOSING may be gone
+        with closing:
+            self.close()
 
 
 class SqliteStore(SqlStore):
@@ -204,7 +212,12 @@ class SqliteStore(SqlStore):
             self._keep_away()
         self._check_inherited()
         connection = sqlite3.connect(
-            self._path, timeout=self._timeout, isolation_level=None, check_same_thread=False, cached_statements=64
+            self._path,
+            timeout=self._timeout,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=_Connection,
+            cached_statements=64,
         )
         try:
             connection.execute("PRAGMA journal_mode = WAL")

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, ByteType, IntegerType, LongType, ShortType, StringType, TimestampType
 
 from msgid import layout
-from msgid._validate import last_moment
+from msgid._validate import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, last_moment
 from spark_ext.columns._expressions import is_id, null_text, quoted_name
 from spark_ext.columns._identity import identity, is_uuid
 
@@ -95,7 +95,7 @@ def moment_column(df: DataFrame, name: str) -> Column:
     """
     column, type = F.col(quoted_name(name)), type_of(df, name)
     if isinstance(type, TimestampType):
-        return column
+        return within_years(column)
     if isinstance(type, _INTEGERS):
         return _of_millis(column.cast("bigint"))
     if isinstance(type, StringType):
@@ -113,12 +113,17 @@ def with_moment(df: DataFrame, name: str) -> DataFrame:
 
 def zoned_moment(text: Column) -> Column:
     """Return text of ISO 8601 with an offset from UTC as timestamps; NULL for any other text."""
-    return F.when(text.rlike(_MOMENT), text.try_cast("timestamp"))
+    return within_years(F.when(text.rlike(_MOMENT), text.try_cast("timestamp")))
+
+
+def within_years(time: Column) -> Column:
+    """Return timestamps of the years 1 to 9999, of which `position_id` makes IDs; NULL for others."""
+    return F.when(F.unix_seconds(time).between(UNIX_SECONDS_MIN, UNIX_SECONDS_MAX), time)
 
 
 def _of_millis(millis: Column) -> Column:
-    limit = last_moment(1_000)
-    return F.when(millis.between(-limit, limit), F.timestamp_millis(millis))
+    fits = millis.between(UNIX_SECONDS_MIN * 1_000, last_moment(1_000))
+    return F.when(fits, F.timestamp_millis(millis))
 
 
 def bytes_column(column: Column, type: DataType | None, encoding: Encoding) -> Column:

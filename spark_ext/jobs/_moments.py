@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
 from msgid._validate import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN
-from spark_ext.formats._row_columns import zoned_moment
+from spark_ext.formats._row_columns import within_years, zoned_moment
 from spark_ext.jobs._files import BadInput, column_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _OFFSET: Final = re.compile(r"[+-]\d\d:\d\d")
 
 
 def moment_in(df: DataFrame, name: str, zone: str | None = None) -> Column:
-    """Return a column of times as timestamps; NULL for text that is not a time.
+    """Return a column of times as timestamps or Unix seconds; NULL for other text, and outside the years 1 to 9999.
 
     Numbers, and text of digits, are Unix seconds. Other text is ISO 8601.
 
@@ -38,8 +38,10 @@ def moment_in(df: DataFrame, name: str, zone: str | None = None) -> Column:
     """
     column, type = column_of(df, name), df.schema[name].dataType
     _check_zone(zone)
-    if isinstance(type, (TimestampType, NumericType)):
-        return column
+    if isinstance(type, TimestampType):
+        return within_years(column)
+    if isinstance(type, NumericType):
+        return F.when(column.between(UNIX_SECONDS_MIN, UNIX_SECONDS_MAX), column)
     if isinstance(type, (TimestampNTZType, DateType)) and zone is not None:
         return _in_zone(column.cast("timestamp_ntz"), zone)
     if not isinstance(type, StringType):
@@ -57,7 +59,7 @@ def moment_in(df: DataFrame, name: str, zone: str | None = None) -> Column:
 
 def _in_zone(local: Column, zone: str) -> Column:
     utc = F.convert_timezone(F.lit(zone), F.lit("UTC"), local)
-    return F.concat(utc.cast("string"), F.lit("Z")).try_cast("timestamp")
+    return within_years(F.concat(utc.cast("string"), F.lit("Z")).try_cast("timestamp"))
 
 
 def _check_zone(zone: str | None) -> None:

@@ -171,7 +171,12 @@ RETURN coalesce(
          ),
          32
         )
-        | ((msgid_position.at - 1609459200) & 4294967295L)
+        | (
+         CASE
+         WHEN (msgid_position.at BETWEEN -62135596800L AND 253402300799L)
+         THEN ((msgid_position.at - 1609459200) & 4294967295L)
+         END
+        )
        )
       )
       AS binary
@@ -196,7 +201,14 @@ RETURN coalesce(
    (TRY_CAST(msgid_position.offset AS bigint) BETWEEN 0 AND 281474976710655L)
    AND (msgid_position.offset = TRY_CAST(msgid_position.offset AS bigint))
   )
-  THEN CAST(NULL AS string)
+  THEN (
+   CASE
+   WHEN (NOT (msgid_position.at BETWEEN -62135596800L AND 253402300799L))
+   THEN raise_error(
+    concat('at must be Unix seconds within the years 1 to 9999, got ', CAST(msgid_position.at AS string))
+   )
+   END
+  )
   WHEN (msgid_position.offset IS NOT NULL)
   THEN raise_error(
    concat(
@@ -572,7 +584,22 @@ RETURN coalesce(
      ),
      CAST(
       substring(
-       CAST(hex((((msgid_derive_at_of_text.at - 1609459200) & 4294967295L) | 4294967296L)) AS binary), 2, 8
+       CAST(
+        hex(
+         (
+          (
+           CASE
+           WHEN (msgid_derive_at_of_text.at BETWEEN -62135596800L AND 253402300799L)
+           THEN ((msgid_derive_at_of_text.at - 1609459200) & 4294967295L)
+           END
+          )
+          | 4294967296L
+         )
+        )
+        AS binary
+       ),
+       2,
+       8
       )
       AS binary
      ),
@@ -656,7 +683,16 @@ RETURN coalesce(
     )
    )
   )
-  THEN CAST(NULL AS string)
+  THEN (
+   CASE
+   WHEN (NOT (msgid_derive_at_of_text.at BETWEEN -62135596800L AND 253402300799L))
+   THEN raise_error(
+    concat(
+     'at must be Unix seconds within the years 1 to 9999, got ', CAST(msgid_derive_at_of_text.at AS string)
+    )
+   )
+   END
+  )
   WHEN (msgid_derive_at_of_text.parent IS NOT NULL)
   THEN raise_error(
    concat(

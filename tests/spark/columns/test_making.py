@@ -208,6 +208,29 @@ def test_position_id_of_an_offset_that_is_not_an_integer_raises_before_the_query
         _ = df.select(spark_ext.position_id(F.lit("log"), "offset", F.lit(0))).schema
 
 
+@pytest.mark.parametrize("at", [-62_135_596_801, 253_402_300_800, 1_648_047_038_000])
+def test_times_outside_the_years_1_to_9999_raise_as_in_python(spark, ansi, at):
+    """Milliseconds are not read as seconds; an offset or parent that is NULL still gives NULL."""
+    with pytest.raises(ValueError, match=f"within the years 1 to 9999, got {at}"):
+        msgid.position_id("log", 1, at)
+    df = spark.createDataFrame([(PARENT, 1, at), (None, None, at)], "parent string, offset bigint, at bigint")
+    for column in (
+        spark_ext.position_id(F.lit("log"), "offset", "at"),
+        spark_ext.derive_id("parent", F.lit("x"), "at"),
+    ):
+        made = df.select("parent", column.alias("id"))
+        with pytest.raises(PySparkException, match=f"at must be Unix seconds within the years 1 to 9999, got {at}"):
+            made.collect()
+        assert made.where("parent IS NULL").first().id is None
+
+
+@pytest.mark.parametrize("at", [-62_135_596_800, 253_402_300_799])
+def test_times_at_the_ends_of_the_years_agree_with_python(spark, ansi, at):
+    """The first second of the year 1 and the last one of 9999 are times."""
+    made = spark.range(1).select(spark_ext.position_id(F.lit("log"), F.lit(1), F.lit(at))).first()[0]
+    assert made == str(msgid.position_id("log", 1, at))
+
+
 @pytest.mark.parametrize("value", ["current_timestamp()", "current_date()", "1.5D", "1.5BD", "X'07'"])
 def test_sources_and_names_that_are_neither_text_nor_integers_raise(spark, ansi, value):
     """The text of a timestamp depends on the session's time zone, so no ID is made of it."""

@@ -184,6 +184,29 @@ def test_kafka_export_with_malformed_text_is_poisoned(spark):
 
 
 @pytest.mark.parametrize(
+    ("good", "odd"),
+    [
+        ("timestamp_seconds(0)", "timestamp_seconds(253402300800)"),
+        ("timestamp_seconds(0)", "timestamp_seconds(-62135596801)"),
+        ("0L", "-62135596800001L"),
+        ("'0'", "'0000-12-31T00:00:00Z'"),
+    ],
+)
+def test_time_outside_the_years_1_to_9999_is_poisoned(spark, good, odd):
+    """A producer may send any number as the time. No ID is made of it, and the other rows are read."""
+    kafka = spark.createDataFrame([tuple(kafka_row(offset=n).values()) for n in (1, 2)], KAFKA)
+    rocketmq = spark.createDataFrame([tuple(rocketmq_row(queueOffset=n).values()) for n in (1, 2)], ROCKETMQ)
+    for df, format, offset, name in (
+        (kafka, "kafka", "offset", "timestamp"),
+        (rocketmq, "rocketmq", "queueOffset", "storeTimestamp"),
+    ):
+        changed = df.withColumn(name, F.expr(f"IF({offset} = 2, {odd}, {good})"))
+        found = ids.messages(changed, format).orderBy("offset").select("reason", "id").collect()
+        assert [row.reason for row in found] == [None, f"invalid message: no valid {name}"]
+        assert [row.id is None for row in found] == [False, True]
+
+
+@pytest.mark.parametrize(
     ("change", "reason"),
     [
         ("timestamp_ntz'2022-03-23 14:50:38' AS timestamp", "timestamp must be a column of timestamps with time zone"),

@@ -93,6 +93,8 @@ def test_sql_that_makes_ids_agrees_with_msgid(registered, ansi):
         (f"msgid_translate_v0('{V1}')", "must be of version 0, got version 1"),
         ("msgid_derive('x', 'y')", "invalid message id 'x'"),
         ("msgid_position('log', -1, now())", "offset must be 0 to 281474976710655, got -1"),
+        ("msgid_position('log', 1, 1648047038000)", "at must be Unix seconds within the years 1 to 9999, got 16480470"),
+        (f"msgid_derive_at('{V1}', 'y', -62135596801)", "at must be Unix seconds within the years 1 to 9999, got -621"),
     ],
 )
 def test_sql_of_invalid_ids_raises_what_columns_raise(registered, ansi, call, message):
