@@ -117,7 +117,7 @@ def zoned_moment(text: Column) -> Column:
 
 
 def within_years(time: Column) -> Column:
-    """Return timestamps of the years 1 to 9999, of which `position_id` makes IDs; NULL for others."""
+    """Return timestamps of the years 1 to 9999; NULL for others, from which `position_id` makes no IDs."""
     return F.when(F.unix_seconds(time).between(UNIX_SECONDS_MIN, UNIX_SECONDS_MAX), time)
 
 
