@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
+import msgid
 import spark_ext as ids
 from spark_ext import cli
 from spark_ext.jobs import _job_tables as tables
@@ -301,3 +302,16 @@ def test_ids_job_with_a_setting_that_skips_damaged_files_lists_them(spark, tmp_p
     finally:
         spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
     assert (summary.rows, len(summary.unreadable)) == (3, 1)
+
+
+@pytest.mark.parametrize("at", ["bigint", "double", "timestamp"])
+def test_ids_job_with_milliseconds_as_the_time_quarantines_them(spark, tmp_path, at):
+    """A time outside the years 1 to 9999 is not one, and does not stop the job."""
+    times = spark.createDataFrame([(7, 1_795_219_200), (8, 1_795_219_200_000)], "offset bigint, seconds bigint")
+    time = "timestamp_seconds(seconds)" if at == "timestamp" else f"CAST(seconds AS {at})"
+    times.selectExpr("'orders' AS topic", "offset", f"{time} AS at").write.parquet(str(tmp_path / "in"))
+    assign = ids_job.Assignment("position", ("topic",), "offset", "at")
+    summary = ids_job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), assign=assign)
+    assert summary == ids_job.Summary([ids_job.Count("v1", "position", 1)], 1)
+    rows = spark.read.parquet(str(tmp_path / "out" / "ids")).collect()
+    assert [row.id for row in rows] == [str(msgid.position_id("orders", 7, 1_795_219_200))]

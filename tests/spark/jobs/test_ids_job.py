@@ -265,18 +265,6 @@ def test_ids_job_with_positions_quarantines_rows_without_one(spark, tmp_path):
     assert sorted(row.offset for row in aside) == sorted(row[2] for row in POSITIONS if not row[4])
 
 
-@pytest.mark.parametrize("at", ["bigint", "double", "timestamp"])
-def test_ids_job_with_milliseconds_as_the_time_quarantines_them(spark, tmp_path, at):
-    """A time outside the years 1 to 9999 is not one, and does not stop the job."""
-    times = spark.createDataFrame([(7, 1_795_219_200), (8, 1_795_219_200_000)], "offset bigint, seconds bigint")
-    time = "timestamp_seconds(seconds)" if at == "timestamp" else f"CAST(seconds AS {at})"
-    times.selectExpr("'orders' AS topic", "offset", f"{time} AS at").write.parquet(str(tmp_path / "in"))
-    assign = job.Assignment("position", ("topic",), "offset", "at")
-    summary = job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), assign=assign)
-    assert summary == job.Summary([job.Count("v1", "position", 1)], 1)
-    assert [row.id for row in good(spark, tmp_path / "out")] == [str(msgid.position_id("orders", 7, 1_795_219_200))]
-
-
 @pytest.mark.parametrize(("how", "origin"), [("generate", ("mac", "random")), ("assign", ("assigned",))])
 def test_ids_job_with_new_ids_gives_each_row_one(spark, tmp_path, how, origin):
     """Each row gets a different new ID."""
