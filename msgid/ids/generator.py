@@ -152,7 +152,9 @@ def _after_fork_in_child() -> None:
         generator._after_fork_in_child()
 
 
-if hasattr(os, "register_at_fork"):
+# Ctrl-C during a fork makes Python raise KeyboardInterrupt in a function like this one, at any place, print it, and go
+# on. So each function that runs at a fork is registered twice, and a second call does no harm.
+for _ in range(2 if hasattr(os, "register_at_fork") else 0):  # Windows cannot fork
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 _default = Generator()

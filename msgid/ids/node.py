@@ -292,7 +292,7 @@ def _after_fork_in_child() -> None:
     _finding = threading.RLock()  # a thread of the parent, which the child does not have, may hold the inherited lock
 
 
-if hasattr(os, "register_at_fork"):
+for _ in range(2 if hasattr(os, "register_at_fork") else 0):  # twice, as in msgid.ids.generator
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 

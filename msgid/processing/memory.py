@@ -144,8 +144,5 @@ class MemoryStore:
                 del forgotten[hash]
         return count
 
-    def _before_fork(self) -> None:
-        self._lock.acquire()
-
-    def _after_fork(self, *, child: bool) -> None:
-        self._lock.release()
+    def _after_fork_in_child(self) -> None:
+        """Keep all: memory belongs to this process."""

@@ -228,10 +228,5 @@ class PostgresStore(SqlStore):
             self._idle = []
             self._pid = os.getpid()
 
-    def _before_fork(self) -> None:
-        self._lock.acquire()
-
-    def _after_fork(self, *, child: bool) -> None:
-        if child:
-            self._forget_inherited()
-        self._lock.release()
+    def _after_fork_in_child(self) -> None:
+        self._forget_inherited()

@@ -8,9 +8,11 @@ import sqlite3
 import sys
 import threading
 import time
+import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgid.processing._fork import CLOSING, register
+from msgid.processing._fork import CLOSING, at_each_fork, register
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
 from msgid.processing.errors import InvalidStore
 from msgid.processing.store import DEFAULT_REMEMBER, hash_of
@@ -45,19 +47,47 @@ LEFT JOIN msgid_bases b ON b.handler = e.handler AND b.key = e.key AND b.version
 _FIND_REMEMBERED: Final = """
 SELECT r.hash, r.stored_at
 FROM asked CROSS JOIN msgid_remembered r ON r.handler = ? AND r.hash = asked.column1"""
-_inherited: Final[list[tuple[int, int, sqlite3.Connection]]] = []
-"""Connections of the parent process that were open at the fork, by device and inode; this process never uses them."""
 _FREE_THREADED: Final = "t" in getattr(sys, "abiflags", "")
 _users: Final[dict[tuple[int, int], tuple[int, set[int]]]] = {}
 """Process ID and threads that have used a file, by device and inode; only in a free-threaded Python."""
 
 
-class _Connection(sqlite3.Connection):
-    """A connection of a store. A fork waits until Python has freed it."""
+_open: Final[set[_Connection]] = set()
+"""All open connections, also those of dropped stores, and those that this process has inherited and never uses."""
 
-    def __del__(self, closing: threading.RLock = CLOSING) -> None:  # at the end of the process, CLOSING may be gone
-        with closing:
-            self.close()
+
+class _Connection(sqlite3.Connection):
+    """A connection of a store. It stays open until it is closed, so each fork finds it."""
+
+    def __init__(self, path: str, **options: Any) -> None:
+        self.process = os.getpid()
+        self.file: tuple[int, int] | None = None  # device and inode, as soon as the file exists
+        self.idle = False
+        _open.add(self)
+        try:
+            super().__init__(path, **options)
+        except BaseException:
+            _open.discard(self)
+            raise
+
+    def close(self) -> None:
+        with CLOSING:
+            super().close()
+            _open.discard(self)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process has opened the connection."""
+        return self.process == os.getpid()
+
+    def inherit(self) -> None:
+        """Keep an inherited connection open until this process ends: closing it would damage the file."""
+        if self.process:
+            with suppress(ImportError):  # a Python without ctypes closes it at its end
+                import ctypes
+
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+            self.process = 0
 
 
 class SqliteStore(SqlStore):
@@ -102,9 +132,8 @@ class SqliteStore(SqlStore):
             raise ValueError(f"path must be the path of a file, got {self._path!r}; MemoryStore keeps states in memory")
         self._timeout = timeout
         self._lock = threading.RLock()
-        self._held: tuple[int, sqlite3.Connection] | None = None
-        self._file = (0, 0)
-        self._working = False
+        self._held: list[_Connection] = []  # at most one
+        weakref.finalize(self, _close, self._held).atexit = False
         asked = "FROM (SELECT ? AS handler, ? AS key, ? AS id, ? AS hash, ? AS first) a"
         self._read_one = READ.format(asked=asked, handler="a.handler", deltas=int(bool(deltas)))
         register(self)
@@ -156,9 +185,7 @@ class SqliteStore(SqlStore):
     def close(self) -> None:
         """Close the connection; the next use opens it again."""
         with self._lock:
-            if self._held is not None and self._held[0] == os.getpid():
-                self._held[1].close()
-            self._held = None
+            _close(self._held)
 
     def _create(self, connection: sqlite3.Connection) -> None:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -187,29 +214,31 @@ class SqliteStore(SqlStore):
 
     def _once(self, work: Callable[[sqlite3.Connection], _T], begin: str) -> _T:
         connection = self._connection()
-        process = os.getpid()
-        self._working = True
+        connection.idle = False
         try:
             if not begin:
                 return work(connection)
             connection.execute(begin)
             result = work(connection)
-            if os.getpid() == process:
+            if connection.is_own:
                 connection.execute("COMMIT")
                 return result
             raise RuntimeError(f"cannot write to {self._path}: the process was forked in the middle of a transaction")
         finally:
-            if os.getpid() == process and connection.in_transaction:
-                connection.execute("ROLLBACK")
-            self._working = False
+            if connection.is_own:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                connection.idle = True
 
-    def _connection(self) -> sqlite3.Connection:
-        if self._held is not None and self._held[0] == os.getpid():
-            if _FREE_THREADED:
-                _users[self._file][1].add(threading.get_ident())
-            return self._held[1]
-        if self._held is not None:  # a fork outside Python, which did not call the fork hooks
-            self._keep_away()
+    def _connection(self) -> _Connection:
+        for connection in self._held:
+            if (
+                connection in _open and connection.is_own
+            ):  # otherwise a fork has closed it, or this process inherited it
+                if _FREE_THREADED and connection.file:
+                    _users[connection.file][1].add(threading.get_ident())
+                return connection
+        self._held.clear()
         self._check_inherited()
         connection = sqlite3.connect(
             self._path,
@@ -226,15 +255,15 @@ class SqliteStore(SqlStore):
             # would write some pages several times, and copy all of them after every batch.
             connection.execute("PRAGMA cache_size = -16000")
             connection.execute("PRAGMA wal_autocheckpoint = 4000")
+            connection.file = _file(self._path)
         except BaseException:
             connection.close()
             raise
-        self._held = (os.getpid(), connection)
+        self._held.append(connection)
         if _FREE_THREADED:
-            self._file = _file(self._path)
-            if _users.get(self._file, (0,))[0] != os.getpid():
-                _users[self._file] = (os.getpid(), set())
-            _users[self._file][1].add(threading.get_ident())
+            if _users.get(connection.file, (0,))[0] != os.getpid():
+                _users[connection.file] = (os.getpid(), set())
+            _users[connection.file][1].add(threading.get_ident())
         return connection
 
     def _check_inherited(self) -> None:
@@ -242,12 +271,14 @@ class SqliteStore(SqlStore):
 
         SQLite would treat the locks of that connection as its own, and would delete files that are in use.
         """
-        if not (_inherited or _users) or not os.path.exists(self._path):
+        inherited = [connection for connection in list(_open) if not connection.is_own]
+        if not (inherited or _users) or not os.path.exists(self._path):
             return
-        process, threads = _users.get(_file(self._path), (os.getpid(), set()))
+        file = _file(self._path)
+        process, threads = _users.get(file, (os.getpid(), set()))
         if process != os.getpid() and threads - {threading.main_thread().ident}:
             why = "it was forked by a free-threaded Python in which other threads had used the file"
-        elif any(_file(self._path) == (device, inode) for device, inode, _ in _inherited):
+        elif any(connection.file in (file, None) for connection in inherited):
             why = "it was forked while a transaction was under way in the thread that forked"
         else:
             return
@@ -256,25 +287,36 @@ class SqliteStore(SqlStore):
             " start the process in another way, such as multiprocessing's spawn"
         )
 
-    def _keep_away(self) -> None:
-        """Prevent the use and the closing of an inherited connection in this process."""
-        if self._held is not None:
-            _inherited.append((*_file(self._path), self._held[1]))
-            self._held = None
-        self._working = False
+    def _after_fork_in_child(self) -> None:
+        self._held.clear()
 
-    def _before_fork(self) -> None:
-        self._lock.acquire()  # waits for the transaction of another thread
-        if not self._working and not self._used_by_others():
-            self.close()
 
-    def _after_fork(self, *, child: bool) -> None:
-        if child:
-            self._keep_away()
-        self._lock.release()
+def _close(held: list[_Connection]) -> None:
+    """Close the connection of a store that is closed, or dropped; not if the process has inherited it."""
+    while held:
+        if held[-1].is_own:
+            held[-1].close()
+        held.pop()
 
-    def _used_by_others(self) -> bool:
-        return self._file in _users and bool(_users[self._file][1] - {threading.get_ident()})
+
+def _close_idle() -> None:
+    """Close the connections before a fork, except that of a transaction in the thread that forks.
+
+    A free-threaded Python keeps a file open that other threads have used.
+    """
+    for connection in list(_open):
+        used_by_others = _users.get(connection.file or (0, 0), (0, set()))[1] - {threading.get_ident()}
+        if connection.is_own and connection.idle and not used_by_others:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+
+def _keep_inherited() -> None:
+    for connection in list(_open):
+        connection.inherit()
+
+
+at_each_fork(before=_close_idle, in_child=_keep_inherited)
 
 
 def _file(path: str) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from datetime import timedelta
 
 import pytest
@@ -88,6 +89,79 @@ def test_sqlite_store_that_the_parent_closes_while_the_child_writes_loses_nothin
     assert len(SqliteStore(store._path).history("key child")) == 100
 
 
+@pytest.mark.parametrize("in_a_cycle", [False, True])
+def test_child_loses_nothing_if_the_parent_drops_a_store_without_closing_it(tmp_path, in_a_cycle):
+    """The child inherited the store's connection; when the parent freed it, SQLite deleted the log under the child."""
+    path = tmp_path / "states.db"
+    dropped = [SqliteStore(path)]
+    handle(dropped[0], "before", 3)
+    if in_a_cycle:
+        dropped.append(dropped)
+    del dropped
+    (written, write), (freed, free) = os.pipe(), os.pipe()
+
+    def work():
+        store = SqliteStore(path)
+        handle(store, "one", 5)
+        os.write(write, b"1")
+        os.read(freed, 1)
+        handle(store, "two", 5)
+
+    child = in_child(work)
+    os.read(written, 1)
+    gc.collect()
+    os.write(free, b"1")
+    assert ended_well(child)
+    again = SqliteStore(path)
+    assert [len(again.history(f"key {name}")) for name in ("before", "one", "two")] == [3, 5, 5]
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+from msgid.processing import SqliteStore
+one, other = SqliteStore(sys.argv[1]), SqliteStore(sys.argv[1] + ".other")
+started, ended = threading.Event(), threading.Event()
+
+def work(connection):
+    started.set()
+    ended.wait(2)
+
+threading.Thread(target=lambda: one._transact(work, writes=True)).start()
+started.wait()
+
+def raises(number, frame):
+    raise TimeoutError("the alarm")
+
+signal.signal(signal.SIGALRM, raises)
+signal.setitimer(signal.ITIMER_REAL, 0.3, 0.3)
+pid = os.fork()
+signal.setitimer(signal.ITIMER_REAL, 0)
+if pid == 0:
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(20)
+    one.history("key"), other.history("key"), SqliteStore(sys.argv[1]).close()
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+used = threading.Event()
+
+def use():
+    one.history("key"), other.history("key"), SqliteStore(sys.argv[1])
+    used.set()
+
+threading.Thread(target=use).start()
+assert used.wait(20)
+"""
+
+
+@needs_gil
+def test_signal_handlers_that_raise_while_a_fork_waits_leave_no_lock(tmp_path):
+    """The system forks in any case: the fork still waits for the transaction, and each process can use its stores."""
+    program = [sys.executable, "-c", INTERRUPTED, str(tmp_path / "states.db")]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "TimeoutError: the alarm" in done.stderr
+
+
 @needs_gil
 def test_fork_while_another_thread_is_in_a_transaction(quick):
     """A fork waits for the transaction of another thread: parent and children lose nothing, and nothing hangs."""
@@ -115,22 +189,21 @@ def test_fork_while_another_thread_is_in_a_transaction(quick):
     assert sum(len(again.history(f"thread {number}")) for number in range(7)) == done[0]
 
 
-def test_fork_waits_while_another_thread_frees_a_connection(quick, monkeypatch):
+def test_fork_waits_while_another_thread_frees_a_connection(tmp_path, monkeypatch):
     """A fork in the middle copied a lock of SQLite that nobody released: about one child in 300 waited for ever."""
-    closing, closed, close = threading.Event(), [], sqlite._Connection.close
+    closing, closed = threading.Event(), []
 
-    def slow(connection):
-        closing.set()
-        time.sleep(0.3)
-        close(connection)
-        closed.append(True)
+    class Slow(set):
+        def discard(self, connection):
+            closing.set()
+            time.sleep(0.3)
+            super().discard(connection)
+            closed.append(True)
 
-    store = quick()
-    handle(store, "before", 1)
-    dropped = [store._held[1]]
-    store._held = None
-    monkeypatch.setattr(sqlite._Connection, "close", slow)
-    thread = threading.Thread(target=lambda: (dropped.clear(), gc.collect()))  # a connection refers to itself
+    dropped = [SqliteStore(tmp_path / "states.db")]
+    handle(dropped[0], "before", 1)
+    monkeypatch.setattr(sqlite, "_open", Slow(sqlite._open))
+    thread = threading.Thread(target=lambda: (dropped.clear(), gc.collect()))
     thread.start()
     assert closing.wait(20)
     assert ended_well(in_child(lambda: closed or os._exit(1)))
@@ -183,13 +256,27 @@ def test_child_of_a_fork_that_python_was_not_told_of_is_refused(tmp_path, monkey
     """If the process ID changed without a fork hook, the inherited connection is neither used nor closed."""
     store = SqliteStore(tmp_path / "states.db")
     handle(store, "one", 1)
-    held = store._held
-    monkeypatch.setattr(os, "getpid", lambda: held[0] + 1)
+    held = list(store._held)
+    monkeypatch.setattr(os, "getpid", lambda: held[0].process + 1)
     with pytest.raises(RuntimeError, match=r"cannot open .*: it was forked while"):
         store.history("key one")
     monkeypatch.undo()
-    held[1].execute("SELECT 1")
-    sqlite._inherited.clear()
+    (connection,) = held
+    connection.execute("SELECT 1")
+    connection.close()
+
+
+def test_inherited_connection_stays_open_until_the_process_ends(tmp_path):
+    """A child that ends would close it with Python, and could roll back the parent's transaction in shared memory."""
+    store = SqliteStore(tmp_path / "states.db")
+    connection = store._held.pop()
+    connection.inherit()
+    sqlite._open.discard(connection)
+    left = weakref.ref(connection)
+    del connection
+    gc.collect()
+    left().execute("SELECT 1")
+    left().close()
 
 
 def test_child_of_a_free_threaded_python_is_refused_if_other_threads_used_the_file(quick, monkeypatch):

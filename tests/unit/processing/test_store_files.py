@@ -1,5 +1,6 @@
 """Files and databases of stores: opened at once, reopened, locked, and refused."""
 
+import gc
 import sqlite3
 import subprocess
 import sys
@@ -217,3 +218,13 @@ def test_batches_on_the_same_keys_in_another_order_do_not_deadlock(schema, delta
         thread.join(120)
     assert not errors
     assert all(len(PostgresStore(schema).history(f"key {number}")) == 40 for number in (0, 29))
+
+
+def test_file_that_cannot_be_opened_is_one_error(tmp_path, monkeypatch):
+    """Python prints nothing more when it frees the connection that was never made."""
+    printed = []
+    monkeypatch.setattr(sys, "unraisablehook", printed.append)
+    with pytest.raises(sqlite3.OperationalError, match="unable to open database file"):
+        SqliteStore(tmp_path / "missing" / "states.db")
+    gc.collect()
+    assert printed == []

@@ -1,0 +1,82 @@
+"""A signal handler raises an error in the middle of a fork, as Ctrl-C does: nothing repeats, and nothing hangs."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+
+# While the process forks, another thread holds all locks that a child must not inherit. A profile function raises at
+# the first call of a function, where Python runs signal handlers; Python then removes the profile function.
+PROGRAM = """
+import os, signal, sys, threading
+import msgid
+from msgid.ids import node
+from msgid.processing import MemoryStore, SqliteStore
+from msgid.schemas import SchemaRegistry
+
+path, file, function = sys.argv[1:]
+registry, memory, held, unused = SchemaRegistry(), MemoryStore(), SqliteStore(path), SqliteStore(path)
+first = msgid.generate()
+locked, release = threading.Event(), threading.Event()
+
+def hold():
+    with node._finding, registry._mutex:
+        locked.set()
+        release.wait(60)
+
+def work():
+    for store in (memory, held, unused, SqliteStore(path)):
+        store.read("handler", [("key", "id")])
+    node.find_node()
+    with registry._mutex:
+        pass
+
+def interrupt(frame, event, argument):
+    code = frame.f_code
+    if event == "call" and code.co_name == function and code.co_filename.endswith(file):
+        raise KeyboardInterrupt
+
+held.read("handler", [("key", "id")])
+threading.Thread(target=hold, daemon=True).start()
+locked.wait()
+sys.setprofile(interrupt)
+pid = os.fork()
+sys.setprofile(None)
+signal.alarm(20)
+if pid == 0:
+    made = msgid.generate()
+    assert made.pid == os.getpid() & 0xFFFF, (made.pid, os.getpid())
+    work()
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+assert msgid.generate().pid == first.pid
+release.set()
+other = threading.Thread(target=work)
+other.start()
+other.join()
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "function"),
+    [
+        ("ids/generator.py", "_after_fork_in_child"),
+        ("ids/node.py", "_after_fork_in_child"),
+        ("schemas/registry.py", "_after_fork_in_child"),
+        ("processing/_fork.py", "_before"),
+        ("processing/_fork.py", "_acquire"),
+        ("processing/_fork.py", "_after_in_child"),
+        ("processing/_fork.py", "_release_all"),
+        ("processing/sqlite.py", "_close_idle"),
+        ("processing/sqlite.py", "_keep_inherited"),
+    ],
+)
+def test_interrupted_fork_leaves_both_processes_whole(tmp_path, file, function):
+    """Python prints the error and forks in any case; the second call of each function does what the first left."""
+    program = [sys.executable, "-c", PROGRAM, str(tmp_path / "states.db"), file, function]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("KeyboardInterrupt") == (2 if function == "_release_all" else 1), done.stderr
