@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from msgid import layout
-from msgid._validate import check_installed, quote
+from msgid._validate import INT32_MAX, check_installed, quote
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import id_bytes
 from msgid.ids._native import native
@@ -84,6 +84,10 @@ def parse_batch(ids: Iterable[Any]) -> IdColumns:
     return _parse_objects(tuple(ids))
 
 
+_MOST_COMBINED: Final = INT32_MAX
+"""The most bytes of text that Arrow can combine from several chunks."""
+
+
 def _empty(count: int) -> IdColumns:
     import numpy as np
 
@@ -110,6 +114,9 @@ def _parse_arrow(array: Any) -> IdColumns:
     import pyarrow as pa
 
     if isinstance(array, pa.ChunkedArray):
+        if array.nbytes > _MOST_COMBINED:
+            parts = [_parse_arrow(chunk) for chunk in array.chunks]
+            return IdColumns(*map(np.concatenate, zip(*parts, strict=True)))
         array = array.combine_chunks()
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()

@@ -80,6 +80,14 @@ def test_parse_batch_of_arrow_text_is_parse_of_each(msgid, values, before, after
     assert rows(msgid.parse_batch(array.dictionary_encode())) == expected(msgid, values)
 
 
+def test_parse_batch_of_more_text_than_arrow_can_combine(msgid):
+    """The column of a table with more than 2 GiB of IDs comes in chunks; here many of them share one text."""
+    big = pa.array(["x" * (1 << 20)] * 64)
+    found = msgid.parse_batch(pa.chunked_array([*[big] * 32, pa.array([V1, None, "x"])]))
+    assert rows(found)[-3:] == expected(msgid, [V1, None, "x"])
+    assert (len(found.valid), found.valid.sum()) == (2051, 1)
+
+
 @given(st.lists(st.one_of(BYTES, st.none())), st.integers(0, 5))
 def test_parse_batch_of_arrow_binary_is_parse_of_each(msgid, values, before):
     """Arrow binary contains the bytes of IDs, not their text."""
