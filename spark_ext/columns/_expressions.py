@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column
 
 from msgid import layout
-from msgid._validate import QUOTED_LENGTH
+from msgid._validate import QUOTED_LENGTH, UNIX_SECONDS_MAX, UNIX_SECONDS_MIN
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import NOT_HEX, UNKNOWN_VERSION, WRONG_LENGTH
 from spark_ext.columns._dialect import F, is_writing_sql
@@ -40,6 +40,7 @@ __all__ = [
     "is_v1",
     "joined",
     "micros_of",
+    "is_within_years",
     "misfit_reason",
     "no_id_reason",
     "null_text",
@@ -47,12 +48,14 @@ __all__ = [
     "padded_digits",
     "quoted_name",
     "raise_invalid",
+    "raise_outside_years",
     "reason",
     "sql_id_text",
     "named_fields",
     "struct_if",
     "struct_or",
     "text_table",
+    "unix_seconds_of",
     "v1_bytes",
 ]
 
@@ -98,7 +101,10 @@ def hex_text(col: ColumnOrName) -> Column:
     id = column(col)
     if is_writing_sql():
         return id
-    return F.when(F.typeof(id) == "binary", F.hex(id)).otherwise(id.cast("string"))
+    text = id.cast("string")
+    not_an_id = F.concat(text, F.lit("."))  # a decimal number may have 32 digits
+    is_decimal = F.typeof(id).startswith("decimal")
+    return F.when(F.typeof(id) == "binary", F.hex(id)).when(is_decimal, not_an_id).otherwise(text)
 
 
 def sql_id_text(id: Column) -> Column:
@@ -147,7 +153,38 @@ def micros_of(at: Column) -> Column:
     """Return a moment as microseconds since 1970. A SQL function gets Unix seconds, a decimal number."""
     if is_writing_sql():
         return (at * F.lit(MICROSECONDS)).cast("bigint")
-    return F.unix_micros(at.cast("timestamp_ltz"))
+    return F.unix_micros(_timestamp(at))
+
+
+def unix_seconds_of(at: Column) -> Column:
+    """Return a moment as Unix seconds, rounded down. A SQL function gets them as they are."""
+    return at if is_writing_sql() else F.unix_seconds(_timestamp(at))
+
+
+def is_within_years(at: Column) -> Column:
+    """Return whether a moment is within the years 1 to 9999; NULL or false for others, and NULL for NULL."""
+    unix = unix_seconds_of(at)
+    return (unix >= UNIX_SECONDS_MIN) & (unix < UNIX_SECONDS_MAX + 1)
+
+
+def raise_outside_years(name: str, at: Column) -> Column:
+    """Raise an error for a moment outside the years 1 to 9999, which is usually in milliseconds; NULL for others."""
+    shown = at.cast("string")
+    if not is_writing_sql():
+        shown = F.when(F.typeof(at) == "timestamp", unix_seconds_of(at).cast("string")).otherwise(shown)
+    message = F.concat(F.lit(f"{name} must be Unix seconds within the years 1 to 9999, got "), shown)
+    return F.when(at.isNotNull() & ~F.coalesce(is_within_years(at), F.lit(False)), F.raise_error(message))
+
+
+def _timestamp(at: Column) -> Column:
+    """Return a moment as a timestamp; NULL for a fraction far outside the years, and for NaN.
+
+    Spark's cast makes another moment of a large decimal number. Text is between the two casts to a number because Spark
+    does not cast a date to a number; the type check refuses it later. Timestamps and integers are cast as they are.
+    """
+    number = at.cast("string").cast("double")
+    fits = F.typeof(at).isin("timestamp", *INTEGERS) | number.between(UNIX_SECONDS_MIN, UNIX_SECONDS_MAX + 1)
+    return F.when(fits, at).cast("timestamp_ltz")
 
 
 def null_text() -> Column:

@@ -9,7 +9,7 @@ from msgid._validate import UINT32_MAX, aware, unix_micros
 from msgid.retention import NEVER
 from msgid.retention.policy import checked_expiry
 from spark_ext.columns._dialect import F
-from spark_ext.columns._expressions import MICROSECONDS, MOMENTS, column, micros_of, of_types
+from spark_ext.columns._expressions import MICROSECONDS, MOMENTS, column, micros_of, of_types, raise_outside_years
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -43,7 +43,8 @@ def is_expired(
     Returns
     -------
     Column
-        Boolean; NULL if the timestamp is NULL.
+        Boolean; NULL if the timestamp is NULL. The query fails with the error condition ``USER_RAISED_EXCEPTION`` if
+        ``timestamp`` or ``now`` is outside the years 1 to 9999.
 
     Raises
     ------
@@ -62,6 +63,22 @@ def is_expired(
     |true| false|
     +----+------+
     """
+    sent, moment = column(timestamp), F.lit(None) if isinstance(now, datetime) else column(now)
+    expired = has_expired(timestamp, expiry, now, default)
+    for name, at in (("timestamp", sent), ("now", moment)):
+        expired = F.coalesce(raise_outside_years(name, at).cast("boolean"), expired)
+    for name, at in (("timestamp", sent), ("now", moment)):
+        expired = of_types("is_expired", name, at, _MOMENT, MOMENTS, "boolean")(expired)
+    return expired.alias("is_expired")
+
+
+def has_expired(
+    timestamp: ColumnOrName, expiry: ColumnOrName | int | None, now: ColumnOrName | datetime, default: int
+) -> Column:
+    """Return `is_expired` without its checks of moments, for data that must not stop a job.
+
+    A timestamp far in the future has not expired, one far in the past has.
+    """
     fallback = F.lit(checked_expiry("default", default)).cast("bigint")
     if expiry is None:
         seconds = fallback
@@ -71,10 +88,8 @@ def is_expired(
         given = F.coalesce(column(expiry).cast("bigint"), fallback)
         wrong = F.concat(F.lit(_WRONG), given.cast("string"))
         seconds = F.when(given.between(0, UINT32_MAX), given).otherwise(F.raise_error(wrong).cast("bigint"))
-    sent, moment = column(timestamp), F.lit(None) if isinstance(now, datetime) else column(now)
-    present = F.lit(unix_micros(aware("now", now))) if isinstance(now, datetime) else micros_of(moment)
-    due = micros_of(sent) + seconds * F.lit(MICROSECONDS) <= present
-    expired = F.when(sent.isNotNull(), (seconds != F.lit(NEVER)) & due)
-    for name, given in (("timestamp", sent), ("now", moment)):
-        expired = of_types("is_expired", name, given, _MOMENT, MOMENTS, "boolean")(expired)
-    return expired.alias("is_expired")
+    sent = column(timestamp)
+    present = F.lit(unix_micros(aware("now", now))) if isinstance(now, datetime) else micros_of(column(now))
+    # Subtracted from the present, no expiry overflows. Added to the last timestamp that Spark has, each one does.
+    due = micros_of(sent) <= present - seconds * F.lit(MICROSECONDS)
+    return F.when(sent.isNotNull(), (seconds != F.lit(NEVER)) & due)

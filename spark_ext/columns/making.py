@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from msgid import layout
-from msgid._validate import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, seconds_since_epoch
+from msgid._validate import seconds_since_epoch
 from msgid.ids._bytes import NOT_AN_ID
 from msgid.ids.derived import assigned_node
 from spark_ext._compat import arrow_udf
@@ -24,11 +24,14 @@ from spark_ext.columns._expressions import (
     hex_text,
     is_canonical_v0,
     is_id,
+    is_within_years,
     joined,
     null_text,
     of_types,
     padded_digits,
     raise_invalid,
+    raise_outside_years,
+    unix_seconds_of,
 )
 from spark_ext.columns._identity import is_uuid
 
@@ -63,8 +66,9 @@ def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) ->
     Returns
     -------
     Column
-        Text of 34 hex digits with the origin ``position``; NULL if an argument is NULL. The query fails with the error
-        condition ``USER_RAISED_EXCEPTION`` if an offset is out of range, or a time is outside the years 1 to 9999.
+        Text of 34 hex digits with the origin ``position``; NULL if an argument is NULL and the others are valid. The
+        query fails with the error condition ``USER_RAISED_EXCEPTION`` if an offset is out of range, or a time is
+        outside the years 1 to 9999.
 
     Raises
     ------
@@ -99,7 +103,7 @@ def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) ->
     pid_and_seconds = cut(F.hex(start.bitwiseOR(_seconds(column(at)))), 2, 12)
     sequence = padded_digits(place.bitwiseAND(layout.UINT32_MASK), 8)
     id = joined(F.upper(joined(*_synthetic(digest, "position", 0))), pid_and_seconds, sequence)
-    wrong = F.when(fits, _outside_years(column(at))).when(given.isNotNull(), F.raise_error(message))
+    wrong = F.when(fits, raise_outside_years("at", column(at))).when(given.isNotNull(), F.raise_error(message))
     checked = F.coalesce(id, wrong)
     for check in (
         _text_or_integer("position_id", "source", column(source)),
@@ -130,9 +134,9 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None 
     Returns
     -------
     Column
-        Text of 34 hex digits with the origin ``derived``; NULL if an argument is NULL. The query fails with the error
-        condition ``USER_RAISED_EXCEPTION`` if a parent is neither an ID nor a UUID, or a time is outside the years 1
-        to 9999.
+        Text of 34 hex digits with the origin ``derived``; NULL if an argument is NULL and the others are valid. The
+        query fails with the error condition ``USER_RAISED_EXCEPTION`` if a parent is neither an ID nor a UUID, or a
+        time is outside the years 1 to 9999.
 
     Raises
     ------
@@ -170,7 +174,7 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None 
     digits = joined(*_synthetic(digest, "derived", 4), when, cut(digest, 16, 8))
     id = F.hex(F.unhex(digits))  # in upper case, in half the time of `upper`
     is_parent = is_id(text) | of_uuid
-    wrong_time = null_text() if at is None else _outside_years(column(at))
+    wrong_time = null_text() if at is None else raise_outside_years("at", column(at))
     derived = F.coalesce(id, F.when(is_parent, wrong_time).when(text.isNotNull(), raise_invalid(text, NOT_AN_ID)))
     derived = _text_or_integer("derive_id", "name", column(name))(derived)
     if at is not None:
@@ -180,24 +184,7 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None 
 
 def _seconds(at: Column) -> Column:
     """Return the seconds field of a moment: since 2021, rounded down, modulo 2**32; NULL outside the years."""
-    unix = _unix_seconds(at)
-    return F.when(_within_years(unix), (unix - layout.EPOCH_UNIX).bitwiseAND(layout.UINT32_MASK))
-
-
-def _unix_seconds(at: Column) -> Column:
-    """Return Unix seconds, rounded down. SQL functions get them as they are."""
-    return at if is_writing_sql() else F.unix_seconds(at.cast("timestamp_ltz"))
-
-
-def _within_years(unix: Column) -> Column:
-    return unix.between(UNIX_SECONDS_MIN, UNIX_SECONDS_MAX)
-
-
-def _outside_years(at: Column) -> Column:
-    """Raise an error for a moment outside the years 1 to 9999, which is usually in milliseconds; NULL for others."""
-    unix = _unix_seconds(at)
-    message = F.concat(F.lit("at must be Unix seconds within the years 1 to 9999, got "), unix.cast("string"))
-    return F.when(~_within_years(unix), F.raise_error(message))
+    return F.when(is_within_years(at), (unix_seconds_of(at) - layout.EPOCH_UNIX).bitwiseAND(layout.UINT32_MASK))
 
 
 def _moment(function: str, at: Column) -> Callable[[Column], Column]:

@@ -18,11 +18,13 @@ from spark_ext.columns._expressions import (
     is_canonical_v0,
     is_v0,
     is_v1,
+    is_within_years,
     micros_of,
     named_fields,
     null_text,
     of_types,
     raise_invalid,
+    raise_outside_years,
     struct_if,
     struct_or,
 )
@@ -216,7 +218,8 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     -------
     Column
         Timestamp with milliseconds; NULL for any value that is not a client's ID, and if ``near`` or ``timezone`` is
-        NULL. The session's time zone does not matter.
+        NULL. The session's time zone does not matter. The query fails with the error condition
+        ``USER_RAISED_EXCEPTION`` if ``near`` is outside the years 1 to 9999.
 
     Examples
     --------
@@ -234,7 +237,7 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     field = layout.CLIENT_FIELDS["elapsed_ms"]
     elapsed = _word(F.unhex(text), field.start)
     # Moments and wall clocks are microseconds since 1970, so the session's time zone does not matter.
-    seen = micros_of(column(near))
+    seen = F.when(is_within_years(column(near)), micros_of(column(near)))
     wall = F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(seen), zone))
     day = (wall - F.pmod(wall, F.lit(_DAY))) / F.lit(_DAY)  # a double holds the quotient exactly
     month = F.trunc(F.date_from_unix_date(day.cast("int")), "MM")
@@ -249,6 +252,7 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     is_client = is_v0(text) & (~is_shaped | is_ambiguous)
     # Spark shares a value beside a condition, but not a value below it. A moment plus NULL is NULL.
     moment = F.timestamp_micros(found + F.when(is_client, F.lit(0)))
+    moment = F.coalesce(raise_outside_years("near", column(near)).cast("timestamp"), moment)
     with_zone = of_types("v0_time", "near", column(near), "a timestamp or Unix seconds", MOMENTS, "timestamp")
     return with_zone(moment).alias("v0_time")
 

@@ -44,8 +44,9 @@ def register(spark: SparkSession) -> list[str]:
     ``msgid_generate(x)`` returns a new ID for each row, for any ``x``. Afterwards ``spark.read.format("iggy")`` works.
 
     A time is a timestamp or Unix seconds. A date or a ``timestamp_ntz`` is rejected before the query runs, the text of
-    a timestamp when it is read. An ID is text or binary. Binary values of 16 or 28 characters are read as text
-    if they have no control characters but tabs and line ends. Convert such version-0 IDs with ``hex``.
+    a timestamp when it is read. An ID is text or binary. A binary value of 16 or 28 characters is read as text if all
+    its control characters are tabs and line ends. Convert such version-0 IDs with ``hex``. Text of 16, 17, 28 or 29
+    bytes is read as a binary value if it has another control character or U+FFFD.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid.retention.policy import checked_policy
 from spark_ext.columns._dialect import F
-from spark_ext.columns.expiry import is_expired
+from spark_ext.columns.expiry import has_expired
 from spark_ext.tables._segment_folders import SegmentFolders, TableBusy
 from spark_ext.tables._segment_rows import clean_rows
 from spark_ext.tables.sinks import FORMATS
@@ -119,7 +119,7 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime) 
     grouped = grouped.join(F.broadcast(own), "topic", "left")
     closed = F.col("segment") < F.max("segment").over(Window.partitionBy(*place))
     known = F.col("dated") == F.col("messages")
-    due = is_expired("latest", F.col(_EXPIRY), now, policy.default_expiry)
+    due = has_expired("latest", F.col(_EXPIRY), now, policy.default_expiry)
     judged = grouped.withColumn("closed", F.coalesce(closed, F.lit(False)))
     judged = judged.withColumn("expired", F.coalesce(F.col("closed") & known & due, F.lit(False)))
     order = [*place, "segment"]

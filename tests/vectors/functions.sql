@@ -173,7 +173,7 @@ RETURN coalesce(
         )
         | (
          CASE
-         WHEN (msgid_position.at BETWEEN -62135596800L AND 253402300799L)
+         WHEN ((msgid_position.at >= -62135596800L) AND (msgid_position.at < 253402300800L))
          THEN ((msgid_position.at - 1609459200) & 4294967295L)
          END
         )
@@ -203,7 +203,10 @@ RETURN coalesce(
   )
   THEN (
    CASE
-   WHEN (NOT (msgid_position.at BETWEEN -62135596800L AND 253402300799L))
+   WHEN (
+    (msgid_position.at IS NOT NULL)
+    AND (NOT coalesce(((msgid_position.at >= -62135596800L) AND (msgid_position.at < 253402300800L)), false))
+   )
    THEN raise_error(
     concat('at must be Unix seconds within the years 1 to 9999, got ', CAST(msgid_position.at AS string))
    )
@@ -589,7 +592,9 @@ RETURN coalesce(
          (
           (
            CASE
-           WHEN (msgid_derive_at_of_text.at BETWEEN -62135596800L AND 253402300799L)
+           WHEN (
+            (msgid_derive_at_of_text.at >= -62135596800L) AND (msgid_derive_at_of_text.at < 253402300800L)
+           )
            THEN ((msgid_derive_at_of_text.at - 1609459200) & 4294967295L)
            END
           )
@@ -685,7 +690,14 @@ RETURN coalesce(
   )
   THEN (
    CASE
-   WHEN (NOT (msgid_derive_at_of_text.at BETWEEN -62135596800L AND 253402300799L))
+   WHEN (
+    (msgid_derive_at_of_text.at IS NOT NULL)
+    AND (
+     NOT coalesce(
+      ((msgid_derive_at_of_text.at >= -62135596800L) AND (msgid_derive_at_of_text.at < 253402300800L)), false
+     )
+    )
+   )
    THEN raise_error(
     concat(
      'at must be Unix seconds within the years 1 to 9999, got ', CAST(msgid_derive_at_of_text.at AS string)
@@ -1745,12 +1757,103 @@ RETURN msgid_try_translate_v0_of_text(
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time_of_text(id STRING, near DECIMAL(20, 6), timezone STRING)
-RETURN timestamp_micros(
- (
+RETURN coalesce(
+ CAST(
   (
    CASE
    WHEN (
-    (
+    (msgid_v0_time_of_text.near IS NOT NULL)
+    AND (
+     NOT coalesce(
+      ((msgid_v0_time_of_text.near >= -62135596800L) AND (msgid_v0_time_of_text.near < 253402300800L)), false
+     )
+    )
+   )
+   THEN raise_error(
+    concat(
+     'near must be Unix seconds within the years 1 to 9999, got ', CAST(msgid_v0_time_of_text.near AS string)
+    )
+   )
+   END
+  )
+  AS timestamp
+ ),
+ timestamp_micros(
+  (
+   (
+    CASE
+    WHEN (
+     (
+      unix_micros(
+       to_utc_timestamp(
+        timestamp_micros(
+         (
+          unix_date(
+           trunc(
+            date_from_unix_date(
+             CAST(
+              (
+               (
+                unix_micros(
+                 from_utc_timestamp(
+                  timestamp_micros(
+                   (
+                    CASE
+                    WHEN (
+                     (msgid_v0_time_of_text.near >= -62135596800L)
+                     AND (msgid_v0_time_of_text.near < 253402300800L)
+                    )
+                    THEN CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
+                    END
+                   )
+                  ),
+                  msgid_v0_time_of_text.timezone
+                 )
+                )
+                - pmod(
+                 unix_micros(
+                  from_utc_timestamp(
+                   timestamp_micros(
+                    (
+                     CASE
+                     WHEN (
+                      (msgid_v0_time_of_text.near >= -62135596800L)
+                      AND (msgid_v0_time_of_text.near < 253402300800L)
+                     )
+                     THEN CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
+                     END
+                    )
+                   ),
+                   msgid_v0_time_of_text.timezone
+                  )
+                 ),
+                 86400000000L
+                )
+               )
+               / 86400000000L
+              )
+              AS int
+             )
+            ),
+            'MM'
+           )
+          )
+          * 86400000000L
+         )
+        ),
+        msgid_v0_time_of_text.timezone
+       )
+      )
+      + (msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)) * 1000)
+     )
+     < (
+      CASE
+      WHEN ((msgid_v0_time_of_text.near >= -62135596800L) AND (msgid_v0_time_of_text.near < 253402300800L))
+      THEN CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
+      END
+     )
+    )
+    THEN (
      unix_micros(
       to_utc_timestamp(
        timestamp_micros(
@@ -1763,14 +1866,34 @@ RETURN timestamp_micros(
               (
                unix_micros(
                 from_utc_timestamp(
-                 timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                 timestamp_micros(
+                  (
+                   CASE
+                   WHEN (
+                    (msgid_v0_time_of_text.near >= -62135596800L)
+                    AND (msgid_v0_time_of_text.near < 253402300800L)
+                   )
+                   THEN CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
+                   END
+                  )
+                 ),
                  msgid_v0_time_of_text.timezone
                 )
                )
                - pmod(
                 unix_micros(
                  from_utc_timestamp(
-                  timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                  timestamp_micros(
+                   (
+                    CASE
+                    WHEN (
+                     (msgid_v0_time_of_text.near >= -62135596800L)
+                     AND (msgid_v0_time_of_text.near < 253402300800L)
+                    )
+                    THEN CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
+                    END
+                   )
+                  ),
                   msgid_v0_time_of_text.timezone
                  )
                 ),
@@ -1793,136 +1916,114 @@ RETURN timestamp_micros(
      )
      + (msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)) * 1000)
     )
-    < CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
-   )
-   THEN (
-    unix_micros(
-     to_utc_timestamp(
-      timestamp_micros(
-       (
-        unix_date(
-         trunc(
-          date_from_unix_date(
-           CAST(
-            (
-             (
-              unix_micros(
-               from_utc_timestamp(
-                timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
-                msgid_v0_time_of_text.timezone
-               )
-              )
-              - pmod(
-               unix_micros(
-                from_utc_timestamp(
-                 timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
-                 msgid_v0_time_of_text.timezone
-                )
-               ),
-               86400000000L
-              )
-             )
-             / 86400000000L
-            )
-            AS int
-           )
-          ),
-          'MM'
-         )
-        )
-        * 86400000000L
-       )
-      ),
-      msgid_v0_time_of_text.timezone
-     )
-    )
-    + (msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)) * 1000)
-   )
-   ELSE (
-    unix_micros(
-     to_utc_timestamp(
-      timestamp_micros(
-       (
-        unix_date(
-         add_months(
-          trunc(
-           date_from_unix_date(
-            CAST(
-             (
+    ELSE (
+     unix_micros(
+      to_utc_timestamp(
+       timestamp_micros(
+        (
+         unix_date(
+          add_months(
+           trunc(
+            date_from_unix_date(
+             CAST(
               (
-               unix_micros(
-                from_utc_timestamp(
-                 timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
-                 msgid_v0_time_of_text.timezone
-                )
-               )
-               - pmod(
+               (
                 unix_micros(
                  from_utc_timestamp(
-                  timestamp_micros(CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)),
+                  timestamp_micros(
+                   (
+                    CASE
+                    WHEN (
+                     (msgid_v0_time_of_text.near >= -62135596800L)
+                     AND (msgid_v0_time_of_text.near < 253402300800L)
+                    )
+                    THEN CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
+                    END
+                   )
+                  ),
                   msgid_v0_time_of_text.timezone
                  )
-                ),
-                86400000000L
+                )
+                - pmod(
+                 unix_micros(
+                  from_utc_timestamp(
+                   timestamp_micros(
+                    (
+                     CASE
+                     WHEN (
+                      (msgid_v0_time_of_text.near >= -62135596800L)
+                      AND (msgid_v0_time_of_text.near < 253402300800L)
+                     )
+                     THEN CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
+                     END
+                    )
+                   ),
+                   msgid_v0_time_of_text.timezone
+                  )
+                 ),
+                 86400000000L
+                )
                )
+               / 86400000000L
               )
-              / 86400000000L
+              AS int
              )
-             AS int
-            )
+            ),
+            'MM'
            ),
-           'MM'
-          ),
-          -1
+           -1
+          )
          )
+         * 86400000000L
         )
-        * 86400000000L
-       )
-      ),
-      msgid_v0_time_of_text.timezone
-     )
-    )
-    + (msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)) * 1000)
-   )
-   END
-  )
-  + (
-   CASE
-   WHEN (
-    (
-     (
-      (octet_length(msgid_v0_time_of_text.id) IN (32, 56))
-      OR ((octet_length(msgid_v0_time_of_text.id) IN (34, 58)) AND startswith(msgid_v0_time_of_text.id, '00'))
-     )
-     AND (unhex(msgid_v0_time_of_text.id) IS NOT NULL)
-    )
-    AND (
-     (
-      NOT (
-       (
-        (substring(CAST(msgid_v0_time_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-        AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
-       )
-       AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+       ),
+       msgid_v0_time_of_text.timezone
       )
      )
-     OR (
+     + (msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)) * 1000)
+    )
+    END
+   )
+   + (
+    CASE
+    WHEN (
+     (
       (
-       (
+       (octet_length(msgid_v0_time_of_text.id) IN (32, 56))
+       OR (
+        (octet_length(msgid_v0_time_of_text.id) IN (34, 58)) AND startswith(msgid_v0_time_of_text.id, '00')
+       )
+      )
+      AND (unhex(msgid_v0_time_of_text.id) IS NOT NULL)
+     )
+     AND (
+      (
+       NOT (
         (
          (substring(CAST(msgid_v0_time_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
          AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
         )
         AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
        )
-       AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
       )
-      AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+      OR (
+       (
+        (
+         (
+          (substring(CAST(msgid_v0_time_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+          AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+         )
+         AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+        )
+        AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+       )
+       AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+      )
      )
     )
+    THEN 0
+    END
    )
-   THEN 0
-   END
   )
  )
 );
@@ -1997,34 +2098,50 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_expired(
  timestamp DECIMAL(20, 6), expiry BIGINT, now DECIMAL(20, 6)
 )
-RETURN (
- CASE
- WHEN (msgid_is_expired.timestamp IS NOT NULL)
- THEN (
+RETURN coalesce(
+ CAST(
   (
+   CASE
+   WHEN (
+    (msgid_is_expired.now IS NOT NULL)
+    AND (
+     NOT coalesce(((msgid_is_expired.now >= -62135596800L) AND (msgid_is_expired.now < 253402300800L)), false)
+    )
+   )
+   THEN raise_error(
+    concat('now must be Unix seconds within the years 1 to 9999, got ', CAST(msgid_is_expired.now AS string))
+   )
+   END
+  )
+  AS boolean
+ ),
+ coalesce(
+  CAST(
    (
     CASE
-    WHEN (coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint)) BETWEEN 0 AND 4294967295L)
-    THEN coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint))
-    ELSE CAST(
-     raise_error(
-      concat(
-       'expiry must be an integer of 0 to 4294967295 seconds, got ',
-       CAST(coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint)) AS string)
+    WHEN (
+     (msgid_is_expired.timestamp IS NOT NULL)
+     AND (
+      NOT coalesce(
+       ((msgid_is_expired.timestamp >= -62135596800L) AND (msgid_is_expired.timestamp < 253402300800L)), false
       )
      )
-     AS bigint
+    )
+    THEN raise_error(
+     concat(
+      'timestamp must be Unix seconds within the years 1 to 9999, got ',
+      CAST(msgid_is_expired.timestamp AS string)
+     )
     )
     END
    )
-   <> 0
-  )
-  AND (
-   (
-    CAST(
-     (msgid_is_expired.timestamp * 1000000) AS bigint
-    )
-    + (
+   AS boolean
+  ),
+  (
+   CASE
+   WHEN (msgid_is_expired.timestamp IS NOT NULL)
+   THEN (
+    (
      (
       CASE
       WHEN (coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint)) BETWEEN 0 AND 4294967295L)
@@ -2040,13 +2157,40 @@ RETURN (
       )
       END
      )
-     * 1000000
+     <> 0
+    )
+    AND (
+     CAST(
+      (msgid_is_expired.timestamp * 1000000) AS bigint
+     )
+     <= (
+      CAST(
+       (msgid_is_expired.now * 1000000) AS bigint
+      )
+      - (
+       (
+        CASE
+        WHEN (coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint)) BETWEEN 0 AND 4294967295L)
+        THEN coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint))
+        ELSE CAST(
+         raise_error(
+          concat(
+           'expiry must be an integer of 0 to 4294967295 seconds, got ',
+           CAST(coalesce(CAST(msgid_is_expired.expiry AS bigint), CAST(0 AS bigint)) AS string)
+          )
+         )
+         AS bigint
+        )
+        END
+       )
+       * 1000000
+      )
+     )
     )
    )
-   <= CAST((msgid_is_expired.now * 1000000) AS bigint)
+   END
   )
  )
- END
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_iggy_id_of_text(id STRING)

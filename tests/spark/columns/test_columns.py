@@ -1,5 +1,7 @@
 """The column functions: each against its plain-Python twin."""
 
+from decimal import Decimal
+
 import pytest
 from helpers import vector_files as vectors
 from helpers.spark_errors import query_fails
@@ -219,9 +221,12 @@ def test_columns_of_binary_ids_are_those_of_text(spark, ansi):
 
 def test_columns_of_numbers_are_null(spark):
     """A number is not an ID, although its digits may be the text of one."""
-    assert column(frame(spark, [1], "bigint"), spark_ext.try_parse_id("id"), spark_ext.is_valid_id("id")) == [
-        (None, False)
-    ]
+    for type in ("bigint", "decimal(38, 0)", "decimal(32, 0)"):
+        digits = 1 if type == "bigint" else Decimal("1234567890" * 3 + "12")
+        df = frame(spark, [digits], type)
+        assert column(df, spark_ext.try_parse_id("id"), spark_ext.is_valid_id("id"), spark_ext.id_kind("id")) == [
+            (None, False, None)
+        ]
 
 
 def test_field_selected_alone_is_computed_alone(spark, connect):

@@ -5,11 +5,12 @@ from datetime import datetime
 import pytest
 from helpers.message_tables import START, now
 from helpers.spark_errors import query_fails
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
 
 import spark_ext as ids
 from msgid import retention
+from spark_ext.columns.expiry import has_expired
 
 pytestmark = pytest.mark.spark
 
@@ -54,3 +55,27 @@ def test_moments_without_a_zone_raise_before_the_query_runs(spark, ansi, zone, t
                 _ = df.select(column).schema
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.parametrize(
+    "sent", ["1700000000000000", "1700000000000", "17E14BD", "double('NaN')", "timestamp_micros(9223372036854775807)"]
+)
+def test_moments_outside_the_years_raise(spark, ansi, sent):
+    """Microseconds do not count as expired, nor milliseconds as never expiring; for any expiry, also 0."""
+    df = spark.range(1).select(F.expr(sent).alias("sent"), F.current_timestamp().alias("t"))
+    words = "must be Unix seconds within the years 1 to 9999, got|CAST_INVALID_INPUT"
+    for name, column in (
+        ("timestamp", ids.is_expired("sent", 10, START)),
+        ("timestamp", ids.is_expired("sent", 0, START)),
+        ("now", ids.is_expired("t", 10, "sent")),
+    ):
+        with pytest.raises(PySparkException, match=f"{name} {words}"):
+            df.select(column).collect()
+
+
+@pytest.mark.parametrize("expiry", [1, 4_294_967_295])
+def test_timestamps_outside_the_years_expire_without_an_overflow(spark, ansi, expiry):
+    """Such messages do not stop the job that deletes segments: the last of all timestamps has not expired."""
+    micros = "timestamp_micros(9223372036854775807)", "timestamp_micros(-9223372036854775808)"
+    last, first = (spark.range(1).select(has_expired(F.expr(at), expiry, START, 0)).first()[0] for at in micros)
+    assert (last, first) == (False, True)

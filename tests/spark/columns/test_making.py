@@ -224,6 +224,35 @@ def test_times_outside_the_years_1_to_9999_raise_as_in_python(spark, ansi, at):
         assert nulls.select(column).first()[0] is None
 
 
+# Spark's cast to a timestamp wraps a decimal number, and makes NaN NULL without ANSI mode.
+MOMENTS_OUTSIDE = {
+    "1789400000000000BD": "1789400000000000",
+    "CAST(1789400000000000 AS DECIMAL(38, 6))": r"1789400000000000\.000000",
+    "1.7894E15D": r"1\.7894E15",
+    "253402300800.0BD": r"253402300800\.0",
+    "-62135596800.5D": r"-6\.21355968005E10",
+    "double('NaN')": "NaN",
+    "double('Infinity')": "Infinity",
+    "timestamp_micros(9223372036854775807)": "9223372036854",
+}
+
+
+@pytest.mark.parametrize("at", MOMENTS_OUTSIDE)
+def test_numbers_that_are_no_moment_raise_before_spark_changes_them(spark, ansi, at):
+    """No ID is made of what Spark's cast leaves of the number."""
+    df = spark.range(1).select(F.lit(PARENT).alias("parent"), F.expr(at).alias("at"))
+    for column in (
+        spark_ext.position_id(F.lit("log"), F.lit(1), "at"),
+        spark_ext.derive_id("parent", F.lit("x"), "at"),
+        spark_ext.v0_time(F.lit(CLIENT), "at", F.lit("UTC")),
+    ):
+        words = (
+            f"(at|near) must be Unix seconds within the years 1 to 9999, got {MOMENTS_OUTSIDE[at]}|CAST_INVALID_INPUT"
+        )
+        with pytest.raises(PySparkException, match=words):
+            df.select(column).collect()
+
+
 @pytest.mark.parametrize("at", [-62_135_596_800, 253_402_300_799])
 def test_times_at_the_ends_of_the_years_agree_with_python(spark, ansi, at):
     """The first second of the year 1 and the last one of 9999 are times."""
