@@ -232,9 +232,8 @@ class SqliteStore(SqlStore):
 
     def _connection(self) -> _Connection:
         for connection in self._held:
-            if (
-                connection in _open and connection.is_own
-            ):  # otherwise a fork has closed it, or this process inherited it
+            # A fork may have closed it, or this process may have inherited it.
+            if connection in _open and connection.is_own:
                 if _FREE_THREADED and connection.file:
                     _users[connection.file][1].add(threading.get_ident())
                 return connection
