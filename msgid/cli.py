@@ -49,7 +49,7 @@ def generate(number: int, output: IO[str]) -> None:
     # No progress bar for a batch that is done at once, or if the IDs go to the same terminal.
     hidden = not console.is_terminal or number <= _CHUNK or output.isatty()
     with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
-        task = progress.add_task("minting", total=number)
+        task = progress.add_task("generating", total=number)
         for start in range(0, number, _CHUNK):
             count = min(_CHUNK, number - start)
             output.write("\n".join(library.generate_batch(count).hex()) + "\n")

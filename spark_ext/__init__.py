@@ -4,8 +4,8 @@ A column function takes columns or their names, and returns a column. Most are b
 run in the JVM without a Python worker, on one machine, on a cluster and over Spark Connect. The docstrings of the few
 Arrow UDFs say that they need a Python worker.
 
-On Spark 3.5, only the column functions, `deduplicate` of a batch and `is_expired` can run. Each other function then
-raises `NotImplementedError` when it is called.
+On Spark 3.5, only `deduplicate` of a batch and the column functions run, without those of Iggy and Danube messages and
+`check_schema`. Each other function then raises `NotImplementedError` when it is called.
 
 - Make IDs: `position_id`, `derive_id`, `assign_id`, `assign_ids`, `generate_id`.
 - Read IDs: `parse_id`, `try_parse_id`, `is_valid_id`, `id_kind`, `id_time`, `id_mac`, `id_origin`, `time_key`.
@@ -22,7 +22,7 @@ raises `NotImplementedError` when it is called.
 - SQL functions and ``format("iggy")``: `register`.
 
 ``parse_x`` raises on an invalid ID, and ``try_parse_x`` returns NULL. A function named after a field, such as
-`id_time`, also returns NULL for an invalid ID. Every function returns NULL for NULL.
+`id_time`, also returns NULL for an invalid ID. A function of an ID returns NULL for NULL.
 """
 
 from __future__ import annotations

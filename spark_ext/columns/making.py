@@ -115,7 +115,7 @@ def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) ->
 
 
 def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None = None) -> Column:
-    """Return the ID of an object that is made from a message, as `msgid.derive_id` does.
+    """Return the ID of an output of a message, as `msgid.derive_id` does.
 
     Processing the message again always gives the same ID.
 
@@ -125,8 +125,8 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None 
         The message's ID of any version, as text or binary; or a UUID, as text with dashes. For a parent that is itself
         derived, use the name of a column: Spark copies a nested call many times.
     name : Column or str
-        Name of the object among those made from the message: text, or an integer for its decimal digits. If all rows
-        make the same kind of object, ``lit("invoice")``.
+        Name of the output among those of the message: text, or an integer for its decimal digits. If all rows have the
+        same kind of output, ``lit("invoice")``.
     at : Column or str, optional
         A timestamp or Unix seconds. Default: the parent's seconds; 0 for a version-0 parent or a UUID, which have
         none: the ID is then dated 2021-01-01.
@@ -206,19 +206,19 @@ def _synthetic(digest: Column, origin: layout.Origin, more: int) -> tuple[Column
 
 
 def assign_id(run: str | None = None, at: datetime | float | None = None) -> Column:
-    """Return a new ID for each row: the run's lease as node, the partition as pid, the row's number as sequence.
+    """Return a new ID for each row: the run's own node, the partition as pid, the row's number as sequence.
 
     The IDs are unique within a run. A retried task gives a row the same ID if the rows of its partition come in the
     same order. They do before any shuffle, and after a sort within partitions by a unique key (`assign_ids` sorts so).
-    After a shuffle without that sort, a stage that runs again numbers its rows anew. A reader of both attempts can then
-    see one ID twice, and Spark fails the job where it notices. For rows with a place or a key use `position_id` or
-    `derive_id`. Assign after a union: a DataFrame in union with itself repeats its numbers.
+    After a shuffle without that sort, a stage that runs again numbers its rows anew. Two attempts can then give one ID
+    to different rows. Spark sometimes notices this and fails the job. For rows with a place or a key use `position_id`
+    or `derive_id`. Assign IDs after a union: the union of a DataFrame with itself has each ID twice.
 
     Parameters
     ----------
     run : str, optional
-        Name of the run: the same name, time and rows give the same IDs again. Default: a random lease, new at each
-        call of this function.
+        Name of the run: the same name, time, partitions and order of rows give the same IDs again. Default: a random
+        node, new at each call of this function.
     at : datetime or float, optional
         Time of the run, an aware datetime or Unix seconds. Default: the time of this call.
 

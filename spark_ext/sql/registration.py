@@ -40,7 +40,7 @@ def register(spark: SparkSession) -> list[str]:
     """Create the SQL functions ``msgid_parse``, ``msgid_position`` and so on in a session, and register ``iggy``.
 
     The functions are temporary: they belong to this session, and not to one that ``newSession()`` returns. All but
-    ``msgid_generate`` are inlined into the query that uses them. ``msgid_assign()`` has a random lease for the session.
+    ``msgid_generate`` are inlined into the query that uses them. ``msgid_assign()`` has a random node for the session.
     ``msgid_generate(x)`` returns a new ID for each row, for any ``x``. Afterwards ``spark.read.format("iggy")`` works.
 
     A time is a timestamp or Unix seconds. A date or a ``timestamp_ntz`` is rejected before the query runs, the text of
