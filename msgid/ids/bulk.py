@@ -119,7 +119,10 @@ def _parse_arrow(array: Any) -> IdColumns:
             return IdColumns(*map(np.concatenate, zip(*parts, strict=True)))
         array = array.combine_chunks()
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        # Arrow cannot write out a dictionary whose rows are more than 2 GiB of text. The fields of IDs are small.
+        parts = [_parse_arrow(array.dictionary), _empty(1)]  # the last row is that of NULL
+        places = array.indices.cast(pa.int64()).fill_null(-1).to_numpy()
+        return IdColumns(*(np.concatenate(pair)[places] for pair in zip(*parts, strict=True)))
     kind, count = array.type, len(array)
     is_hex = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     if pa.types.is_fixed_size_binary(kind):

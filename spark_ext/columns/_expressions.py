@@ -93,7 +93,7 @@ def quoted_name(name: str) -> str:
 
 
 def hex_text(col: ColumnOrName) -> Column:
-    """Return an ID column as text, whether it is text or binary. A number becomes text that is not an ID.
+    """Return an ID column of text or binary as text. A value of another type becomes text that is not an ID.
 
     The type is known when the query is planned, so only the branch that is needed is left in the plan. A SQL function
     gets the text from a function around it, which calls `sql_id_text`.
@@ -102,9 +102,12 @@ def hex_text(col: ColumnOrName) -> Column:
     if is_writing_sql():
         return id
     text = id.cast("string")
-    not_an_id = F.concat(text, F.lit("."))  # a decimal number may have 32 digits
-    is_decimal = F.typeof(id).startswith("decimal")
-    return F.when(F.typeof(id) == "binary", F.hex(id)).when(is_decimal, not_an_id).otherwise(text)
+    # A decimal number may have 32 digits, and a variant holds a number or a text.
+    not_an_id = F.concat(text, F.lit("."))
+    is_other = F.substring_index(F.typeof(id), "(", 1).isin("decimal", "variant")
+    # The cast to a text gives it Spark's default collation, and leaves the bytes of a binary value as they are.
+    digits = F.hex(text.cast("binary"))
+    return F.when(F.typeof(id) == "binary", digits).when(is_other, not_an_id).otherwise(text)
 
 
 def sql_id_text(id: Column) -> Column:

@@ -46,7 +46,7 @@ def register(spark: SparkSession) -> list[str]:
     A time is a timestamp or Unix seconds. A date or a ``timestamp_ntz`` is rejected before the query runs, the text of
     a timestamp when it is read. An ID is text or binary. A binary value of 16 or 28 characters is read as text if all
     its control characters are tabs and line ends. Convert such version-0 IDs with ``hex``. Text of 16, 17, 28 or 29
-    bytes is read as a binary value if it has another control character or U+FFFD.
+    bytes is read as a binary value if it has another ASCII control character or U+FFFD.
 
     Parameters
     ----------

@@ -229,6 +229,22 @@ def test_columns_of_numbers_are_null(spark):
         ]
 
 
+@pytest.mark.skipif(_compat.version() < (4, 0), reason="Spark 3.5 has neither type")
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (f"'{V1}' COLLATE UTF8_LCASE", "v1"),
+        (f"'{V1}' COLLATE UNICODE_CI", "v1"),
+        (f"parse_json('{'1234567890' * 3}12')", None),
+        (f"""parse_json('"{V1}"')""", None),
+    ],
+)
+def test_text_of_any_collation_is_read_and_a_variant_is_not(spark, ansi, value, kind):
+    """A collation does not change the digits of an ID. The text or number in a variant is not an ID."""
+    df = spark.range(1).select(F.expr(value).alias("id"))
+    assert column(df, spark_ext.id_kind("id"), spark_ext.is_valid_id("id")) == [(kind, kind is not None)]
+
+
 def test_field_selected_alone_is_computed_alone(spark, connect):
     """``parse_id(x).pid`` has in its plan nothing of the other fields, nor has a field of a struct made before."""
     if connect:

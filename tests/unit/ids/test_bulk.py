@@ -88,6 +88,22 @@ def test_parse_batch_of_more_text_than_arrow_can_combine(msgid):
     assert (len(found.valid), found.valid.sum()) == (2051, 1)
 
 
+def test_parse_batch_of_a_dictionary_whose_rows_are_more_text_than_arrow_can_decode(msgid):
+    """Each distinct text is parsed once, so the rows may have any size together; also with NULLs and in chunks."""
+    values = ["x" * (1 << 20), V1, None]
+    array = pa.DictionaryArray.from_arrays(pa.array([0] * 2048 + [1, 2, None], pa.int16()), pa.array(values))
+    for column in (array, pa.chunked_array([array])):
+        found = msgid.parse_batch(column)
+        assert rows(found)[-4:] == expected(msgid, [values[0], V1, None, None])
+        assert (len(found.valid), found.valid.sum()) == (2051, 1)
+
+
+def test_parse_batch_of_a_dictionary_without_values_has_a_row_for_each_null(msgid):
+    """A column of NULLs alone has an empty dictionary."""
+    empty = pa.array([None, None]).cast(pa.dictionary(pa.int8(), pa.string()))
+    assert rows(msgid.parse_batch(empty)) == expected(msgid, [None, None])
+
+
 @given(st.lists(st.one_of(BYTES, st.none())), st.integers(0, 5))
 def test_parse_batch_of_arrow_binary_is_parse_of_each(msgid, values, before):
     """Arrow binary contains the bytes of IDs, not their text."""
