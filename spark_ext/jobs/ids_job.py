@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from msgid import layout
-from spark_ext.columns._expressions import CORRUPT, hex_text, is_v1, misfit_reason, no_id_reason, quoted_name
+from spark_ext.columns._expressions import CORRUPT, hex_text, misfit_reason, no_id_reason, quoted_name
 from spark_ext.columns.making import assign_ids, generate_id, position_id
 from spark_ext.columns.reading import try_parse_id
 from spark_ext.columns.v0 import try_parse_v0, try_translate_v0
@@ -103,9 +103,20 @@ def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> Dat
     names = [column_of(df, name).cast("string") for name in source]
     log = F.concat(names[0], *(part for name in names[1:] for part in (F.lit("/"), name)))
     place = column_of(df, offset).try_cast("bigint")
-    moment = moment_in(df, at, zone)
-    fits = place.between(0, layout.OFFSET_MAX)
-    return df.withColumn(column, F.when(fits, position_id(log, F.when(fits, place), moment)))
+    place = F.when(place.between(0, layout.OFFSET_MAX), place)
+    read, parts = _with_parts(df, log, place, moment_in(df, at, zone))
+    return read.withColumn(column, position_id(*parts)).drop(*parts)
+
+
+def _with_parts(df: DataFrame, *parts: Column) -> tuple[DataFrame, list[Column]]:
+    """Add the parts of other columns under new names, and return them.
+
+    In a step of their own they are computed once. Written into each expression that uses them, they would be copied up
+    to 24 times, and Spark would spend seconds and hundreds of megabytes on the plan.
+    """
+    longer = "_" * max(map(len, df.columns))
+    names = [f"{longer}_{place}" for place in range(len(parts))]
+    return df.withColumns(dict(zip(names, parts, strict=True))), [F.col(name) for name in names]
 
 
 def with_id_columns(df: DataFrame, column: str = "id") -> DataFrame:
@@ -117,11 +128,12 @@ def with_id_columns(df: DataFrame, column: str = "id") -> DataFrame:
         BadInput: if the column is missing, or a name is taken.
     """
     id = column_of(df, column)
-    text = hex_text(id)
-    v1, v0 = try_parse_id(id), try_parse_v0(id)
+    parsed, (text, v1, v0, v0_canonical) = _with_parts(
+        df, hex_text(id), try_parse_id(id), try_parse_v0(id), try_translate_v0(id)
+    )
     parts = {
-        "kind": F.when(is_v1(text), F.lit(layout.KIND_V1)).otherwise(v0.kind),
-        "canonical": F.when(is_v1(text), F.upper(text)).otherwise(try_translate_v0(id)),
+        "kind": F.when(v1.isNotNull(), F.lit(layout.KIND_V1)).otherwise(v0.kind),
+        "canonical": F.when(v1.isNotNull(), F.upper(text)).otherwise(v0_canonical),
         "time": v1.time,
         "mac": v1.mac,
         "origin": v1.origin,
@@ -135,10 +147,10 @@ def with_id_columns(df: DataFrame, column: str = "id") -> DataFrame:
         "counter": v0.counter,
     }
     added = {f"{column}_{name}": part for name, part in parts.items()}
-    taken = sorted(set(added) & set(df.columns))
+    taken = sorted({name.lower() for name in added} & {name.lower() for name in df.columns})
     if taken:
         raise BadInput(f"the input has a column {taken[0]!r} already; rename it, or the column of ids")
-    return df.withColumns(added)
+    return parsed.withColumns(added).drop(text, v1, v0, v0_canonical)
 
 
 def split_malformed(df: DataFrame, column: str = "id") -> tuple[DataFrame, DataFrame]:
