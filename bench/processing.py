@@ -155,7 +155,7 @@ def growth(kinds: dict[str, Callable[[], Any]], most: int, rounds: int) -> None:
         ratios.append([*ratio, f"at most {GOAL_GROWTH}", verdict(cost <= GOAL_GROWTH)])
     headers = [f"{size:,}" for size in sizes]
     print(table(["microseconds per `handle`, by messages of the key before", *headers], rows) + "\n", flush=True)
-    names = ["times a key without history, in turns", *headers, f"goal at {headers[-1]}", ""]
+    names = ["time of `handle`, relative to a new key", *headers, f"goal at {headers[-1]}", ""]
     print(table(names, ratios) + "\n", flush=True)
 
 
