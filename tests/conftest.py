@@ -27,7 +27,10 @@ def connect(request):
 
 @pytest.fixture(scope="session")
 def spark(connect, tmp_path_factory):
-    """Return the Spark session of all tests: two cores, few shuffle partitions, no UI, otherwise Spark's defaults."""
+    """Return the Spark session of all tests: two cores, few shuffle partitions, no UI, otherwise Spark's defaults.
+
+    Java's first compiler alone takes a quarter of the CPU time from these short queries, whose code runs once.
+    """
     from pyspark.sql import SparkSession
 
     from spark_ext import _compat
@@ -36,6 +39,7 @@ def spark(connect, tmp_path_factory):
     settings = {
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         # Code that grows too large to compile is a failure, not a slow pass. But Spark 3.5 computes a value anew in
         # each place that uses it. Then the code of some columns grows too large, and is interpreted.
         "spark.sql.codegen.fallback": str(_compat.version() < _compat.WHOLE).lower(),

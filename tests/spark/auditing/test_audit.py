@@ -56,6 +56,9 @@ def take(way, monkeypatch):
         monkeypatch.setattr(_on_driver, "MOST", dict.fromkeys(_on_driver.MOST, 0))
 
 
+DRIVER_OFTEN = ["driver", *(pytest.param(way, marks=pytest.mark.slow) for way in ("summaries", "spread"))]
+
+
 @pytest.fixture(params=["driver", "summaries", pytest.param("spread", marks=pytest.mark.slow)])
 def way(request, monkeypatch):
     """The ways of an audit: the rows on the driver, summaries on the driver, and Spark alone."""
@@ -63,6 +66,7 @@ def way(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.parametrize("way", DRIVER_OFTEN, indirect=True)
 def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, way):
     """Every list of the report is equal, examples included, whichever columns are given."""
     table = table_of((6, 7, 8, 13, 20, 41))
@@ -166,6 +170,7 @@ ODD = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("way", DRIVER_OFTEN, indirect=True)
 def test_audit_of_odd_columns_is_that_of_python(spark, tmp_path, way):
     """Names with dots, backticks and capitals, decimals, dates, times without time zone, long IDs and NULLs."""
     table = odd()

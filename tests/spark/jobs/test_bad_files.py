@@ -96,10 +96,10 @@ def here(connect):
 @pytest.mark.parametrize(
     ("format", "table_format", "alone"),
     [
-        ("json", "parquet", False),
-        ("csv", "parquet", True),
+        pytest.param("json", "parquet", False, marks=pytest.mark.slow),
+        pytest.param("csv", "parquet", True, marks=pytest.mark.slow),
         ("parquet", "parquet", False),
-        ("text", "parquet", False),
+        pytest.param("text", "parquet", False, marks=pytest.mark.slow),
         ("json", "delta", True),
     ],
 )

@@ -24,7 +24,10 @@ def write_lines(folder, name, *lines):
     return texts
 
 
-@pytest.mark.parametrize(("stream", "table_format"), [(False, "parquet"), (True, "parquet"), (True, "delta")])
+@pytest.mark.parametrize(
+    ("stream", "table_format"),
+    [(False, "parquet"), pytest.param(True, "parquet", marks=pytest.mark.slow), (True, "delta")],
+)
 def test_ids_job_on_keys_in_another_case_loses_no_value(spark, tmp_path, stream, table_format):
     """Keys that differ in case only are one column; a line with two of them is in quarantine as a whole."""
     write_lines(tmp_path / "in", "1.json", {"id": V1.format(0), "n": 1}, {"ID": V1.format(1), "N": 2})
