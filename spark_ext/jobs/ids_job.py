@@ -22,7 +22,7 @@ from spark_ext.jobs._job_tables import BatchWriter, Input, Table, read_stream, u
 from spark_ext.jobs._moments import moment_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import Column, SparkSession
 
@@ -89,8 +89,7 @@ def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> Dat
         BadInput: if a column is missing or not named, if the name is taken, or if ``assign`` is used on a stream.
     """
     how, source, offset, at, order_by, zone = assignment
-    if column in df.columns:
-        raise BadInput(f"the input has a column {column!r} already; --column names another for the new ids")
+    _refuse_names(df, [column], "--column names another for the new ids")
     if how == "generate":
         return df.withColumn(column, generate_id())
     if how == "assign":
@@ -147,10 +146,16 @@ def with_id_columns(df: DataFrame, column: str = "id") -> DataFrame:
         "counter": v0.counter,
     }
     added = {f"{column}_{name}": part for name, part in parts.items()}
-    taken = sorted({name.lower() for name in added} & {name.lower() for name in df.columns})
-    if taken:
-        raise BadInput(f"the input has a column {taken[0]!r} already; rename it, or the column of ids")
+    _refuse_names(df, added, "rename it, or the column of ids")
     return parsed.withColumns(added).drop(text, v1, v0, v0_canonical)
+
+
+def _refuse_names(df: DataFrame, names: Iterable[str], advice: str) -> None:
+    """Raise `BadInput` if the input has one of the names in any case: Spark would overwrite that column."""
+    taken = {name.lower() for name in names}
+    for name in df.columns:
+        if name.lower() in taken:
+            raise BadInput(f"the input has a column {name!r} already; {advice}")
 
 
 def split_malformed(df: DataFrame, column: str = "id") -> tuple[DataFrame, DataFrame]:
@@ -162,8 +167,7 @@ def split_malformed(df: DataFrame, column: str = "id") -> tuple[DataFrame, DataF
 
 
 def _split(df: DataFrame, why: Column) -> tuple[DataFrame, DataFrame]:
-    if REASON in df.columns:
-        raise BadInput(f"the input has a column {REASON!r} already; rename it")
+    _refuse_names(df, [REASON], "rename it")
     marked = df.withColumn(REASON, F.coalesce(misfit_reason(df), why))
     good = marked.where(F.col(REASON).isNull()).drop(REASON, CORRUPT)
     return good, marked.where(F.col(REASON).isNotNull())

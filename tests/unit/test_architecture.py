@@ -1,4 +1,4 @@
-"""The structure of the source: one-way imports, small folders and files, and tests that mirror the packages."""
+"""The structure of the source: one-way imports, and tests that mirror the packages."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -7,7 +7,6 @@ import pytest
 from helpers.imports import cycle_in, folder_of, imports_in, modules_of
 
 TESTS = Path(__file__).parents[1]
-REPOSITORY = TESTS.parent
 
 PACKAGES = {"msgid": folder_of("msgid"), "spark_ext": folder_of("spark_ext")}
 MODULES = {package: modules_of(package, folder) for package, folder in PACKAGES.items()}
@@ -56,9 +55,6 @@ SAME_NAME = {
     "v0": "spark_ext.columns.v0 is the column form of msgid.ids.v0",
 }
 
-MOST_ENTRIES = 15
-MOST_LINES = 400
-
 
 def room_of(package, module):
     """Return the layer and the group of a module: the longest group with which the module's name starts."""
@@ -71,22 +67,6 @@ def room_of(package, module):
     ]
     assert found, f"{module} is in no layer: add it to LAYERS"
     return max(found)[1:]
-
-
-def shown_entries(folder):
-    """Return the entries of a folder, without compiled files and files that every package has."""
-    hidden = {"__pycache__", "__init__.py", "__main__.py", "py.typed"}
-    return [
-        entry.name for entry in folder.iterdir() if entry.name not in hidden and entry.suffix not in {".so", ".pyd"}
-    ]
-
-
-FOLDERS = [
-    folder
-    for root in PACKAGES.values()
-    for folder in [root, *sorted(root.rglob("*"))]
-    if folder.is_dir() and folder.name != "__pycache__"
-]
 
 
 def test_imports_of_all_modules_have_no_cycle():
@@ -118,21 +98,6 @@ def test_layers_of_a_package_name_existing_modules(package):
     """Every group in the table of layers exists."""
     rooms = [room for rooms in LAYERS[package] for room in rooms]
     assert [room for room in rooms if f"{package}.{room}".rstrip(".") not in MODULES[package]] == []
-
-
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_folder_of_a_package_shows_few_entries(folder):
-    """A folder has at most 15 entries."""
-    assert len(shown_entries(folder)) <= MOST_ENTRIES, sorted(shown_entries(folder))
-
-
-def test_python_files_are_short():
-    """Python files of the packages, the tests and the benchmarks have at most 400 lines."""
-    roots = [*PACKAGES.values(), TESTS, REPOSITORY / "bench"]
-    files = [path for root in roots for path in root.rglob("*.py")]
-    assert len(files) > len(EVERY_MODULE)
-    lines = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in files}
-    assert {path: count for path, count in lines.items() if count > MOST_LINES} == {}
 
 
 @pytest.mark.parametrize(("tests", "package"), [("unit", "msgid"), ("spark", "spark_ext")])
