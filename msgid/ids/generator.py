@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-import weakref
-from typing import TYPE_CHECKING, Final, NoReturn, final
+from typing import TYPE_CHECKING, Final, final
 
 from msgid import layout
 from msgid._validate import INT64_MAX, integer, quote
@@ -31,8 +30,6 @@ else:
     Minter = native.Minter
 
 _CLOCK_LIMIT: Final = 1 << 53  # from here on, neighbouring seconds are equal as floats
-
-_alive: weakref.WeakSet[Generator] = weakref.WeakSet()
 
 
 @final
@@ -78,7 +75,6 @@ class Generator(Minter):
         self._pid: int | None = None if pid is None else integer("pid", pid, 0, INT64_MAX)
         first = _random_start() if sequence is None else integer("sequence", sequence, 0, layout.UINT32_MASK)
         self._begin(MessageId, Run, None if clock is None else _checked(clock), first)
-        _alive.add(self)
 
     def generate_batch(self, n: int) -> IdBatch:
         """Return ``n`` consecutive new IDs.
@@ -112,8 +108,10 @@ class Generator(Minter):
         """
         return find_node() if self._choice is None else self._choice
 
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
+    def __reduce_ex__(self, protocol: object) -> tuple[Callable[[], Generator], tuple[()]]:
         # copy.copy, copy.deepcopy and pickle all call this method.
+        if self is _default:  # so that `generate` and the other functions of `msgid` can be passed to another process
+            return _default_generator, ()
         raise TypeError("cannot copy a Generator: the copy would repeat its IDs; make a new Generator instead")
 
     def _find_prefix(self) -> bytes:
@@ -121,9 +119,9 @@ class Generator(Minter):
         pid = (os.getpid() if self._pid is None else self._pid) & layout.PID_MAX
         return layout.pack(node, pid, 0, 0)[: layout.PREFIX_LENGTH]
 
-    def _after_fork_in_child(self) -> None:
+    def _forget_process(self) -> int:
         self._pid = None
-        self._restart(_random_start())
+        return _random_start()
 
 
 def _checked(clock: Callable[[], float]) -> Callable[[], int]:
@@ -147,15 +145,9 @@ def _random_start() -> int:
     return int.from_bytes(os.urandom(4), "big") >> 1
 
 
-def _after_fork_in_child() -> None:
-    for generator in list(_alive):
-        generator._after_fork_in_child()
+def _default_generator() -> Generator:
+    return _default
 
-
-# Ctrl-C during a fork makes Python raise KeyboardInterrupt in a function like this one, at any place, print it, and go
-# on. So each function that runs at a fork is registered twice, and a second call does no harm.
-for _ in range(2 if hasattr(os, "register_at_fork") else 0):  # Windows cannot fork
-    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 _default = Generator()
 generate = _default.generate

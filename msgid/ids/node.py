@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, NoReturn, TypeVar
 
 from msgid._validate import integer, quote
 from msgid.layout import NODE_MAX, SYNTHETIC_BITS, format_mac, origin_of, synthetic_node
@@ -283,29 +283,39 @@ def _default_route_mac() -> str | None:
     return getmac.get_mac_address()
 
 
+def _interrupted() -> NoReturn:
+    # psutil may be half imported for ever: no thread of this process goes on with its import.
+    raise RuntimeError("the process was forked during the lookup")
+
+
 _found: NodeChoice | None = None
 _finding = threading.RLock()
-
-
-def _after_fork_in_child() -> None:
-    global _finding
-    _finding = threading.RLock()  # a thread of the parent, which the child does not have, may hold the inherited lock
-
-
-for _ in range(2 if hasattr(os, "register_at_fork") else 0):  # twice, as in msgid.ids.generator
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+_finder: int | None = None
+"""The process in which a lookup runs; in a forked child, the parent whose lookup the fork interrupted."""
 
 
 def find_node() -> NodeChoice:
     """Return this machine's node; the lookup runs once per process.
 
+    A child that is forked while another thread looks up the node has a random node.
+
     Raises:
         ValueError: if ``MSGID_NODE`` is neither a MAC address nor ``random``.
     """
-    global _found
-    with _finding:
-        if _found is None:
-            found = choose_node(os.environ, _list_interfaces, _default_route_mac, random_node())
-            if _found is None:  # otherwise a signal handler has found it in the meantime
-                _found = found
-        return _found
+    global _finder, _finding, _found
+    while _found is None:
+        if _finder not in {None, os.getpid()}:
+            _found = choose_node(os.environ, _interrupted, _interrupted, random_node())
+            _finding = threading.RLock()
+        lock = _finding
+        if lock.acquire(timeout=1):  # not for ever: a signal handler can fork while this thread waits
+            try:
+                if _found is None:
+                    _finder = os.getpid()
+                    found = choose_node(os.environ, _list_interfaces, _default_route_mac, random_node())
+                    if _found is None:  # otherwise a signal handler has found it in the meantime
+                        _found = found
+            finally:
+                _finder = None
+                lock.release()
+    return _found

@@ -63,8 +63,6 @@ other.join()
 @pytest.mark.parametrize(
     ("file", "function"),
     [
-        ("ids/generator.py", "_after_fork_in_child"),
-        ("ids/node.py", "_after_fork_in_child"),
         ("schemas/registry.py", "_after_fork_in_child"),
         ("processing/_fork.py", "_before"),
         ("processing/_fork.py", "_acquire"),

@@ -4,8 +4,9 @@
  * The same tests run on both. The C code handles only the common cases: errors and unusual types are passed to the
  * Python reference.
  *
- * No static variable changes after the module is loaded, so subinterpreters and free-threaded builds are safe. All state
- * is in the module or in an object. The interpreter's lock protects a Minter; in free-threaded builds its own mutex does.
+ * No static variable changes after the module is loaded, but for the number of forks, so subinterpreters and
+ * free-threaded builds are safe. All other state is in the module or in an object. The interpreter's lock protects a
+ * Minter; in free-threaded builds its own mutex does.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -13,6 +14,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
+#ifndef MS_WINDOWS
+#include <pthread.h>
+#endif
 #include "_docstrings.h"
 #ifdef __linux__
 #include <sys/mman.h>
@@ -57,6 +61,10 @@ _Static_assert(PREFIX_LENGTH == SECONDS_START && ID_LENGTH == SEQUENCE_START + S
 #else /* the interpreter's lock is held, and is not released between the two */
 #define LOCK(self)
 #define UNLOCK(self)
+#endif
+#if PY_VERSION_HEX < 0x030D0000
+#define Py_BEGIN_CRITICAL_SECTION(op) {
+#define Py_END_CRITICAL_SECTION() }
 #endif
 
 /* --- hex ---------------------------------------------------------------------------------------------------------- */
@@ -305,6 +313,7 @@ is_id_type(PyObject *type)
 }
 
 #define NO_HEAD UINT64_MAX
+#define NEARLY_A_SECOND 900000000 /* nanoseconds */
 
 /* --- Minter: the seconds and sequence numbers of one generator ------------------------------------------------------ */
 
@@ -315,6 +324,7 @@ typedef struct {
     PyObject *clock; /* a function giving whole Unix seconds; NULL for the system's clock */
     int64_t second; /* of the last ID, since the epoch; 0 before the first ID, so that no ID is dated before the epoch */
     uint64_t sequence; /* of the next ID; UINT32_SPAN if it wraps next */
+    unsigned long forks; /* the number of forks, as below, when this process began to make IDs */
     int has_prefix;
     unsigned char prefix[PREFIX_LENGTH];
     uint64_t head; /* the second and the sequence but for its last byte, of the digits below; NO_HEAD before the first */
@@ -323,6 +333,32 @@ typedef struct {
     PyMutex mutex;
 #endif
 } Minter;
+
+/* The number of forks between the process that loaded this module and this process. The C library counts them, so a fork
+ * by C code, which runs no fork hook of Python, is counted too. Only the single thread of a new child changes it. */
+static volatile unsigned long forks = 0;
+
+#ifndef MS_WINDOWS
+static void
+count_fork(void)
+{
+    forks++;
+}
+#endif
+
+static int
+watch_forks(void)
+{
+#ifndef MS_WINDOWS
+    static int watched = 0;
+    if (!watched && pthread_atfork(NULL, NULL, count_fork) != 0) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    watched = 1;
+#endif
+    return 0;
+}
 
 static int
 minter_traverse(PyObject *op, visitproc visit, void *arg)
@@ -370,6 +406,20 @@ read_sequence(PyObject *number, uint64_t *sequence)
     return 0;
 }
 
+/* Start with a sequence number, and with a mutex that no thread of this process holds. */
+static void
+minter_restart(Minter *self, uint64_t first)
+{
+#ifdef Py_GIL_DISABLED
+    memset(&self->mutex, 0, sizeof(self->mutex)); /* another thread of the parent may have held it */
+#endif
+    self->second = 0;
+    self->sequence = first;
+    self->has_prefix = 0;
+    self->head = NO_HEAD;
+    self->forks = forks;
+}
+
 /* _begin(id_type, run_type, clock or None, first): called by __init__ of the Python class. */
 static PyObject *
 minter_begin(PyObject *op, PyObject *args)
@@ -393,30 +443,27 @@ minter_begin(PyObject *op, PyObject *args)
     Py_XSETREF(self->run_type, run_type);
     Py_XINCREF(clock == Py_None ? NULL : clock);
     Py_XSETREF(self->clock, clock == Py_None ? NULL : clock);
-    self->second = 0;
-    self->sequence = first;
-    self->has_prefix = 0;
-    self->head = NO_HEAD;
+    minter_restart(self, first);
     Py_RETURN_NONE;
 }
 
-/* _restart(first): called in a forked child, which has only one thread. */
-static PyObject *
-minter_restart(PyObject *op, PyObject *first)
+/* Start again in a forked child, with its own pid and sequence. */
+static int
+minter_begin_process(Minter *self)
 {
-    Minter *self = (Minter *)op;
-    uint64_t sequence;
-    if (read_sequence(first, &sequence) < 0) {
-        return NULL;
+    uint64_t sequence = 0;
+    PyObject *first = PyObject_CallMethod((PyObject *)self, "_forget_process", NULL);
+    int failed = first == NULL ? -1 : read_sequence(first, &sequence);
+    Py_XDECREF(first);
+    if (failed < 0) {
+        return -1;
     }
-#ifdef Py_GIL_DISABLED
-    memset(&self->mutex, 0, sizeof(self->mutex)); /* another thread of the parent may have held it */
-#endif
-    self->second = 0;
-    self->sequence = sequence;
-    self->has_prefix = 0;
-    self->head = NO_HEAD;
-    Py_RETURN_NONE;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    if (self->forks != forks) { /* otherwise another thread was faster */
+        minter_restart(self, sequence);
+    }
+    Py_END_CRITICAL_SECTION();
+    return 0;
 }
 
 /* Get from the Python class the nine bytes with which all IDs of this process begin. */
@@ -442,33 +489,61 @@ minter_find_prefix(Minter *self)
     return 0;
 }
 
-/* The second of the clock, since the epoch. Python code runs only here, before any state is read. */
-static inline int
-minter_now(Minter *self, int64_t *now)
+/* The Unix second of the system's clock. The coarse clock of Linux is the fastest, but it is up to a tick behind: at the
+ * end of a second, the exact clock decides. A tick takes 1 to 10 ms. */
+static inline int64_t
+system_second(void)
 {
-    if (!self->has_prefix) {
-        if (self->run_type == NULL) {
-            PyErr_SetString(PyExc_TypeError, "the generator was not initialised");
-            return -1;
-        }
-        if (minter_find_prefix(self) < 0) {
-            return -1;
-        }
+#ifdef CLOCK_REALTIME_COARSE
+    struct timespec reading;
+    if (clock_gettime(CLOCK_REALTIME_COARSE, &reading) == 0 && reading.tv_nsec < NEARLY_A_SECOND) {
+        return (int64_t)reading.tv_sec;
     }
-    if (self->clock == NULL) {
-        *now = (int64_t)time(NULL) - EPOCH_UNIX;
-        return 0;
+    if (clock_gettime(CLOCK_REALTIME, &reading) == 0) {
+        return (int64_t)reading.tv_sec;
     }
-    PyObject *seconds = PyObject_CallNoArgs(self->clock);
+#endif
+    return (int64_t)time(NULL);
+}
+
+/* The Unix second of the caller's clock. */
+static int
+given_second(PyObject *clock, int64_t *second)
+{
+    PyObject *seconds = PyObject_CallNoArgs(clock);
     if (seconds == NULL) {
         return -1;
     }
-    int64_t reading = PyLong_AsLongLong(seconds);
+    *second = PyLong_AsLongLong(seconds);
     Py_DECREF(seconds);
-    if (reading == -1 && PyErr_Occurred()) {
-        return -1;
-    }
-    *now = reading - EPOCH_UNIX;
+    return *second == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+/* The second of the clock, since the epoch. Python code, which can fork, runs only here, before any state is read. */
+static inline int
+minter_now(Minter *self, int64_t *now)
+{
+    do {
+        if (self->forks != forks && minter_begin_process(self) < 0) {
+            return -1;
+        }
+        if (!self->has_prefix) {
+            if (self->run_type == NULL) {
+                PyErr_SetString(PyExc_TypeError, "the generator was not initialised");
+                return -1;
+            }
+            if (minter_find_prefix(self) < 0) {
+                return -1;
+            }
+        }
+        if (self->clock == NULL) {
+            *now = system_second();
+        }
+        else if (given_second(self->clock, now) < 0) {
+            return -1;
+        }
+    } while (self->forks != forks);
+    *now -= EPOCH_UNIX;
     return 0;
 }
 
@@ -598,7 +673,6 @@ minter_reserve(PyObject *op, PyObject *number)
 
 static PyMethodDef minter_methods[] = {
     {"_begin", minter_begin, METH_VARARGS, NULL},
-    {"_restart", minter_restart, METH_O, NULL},
     {"_reserve", minter_reserve, METH_O, NULL},
     {"generate", minter_generate, METH_NOARGS, DOC_MINTER_GENERATE},
     {"generate_hex", minter_generate_hex, METH_NOARGS, DOC_MINTER_GENERATE_HEX},
@@ -1166,7 +1240,7 @@ layout_numbers(void)
 static int
 module_exec(PyObject *module)
 {
-    if (add_type(module, &core_spec, NULL) < 0 || add_type(module, &minter_spec, NULL) < 0) {
+    if (watch_forks() < 0 || add_type(module, &core_spec, NULL) < 0 || add_type(module, &minter_spec, NULL) < 0) {
         return -1;
     }
     PyObject *core = PyObject_GetAttrString(module, "Core");

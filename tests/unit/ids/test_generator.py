@@ -1,9 +1,13 @@
 """The generator in one thread: the clock, the sequence, and invalid arguments."""
 
+import concurrent.futures
 import copy
 import gc
 import itertools
+import multiprocessing
 import pickle
+import time
+import weakref
 
 import pytest
 from helpers.minting import NOON, mint, place
@@ -81,12 +85,10 @@ def test_sequence_by_default_starts_at_random_below_2_to_31(msgid):
 
 
 def test_generator_without_users_is_collected(msgid):
-    """An unused generator is freed: the fork hook does not keep it alive."""
+    """An unused generator is freed: nothing that handles forks keeps it alive."""
+    unused = weakref.ref(msgid.Generator(node=1))
     gc.collect()
-    before = len(msgid.ids.generator._alive)
-    msgid.Generator(node=1)
-    gc.collect()
-    assert len(msgid.ids.generator._alive) == before
+    assert unused() is None
 
 
 @pytest.mark.parametrize(
@@ -164,3 +166,29 @@ def test_copy_of_a_generator_raises_type_error(msgid, copying):
     generator.generate()
     with pytest.raises(TypeError, match="cannot copy a Generator: the copy would repeat its IDs"):
         copying(generator)
+
+
+def test_clock_of_the_system_is_exact_at_the_begin_of_a_second(msgid):
+    """An ID made just after a full second has the second of `time.time`, and not the one before."""
+    for _ in range(2):
+        begin = int(time.time()) + 1
+        time.sleep(max(begin - time.time() - 0.01, 0))
+        while time.time() < begin:
+            pass
+        seconds = [msgid.generate().time.timestamp() for _ in range(100)]
+        seconds += [msgid.parse(msgid.generate_hex()).time.timestamp() for _ in range(100)]
+        assert begin <= min(seconds) <= max(seconds) <= time.time()
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
+def test_functions_of_the_default_generator_can_be_passed_to_other_processes(msgid, start):
+    """Each process makes IDs of its own, with any start method."""
+    if start not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system does not support {start}")
+    context = multiprocessing.get_context(start)
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
+        minted = [pool.submit(msgid.generate_hex).result() for _ in range(5)]
+        minted += pool.submit(msgid.generate_batch, 5).result().hex()
+    assert msgid.generate_hex() not in minted
+    assert len(set(minted)) == 10
+    assert pickle.loads(pickle.dumps(msgid.generate)) == msgid.generate

@@ -1,5 +1,6 @@
 """The minter in pure Python."""
 
+import os
 import sys
 import threading
 from unittest import mock
@@ -30,3 +31,12 @@ def test_minter_without_an_interpreter_lock_takes_its_own_lock():
     assert held == [True, False]  # re-entrant for its own thread, closed to others
     with mock.patch.object(sys, "_is_gil_enabled", return_value=True, create=True):
         assert _pure_minter._exclusive(method) is method
+
+
+def test_process_without_pages_that_a_fork_clears_is_known_by_its_pid():
+    """Systems other than Linux compare the pid."""
+    with mock.patch.object(_pure_minter.mmap, "mmap", side_effect=OSError):
+        process = _pure_minter._this_process()
+    assert process[0]
+    with mock.patch.object(os, "getpid", return_value=os.getpid() + 1):
+        assert not process[0]
