@@ -7,12 +7,13 @@ values.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._validate import quote
+from msgid._validate import INT32_MAX, INT64_MAX, in_range, quote
+from msgid.schemas._avro_types import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from msgid.schemas._avro_types import AvroField, AvroType
 
@@ -118,8 +119,71 @@ class _Rules:
                 taken[source.name] = field.name
             if sources:
                 yield from self.resolve(field.type, sources[0].type, f"{where} in {field.name!r}")
-            elif not field.has_default:
+            elif field.default is MISSING:
                 yield Problem(f"the field {field.name!r} is new and does not have a default{where}")
+            else:
+                fit = _default_fits(field.type, field.default, frozenset())
+                if fit is not True:
+                    text = f"the default {quote(field.default)} of the new field {field.name!r}{where} does not fit"
+                    yield Problem(text, fit is False)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _default_fits(type: AvroType, value: Any, outside: frozenset[int]) -> bool | None:
+    """Return whether a default, as JSON, is a value of a type; None if readers differ.
+
+    ``outside`` has the records of which the default is a part by their own defaults: such a default never ends.
+    """
+    type = type.real
+    if type.kind == "union":
+        # A default is of the first branch; from Avro 1.12 on, of any branch.
+        first, *others = (
+            (_default_fits(branch, value, outside) for branch in type.branches) if type.branches else (False,)
+        )
+        return first if first is not False or not any(others) else None
+    if type.kind in ("array", "map"):
+        assert type.items is not None
+        if not isinstance(value, list if type.kind == "array" else dict):
+            return False
+        items = value if isinstance(value, list) else value.values()
+        return _all(_default_fits(type.items, item, frozenset()) for item in items)
+    if type.kind == "record":
+        if not isinstance(value, dict) or id(type) in outside:
+            return False
+        missing = outside | {id(type)}
+        return _all(
+            _default_fits(field.type, value[field.name], frozenset())
+            if field.name in value
+            else field.default is not MISSING and _default_fits(field.type, field.default, missing)
+            for field in type.fields
+        )
+    if type.kind == "enum":
+        return value in type.symbols if isinstance(value, str) else False
+    if type.kind in ("bytes", "fixed"):  # as text: one character for each byte
+        if not isinstance(value, str) or any(ord(character) > _BYTE for character in value):
+            return False
+        return type.kind == "bytes" or len(value) == type.size
+    return _PRIMITIVE_FITS[type.kind](value)
+
+
+def _all(answers: Iterator[bool | None]) -> bool | None:
+    found = set(answers)
+    return False if False in found else None if None in found else True
+
+
+_BYTE: Final = 0xFF
+_PRIMITIVE_FITS: Final[dict[str, Callable[[Any], bool]]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "int": lambda value: in_range(value, -INT32_MAX - 1, INT32_MAX),
+    "long": lambda value: in_range(value, -INT64_MAX - 1, INT64_MAX),
+    "float": _is_number,
+    "double": _is_number,
+    "string": lambda value: isinstance(value, str),
+}
 
 
 def _candidates(reader: AvroType, writer: AvroType) -> list[AvroType]:

@@ -9,11 +9,12 @@ from typing import Any, Final, NoReturn
 from msgid._validate import INT32_MAX, in_range, quote
 from msgid.schemas._errors import InvalidSchema
 
-__all__ = ["PRIMITIVES", "AvroField", "AvroType", "parse_avro"]
+__all__ = ["MISSING", "PRIMITIVES", "AvroField", "AvroType", "parse_avro"]
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _COMPLEX: Final = frozenset({"record", "enum", "fixed", "array", "map", "union"})
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
+MISSING: Final = object()
 _LOGICAL: Final = ("logicalType", "precision", "scale")
 
 
@@ -24,7 +25,8 @@ class AvroField:
     name: str
     aliases: tuple[str, ...]
     type: AvroType
-    has_default: bool
+    default: Any
+    """The default as JSON; `MISSING` without one. It need not fit the type."""
 
 
 @dataclass(slots=True, eq=False)
@@ -160,7 +162,7 @@ class _Parser:
             if any(name == field.name for field in record.fields):
                 _refuse(f"{quote(record.name)} has the field {quote(name)} twice")
             type = self.type(item["type"], namespace)
-            record.fields.append(AvroField(name, _names("aliases", item), type, "default" in item))
+            record.fields.append(AvroField(name, _names("aliases", item), type, item.get("default", MISSING)))
 
     @staticmethod
     def full_name(kind: str, schema: dict[str, Any], namespace: str) -> tuple[str, str]:

@@ -91,7 +91,8 @@ def _refuse(uri: str) -> NoReturn:
 MAX_DEPTH: Final = 128
 """The maximum nesting of arrays and objects."""
 
-_STRING_OR_BRACKET: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+# A string without an end is one match too. Otherwise each quotation mark in it would be tried as a beginning.
+_STRING_OR_BRACKET: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 _ESCAPED_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 

@@ -214,6 +214,12 @@ class SchemaRegistry:
         for id, schema in self._state.schemas.items():
             if state.schemas.get(id) != schema:
                 raise InvalidSchema(f"{path} does not hold schema {id} as before: it was replaced by another registry")
+        for id, schema in state.schemas.items():
+            if id not in self._state.schemas:
+                try:
+                    validator(schema.kind, schema.text)
+                except InvalidSchema as error:
+                    raise InvalidSchema(f"{path} holds an invalid schema {id}: {error}") from None
         return state
 
 

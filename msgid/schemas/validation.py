@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
 
 
 def check(
-    payload: bytes,
+    payload: bytes | bytearray | memoryview | None,
     registry: SchemaSource,
     subject: str | None,
     schema_id: int | None,
@@ -53,7 +53,7 @@ def check(
     100,000 values without bytes, and it must end where its value ends.
 
     Args:
-        payload: Payload of the message.
+        payload: Payload of the message. None, as in a tombstone, is a malformed payload.
         registry: Schemas by ID.
         subject: Subject to which the schema must belong. It is not compared if the source does not know subjects.
         schema_id: Schema ID in the message, or None.
@@ -100,14 +100,16 @@ def checked_policy(policy: Policy) -> Policy:
 
 
 def _problem(
-    payload: bytes,
+    payload: bytes | bytearray | memoryview | None,
     registry: SchemaSource,
     subject: str | None,
     schema_id: int | None,
     schema_version: int | None,
     framing: Framing,
 ) -> str | None:
-    body = payload
+    if not isinstance(payload, bytes | bytearray | memoryview):
+        return f"payload must be bytes, got {quote(payload)}"
+    body = payload = bytes(payload)
     if framing == "confluent":
         try:
             framed, body = unframe(payload)

@@ -58,7 +58,11 @@ CASES = {
     "no JSON": (b"\xff", 2, 1, "payload b'\\xff': not JSON: not UTF-8"),
     "bad Avro": (b"", 3, 2, "payload b'': not Avro of the schema: the payload ends before the value"),
     "too much Avro": (avro({"n": 1}) + b"x", 3, 2, "payload b'\\x02x': 1 bytes after the end of the Avro"),
+    "no bytes": (None, 2, 1, "payload must be bytes, got None"),
+    "text": ('{"n": 1}', 2, 1, "payload must be bytes, got '{\"n\": 1}'"),
     "good": (b'{"n": 1}', 2, 1, None),
+    "good bytearray": (bytearray(b'{"n": 1}'), 2, 1, None),
+    "good view": (memoryview(b'{"n": 1}'), 2, 1, None),
     "good without version": (b'{"n": 1}', 2, None, None),
     "good Avro": (avro({"n": 1}), 3, 2, None),
 }
@@ -367,3 +371,18 @@ thread.join()
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split().count("reject") >= 12
+
+
+@pytest.mark.parametrize("end", [b"", b"\\", b'"'])
+def test_payload_with_many_quotation_marks_is_read_once(end):
+    """The search for strings goes on after an unclosed string, instead of once from each of its quotation marks."""
+    payload = b"[" * (MAX_DEPTH + 1) + b'"' + b'\\"' * 1_000_000 + end
+    assert problem("json", "true", payload) == f"JSON nested deeper than {MAX_DEPTH} levels"
+    assert problem("json", "true", b"[" * 100 + payload[MAX_DEPTH + 1 :]).startswith("not JSON: ")
+
+
+@pytest.mark.parametrize("framing", ["none", "confluent"])
+def test_check_of_a_tombstone_is_a_verdict(registry, framing):
+    """A message without payload is malformed with any framing."""
+    verdict = check(None, registry, "events", 2, policy="enforce", framing=framing)
+    assert verdict == ("reject", "payload must be bytes, got None")

@@ -350,3 +350,15 @@ def test_from_confluent_of_a_function_makes_a_client_per_process():
     assert source.get(1).kind == "avro"
     copy = pickle.loads(pickle.dumps(source))
     assert copy.get(2).kind == "json"
+
+
+@pytest.mark.parametrize("text", ['{"type": 7}', "not JSON", '{"$schema": "draft-99"}'])
+def test_registry_file_with_an_invalid_schema_is_refused(tmp_path, text):
+    """The error names the file and the schema, when the file is read and not when a message is checked."""
+    path = tmp_path / "registry.json"
+    SchemaRegistry(path).register("events", '{"type": "string"}')
+    held = json.loads(path.read_text(encoding="utf-8"))
+    held["schemas"].append(dict(held["schemas"][0], id=2, version=2, text=text))
+    path.write_text(json.dumps(held), encoding="utf-8")
+    with pytest.raises(InvalidSchema, match=r"registry.json holds an invalid schema 2: "):
+        SchemaRegistry(path)
