@@ -1,0 +1,9 @@
+"""A simulation of the library's stateful parts, with one seed for all that is random: clocks, faults, and the order.
+
+``PYTHONPATH=tests python -m simulation --minutes 60`` runs new seeds until the first violation.
+"""
+
+from simulation.generators import Generators
+from simulation.processors import Processors
+
+WORLDS = {"generators": Generators, "processors": Processors}

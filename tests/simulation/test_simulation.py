@@ -1,0 +1,57 @@
+"""Seeded simulations: what holds in each world, and proof that a planted defect is found."""
+
+from unittest import mock
+
+import pytest
+
+from simulation import WORLDS
+from simulation.scheduler import MODES, Violation, run
+
+SEEDS = range(100)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("world", WORLDS)
+def test_simulation_of_each_world_keeps_its_invariants(world, mode):
+    """The first seeds; ``python -m simulation`` runs any number of others."""
+    for seed in SEEDS:
+        run(WORLDS[world], seed, mode, steps=150)
+
+
+def violated(world, mode="limited"):
+    """Return the report of the first seed that violates an invariant."""
+    for seed in range(1000):
+        try:
+            run(WORLDS[world], seed, mode, steps=150)
+        except Violation as error:
+            return str(error)
+    pytest.fail("no seed violates an invariant")
+
+
+def test_generator_that_does_not_notice_a_fork_is_found():
+    """A child that goes on with its parent's block repeats the parent's IDs."""
+    with mock.patch("simulation.generators.Alive.__getitem__", return_value=True):
+        assert "was made before" in violated("generators")
+
+
+def test_store_that_forgets_a_message_is_found():
+    """A store that reports a handled message as new lets it change the state twice."""
+    from msgid.processing import MemoryStore
+
+    read = MemoryStore.read
+
+    def forgetful(self, handler, wanted):
+        return [
+            reading._replace(handled=None, fingerprint=None, outputs=None) if reading.handled == 3 else reading
+            for reading in read(self, handler, wanted)
+        ]
+
+    with mock.patch.object(MemoryStore, "read", forgetful):
+        assert "Violation" in violated("processors")
+
+
+def test_report_of_a_failing_seed_runs_it_again():
+    """The report has the command for the seed and the last operations; the same seed fails the same way."""
+    with mock.patch("simulation.generators.Alive.__getitem__", return_value=True):
+        assert violated("generators") == violated("generators")
+        assert "python -m simulation --world generators --mode limited --seed" in violated("generators")
