@@ -331,7 +331,7 @@ def test_assign_id_at_any_time_has_its_seconds(spark, at):
     assert msgid.MessageId(id).seconds == (at - 1_609_459_200) % 2**32
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_assign_id_of_too_many_partitions_raises(spark, connect):
     """Partition 65,536 is past the limit: the query fails, and the error names the limit."""
     if connect:

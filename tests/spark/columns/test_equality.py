@@ -230,7 +230,7 @@ def test_functions_of_an_id_in_column_sql_and_python_are_equal(registered, ansi,
     check()
 
 
-@pytest.mark.slow
+@pytest.mark.variants
 @pytest.mark.parametrize("name", sorted(READING))
 @pytest.mark.parametrize(("ansi", "zone", "timestamps"), SETTINGS[::5])
 def test_functions_that_read_fields_in_column_sql_and_python_are_equal(registered, ansi, zone, timestamps, name):
@@ -259,7 +259,7 @@ def derived(row, at=None):
     return str(msgid.derive_id(value, row["name"], *([] if at is None else [at]))) if found else None
 
 
-@pytest.mark.slow
+@pytest.mark.variants
 @pytest.mark.parametrize("type", ["string", "binary"])
 @pytest.mark.parametrize(("ansi", "zone", "timestamps"), SETTINGS[::5])
 def test_functions_that_raise_in_column_sql_and_python_are_equal(registered, ansi, zone, timestamps, type):

@@ -240,7 +240,7 @@ def mutated(chance, count):
         yield bytes(raw)
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_source_of_1000_mutated_files_has_the_messages_of_msgid(spark, tmp_path):
     """No file fails the job: its valid messages are rows, and the remainder is one poisoned row with its bytes."""
     import random
@@ -271,7 +271,7 @@ def test_source_of_1000_mutated_files_has_the_messages_of_msgid(spark, tmp_path)
     assert poisoned > 800
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_source_of_100_000_mutated_messages_has_the_messages_of_msgid(spark):
     """Each of 100,000 messages is equal to Python's, or poisoned with Python's reason."""
     import random
