@@ -4,7 +4,6 @@ import pytest
 
 from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
 
-
 GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
