@@ -30,6 +30,8 @@ QUICK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
+    "spark.log.level": "ERROR",
 }
 """Settings that save time; ``--spark-defaults`` runs the tests without them."""
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
