@@ -97,6 +97,8 @@ def docs(session: nox.Session) -> None:
     )
     if shutil.which("chromium") or shutil.which("chromium-browser"):
         session.run("python", "docs/check_site.py")
+    else:
+        session.warn("Chromium is not installed, so the site was not checked in a browser")
 
 
 @nox.session
