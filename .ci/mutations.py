@@ -28,7 +28,7 @@ LIMIT = 1200
 
 
 class Mutation(NamedTuple):
-    """One change of one place, and the tests that should notice it."""
+    """One change of one place, and the tests that should notice it; the first ones are the most likely to."""
 
     group: str
     breaks: str
@@ -64,7 +64,7 @@ MUTATIONS = [
         ("any type may be made of bytes", CORE,
          "return PyType_Check(type) && ((PyTypeObject *)type)->tp_dealloc == core_dealloc;",
          "return PyType_Check(type);"),
-        tests=(IDS,),
+        tests=(f"{IDS}/test_parsing.py", f"{IDS}/test_message_id.py", f"{IDS}/test_generator.py", IDS),
     ),
     *of(
         "scanner",
@@ -76,7 +76,7 @@ MUTATIONS = [
         ("payloads of 241 bytes have another sum", SCAN, "length <= 240 ? xxh3_middle", "length <= 241 ? xxh3_middle"),
         ("a remainder of a CRC is skipped", SCAN, "    for (; length; at++, length--)\n        crc",
          "    for (; length > 1; at++, length--)\n        crc"),
-        tests=(IGGY,),
+        tests=(f"{IGGY}/test_scan.py", f"{IGGY}/test_layouts.py", IGGY),
     ),
     *of(
         "ids",
@@ -92,7 +92,7 @@ MUTATIONS = [
          "second, sequence = second, 0"),
         ("translated text keeps its case", "msgid/ids/parsing.py", "v0.hex().upper()", "v0.hex()"),
         ("a host keeps its zone", "msgid/ids/v0.py", 'if getattr(address, "scope_id", None):', "if False:"),
-        tests=(IDS,),
+        tests=(f"{IDS}/test_derived.py", f"{IDS}/test_v0.py", f"{IDS}/test_sequence.py", IDS),
     ),
     *of(
         "messages",
@@ -122,7 +122,7 @@ MUTATIONS = [
          "forgotten[hash_of(handler, key, id)] = stored_at", "pass"),
         ("SQLite does not notice a lost race", "msgid/processing/sqlite.py", "_change(connection, _INSERT, new) < len(rows):",
          "_change(connection, _INSERT, new) < 0:"),
-        tests=(PROCESSING,),
+        tests=(f"{PROCESSING}/test_stores.py", f"{PROCESSING}/test_processor.py", PROCESSING),
     ),
     *of(
         "retention",
