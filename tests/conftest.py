@@ -32,6 +32,9 @@ QUICK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
     "spark.log.level": "ERROR",
+    # PySpark records the caller of each function of a column, and Spark compares plans after each rule.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.lightweightPlanChangeValidation": "false",
 }
 """Settings that save time; ``--spark-defaults`` runs the tests without them."""
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
