@@ -17,7 +17,6 @@ nox.options.reuse_existing_virtualenvs = True
 
 # A second worker shares the unit tests; Spark itself uses two cores.
 TWO_WORKERS = ("-n", "2", "--dist", "loadfile")
-QUICK = ("-m", "not slow")
 
 
 def install(session: nox.Session, *what: str) -> None:
@@ -35,42 +34,42 @@ def pytest(session: nox.Session, *arguments: str, env: dict[str, str] | None = N
 def unit(session: nox.Session) -> None:
     """Run the unit tests: no Java, under a minute. Tests of an extra that is not installed are skipped."""
     install(session, ".[test-unit]")
-    pytest(session, "tests/unit", *QUICK, *TWO_WORKERS)
+    pytest(session, "tests/unit", *TWO_WORKERS)
 
 
 @nox.session
 def extras(session: nox.Session) -> None:
     """Run the unit tests with every extra but Spark's Java, so that none is skipped for a missing package."""
     install(session, ".[test]")
-    pytest(session, "tests/unit", *QUICK, *TWO_WORKERS)
+    pytest(session, "tests/unit", *TWO_WORKERS)
 
 
 @nox.session
 def pure(session: nox.Session) -> None:
     """Run the unit tests on the pure-Python reference instead of the compiled core."""
     install(session, ".[arrow,test-unit]")
-    pytest(session, "tests/unit", *QUICK, *TWO_WORKERS, env={"MSGID_PURE": "1"})
+    pytest(session, "tests/unit", *TWO_WORKERS, env={"MSGID_PURE": "1"})
 
 
 @nox.session
 def spark(session: nox.Session) -> None:
     """Run the Spark tests in classic Spark; needs Java 17 or 21."""
     install(session, ".[test]")
-    pytest(session, "tests/spark", *QUICK, *TWO_WORKERS)
+    pytest(session, "tests/spark", *TWO_WORKERS)
 
 
 @nox.session
 def connect(session: nox.Session) -> None:
     """Run the Spark tests through Spark Connect."""
     install(session, ".[test]")
-    pytest(session, "tests/spark", "--connect", *QUICK, *TWO_WORKERS)
+    pytest(session, "tests/spark", "--connect", *TWO_WORKERS)
 
 
 @nox.session
-def slow(session: nox.Session) -> None:
-    """Run the tests that kill processes and executors, or repeat an experiment many times: about an hour."""
+def nightly(session: nox.Session) -> None:
+    """Run all tests, under Spark's own settings, those that are not in the default run too: about two hours."""
     install(session, ".[test]")
-    pytest(session, "tests", "-m", "slow")
+    pytest(session, "tests", "-m", "", "--spark-defaults", *TWO_WORKERS)
 
 
 @nox.session
@@ -98,6 +97,8 @@ def docs(session: nox.Session) -> None:
     )
     if shutil.which("chromium") or shutil.which("chromium-browser"):
         session.run("python", "docs/check_site.py")
+    else:
+        session.warn("Chromium is not installed, so the site was not checked in a browser")
 
 
 @nox.session
@@ -125,14 +126,14 @@ def install_lowest(session: nox.Session, *extras: str) -> None:
 def lowest(session: nox.Session) -> None:
     """Run the quick tests with the lowest version of every dependency that ``pyproject.toml`` allows."""
     install_lowest(session, "test")
-    pytest(session, "tests", *QUICK, *TWO_WORKERS)
+    pytest(session, "tests", *TWO_WORKERS)
 
 
 @nox.session(venv_backend="uv")
 def lowest_unit(session: nox.Session) -> None:
     """Run the unit tests with the lowest version of every dependency but Spark's."""
     install_lowest(session, "arrow", "cli", "danube", "delta", "iggy", "postgres", "schemas", "test-unit")
-    pytest(session, "tests/unit", *QUICK, *TWO_WORKERS)
+    pytest(session, "tests/unit", *TWO_WORKERS)
 
 
 @nox.session

@@ -99,7 +99,7 @@ def run(combination: Combination, folder: Path) -> list[str]:
         [python, "-c", LOOK], cwd=source, env=variables, check=True, stdout=subprocess.PIPE, text=True
     )
     report = folder / "report.xml"
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", "-n", "1"]
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "1"]
     finished = subprocess.run(
         [*command, f"--junitxml={report}", *combination.tests],
         cwd=source,

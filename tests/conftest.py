@@ -1,9 +1,12 @@
 """Fixtures and settings of all tests."""
 
 import os
+import re
 import sys
+from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 # Processes that the tests start import the installed packages, as this process does, and not the working folder.
@@ -13,10 +16,89 @@ settings.register_profile("msgid", deadline=None)  # tests must not depend on th
 settings.register_profile("same-examples", settings.get_profile("msgid"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "msgid"))
 
+SKIPS = Path(__file__).with_name("skips.txt")
+"""The reasons of the skips that ``--strict-skips`` accepts."""
+UNLISTED = pytest.StashKey[list]()
+"""The tests that are skipped for another reason."""
+
+# Spark gives up on a Python worker that does not connect within ten seconds, and no setting changes that.
+BUSY = "Python worker failed to connect back"
+
+QUICK = {
+    # The queries of the tests are short, and run once: planning and compiling them takes longer than their rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
+    "spark.log.level": "ERROR",
+    # PySpark records the caller of each function of a column, and Spark compares plans after each rule.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.lightweightPlanChangeValidation": "false",
+}
+"""Settings that save time; ``--spark-defaults`` runs the tests without them."""
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
+"""Java's first compiler alone, and a plain collector, take half of the CPU time from code that runs once."""
+
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew instead of comparing")
     parser.addoption("--connect", action="store_true", help="run the Spark tests through Spark Connect")
+    parser.addoption(
+        "--spark-defaults",
+        action="store_true",
+        help="run the Spark tests with generated code, adaptive execution and two shuffle partitions, as users do",
+    )
+    parser.addoption(
+        "--strict-skips", action="store_true", help=f"fail if a test is skipped for a reason that {SKIPS.name} lacks"
+    )
+
+
+def pytest_configure(config):
+    config.stash[UNLISTED] = []
+    lines = SKIPS.read_text(encoding="utf-8").splitlines()
+    listed = [re.compile(line) for line in lines if line and not line.startswith("#")]
+
+    class Skips:
+        """Collects the skips for a reason that is not listed."""
+
+        def pytest_runtest_logreport(self, report):
+            if report.skipped and not hasattr(report, "wasxfail"):
+                reason = report.longrepr[2].removeprefix("Skipped: ")
+                if not any(one.search(reason) for one in listed):
+                    config.stash[UNLISTED].append(f"{report.nodeid}: {reason}")
+
+        def pytest_collectreport(self, report):
+            self.pytest_runtest_logreport(report)
+
+        def pytest_terminal_summary(self, terminalreporter):
+            if config.stash[UNLISTED]:
+                terminalreporter.section(f"skipped, and the reason is not in {SKIPS.name}", red=True)
+                for line in config.stash[UNLISTED]:
+                    terminalreporter.line(line)
+
+        def pytest_sessionfinish(self, session, exitstatus):
+            if config.stash[UNLISTED] and exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    if config.getoption("--strict-skips"):
+        config.pluginmanager.register(Skips(), "strict-skips")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    """Run a Spark test once more if a busy machine was the reason of its failure."""
+    if item.get_closest_marker("spark") is None:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    if any(report.failed and BUSY in report.longreprtext for report in reports):
+        item._initrequest()
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 @pytest.fixture(scope="session")
@@ -26,11 +108,8 @@ def connect(request):
 
 
 @pytest.fixture(scope="session")
-def spark(connect, tmp_path_factory):
-    """Return the Spark session of all tests: two cores, few shuffle partitions, no UI, otherwise Spark's defaults.
-
-    Java's first compiler alone takes a quarter of the CPU time from these short queries, whose code runs once.
-    """
+def spark(connect, request, tmp_path_factory):
+    """Return the Spark session of all tests: two cores, no UI, and the settings that save time."""
     from pyspark.sql import SparkSession
 
     from spark_ext import _compat
@@ -39,13 +118,15 @@ def spark(connect, tmp_path_factory):
     settings = {
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": JAVA,
         # Code that grows too large to compile is a failure, not a slow pass. But Spark 3.5 computes a value anew in
         # each place that uses it. Then the code of some columns grows too large, and is interpreted.
         "spark.sql.codegen.fallback": str(_compat.version() < _compat.WHOLE).lower(),
         "spark.sql.session.timeZone": "America/New_York",  # a zone in which code that ignores time zones fails
         "spark.python.authenticate.socketTimeout": "120s",  # a busy machine starts workers slowly
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        **({} if request.config.getoption("--spark-defaults") else QUICK),
     }
     if connect:
         os.environ["SPARK_TESTING"] = "1"  # a free port for the server, not the one port that another run may have

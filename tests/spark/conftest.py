@@ -4,6 +4,19 @@ import pytest
 
 from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
 
+GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+
+
+@pytest.fixture(scope="module")
+def generated_code(spark):
+    """Run the queries of a module's test with generated code, as Spark does by default."""
+    before = {name: spark.conf.get(name) for name in GENERATED}
+    for name, value in GENERATED.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
 
 @pytest.fixture
 def default_state_store(spark):

@@ -6,7 +6,16 @@ from helpers import markdown
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(not markdown.PAGES.exists(), reason="outside the repository")]
 
 
-@pytest.mark.parametrize("page", markdown.pages(needs_spark=True), ids=markdown.name_of)
+LONG = {"tutorial/spark.md", "tutorial/three-formats.md"}
+"""The pages whose examples take longer than all others together; the guides show the same functions."""
+PAGES = [
+    pytest.param(page, id=name, marks=[pytest.mark.variants] if name in LONG else [])
+    for page in markdown.pages(needs_spark=True)
+    for name in [markdown.name_of(page)]
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_examples_of_a_page_give_what_they_show(spark, page, monkeypatch, tmp_path):
     """All blocks of a page run in order, in an empty folder."""
     monkeypatch.chdir(tmp_path)

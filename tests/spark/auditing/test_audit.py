@@ -56,10 +56,10 @@ def take(way, monkeypatch):
         monkeypatch.setattr(_on_driver, "MOST", dict.fromkeys(_on_driver.MOST, 0))
 
 
-DRIVER_OFTEN = ["driver", *(pytest.param(way, marks=pytest.mark.slow) for way in ("summaries", "spread"))]
+DRIVER_OFTEN = ["driver", *(pytest.param(way, marks=pytest.mark.variants) for way in ("summaries", "spread"))]
 
 
-@pytest.fixture(params=["driver", "summaries", pytest.param("spread", marks=pytest.mark.slow)])
+@pytest.fixture(params=["driver", "summaries", pytest.param("spread", marks=pytest.mark.variants)])
 def way(request, monkeypatch):
     """The ways of an audit: the rows on the driver, summaries on the driver, and Spark alone."""
     take(request.param, monkeypatch)
@@ -75,7 +75,7 @@ def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, way):
         same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
-@pytest.mark.slow
+@pytest.mark.variants
 def test_audit_of_a_simulated_table_on_spark_alone_is_that_of_python(spark, tmp_path, monkeypatch):
     """As above for a table with more logs and generators than the driver holds."""
     take("spread", monkeypatch)
@@ -83,7 +83,7 @@ def test_audit_of_a_simulated_table_on_spark_alone_is_that_of_python(spark, tmp_
     same(spark_ext.audit(read(spark, table, tmp_path), **DETAILS), msgid.audit.audit_table(table, **DETAILS))
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 @pytest.mark.parametrize("columns", [DETAILS, PLACES, {}], ids=["details", "places", "ids"])
 def test_audit_of_200_simulated_tables_is_that_of_python(spark, tmp_path, columns, way):
     """As above for all tables that the unit tests hold equal to the truth."""
@@ -235,7 +235,7 @@ def same_but_examples(report, local):
     assert [f[:4] for f in report.local.findings] == [f[:4] for f in local.findings]
 
 
-@pytest.mark.slow
+@pytest.mark.variants
 def test_stream_updates_the_report_from_stored_summaries(spark, tmp_path):
     """After each batch the report is that of all rows so far, also if a batch is replayed or empty."""
     table = table_of((13,))
@@ -246,7 +246,7 @@ def test_stream_updates_the_report_from_stored_summaries(spark, tmp_path):
         same_but_examples(report, msgid.audit.audit_table(rows, **PLACES))
 
 
-@pytest.mark.slow
+@pytest.mark.variants
 def test_stream_with_details_updates_the_report_from_stored_summaries(spark, tmp_path):
     """As above, where times and contents are compared too."""
     table = table_of((13, 41))
@@ -257,7 +257,7 @@ def test_stream_with_details_updates_the_report_from_stored_summaries(spark, tmp
         same_but_examples(report, msgid.audit.audit_table(table[: rows * third], **DETAILS))
 
 
-@pytest.mark.slow
+@pytest.mark.variants
 def test_stream_of_latest_batches_covers_them_alone(spark, tmp_path):
     """With ``last`` the report is that of the latest batches, and older summaries are deleted."""
     table = pa.table({"id": [V1, V1, f"{V1[:-1]}5", f"{V1[:-1]}9"], "source": ["a"] * 4, "offset": [0, 1, 3, 9]})

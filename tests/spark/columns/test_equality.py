@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from hashlib import sha256
 
 import pytest
+from helpers.covering import covering
 from helpers.strategies import ids, names, offsets
 from helpers.versions import module_since
 from hypothesis import HealthCheck, Phase, given, settings
@@ -25,12 +26,9 @@ LONGEST = 58
 """The digits of the longest ID."""
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 ZONE = "Asia/Kolkata"
-SETTINGS = [
-    pytest.param(*values, id="-".join(values))
-    for values in itertools.product(
-        ("true", "false"), ("UTC", "Asia/Tokyo", "America/New_York"), ("TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
-    )
-]
+CHOICES = ["true", "false"], ["UTC", "Asia/Tokyo", "America/New_York"], ["TIMESTAMP_LTZ", "TIMESTAMP_NTZ"]
+"""ANSI mode, the time zone and the type of a timestamp in a session."""
+SETTINGS = [pytest.param(*values, id="-".join(values)) for values in itertools.product(*CHOICES)]
 COLUMNS = {"text": "STRING", "held_varchar": f"VARCHAR({LONGEST})", "held_char": f"CHAR({LONGEST})", "raw": "BINARY"}
 # Each example is a query over many rows, and the failure shows the row: smaller examples would only take hours.
 once = settings(max_examples=1, phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=True)
@@ -215,8 +213,8 @@ def check_functions(table, functions, held):
     compared(table.select(held), made)
 
 
-@pytest.mark.parametrize(("ansi", "zone", "timestamps"), SETTINGS)
-def test_functions_of_an_id_in_column_sql_and_python_are_equal(registered, ansi, zone, timestamps):
+@pytest.mark.parametrize(("held", "ansi", "zone", "timestamps"), covering(list(COLUMNS), *CHOICES))
+def test_functions_of_an_id_in_column_sql_and_python_are_equal(registered, held, ansi, zone, timestamps):
     """Functions of an ID give one result for text, char, varchar, binary, NULL and odd spellings."""
 
     @once
@@ -224,13 +222,12 @@ def test_functions_of_an_id_in_column_sql_and_python_are_equal(registered, ansi,
     def check(rows):
         named = {"ansi.enabled": ansi, "session.timeZone": zone, "timestampType": timestamps}
         with odd_ids(registered, rows, **named) as table:
-            for held in COLUMNS:
-                check_functions(table, sorted(OF_ANY.keys() - READING), held)
+            check_functions(table, sorted(OF_ANY.keys() - READING), held)
 
     check()
 
 
-@pytest.mark.slow
+@pytest.mark.variants
 @pytest.mark.parametrize("name", sorted(READING))
 @pytest.mark.parametrize(("ansi", "zone", "timestamps"), SETTINGS[::5])
 def test_functions_that_read_fields_in_column_sql_and_python_are_equal(registered, ansi, zone, timestamps, name):
@@ -259,7 +256,7 @@ def derived(row, at=None):
     return str(msgid.derive_id(value, row["name"], *([] if at is None else [at]))) if found else None
 
 
-@pytest.mark.slow
+@pytest.mark.variants
 @pytest.mark.parametrize("type", ["string", "binary"])
 @pytest.mark.parametrize(("ansi", "zone", "timestamps"), SETTINGS[::5])
 def test_functions_that_raise_in_column_sql_and_python_are_equal(registered, ansi, zone, timestamps, type):

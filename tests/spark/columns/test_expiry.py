@@ -3,6 +3,7 @@
 from datetime import datetime
 
 import pytest
+from helpers.covering import covering
 from helpers.message_tables import START, now
 from helpers.spark_errors import query_fails
 from pyspark.errors import AnalysisException
@@ -13,6 +14,7 @@ from msgid import retention
 from spark_ext.columns.expiry import has_expired
 
 pytestmark = pytest.mark.spark
+ANSI = ["true", "false"]
 
 
 def test_is_expired_of_a_column_is_the_one_of_msgid(spark, ansi):
@@ -42,8 +44,11 @@ def test_expiry_out_of_range_raises(spark, ansi, seconds):
         df.select(ids.is_expired("sent", "expiry", START)).collect()
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
-@pytest.mark.parametrize("type", ["timestamp_ntz", "date", "string"])
+@pytest.mark.parametrize(
+    ("zone", "type", "ansi"),
+    covering(["UTC", "Asia/Tokyo", "America/New_York"], ["timestamp_ntz", "date", "string"], ANSI, strength=1),
+    indirect=["ansi"],
+)
 def test_moments_without_a_zone_raise_before_the_query_runs(spark, ansi, zone, type):
     """A moment whose meaning depends on the session's time zone is refused when the column is resolved."""
     before = spark.conf.get("spark.sql.session.timeZone")
@@ -58,7 +63,13 @@ def test_moments_without_a_zone_raise_before_the_query_runs(spark, ansi, zone, t
 
 
 @pytest.mark.parametrize(
-    "sent", ["1700000000000000", "1700000000000", "17E14BD", "double('NaN')", "timestamp_micros(9223372036854775807)"]
+    ("sent", "ansi"),
+    covering(
+        ["1700000000000000", "1700000000000", "17E14BD", "double('NaN')", "timestamp_micros(9223372036854775807)"],
+        ANSI,
+        strength=1,
+    ),
+    indirect=["ansi"],
 )
 def test_moments_outside_the_years_raise(spark, ansi, sent):
     """Microseconds do not count as expired, nor milliseconds as never expiring; for any expiry, also 0."""

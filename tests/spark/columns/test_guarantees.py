@@ -58,7 +58,7 @@ def classic(connect):
         pytest.skip("starts its own cluster, in classic mode")
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 @pytest.mark.parametrize(
     ("how", "trouble", "adaptive", "partitions"),
     [
@@ -84,7 +84,7 @@ def test_ids_of_content_when_tasks_run_again_stay_the_same(classic, tmp_path, ho
     assert dict(rows) == again == expected
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 @pytest.mark.parametrize("trouble", ["executor", "stage", "task", "speculation"])
 def test_numbers_assigned_before_a_shuffle_stay_the_same(classic, tmp_path, trouble):
     """Before any shuffle the rows of a partition come in the same order each time, and so do their numbers."""
@@ -93,7 +93,7 @@ def test_numbers_assigned_before_a_shuffle_stay_the_same(classic, tmp_path, trou
     assert dict(rows) == again
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 def test_numbers_assigned_after_a_shuffle_change_unless_sorted(classic, tmp_path):
     """After a shuffle, a stage that is run again numbers its rows otherwise: many get another row's id.
 

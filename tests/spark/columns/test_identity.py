@@ -2,7 +2,7 @@
 
 import pytest
 from helpers.strategies import ids
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from msgid.ids._bytes import identity as identity_of
@@ -12,6 +12,9 @@ pytestmark = pytest.mark.spark
 
 V0 = "7F0000010000238F000000000001E240"
 UUID = "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"
+
+# All values go to Spark in one query, and the failure shows the value.
+once = settings(max_examples=1, phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=True)
 
 spellings = st.one_of(
     ids.map(str),
@@ -33,15 +36,15 @@ def columns(spark, values, type):
     return [row[0] for row in df.select(identity("id")).collect()]
 
 
-@settings(max_examples=4, suppress_health_check=list(HealthCheck))
-@given(texts=st.lists(spellings.filter(bool), min_size=100, max_size=300))
+@once
+@given(texts=st.lists(spellings.filter(bool), min_size=400, max_size=600))
 def test_identity_of_any_text_equals_the_python_function(spark, ansi, texts):
     """Text of every kind and spelling has the identity that Python gives it, in ANSI mode and outside it."""
     assert columns(spark, texts, "string") == [identity_of(text) for text in texts]
 
 
-@settings(max_examples=4, suppress_health_check=list(HealthCheck))
-@given(values=st.lists(ids.map(bytes) | st.binary(min_size=1, max_size=30), min_size=100, max_size=300))
+@once
+@given(values=st.lists(ids.map(bytes) | st.binary(min_size=1, max_size=30), min_size=400, max_size=600))
 def test_identity_of_any_bytes_equals_the_python_function(spark, ansi, values):
     """Bytes of an ID and any other bytes have the identity that Python gives them."""
     values = values + [value[1:] for value in values if len(value) > 1]

@@ -4,9 +4,10 @@ from dataclasses import asdict
 
 import pytest
 from helpers import strategies
+from helpers.covering import covering, first_by_default
 from helpers.spark_errors import query_fails
 from helpers.versions import since
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
@@ -18,7 +19,8 @@ from msgid.danube import MessageID, StreamMessage
 pytestmark = pytest.mark.spark
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
-a_few = settings(max_examples=4, suppress_health_check=list(HealthCheck))
+# All messages go to Spark in one query, and the failure shows the message.
+once = settings(max_examples=1, phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=True)
 
 
 def column(spark, values, type, made):
@@ -45,8 +47,8 @@ def of_row(row):
 
 
 @since(4, 0)
-@a_few
-@given(st.lists(strategies.iggy_messages(), min_size=20, max_size=20))
+@once
+@given(st.lists(strategies.iggy_messages(), min_size=60, max_size=60))
 def test_iggy_message_alone_or_polled_is_the_one_of_msgid(spark, messages):
     """Every field is Python's, of one message and of a poll response."""
     raws = [iggy.encode(message) for message in messages]
@@ -62,8 +64,8 @@ def test_iggy_message_alone_or_polled_is_the_one_of_msgid(spark, messages):
 
 
 @since(4, 0)
-@a_few
-@given(st.lists(strategies.danube_messages, min_size=20, max_size=20))
+@once
+@given(st.lists(strategies.danube_messages, min_size=60, max_size=60))
 def test_danube_message_of_a_column_is_the_one_of_msgid(spark, messages):
     """Every field is Python's; what a bigint or a timestamp does not hold is NULL."""
     found = column(spark, [message.encode() for message in messages], "binary", ids.try_danube_message("x"))
@@ -88,9 +90,9 @@ def test_danube_id_of_a_column_is_the_one_of_msgid(spark):
     assert found == [str(m.msg_id.position_id(1_648_047_038)) for m in messages]
 
 
-@a_few
+@once
 @given(
-    st.lists(st.one_of(st.uuids(version=4).map(lambda u: u.bytes), st.binary(min_size=16, max_size=16)), min_size=50)
+    st.lists(st.one_of(st.uuids(version=4).map(lambda u: u.bytes), st.binary(min_size=16, max_size=16)), min_size=200)
 )
 def test_iggy_id_of_a_column_is_the_one_of_msgid(spark, raws):
     """The identity is Python's, both ways."""
@@ -126,21 +128,23 @@ def test_message_state_of_a_code_is_its_name(spark, ansi):
     assert column(spark, [*codes, None], "int", ids.message_state("x")) == [*names, None]
 
 
-@pytest.mark.parametrize("code", [0, 2, -1, 255, 1 << 40])
+@pytest.mark.parametrize(
+    ("code", "ansi"), covering([0, 2, -1, 255, 1 << 40], ["true", "false"], strength=1), indirect=["ansi"]
+)
 def test_message_state_of_an_unknown_code_raises(spark, ansi, code):
     """The query fails, with the words of Python's error."""
     with query_fails(f"invalid message: state must be 1, 10, 20 or 30, got {code}"):
         column(spark, [code], "bigint", ids.message_state("x"))
 
 
-@a_few
-@given(st.lists(strategies.BYTES, min_size=30, max_size=30))
+@once
+@given(st.lists(strategies.BYTES, min_size=90, max_size=90))
 def test_checksum_ok_of_a_payload_compares_its_checksum(spark, payloads):
     """CRC-32 as Python has it."""
     rows = [(payload, iggy.checksum(payload)) for payload in payloads] + [(b"x", 0), (None, 0), (b"x", None)]
     df = spark.createDataFrame(rows, "payload binary, sum bigint")
     found = [row.ok for row in df.select(ids.checksum_ok("payload", "sum").alias("ok")).collect()]
-    assert found == [True] * 30 + [False, None, None]
+    assert found == [True] * 90 + [False, None, None]
 
 
 NAMES = ["Orders", "  my  Topic\t2 ", "İ", "ÄÖ", "a\x1cb", "", " ", "a/b", "x" * 256, "İ" * 127, None]
@@ -164,25 +168,32 @@ MESSAGE = iggy.encode(iggy.Message.new(b"payload", id=1, headers={"k": 1}))
 BAD = [b"", b"x", MESSAGE[:-1], MESSAGE + b"x", MESSAGE + MESSAGE, MESSAGE[:8] + b"\x07" + MESSAGE[9:], bytes(10_000)]
 
 
+MALFORMED = {
+    "iggy_message": BAD,
+    "iggy_messages": [*BAD, bytes(12) + b"\xff\xff\xff\xff"],
+    "danube_message": [b"", b"\xff", b"\x08"],
+}
+
+
 @since(4, 0)
-@pytest.mark.parametrize("lenient", [False, True])
-@pytest.mark.parametrize(
-    ("name", "bad", "words"),
-    [
-        ("iggy_message", BAD, "invalid message: "),
-        ("iggy_messages", [*BAD, bytes(12) + b"\xff\xff\xff\xff"], "invalid message: "),
-        ("danube_message", [b"", b"\xff", b"\x08"], "invalid message: "),
-    ],
-)
-def test_malformed_message_raises_or_is_null(spark, name, bad, words, lenient):
-    """The query fails with Python's error; ``try_`` gives NULL. NULL for NULL."""
-    if lenient:
-        assert column(spark, [*bad, None], "binary", getattr(ids, f"try_{name}")("x")) == [None] * (len(bad) + 1)
-        return
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_message_is_null(spark, name):
+    """``try_`` gives NULL, and both functions give NULL for NULL."""
+    bad = [*MALFORMED[name], None]
+    assert column(spark, bad, "binary", getattr(ids, f"try_{name}")("x")) == [None] * len(bad)
     assert column(spark, [None], "binary", getattr(ids, name)("x")) == [None]
-    for raw in bad:
-        with query_fails(words):
-            column(spark, [raw], "binary", getattr(ids, name)("x"))
+
+
+@since(4, 0)
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [pytest.param(name, *raw.values, marks=raw.marks, id=f"{name}-{n}") for name, bad in MALFORMED.items()
+     for n, raw in enumerate(first_by_default(bad, 2))],
+)  # fmt: skip
+def test_malformed_message_raises(spark, name, raw):
+    """The query fails with Python's error."""
+    with query_fails("invalid message: "):
+        column(spark, [raw], "binary", getattr(ids, name)("x"))
 
 
 @since(4, 0)

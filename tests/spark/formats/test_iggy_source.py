@@ -6,7 +6,7 @@ import pytest
 from helpers import strategies
 from helpers import vector_files as vectors
 from helpers.versions import since
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
@@ -80,11 +80,12 @@ def test_source_of_the_messages_of_the_document_has_their_values(spark, tmp_path
     assert {row.reason for row in rows} == {None}
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data(), layout=st.sampled_from(["current", "previous"]))
+@settings(max_examples=1, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("layout", ["current", "previous"])
+@given(data=st.data())
 def test_source_of_any_file_has_the_messages_of_msgid(spark, tmp_path_factory, data, layout):
     """Every field of every message equals that of `msgid.iggy`."""
-    made = data.draw(st.lists(strategies.iggy_messages(layout), min_size=1, max_size=30))
+    made = data.draw(st.lists(strategies.iggy_messages(layout), min_size=30, max_size=60))
     folder = tmp_path_factory.mktemp("log")
     (folder / f"{0:020d}.log").write_bytes(iggy.encode_log(made, layout))
     rows = sorted(read(spark, folder, layout=layout).collect(), key=lambda row: row.position)
@@ -240,7 +241,7 @@ def mutated(chance, count):
         yield bytes(raw)
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_source_of_1000_mutated_files_has_the_messages_of_msgid(spark, tmp_path):
     """No file fails the job: its valid messages are rows, and the remainder is one poisoned row with its bytes."""
     import random
@@ -271,7 +272,7 @@ def test_source_of_1000_mutated_files_has_the_messages_of_msgid(spark, tmp_path)
     assert poisoned > 800
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_source_of_100_000_mutated_messages_has_the_messages_of_msgid(spark):
     """Each of 100,000 messages is equal to Python's, or poisoned with Python's reason."""
     import random

@@ -8,7 +8,7 @@ from helpers.soak import Soak, SparkReader
 from msgid import iggy
 from spark_ext.formats.iggy_source import IggyDataSource
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
 LAYOUTS = [name for name, facts in iggy.LAYOUTS.items() if facts.checksum]
 
 

@@ -66,7 +66,7 @@ def test_stream_whose_path_is_spelled_otherwise_reads_nothing_again(spark, tmp_p
     segment(root, 0).write_bytes(log(0, 3))
     (tmp_path / "link").symlink_to(root)
     monkeypatch.chdir(tmp_path)
-    for path in (root, f"file://{root}", f"{root}/", f"{root}/../in", tmp_path / "link"):
+    for path in (root, f"file://{root}/../in/", tmp_path / "link"):
         assert follow(spark, path, tmp_path) == ([0, 1, 2], [])
     with segment(root, 0).open("ab") as file:
         file.write(log(3, 2))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from helpers import strategies
 from helpers import vector_files as vectors
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
@@ -25,7 +25,8 @@ WRONG_SUM = replace(GOOD, checksum=1)
 DANUBE = StreamMessage(
     7, MessageID(9, "/default/events", "b:1", 42), b"5", 1_648_047_038_123, "p", attributes={"a": "1"}
 )
-a_few = settings(max_examples=4, suppress_health_check=list(HealthCheck))
+# All messages go to Spark in one query per form, and the failure shows the row.
+once = settings(max_examples=1, phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=True)
 
 
 def table(spark, values, format, **options):
@@ -35,8 +36,8 @@ def table(spark, values, format, **options):
     return ids.messages(df, format, **options).withColumn("micros", F.unix_micros("timestamp")).collect()
 
 
-@a_few
-@given(st.lists(strategies.iggy_messages(), min_size=1, max_size=20))
+@once
+@given(st.lists(strategies.iggy_messages(), min_size=40, max_size=60))
 def test_messages_of_iggy_in_any_form_are_the_same_rows(spark, made):
     """Single messages, poll responses and JSON give the same rows, and every field equals Python's."""
     expected = [
@@ -78,8 +79,8 @@ def test_messages_of_iggy_in_any_form_are_the_same_rows(spark, made):
         assert {row.topic for row in rows} == {"t"}
 
 
-@a_few
-@given(st.lists(strategies.danube_messages, min_size=1, max_size=20))
+@once
+@given(st.lists(strategies.danube_messages, min_size=40, max_size=60))
 def test_messages_of_danube_in_any_form_are_the_same_rows(spark, made):
     """Protobuf and JSON give the same rows, every field equals Python's, and the ID is the position ID."""
     made = [

@@ -96,10 +96,10 @@ def here(connect):
 @pytest.mark.parametrize(
     ("format", "table_format", "alone"),
     [
-        pytest.param("json", "parquet", False, marks=pytest.mark.slow),
-        pytest.param("csv", "parquet", True, marks=pytest.mark.slow),
+        pytest.param("json", "parquet", False, marks=pytest.mark.variants),
+        pytest.param("csv", "parquet", True, marks=pytest.mark.variants),
         ("parquet", "parquet", False),
-        pytest.param("text", "parquet", False, marks=pytest.mark.slow),
+        pytest.param("text", "parquet", False, marks=pytest.mark.variants),
         ("json", "delta", True),
     ],
 )

@@ -21,7 +21,7 @@ def table(spark, out, name):
     return spark.read.parquet(f"{out}/{name}")
 
 
-@pytest.mark.parametrize("stream", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stream", [False, pytest.param(True, marks=pytest.mark.variants)])
 def test_ids_job_on_files_of_other_column_orders_reads_by_name(spark, tmp_path, stream):
     """A file is read by its own header; rows of a file with other names are quarantined with both headers."""
     source, out = tmp_path / "in", str(tmp_path / "out")

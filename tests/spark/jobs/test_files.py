@@ -146,8 +146,8 @@ def test_audit_job_on_a_folder_that_is_not_a_table_is_refused(spark, tmp_path):
     ("table_format", "later", "name"),
     [
         ("parquet", {"n": "text"}, "n"),
-        pytest.param("parquet", {"n": 1, "new": 2}, "new", marks=pytest.mark.slow),
-        pytest.param("delta", {"n": "text"}, "n", marks=pytest.mark.slow),
+        pytest.param("parquet", {"n": 1, "new": 2}, "new", marks=pytest.mark.variants),
+        pytest.param("delta", {"n": "text"}, "n", marks=pytest.mark.variants),
         ("delta", {"n": 1, "new": 2}, "new"),
     ],
 )

@@ -194,7 +194,7 @@ def test_ids_job_as_a_stream_reads_a_file_that_is_older_than_the_last_run(spark,
     assert job.run_stream(spark, str(source), str(out), format="csv").rows == 2
 
 
-@pytest.mark.slow
+@pytest.mark.variants
 def test_ids_job_as_a_stream_keeps_a_malformed_line_of_a_later_file(spark, tmp_path):
     """A malformed line of a later file is kept complete, also if the first files had no malformed line."""
     source, out = tmp_path / "in", tmp_path / "out"
@@ -211,8 +211,8 @@ def test_ids_job_as_a_stream_keeps_a_malformed_line_of_a_later_file(spark, tmp_p
     [
         pytest.param("position", False, id="cut short-position"),
         pytest.param("generate", True, id="whole-generate"),
-        pytest.param("position", True, id="whole-position", marks=pytest.mark.slow),
-        pytest.param("generate", False, id="cut short-generate", marks=pytest.mark.slow),
+        pytest.param("position", True, id="whole-position", marks=pytest.mark.variants),
+        pytest.param("generate", False, id="cut short-generate", marks=pytest.mark.variants),
     ],
 )
 def test_ids_job_as_a_stream_writes_a_replayed_batch_once(spark, tmp_path, how, whole):
@@ -307,7 +307,7 @@ def command(*arguments, **environment):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.programs
 def test_command_line_of_ids_prints_the_summary(connect, tmp_path):
     """``python -m spark_ext ids`` prints a summary, and replaces an output folder only with --overwrite."""
     if connect:
@@ -334,7 +334,7 @@ def test_command_line_of_ids_prints_the_summary(connect, tmp_path):
     assert "none.csv" in missing.stderr.splitlines()[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.programs
 def test_command_line_of_ids_streams_and_assigns(connect, tmp_path):
     """The command reads new files with --stream, and adds IDs with --assign."""
     if connect:

@@ -26,7 +26,7 @@ def write_lines(folder, name, *lines):
 
 @pytest.mark.parametrize(
     ("stream", "table_format"),
-    [(False, "parquet"), pytest.param(True, "parquet", marks=pytest.mark.slow), (True, "delta")],
+    [(False, "parquet"), pytest.param(True, "parquet", marks=pytest.mark.variants), (True, "delta")],
 )
 def test_ids_job_on_keys_in_another_case_loses_no_value(spark, tmp_path, stream, table_format):
     """Keys that differ in case only are one column; a line with two of them is in quarantine as a whole."""

@@ -178,7 +178,7 @@ def test_messages_job_on_an_empty_input_writes_nothing(spark, tmp_path):
     assert job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), job.Source("iggy")).rows == 0
 
 
-@pytest.mark.slow
+@pytest.mark.programs
 def test_command_line_of_messages_prints_the_summary(tmp_path):
     """The command prints the numbers of messages, and one line if the input is missing or the output exists.
 

@@ -29,7 +29,7 @@ def segment(folder, messages):
     (folder / f"{messages[0].offset:020d}.log").write_bytes(iggy.encode_log(messages))
 
 
-@pytest.mark.parametrize("table_format", ["parquet", pytest.param("delta", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("table_format", ["parquet", pytest.param("delta", marks=pytest.mark.variants)])
 def test_output_of_a_batch_run_and_a_stream_is_shared_or_refused(spark, tmp_path, table_format):
     """Readers see the rows of both runs, or the second run is an error before it writes; in either order."""
     put(tmp_path / "a", "1.csv", f"id,n\n{V1},1\n")
@@ -50,7 +50,7 @@ def test_output_of_a_batch_run_and_a_stream_is_shared_or_refused(spark, tmp_path
     assert [row.n for row in rows] == ["2"]
 
 
-@pytest.mark.parametrize("table_format", ["parquet", pytest.param("delta", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("table_format", ["parquet", pytest.param("delta", marks=pytest.mark.variants)])
 def test_ids_job_whose_checkpoint_was_lost_is_refused(spark, tmp_path, table_format):
     """A job without its checkpoint would write no rows, or all rows twice, so it is rejected."""
     both = {"format": "csv", "table_format": table_format}
@@ -63,7 +63,7 @@ def test_ids_job_whose_checkpoint_was_lost_is_refused(spark, tmp_path, table_for
     assert read_table(spark, str(tmp_path / "out" / "ids")).count() == 1
 
 
-@pytest.mark.slow
+@pytest.mark.variants
 def test_delta_table_of_a_replayed_stream_has_each_row_once(spark, tmp_path):
     """A Delta table has each row once after several runs and after a replayed batch."""
     source, out = str(tmp_path / "in"), tmp_path / "out"
@@ -86,7 +86,7 @@ def test_columns_that_a_table_cannot_hold_are_refused_before_a_stream_starts(spa
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("table_format", ["parquet", pytest.param("delta", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("table_format", ["parquet", pytest.param("delta", marks=pytest.mark.variants)])
 def test_messages_job_whose_checkpoint_was_lost_is_refused(spark, tmp_path, table_format):
     """The job is rejected, because without its checkpoint it would write the same messages again or none."""
     segment(tmp_path / "in", made(10))

@@ -122,7 +122,7 @@ phases = st.lists(
 
 
 # A stream takes seconds, so there are few examples, and a failing one is not made smaller.
-@pytest.mark.slow
+@pytest.mark.volume
 @settings(max_examples=4, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(phases=phases)
 def test_labels_of_any_stream_equal_those_of_the_model(spark, rocksdb, tmp_path_factory, phases):

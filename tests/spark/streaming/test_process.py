@@ -180,7 +180,7 @@ def assert_undisturbed(spark, folder, batches):
     assert len(rows) == len(contents(rows))
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 def test_process_killed_at_any_step_and_restarted_gives_the_undisturbed_table(spark, tmp_path):
     """Ten queries, each killed at two steps of its own and started again from its checkpoint: 20 kills.
 
@@ -196,7 +196,7 @@ def test_process_killed_at_any_step_and_restarted_gives_the_undisturbed_table(sp
         assert_undisturbed(spark, tmp_path / name, batches[name])
 
 
-@pytest.mark.slow
+@pytest.mark.kills
 def test_process_of_a_killed_executor_gives_the_undisturbed_table(spark, tmp_path):
     """An executor of a cluster ends within a batch; its task runs again on another."""
     batches = put_batches(tmp_path / "query", 3, 3)

@@ -167,7 +167,7 @@ def test_process_on_random_batches_agrees_with_the_model(sizes, batches, remembe
     check(batches, remember_ms)
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 @settings(max_examples=3000)
 @given(batches=st.lists(BATCHES, max_size=20), remember_ms=REMEMBER)
 def test_process_on_many_random_batches_agrees_with_the_model(sizes, batches, remember_ms):

@@ -35,7 +35,7 @@ def compiled(folder):
     return str(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.programs
 def test_tables_sources_and_clean_up_on_s3_do_what_they_do_on_a_disk(tmp_path):
     """Batches are written once, Iggy's segments are read, and an expired segment is removed as a whole."""
     pytest.importorskip("deltalake")

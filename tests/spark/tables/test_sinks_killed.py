@@ -16,7 +16,7 @@ from helpers.servers import running_postgres
 
 import spark_ext
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.kills]
 
 SINKS = ("parquet", "delta", "postgres")
 KILLED_AT = {

@@ -80,6 +80,13 @@ def test_parse_batch_of_arrow_text_is_parse_of_each(msgid, values, before, after
     assert rows(msgid.parse_batch(array.dictionary_encode())) == expected(msgid, values)
 
 
+@pytest.mark.parametrize("text", ["01" + "\u00b0" * 16, "7F" * 15 + "\u00b1", "00" + "\u00f0\u00f1" * 8])
+def test_parse_batch_of_text_whose_bytes_look_like_digits_is_invalid(msgid, text):
+    """In UTF-8 these characters are bytes that are hex digits but for their top bits."""
+    assert len(text.encode()) in (32, 34)
+    assert msgid.parse_batch(pa.array([V1, text])).valid.tolist() == [True, False]
+
+
 def test_parse_batch_of_more_text_than_arrow_can_combine(msgid):
     """The column of a table with more than 2 GiB of IDs comes in chunks; here many of them share one text."""
     big = pa.array(["x" * (1 << 20)] * 64)

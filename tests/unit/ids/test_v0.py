@@ -158,3 +158,13 @@ def test_host_of_an_id_is_an_address_of_its_family(msgid):
     """The host is an address of the standard library, of the ID's family."""
     assert msgid.parse("7F0000010000238F000000000001E240").host == ipaddress.ip_address("127.0.0.1")
     assert msgid.BrokerOffsetId("::ffff:1.2.3.4", 1, 1).host == ipaddress.ip_address("::ffff:1.2.3.4")
+
+
+def test_ids_whose_bytes_begin_alike_are_ordered_by_their_length(msgid):
+    """The address of a long ID may have the bytes of a whole short one; the IDs differ, and the short one is less."""
+    short = msgid.BrokerOffsetId("127.0.0.1", 9103, 123456)
+    long = msgid.BrokerOffsetId(ipaddress.ip_address(bytes(short)), 1, 2)
+    assert bytes(long).startswith(bytes(short))
+    assert short != long
+    assert short < long
+    assert sorted([long, short]) == [short, long]

@@ -37,7 +37,7 @@ def test_layout_of_30_files_is_found(layout):
     assert sum(found_in(chance, layout) for _ in range(30)) >= 20
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 @LAYOUTS
 def test_layout_of_1000_files_is_found(layout):
     """The found layout is never another one, and where it cannot be told the reason says why."""

@@ -133,7 +133,7 @@ def test_header_columns_of_an_upgraded_file_know_which_keys_have_a_kind():
     assert found.table["headers"].to_pylist() == [expected, expected]
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_header_columns_of_100_000_mutated_messages_are_those_of_one_message_at_a_time():
     """The same as with a few messages, for many at once; a fixed seed repeats the run."""
     chance = random.Random(20261122)

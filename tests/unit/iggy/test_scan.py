@@ -94,7 +94,7 @@ def test_500_mutated_frames_raise_the_one_error(layout):
     assert 100 < mutate_many(layout, 500) < 500
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 @LAYOUTS
 def test_100_000_mutated_frames_raise_the_one_error(layout):
     """Mutated bytes give messages or `InvalidMessage`; a fixed seed repeats the run."""

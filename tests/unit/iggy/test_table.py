@@ -44,7 +44,7 @@ def test_table_of_mutated_messages_has_the_messages_of_the_log(data, layout):
         assert (found.error is None and not found.malformed) or error is not None
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_decode_of_100_000_mutated_frames_raises_the_one_error():
     """Mutated bytes raise only `InvalidMessage`; a fixed seed repeats the run."""
     chance = random.Random(20261121)

@@ -102,7 +102,7 @@ SCHEDULES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_every_interleaving_and_crash(name, kind, tmp_path):

@@ -250,7 +250,7 @@ def test_postgres_is_the_model(postgres):
     run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=30, deadline=None))
 
 
-@pytest.mark.slow
+@pytest.mark.volume
 def test_stores_are_the_model_in_long_histories(postgres):
     """The same with all stores, and more and longer histories."""
     machine = type("PostgresMachine", (Machine,), {"address": postgres})

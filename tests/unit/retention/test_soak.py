@@ -28,14 +28,14 @@ def test_soak_of_threads_for_2_seconds_reads_every_message_once_or_reports_it(tm
     assert soak.removals > 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(20))
 def test_soak_of_5_000_steps_reads_every_message_once_or_reports_it(tmp_path, seed):
     """The run is long enough that every partition is deleted and written many times."""
     Soak(tmp_path, random.Random(100 + seed), FolderReader, LAYOUTS).run(5_000)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_soak_of_threads_for_3_minutes_reads_every_message_once_or_reports_it(tmp_path):
     """Two cleaners, a writer and a reader at the same time."""
     Soak(tmp_path, random.Random(5), FolderReader, LAYOUTS).run_threads(180)

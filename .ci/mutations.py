@@ -1,0 +1,254 @@
+"""Break the code in one place at a time, and print which tests notice.
+
+    python .ci/mutations.py                                  # all mutations but those that need Spark
+    python .ci/mutations.py --spark --only sinks             # those whose group is named, with Spark
+    python .ci/mutations.py --revision v0.2.0                # the code and the tests of another commit
+
+Each mutation runs in a copy of a commit, first with the tests of the default run, and then with all tests of the same
+folders. A mutation whose old text is missing does not fit the commit, and must be written anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+CORE = "msgid/ids/_native/_speedups.c"
+SCAN = "msgid/iggy/_records/_scan.c"
+IDS, IGGY, PROCESSING = "tests/unit/ids", "tests/unit/iggy", "tests/unit/processing"
+COLUMNS = "tests/spark/columns"
+LIMIT = 1200
+"""The seconds after which the tests of a mutation that never end are stopped."""
+
+
+class Mutation(NamedTuple):
+    """One change of one place, and the tests that should notice it; the first ones are the most likely to."""
+
+    group: str
+    breaks: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+def of(group: str, *changes: tuple[str, ...], tests: tuple[str, ...]) -> list[Mutation]:
+    """Return the mutations of a group: (what it breaks, the file, the old text, the new text)."""
+    return [Mutation(group, breaks, file, old, new, tests) for breaks, file, old, new in changes]
+
+
+MUTATIONS = [
+    *of(
+        "core",
+        ("G is a hex digit", CORE, "EACH(0x80 - 7)", "EACH(0x80 - 8)"),
+        ("characters above 127 are read as hex", CORE, "| all) & EACH(0x80);", ") & EACH(0x80);"),
+        ("IDs of unequal length compare as equal", CORE, "order = (a->length > b->length) - (a->length < b->length);",
+         "order = 0;"),
+        ("the clock may go back", CORE, "if (now > self->second) {", "if (now != self->second) {"),
+        ("a wrapped sequence keeps its second", CORE, "        self->second++;\n        self->sequence = 0;",
+         "        self->sequence = 0;"),
+        ("a bulk goes past the end of the sequence", CORE, "uint64_t taken = count < left ? count : left;",
+         "uint64_t taken = count;"),
+        ("a forked child keeps the parent's prefix", CORE,
+         "    self->second = 0;\n    self->sequence = sequence;\n    self->has_prefix = 0;",
+         "    self->second = 0;\n    self->sequence = sequence;"),
+        ("cached digits of a text outlive their second", CORE, "(uint64_t)(uint32_t)second << 24 | sequence >> 8;",
+         "sequence >> 8;"),
+        ("the hash of an ID may be an error", CORE, "return hash == -1 ? -2 : hash;", "return -1;"),
+        ("any type may be made of bytes", CORE,
+         "return PyType_Check(type) && ((PyTypeObject *)type)->tp_dealloc == core_dealloc;",
+         "return PyType_Check(type);"),
+        tests=(f"{IDS}/test_parsing.py", f"{IDS}/test_message_id.py", f"{IDS}/test_generator.py", IDS),
+    ),
+    *of(
+        "scanner",
+        ("a checksum is not compared", SCAN, "row->sum = found == checksum;", "row->sum = 1;"),
+        ("state 40 is known", SCAN, "state == 20 || state == 30;", "state == 20 || state == 30 || state == 40;"),
+        ("headers may be longer than their frame", SCAN, "if (headers > size - 45)", "if (headers > size)"),
+        ("reserved bytes may be set", SCAN, "if (scan->layout == H64 && u64(at + 56))", "if (0)"),
+        ("a frame may be longer than its batch", SCAN, "    if (size > room)\n", "    if (0)\n"),
+        ("payloads of 241 bytes have another sum", SCAN, "length <= 240 ? xxh3_middle", "length <= 241 ? xxh3_middle"),
+        ("a remainder of a CRC is skipped", SCAN, "    for (; length; at++, length--)\n        crc",
+         "    for (; length > 1; at++, length--)\n        crc"),
+        tests=(f"{IGGY}/test_scan.py", f"{IGGY}/test_layouts.py", IGGY),
+    ),
+    *of(
+        "ids",
+        ("a position's pid is cut", "msgid/ids/derived.py", "place >> _SEQUENCE_BITS, place & layout.UINT32_MASK",
+         "0, place & layout.UINT32_MASK"),
+        ("parent and name are not separated", "msgid/ids/derived.py", 'parent + b"\\0" + name', "parent + name"),
+        ("a derived ID ignores the parent's time", "msgid/ids/derived.py", "seconds = own or 0", "seconds = 0"),
+        ("seconds round up", "msgid/_validate.py", "return math.floor(at) - EPOCH_UNIX",
+         "return math.ceil(at) - EPOCH_UNIX"),
+        ("the year 10000 is allowed", "msgid/_validate.py", "<= at < UNIX_SECONDS_MAX + 1:",
+         "<= at <= UNIX_SECONDS_MAX + 1:"),
+        ("the reference repeats a second", "msgid/ids/_sequence.py", "second, sequence = second + 1, 0",
+         "second, sequence = second, 0"),
+        ("translated text keeps its case", "msgid/ids/parsing.py", "v0.hex().upper()", "v0.hex()"),
+        ("a host keeps its zone", "msgid/ids/v0.py", 'if getattr(address, "scope_id", None):', "if False:"),
+        tests=(f"{IDS}/test_derived.py", f"{IDS}/test_v0.py", f"{IDS}/test_sequence.py", IDS),
+    ),
+    *of(
+        "messages",
+        ("a Kafka partition may have 33 bits", "msgid/kafka.py", "in_range(self.partition, 0, INT32_MAX)",
+         "in_range(self.partition, 0, 2 * INT32_MAX)"),
+        ("the first header with the ID wins", "msgid/kafka.py", "header_identity(held[-1])", "header_identity(held[0])"),
+        ("a Danube ID of 65 bits is read", "msgid/danube.py", "if max(producer, offset) > UINT64_MAX:", "if False:"),
+        ("a Danube message needs no ID", "msgid/danube.py", 'if not read.HasField("msg_id"):', "if False:"),
+        ("unlogged IDs are those with any offset 0", "msgid/danube.py", "if offset == 0}", "if offset >= 0}"),
+        ("a frame without its magic byte is read", "msgid/schemas/framing.py", "if magic != _MAGIC:", "if False:"),
+        ("a fixed of another size is compatible", "msgid/schemas/_avro_rules.py", "if reader.size != writer.size:",
+         "if False:"),
+        ("a new field needs no default", "msgid/schemas/_avro_rules.py", "elif not field.has_default:", "elif False:"),
+        ("a symbol may go", "msgid/schemas/_avro_rules.py", "if reader.default is None:", "if False:"),
+        tests=("tests/unit/test_kafka.py", "tests/unit/test_danube.py", "tests/unit/test_danube_values.py",
+               "tests/unit/schemas"),
+    ),
+    *of(
+        "processing",
+        ("a stale version is appended", "msgid/processing/memory.py", "held.version != append.version or any(",
+         "any("),
+        ("an entry keeps the state after it", "msgid/processing/memory.py",
+         "entry.at, entry.fingerprint, held.packed, entry.outputs", "entry.at, entry.fingerprint, None, entry.outputs"),
+        ("entries of the limit itself are forgotten", "msgid/processing/memory.py", "if entry.stored_at < before}",
+         "if entry.stored_at <= before}"),
+        ("a forgotten message is new", "msgid/processing/memory.py",
+         "forgotten[hash_of(handler, key, id)] = stored_at", "pass"),
+        ("SQLite does not notice a lost race", "msgid/processing/sqlite.py", "_change(connection, _INSERT, new) < len(rows):",
+         "_change(connection, _INSERT, new) < 0:"),
+        tests=(f"{PROCESSING}/test_stores.py", f"{PROCESSING}/test_processor.py", PROCESSING),
+    ),
+    *of(
+        "retention",
+        ("a message expires a microsecond late", "msgid/retention/policy.py", "seconds * MICROSECONDS <= now",
+         "seconds * MICROSECONDS < now"),
+        ("0 expires at once", "msgid/retention/policy.py", "return seconds != NEVER and timestamp", "return timestamp"),
+        ("an interval of 0 is allowed", "msgid/retention/policy.py", "and self.interval > 0):", "and self.interval >= 0):"),
+        ("a link is followed", "msgid/retention/_disk.py", "found = os.lstat(path)", "found = os.stat(path)"),
+        tests=("tests/unit/retention",),
+    ),
+    *of(
+        "columns",
+        ("an offset of 49 bits is shifted", "spark_ext/columns/making.py", "F.shiftright(valid, 32).bitwiseOR(1 << 16), 32)",
+         "F.shiftright(valid, 33).bitwiseOR(1 << 16), 32)"),
+        ("assigned seconds lose their first digit", "spark_ext/columns/making.py", "(1 << 64 if seconds >> 31 else 0)",
+         "(1 << 64 if seconds >> 32 else 0)"),
+        ("dashes of a UUID may stand anywhere", "spark_ext/columns/reading.py", "for place in (9, 14, 19, 24):",
+         "for place in (9, 14, 19):"),
+        ("an ID of bytes keeps its case", "spark_ext/columns/reading.py", "F.when(is_id(text), F.upper(text))",
+         "F.when(is_id(text), text)"),
+        ("a time in the future is this month's", "spark_ext/columns/v0.py", "F.when(this_month < seen, this_month)",
+         "F.when(this_month <= seen, this_month)"),
+        ("expiry is off by one at the boundary", "spark_ext/columns/expiry.py", "micros_of(sent) <= present",
+         "micros_of(sent) < present"),
+        ("0 expires at once", "spark_ext/columns/expiry.py", "(seconds != F.lit(NEVER)) & due)", "due)"),
+        ("an empty text is an identity", "spark_ext/columns/_identity.py", "F.when(F.octet_length(text) == 0, null_text())",
+         "F.when(F.octet_length(text) == -1, null_text())"),
+        tests=(COLUMNS,),
+    ),
+    *of(
+        "sinks",
+        ("a batch is written again", "spark_ext/tables/_parquet.py",
+         'if _is_complete(files, f"{base}/{inner}"):', "if False:"),
+        ("a complete batch in the way is replaced", "spark_ext/tables/_parquet.py",
+         "    if _is_complete(files, folder):\n        return\n", ""),
+        ("another query may write", "spark_ext/tables/_parquet.py", 'and said["query"] != writer.query:', "and False:"),
+        ("a batch has no mark", "spark_ext/tables/_parquet.py", '    _mark(files, f"{base}/{hidden}")\n', ""),
+        ("partition columns may change", "spark_ext/tables/_parquet.py", 'if said["partition_by"] != list(partition_by):',
+         "if False:"),
+        tests=("tests/spark/tables/test_sinks_parquet.py",),
+    ),
+    *of(
+        "streams",
+        ("NULL and a dash are one content", "spark_ext/streaming/_fingerprint.py", 'F.lit(":"), plain)', 'F.lit(""), plain)'),
+        ("-0.0 is not 0.0", "spark_ext/streaming/_fingerprint.py", 'F.when(value == 0, F.lit("0"))',
+         'F.when(F.lit(False), F.lit("0"))'),
+        ("the order of a map counts", "spark_ext/streaming/_fingerprint.py", "_listed(F.array_sort(entries))",
+         "_listed(entries)"),
+        tests=("tests/spark/streaming/test_fingerprint.py",),
+    ),
+]  # fmt: skip
+
+
+def run(command: list[str], folder: Path, timeout: int = LIMIT) -> subprocess.CompletedProcess[str]:
+    """Run a command in a copy, where Python finds the packages of the copy first."""
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+def build(folder: Path) -> None:
+    """Compile the C of a copy."""
+    done = run([sys.executable, "-c", "import setuptools; setuptools.setup()", "build_ext", "--inplace"], folder)
+    if done.returncode:
+        sys.exit(done.stderr)
+
+
+def is_caught(mutation: Mutation, folder: Path, *options: str) -> bool:
+    """Check whether the tests of a mutation fail; a run that does not end counts as a failure."""
+    tests = [name for name in mutation.tests if (folder / name).exists()]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *options, *tests]
+    try:
+        code = run(command, folder).returncode
+    except subprocess.TimeoutExpired:
+        return True
+    if code not in (0, 1, 2):  # 2: the modules cannot be imported
+        sys.exit(f"pytest ended with {code}: {mutation.breaks}")
+    return code != 0
+
+
+def result_of(mutation: Mutation, folder: Path, *, night: bool) -> str:
+    """Apply a mutation, run its tests, and take it back."""
+    path = folder / mutation.file
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    if before.count(mutation.old) != 1:
+        return "does not fit"
+    path.write_text(before.replace(mutation.old, mutation.new), encoding="utf-8")
+    try:
+        if path.suffix == ".c":
+            build(folder)
+        by_default = ["-m", "not slow"] if '"slow:' in (folder / "pyproject.toml").read_text(encoding="utf-8") else []
+        if is_caught(mutation, folder, *by_default):
+            return "default"
+        return "nightly" if night and is_caught(mutation, folder, "-m", "") else "missed"
+    finally:
+        path.write_text(before, encoding="utf-8")
+        if path.suffix == ".c":
+            build(folder)
+
+
+def main() -> None:
+    """Print a table with a row per mutation; the exit code is 1 if no test notices one of them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--revision", default="HEAD", help="the commit whose code and tests run")
+    parser.add_argument("--only", action="append", help="a group of mutations; repeat it for several")
+    parser.add_argument("--spark", action="store_true", help="the mutations that need Spark, too")
+    parser.add_argument("--default", action="store_true", help="the default tests alone")
+    arguments = parser.parse_args()
+    missed = 0
+    print("| group | the mutation | noticed by |\n|---|---|---|")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        archive = subprocess.run(["git", "archive", arguments.revision], cwd=ROOT, check=True, stdout=subprocess.PIPE)
+        subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
+        build(folder)
+        for mutation in MUTATIONS:
+            if arguments.only and mutation.group not in arguments.only:
+                continue
+            if mutation.tests[0].startswith("tests/spark") and not arguments.spark:
+                continue
+            result = result_of(mutation, folder, night=not arguments.default)
+            missed += result == "missed"
+            print(f"| {mutation.group} | {mutation.breaks} | {result} |", flush=True)
+    sys.exit(missed > 0)
+
+
+if __name__ == "__main__":
+    main()
