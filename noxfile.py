@@ -73,6 +73,13 @@ def nightly(session: nox.Session) -> None:
 
 
 @nox.session
+def systems(session: nox.Session) -> None:
+    """Run the tests against running systems, which Maven brings; needs Java 17 and Maven."""
+    install(session, ".[systems]")
+    pytest(session, "tests/systems", "-m", "systems")
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style and format."""
     install(session, "ruff>=0.9")

@@ -104,8 +104,13 @@ class Record:
                 ``headers``, as attributes or as methods without arguments.
 
         Raises:
-            InvalidMessage: if one of them is missing or malformed.
+            InvalidMessage: if one of them is missing or malformed, or if the object is an error event of
+                confluent-kafka, such as the end of a partition.
         """
+        error = getattr(message, "error", None)
+        reason = error() if callable(error) else None
+        if reason is not None:
+            raise InvalidMessage(f"cannot make a record of an error event: {reason}")
         names = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
         found = {name: getattr(message, name, None) for name in names}
         row = {name: value() if callable(value) else value for name, value in found.items()}

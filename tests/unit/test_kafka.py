@@ -1,10 +1,12 @@
 """Kafka records in plain Python: the required columns of a row, and the same ID from every reader."""
 
 from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
 
 import pytest
 
 import msgid
+from msgid.errors import InvalidMessage
 from msgid.kafka import Record
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
@@ -137,3 +139,13 @@ def test_from_consumer_of_a_message_without_a_time_raises_the_one_error():
     """An empty timestamp is a missing one."""
     with pytest.raises(msgid.InvalidMessage, match="a Kafka row must have timestamp"):
         Record.from_consumer(ConfluentMessage(**{**ROW, "timestamp": ()}))
+
+
+@pytest.mark.parametrize("error", [lambda: "_PARTITION_EOF", lambda: 7])
+def test_record_of_an_error_event_is_refused(error):
+    """Such an event of confluent-kafka has an offset, but it is not a message."""
+    event = SimpleNamespace(
+        topic=lambda: "orders", partition=lambda: 0, offset=lambda: 7, timestamp=lambda: (0, -1), error=error
+    )
+    with pytest.raises(InvalidMessage, match=f"cannot make a record of an error event: {error()}"):
+        Record.from_consumer(event)
