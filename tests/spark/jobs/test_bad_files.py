@@ -5,6 +5,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from helpers.covering import first_by_default
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
@@ -100,7 +101,7 @@ def here(connect):
         pytest.param("csv", "parquet", True, marks=pytest.mark.variants),
         ("parquet", "parquet", False),
         pytest.param("text", "parquet", False, marks=pytest.mark.variants),
-        ("json", "delta", True),
+        pytest.param("json", "delta", True, marks=pytest.mark.variants),
     ],
 )
 def test_stream_of_a_damaged_file_goes_on_and_reads_it_when_repaired(spark, tmp_path, format, table_format, alone):
@@ -304,7 +305,7 @@ def test_ids_job_with_a_setting_that_skips_damaged_files_lists_them(spark, tmp_p
     assert (summary.rows, len(summary.unreadable)) == (3, 1)
 
 
-@pytest.mark.parametrize("at", ["bigint", "double", "timestamp"])
+@pytest.mark.parametrize("at", first_by_default(["bigint", "double", "timestamp"], 1))
 def test_ids_job_with_milliseconds_as_the_time_quarantines_them(spark, tmp_path, at):
     """A time outside the years 1 to 9999 is not one, and does not stop the job."""
     times = spark.createDataFrame([(7, 1_795_219_200), (8, 1_795_219_200_000)], "offset bigint, seconds bigint")

@@ -4,6 +4,7 @@ import json
 from datetime import datetime, timezone
 
 import pytest
+from helpers.covering import covering, first_by_default
 
 from msgid import kafka, rocketmq
 from msgid.schemas import SchemaRegistry, frame
@@ -42,8 +43,7 @@ def kafka_frame(spark):
     return rows, spark.createDataFrame([tuple(row.values()) for row in rows], KAFKA)
 
 
-@pytest.mark.parametrize("how", ["parquet", "json"])
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("how", "stream"), covering(["parquet", "json"], [False, True], strength=1))
 def test_messages_job_on_a_kafka_export_has_the_ids_of_plain_python(spark, tmp_path, how, stream):
     """Parquet and JSON exports give the same IDs, as a batch and as a stream, in a folder without an ending."""
     rows, df = kafka_frame(spark)
@@ -86,7 +86,7 @@ def test_messages_job_on_a_kafka_export_keeps_every_line(spark, tmp_path):
     assert all(row.id is None for row in poisoned.values())
 
 
-@pytest.mark.parametrize("how", ["parquet", "json"])
+@pytest.mark.parametrize("how", first_by_default(["json", "parquet"], 1))
 def test_messages_job_on_an_export_in_folders_keeps_names_of_digits(spark, tmp_path, how):
     """A topic 007 in the name of a folder is not the topic 7, and its messages have the IDs of plain Python."""
     rows = [{**KAFKA_ROWS[0], "topic": topic, "value": "v", "key": None} for topic in ("007", "008")]
@@ -164,7 +164,7 @@ def test_messages_job_on_files_of_unknown_format_is_refused(spark, tmp_path, nam
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", first_by_default([False, True], 1))
 def test_messages_job_on_keys_in_another_case_reads_them_by_name(spark, tmp_path, stream):
     """Files of one folder may write the keys in any case; a line of unknown or ambiguous keys keeps its text."""
     good = {"topic": "orders", "partition": 3, "timestamp": 1648047038000, "key": "k", "value": "v"}

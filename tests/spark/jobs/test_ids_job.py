@@ -210,7 +210,7 @@ def test_ids_job_as_a_stream_keeps_a_malformed_line_of_a_later_file(spark, tmp_p
     ("how", "whole"),
     [
         pytest.param("position", False, id="cut short-position"),
-        pytest.param("generate", True, id="whole-generate"),
+        pytest.param("generate", True, id="whole-generate", marks=pytest.mark.variants),
         pytest.param("position", True, id="whole-position", marks=pytest.mark.variants),
         pytest.param("generate", False, id="cut short-generate", marks=pytest.mark.variants),
     ],

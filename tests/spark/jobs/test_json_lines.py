@@ -4,6 +4,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from helpers.covering import first_by_default
 from helpers.sinks import put
 
 from spark_ext import read_table
@@ -26,7 +27,11 @@ def write_lines(folder, name, *lines):
 
 @pytest.mark.parametrize(
     ("stream", "table_format"),
-    [(False, "parquet"), pytest.param(True, "parquet", marks=pytest.mark.variants), (True, "delta")],
+    [
+        (False, "parquet"),
+        pytest.param(True, "parquet", marks=pytest.mark.variants),
+        pytest.param(True, "delta", marks=pytest.mark.variants),
+    ],
 )
 def test_ids_job_on_keys_in_another_case_loses_no_value(spark, tmp_path, stream, table_format):
     """Keys that differ in case only are one column; a line with two of them is in quarantine as a whole."""
@@ -131,7 +136,7 @@ def test_read_rows_of_known_columns_gives_the_rows_of_spark(spark, tmp_path):
     assert corrupt == theirs
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", first_by_default([False, True], 1))
 def test_ids_job_on_several_objects_in_a_line_keeps_the_line(spark, tmp_path, stream):
     """Only one object of a line is read by Spark, so such a line is in quarantine as a whole; a comma after it is not.
 

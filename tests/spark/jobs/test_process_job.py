@@ -58,6 +58,7 @@ def test_process_job_counts_and_shows_what_was_set_aside(spark, no_timer_batches
         run(spark, tmp_path, [{**good, "id": "a-5"}], timestamp="at", buckets=4)
 
 
+@pytest.mark.variants
 def test_process_job_of_a_damaged_file_goes_on_and_takes_the_repaired_one(spark, no_timer_batches, tmp_path):
     """Messages before the damage and in later files are handled; in the repaired file they are duplicates."""
     (tmp_path / "in").mkdir()

@@ -86,7 +86,8 @@ def test_columns_that_a_table_cannot_hold_are_refused_before_a_stream_starts(spa
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("table_format", ["parquet", pytest.param("delta", marks=pytest.mark.variants)])
+@pytest.mark.variants
+@pytest.mark.parametrize("table_format", ["parquet", "delta"])
 def test_messages_job_whose_checkpoint_was_lost_is_refused(spark, tmp_path, table_format):
     """The job is rejected, because without its checkpoint it would write the same messages again or none."""
     segment(tmp_path / "in", made(10))

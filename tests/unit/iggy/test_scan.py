@@ -58,6 +58,19 @@ def test_scan_of_mutated_frames_is_the_same_compiled_and_in_python(layout):
         compare(raw, chance.choice([layout, layout, *iggy.LAYOUTS]), chance)
 
 
+@pytest.mark.parametrize(("layout", "place"), [("m45", 8), ("batch24", 24 + 12)])
+def test_states_of_a_frame_are_those_of_msgid_and_no_others(layout, place):
+    """Each of the other 252 bytes ends the log, compiled and in Python."""
+    raw = bytearray(iggy.encode_log([iggy.Message.new(b"x", id=1)], layout))
+    assert raw[place] in set(msgid.MessageState)
+    arguments = (iggy.LAYOUTS[layout].code, 0, len(raw), 0, 1 << 30, 1 << 60, -1)
+    for state in range(256):
+        raw[place] = state
+        assert check_mutated(bytes(raw), layout, table=False) == (state not in set(msgid.MessageState))
+        if checksums.native is not None:
+            assert checksums.native.scan(bytes(raw), *arguments) == tuple(reference.scan(bytes(raw), *arguments))
+
+
 def check_mutated(raw, layout, *, table):
     """Check that bytes give messages or the documented error; return whether they gave the error."""
     error = None
