@@ -41,7 +41,7 @@ class Mutation(NamedTuple):
 
 
 def of(group: str, *changes: tuple[str, ...], tests: tuple[str, ...]) -> list[Mutation]:
-    """Return the mutations of a group: (what it breaks, the file, the old text, the new text)."""
+    """Return the mutations of a group: (the broken rule, the file, the old text, the new text)."""
     return [Mutation(group, breaks, file, old, new, tests) for breaks, file, old, new in changes]
 
 
@@ -177,7 +177,7 @@ MUTATIONS = [
         ("a complete batch in the way is replaced", "spark_ext/tables/_parquet.py",
          "    if _is_complete(files, folder):\n        return\n", ""),
         ("another query may write", "spark_ext/tables/_parquet.py", 'and said["query"] != writer.query:', "and False:"),
-        ("a batch has no mark", "spark_ext/tables/_parquet.py", '    _mark(files, f"{base}/{hidden}")\n', ""),
+        ("a batch is written without its mark", "spark_ext/tables/_parquet.py", '    _mark(files, f"{base}/{hidden}")\n', ""),
         ("partition columns may change", "spark_ext/tables/_parquet.py", 'if said["partition_by"] != list(partition_by):',
          "if False:"),
         tests=("tests/spark/tables/test_sinks_parquet.py",),

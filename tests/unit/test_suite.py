@@ -18,7 +18,7 @@ def suite(pytester):
 
 
 def skipping(reason):
-    """Return modules of which one test, and one whole module, is skipped for a reason."""
+    """Return two modules: in one of them a test is skipped for a reason, and the other is skipped as a whole."""
     return {
         "test_one": f"import pytest\ndef test_one():\n    pytest.skip({reason!r})\ndef test_two():\n    pass",
         "test_other": f"import pytest\npytest.skip({reason!r}, allow_module_level=True)",
