@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 CORE = "msgid/ids/_native/_speedups.c"
 SCAN = "msgid/iggy/_records/_scan.c"
@@ -39,7 +41,7 @@ class Mutation(NamedTuple):
 
 
 def of(group: str, *changes: tuple[str, ...], tests: tuple[str, ...]) -> list[Mutation]:
-    """Return the mutations of a group: (what it breaks, the file, the old text, the new text)."""
+    """Return the mutations of a group: (the broken rule, the file, the old text, the new text)."""
     return [Mutation(group, breaks, file, old, new, tests) for breaks, file, old, new in changes]
 
 
@@ -139,18 +141,34 @@ MUTATIONS = [
          "F.shiftright(valid, 33).bitwiseOR(1 << 16), 32)"),
         ("assigned seconds lose their first digit", "spark_ext/columns/making.py", "(1 << 64 if seconds >> 31 else 0)",
          "(1 << 64 if seconds >> 32 else 0)"),
+        tests=(f"{COLUMNS}/test_making.py", COLUMNS),
+    ),
+    *of(
+        "columns",
         ("dashes of a UUID may stand anywhere", "spark_ext/columns/reading.py", "for place in (9, 14, 19, 24):",
          "for place in (9, 14, 19):"),
         ("an ID of bytes keeps its case", "spark_ext/columns/reading.py", "F.when(is_id(text), F.upper(text))",
          "F.when(is_id(text), text)"),
+        tests=(f"{COLUMNS}/test_columns.py", COLUMNS),
+    ),
+    *of(
+        "columns",
         ("a time in the future is this month's", "spark_ext/columns/v0.py", "F.when(this_month < seen, this_month)",
          "F.when(this_month <= seen, this_month)"),
+        tests=(f"{COLUMNS}/test_making.py", COLUMNS),
+    ),
+    *of(
+        "columns",
         ("expiry is off by one at the boundary", "spark_ext/columns/expiry.py", "micros_of(sent) <= present",
          "micros_of(sent) < present"),
         ("0 expires at once", "spark_ext/columns/expiry.py", "(seconds != F.lit(NEVER)) & due)", "due)"),
+        tests=(f"{COLUMNS}/test_expiry.py", COLUMNS),
+    ),
+    *of(
+        "columns",
         ("an empty text is an identity", "spark_ext/columns/_identity.py", "F.when(F.octet_length(text) == 0, null_text())",
          "F.when(F.octet_length(text) == -1, null_text())"),
-        tests=(COLUMNS,),
+        tests=(f"{COLUMNS}/test_identity.py", COLUMNS),
     ),
     *of(
         "sinks",
@@ -159,7 +177,7 @@ MUTATIONS = [
         ("a complete batch in the way is replaced", "spark_ext/tables/_parquet.py",
          "    if _is_complete(files, folder):\n        return\n", ""),
         ("another query may write", "spark_ext/tables/_parquet.py", 'and said["query"] != writer.query:', "and False:"),
-        ("a batch has no mark", "spark_ext/tables/_parquet.py", '    _mark(files, f"{base}/{hidden}")\n', ""),
+        ("a batch is written without its mark", "spark_ext/tables/_parquet.py", '    _mark(files, f"{base}/{hidden}")\n', ""),
         ("partition columns may change", "spark_ext/tables/_parquet.py", 'if said["partition_by"] != list(partition_by):',
          "if False:"),
         tests=("tests/spark/tables/test_sinks_parquet.py",),
@@ -199,7 +217,8 @@ def is_caught(mutation: Mutation, folder: Path, *options: str) -> bool:
         code = run(command, folder).returncode
     except subprocess.TimeoutExpired:
         return True
-    if code > 2:  # 2: the modules cannot be imported; below 0: the interpreter crashed
+    # Below 0, the interpreter crashed. INTERRUPTED: the tests cannot be collected.
+    if code > pytest.ExitCode.INTERRUPTED:
         sys.exit(f"pytest ended with {code}: {mutation.breaks}")
     return code != 0
 

@@ -56,6 +56,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False  # the files of Spark come first, and the short ones fill the end
     config.stash[UNLISTED] = []
     lines = SKIPS.read_text(encoding="utf-8").splitlines()
     listed = [re.compile(line) for line in lines if line and not line.startswith("#")]

@@ -16,7 +16,7 @@ def covering(*lists, strength=2):
     def parts(combination):
         return {(place, tuple(combination[n] for n in place)) for place in places}
 
-    # Positions stand for the values, which may be equal or have no hash.
+    # Positions stand for the values, which may be equal or unhashable.
     waiting = list(itertools.product(*(range(len(values)) for values in lists)))
     missing = set().union(*map(parts, waiting))
     first = set()

@@ -155,6 +155,8 @@ def test_time_before_2021_or_after_2157_is_taken_modulo(msgid, at, seconds):
         (("log", 7, True), TypeError, "got True"),
         (("log", 7, float("nan")), ValueError, "got nan"),
         (("log", 7, 1_700_000_000_000), ValueError, "Unix seconds within the years 1 to 9999, got 1700000000000"),
+        (("log", 7, 253_402_300_800), ValueError, "within the years 1 to 9999, got 253402300800"),
+        (("log", 7, -62_135_596_800.5), ValueError, "within the years 1 to 9999, got -62135596800.5"),
         ((b"log", 7, 0), TypeError, "source must be text, got b'log'"),
         (("\ud800", 7, 0), ValueError, r"source must be text that UTF-8 can encode, got '\\ud800'"),
     ],
