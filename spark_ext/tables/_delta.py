@@ -123,15 +123,20 @@ def write_batch(
     if _has_delta(batch_df.sparkSession):
         return _write_with_spark(batch_df, batch_id, path, writer, partition_by, storage_options)
     folder, actions = _write_files(batch_df, path, partition_by)
+    while table is None:
+        # Drivers that create one table at once can all succeed: each makes a commit. So the rows are not part of it.
+        _create(batch_df, path, [], partition_by, storage_options)
+        table = open_table(path, storage_options)
+        _check(batch_df, table, partition_by, path)
     for _ in range(_ATTEMPTS):
-        if table is not None and _committed(table, writer, batch_id):
+        if _committed(table, writer, batch_id):
             if _holds(table, folder):
                 return True  # the commit succeeded, and only its answer was lost
             _delete(path, folder)
             return False
-        if _commit(batch_df, table, path, actions, "append", partition_by, storage_options, transactions, writer):
+        if _commit(batch_df, table, actions, "append", partition_by, transactions, writer):
             return True
-        table = open_table(path, storage_options)
+        table.update_incremental()
         _check(batch_df, table, partition_by, path)
     raise OSError(f"cannot commit batch {batch_id} to {path}: {_ATTEMPTS} commits of others came first")
 
@@ -175,7 +180,11 @@ def write_rows(
         df, None if mode == "overwrite" and table is not None else table, partition_by, path, replaces=table is not None
     )
     folder, actions = _write_files(df, path, partition_by)
-    if not _commit(df, table, path, actions, "append" if mode == "error" else mode, partition_by, storage_options, []):
+    if table is None:
+        done = _create(df, path, actions, partition_by, storage_options)
+    else:
+        done = _commit(df, table, actions, mode, partition_by, [])
+    if not done:
         _delete(path, folder)
         raise OSError(f"cannot commit to {path}: another commit came first")
 
@@ -234,39 +243,50 @@ def _write_files(df: DataFrame, path: str, partition_by: tuple[str, ...]) -> tup
     return folder, add_actions(files, base, folder, types)
 
 
-def _commit(
+def _create(
     df: DataFrame,
-    table: DeltaTable | None,
     path: str,
     actions: list[AddAction],
-    mode: str,
     partition_by: tuple[str, ...],
     storage_options: dict[str, str] | None,
-    transactions: list[Any],
-    writer: Writer | None = None,
 ) -> bool:
-    """Commit data files; return False if another commit came first, and the table must be read again."""
+    """Create a table with data files; return False if another driver has created it."""
     from deltalake.exceptions import CommitFailedError, DeltaError
-    from deltalake.transaction import CommitProperties, create_table_with_add_actions
+    from deltalake.transaction import create_table_with_add_actions
 
-    schema, columns = delta_schema(df), list(partition_by)
-    said = None if writer is None else {_STREAMED: writer.name}
-    properties = CommitProperties(custom_metadata=said, app_transactions=transactions)
-    if table is not None:
-        try:
-            table.create_write_transaction([*actions], mode, schema, columns, commit_properties=properties)
-        except CommitFailedError:
-            return False
-        return True
     try:
         create_table_with_add_actions(
-            _uri(path), schema, actions, "error", columns,
-            configuration=_PROPERTIES, storage_options=storage_options, commit_properties=properties,
+            _uri(path), delta_schema(df), actions, "error", list(partition_by),
+            configuration=_PROPERTIES, storage_options=storage_options,
         )  # fmt: skip
     except (CommitFailedError, DeltaError):
         if open_table(path, storage_options) is None:
             raise
-        return False  # another driver has created it
+        return False
+    return True
+
+
+def _commit(
+    df: DataFrame,
+    table: DeltaTable,
+    actions: list[AddAction],
+    mode: str,
+    partition_by: tuple[str, ...],
+    transactions: list[Any],
+    writer: Writer | None = None,
+) -> bool:
+    """Commit data files; return False if another commit came first, and the table must be read again."""
+    from deltalake.exceptions import CommitFailedError
+    from deltalake.transaction import CommitProperties
+
+    said = None if writer is None else {_STREAMED: writer.name}
+    properties = CommitProperties(custom_metadata=said, app_transactions=transactions)
+    try:
+        table.create_write_transaction(
+            [*actions], mode, delta_schema(df), list(partition_by), commit_properties=properties
+        )
+    except CommitFailedError:
+        return False
     return True
 
 
