@@ -75,7 +75,7 @@ def nightly(session: nox.Session) -> None:
 @nox.session
 def systems(session: nox.Session) -> None:
     """Run the tests against running systems, which Maven brings; needs Java 17 and Maven."""
-    install(session, ".[systems]")
+    install(session, ".[test]")
     pytest(session, "tests/systems", "-m", "systems")
 
 

@@ -24,7 +24,8 @@ def script(name):
 @pytest.mark.parametrize("page", markdown.pages(needs_spark=False), ids=markdown.name_of)
 def test_examples_of_a_page_without_spark_give_the_shown_results(page, monkeypatch, tmp_path):
     """The blocks of a page run in order, in an empty folder."""
-    for name, module in {"iggy": "xxhash", "danube": "google.protobuf"}.items():
+    needed = {"iggy": "xxhash", "danube": "google.protobuf", "consume": "confluent_kafka"}
+    for name, module in needed.items():
         if name in page.name:
             pytest.importorskip(module)
     if any(block.language == "console" and block.example for block in markdown.blocks(page)):
