@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgid import layout
+from msgid._contents import codes as codes_of_contents
 from msgid._validate import quote, unix_micros
 from msgid.errors import InvalidMessage
 from msgid.kafka import CLUSTER
@@ -275,7 +276,7 @@ def content_codes(columns: list[pa.ChunkedArray]) -> NDArray[np.int64] | None:
 
     codes: NDArray[np.int64] | None = None
     for column in columns:
-        more = _factorized(column)[0]
+        more = codes_of_contents(column)
         pair = more if codes is None else np.stack([codes, more], axis=1)
         codes = np.unique(pair, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
     return codes

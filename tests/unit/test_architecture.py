@@ -22,7 +22,7 @@ LAYERS = {
     "msgid": [
         ["errors", "layout"],
         ["_validate"],
-        ["ids"],
+        ["_contents", "ids"],
         ["messages"],
         ["danube", "iggy", "kafka", "rocketmq", "schemas"],
         ["audit", "processing", "retention"],
