@@ -98,9 +98,9 @@ def test_decode_of_any_bytes_gives_a_message_or_the_one_error(raw):
         return
 
 
+@needs_protobuf
 def test_message_without_an_id_raises_invalid_message():
     """Protobuf decodes a message without its ID; its fields would be those of an unknown place."""
-    pytest.importorskip("google.protobuf")
     with pytest.raises(msgid.InvalidMessage, match="a StreamMessage must have msg_id, got b''"):
         StreamMessage.decode(b"")
 
