@@ -183,7 +183,7 @@ MUTATIONS = [
     ),
     *of(
         "streams",
-        ("NULL and a dash are one content", "spark_ext/streaming/_fingerprint.py", 'F.lit(":"), plain)', 'F.lit(""), plain)'),
+        ("a length is not separated from its text", "spark_ext/streaming/_fingerprint.py", 'F.lit(":"), plain)', 'F.lit(""), plain)'),
         ("-0.0 is not 0.0", "spark_ext/streaming/_fingerprint.py", 'F.when(value == 0, F.lit("0"))',
          'F.when(F.lit(False), F.lit("0"))'),
         ("the order of a map counts", "spark_ext/streaming/_fingerprint.py", "_listed(F.array_sort(entries))",
