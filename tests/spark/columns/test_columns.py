@@ -157,6 +157,7 @@ HOSTILE = {
     "nul": V1[:-1] + "\0",
     "version 2": "02" + V1[2:],
     "uuid": "56f7e71c-361b-21bc-024c-cdbe00000000",
+    "uuid with a moved dash": "56f7e71c-361b-21bc-024cc-dbe00000000",
     "10 kB": "A" * 10_000,
     "58 digits of version 1": "01" * 29,
 }
