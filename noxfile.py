@@ -69,7 +69,7 @@ def connect(session: nox.Session) -> None:
 def nightly(session: nox.Session) -> None:
     """Run all tests, under Spark's own settings, those that are not in the default run too: about two hours."""
     install(session, ".[test]")
-    pytest(session, "tests", "-m", "", "--spark-defaults", *TWO_WORKERS)
+    pytest(session, "tests", "-m", "not systems", "--spark-defaults", *TWO_WORKERS)
 
 
 @nox.session

@@ -1,5 +1,7 @@
 """Fixtures of the Spark tests."""
 
+from contextlib import contextmanager
+
 import pytest
 
 from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
@@ -7,15 +9,29 @@ from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
 GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
-@pytest.fixture(scope="module")
-def generated_code(spark):
-    """Run the queries of a module's test with generated code, as Spark does by default."""
+@contextmanager
+def generating(spark):
+    """Run queries with generated code, as Spark does by default."""
     before = {name: spark.conf.get(name) for name in GENERATED}
     for name, value in GENERATED.items():
         spark.conf.set(name, value)
     yield
     for name, value in before.items():
         spark.conf.set(name, value)
+
+
+@pytest.fixture
+def generated_code(spark):
+    """Run the queries of a test with generated code."""
+    with generating(spark):
+        yield
+
+
+@pytest.fixture(scope="module")
+def module_of_generated_code(spark):
+    """Run the queries of a module with generated code."""
+    with generating(spark):
+        yield
 
 
 @pytest.fixture

@@ -99,6 +99,13 @@ def test_decode_of_any_bytes_gives_a_message_or_the_one_error(raw):
 
 
 @needs_protobuf
+def test_message_without_an_id_raises_invalid_message():
+    """Protobuf decodes a message without its ID; its fields would be those of an unknown place."""
+    with pytest.raises(msgid.InvalidMessage, match="a StreamMessage must have msg_id, got b''"):
+        StreamMessage.decode(b"")
+
+
+@needs_protobuf
 @pytest.mark.parametrize("cut", range(len(VECTOR)))
 def test_message_cut_anywhere_raises_or_is_another_message(cut):
     """A cut message raises `InvalidMessage`, or decodes without the fields after the cut; no other error occurs."""

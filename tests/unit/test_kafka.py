@@ -83,6 +83,7 @@ def test_base64_text_stands_for_its_bytes():
         ({"topic": None}, "a Kafka row must have topic"),
         ({"topic": 7}, "topic must be text, got 7"),
         ({"partition": -1}, "partition must be 0 to 2147483647, got -1"),
+        ({"partition": 1 << 31}, "partition must be 0 to 2147483647, got 2147483648"),
         ({"partition": "3"}, "partition must be 0 to"),
         ({"offset": 1 << 48}, "offset must be 0 to 281474976710655, got 281474976710656"),
         ({"offset": 1.0}, "offset must be 0 to"),

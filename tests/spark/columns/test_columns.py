@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 from helpers import vector_files as vectors
-from helpers.covering import covering
+from helpers.covering import covering, first_by_default
 from helpers.spark_errors import query_fails
 from helpers.strategies import ids
 from hypothesis import HealthCheck, Phase, given, settings
@@ -122,6 +122,7 @@ FORMS = [str, lambda id: str(id).lower(), lambda id: id.canonical]
 invalid = st.text(max_size=60) | st.text("0123456789abcdefABCDEF", min_size=30, max_size=60)
 
 
+@pytest.mark.parametrize("ansi", first_by_default(["true", "false"], 1), indirect=True)
 @once
 @given(st.lists(ids, min_size=300, max_size=300), st.lists(invalid, min_size=300, max_size=300))
 def test_columns_of_any_text_agree_with_msgid(spark, ansi, valid, texts):
@@ -135,7 +136,8 @@ def test_columns_of_any_text_agree_with_msgid(spark, ansi, valid, texts):
     check_all(spark, [*spelled, *readable, *(row.id for row in vectors.REAL_IDS), *HOSTILE.values()])
 
 
-def test_columns_in_generated_code_agree_with_msgid(spark, generated_code):
+@pytest.mark.parametrize("ansi", first_by_default(["false", "true"], 1), indirect=True)
+def test_columns_in_generated_code_agree_with_msgid(spark, generated_code, ansi):
     """Real IDs and hostile text, in the code that Spark generates and compiles by default."""
     check_all(spark, [*(row.id for row in vectors.REAL_IDS), *HOSTILE.values()])
 
@@ -155,6 +157,7 @@ HOSTILE = {
     "nul": V1[:-1] + "\0",
     "version 2": "02" + V1[2:],
     "uuid": "56f7e71c-361b-21bc-024c-cdbe00000000",
+    "uuid with a moved dash": "56f7e71c-361b-21bc-024cc-dbe00000000",
     "10 kB": "A" * 10_000,
     "58 digits of version 1": "01" * 29,
 }

@@ -60,6 +60,7 @@ def test_stream_of_a_purged_topic_reads_the_segment_begun_anew(spark, tmp_path):
     assert follow(spark, root, tmp_path) == ([0, 1, 2, 3, 4, *range(10, 18)], [])
 
 
+@pytest.mark.variants
 def test_stream_whose_path_is_spelled_otherwise_reads_nothing_again(spark, tmp_path, monkeypatch):
     """A URL, a trailing slash, a relative path and a link name the same folder, also in the column ``file``."""
     root = tmp_path / "in"
@@ -122,6 +123,7 @@ def test_stream_replays_a_batch_whose_segment_was_deleted(spark, tmp_path):
     assert [reason.partition(":")[0] for reason in reasons] == ["lost"]
 
 
+@pytest.mark.variants
 def test_stream_of_two_streams_with_equal_topics_reads_both(spark, tmp_path):
     """Each of two streams has separate segments and progress."""
     root = tmp_path / "in"
@@ -133,6 +135,7 @@ def test_stream_of_two_streams_with_equal_topics_reads_both(spark, tmp_path):
     assert follow(spark, root, tmp_path) == ([10, 11, 12, 20, 21, 22, 23, 24], [])
 
 
+@pytest.mark.variants
 def test_stream_with_links_in_circles_reads_each_message_once(spark, tmp_path):
     """Messages are read once with a link to a parent folder, and with two names of one folder."""
     root = tmp_path / "in"

@@ -128,6 +128,7 @@ def test_stream_of_a_damaged_file_goes_on_and_reads_it_when_repaired(spark, tmp_
     assert json.loads(listed.read_text())["read_at"]
 
 
+@pytest.mark.variants
 def test_stream_of_a_file_that_vanishes_goes_on_and_reads_it_when_it_is_back(spark, here, tmp_path, monkeypatch):
     """A file is deleted after Spark has listed it and before a task reads it; its name needs escapes in a URL."""
     for number in (0, 1):
@@ -169,6 +170,7 @@ def test_stream_that_ends_before_the_others_are_written_reads_each_file_once(spa
     assert written(spark, tmp_path) == [*range(3), *range(100, 600)]
 
 
+@pytest.mark.variants
 def test_stream_of_a_file_that_breaks_between_two_tables_reads_it_once_per_table(spark, here, tmp_path, monkeypatch):
     """The first table has the rows of the file, and only the second table gets them later."""
     put(tmp_path / "in", "0.json", b'{"id": "%s"}\n{"id": "bad 00000000"}\n' % V1.format(0).encode())
@@ -189,6 +191,7 @@ def test_stream_of_a_file_that_breaks_between_two_tables_reads_it_once_per_table
     assert written(spark, tmp_path) == written(spark, tmp_path, "quarantine") == [0, 1]
 
 
+@pytest.mark.variants
 def test_stream_without_an_end_reads_a_repaired_file_after_a_batch(spark, tmp_path):
     """A listed file is read again without a restart if it has changed, and not otherwise."""
     put(tmp_path / "in", "0.json.gz", whole_file("json", range(3)))
@@ -244,6 +247,7 @@ def test_ids_run_without_any_readable_file_is_refused(spark, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.variants
 def test_messages_stream_of_a_damaged_file_goes_on_and_reads_it_when_repaired(spark, tmp_path):
     """A stream of JSON lines continues after a damaged gzip file, which Python workers read after its repair."""
     source = messages_job.Source("danube-json", logged=False)
@@ -293,6 +297,7 @@ def test_files_of_batch_finds_them_in_a_compacted_log(tmp_path):
     assert files_of_batch(str(tmp_path), 1) == ["file:///in/a 1", "file:///in/a 2"]
 
 
+@pytest.mark.variants
 def test_ids_job_with_a_setting_that_skips_damaged_files_lists_them(spark, tmp_path):
     """A setting of the session, such as a cluster may have, does not hide that rows are missing."""
     put(tmp_path / "in", name_of(0, "csv"), whole_file("csv", range(3)))

@@ -183,6 +183,7 @@ def test_ids_job_as_a_stream_does_each_file_once(spark, tmp_path):
     ]
 
 
+@pytest.mark.variants
 def test_ids_job_as_a_stream_reads_a_file_that_is_older_than_the_last_run(spark, tmp_path):
     """A file that keeps its modification time, years before the newest file, is read too when it is moved in."""
     source, out = tmp_path / "in", tmp_path / "out"

@@ -64,6 +64,7 @@ def test_messages_job_as_a_stream_follows_segments_that_grow(spark, tmp_path):
     assert len(set(ids)) == len(ids) == 20
 
 
+@pytest.mark.variants
 def test_messages_job_lists_segments_that_were_deleted_before_they_were_read(spark, tmp_path, monkeypatch):
     """A deleted segment is listed with its bytes, and is not counted as bytes that cannot be decoded."""
     folder = tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "0"

@@ -41,6 +41,7 @@ DIFFERENT = [
     ("array(CAST(NULL AS INT))", "CAST(array() AS ARRAY<INT>)"),
     ("array('a, b')", "array('a', 'b')"),
     ("array('1:a')", "array('1:', 'a')"),
+    ("named_struct('x', '1', 'y', 'aaaaaaaaa0')", "named_struct('x', '10aaaaaaaaa', 'y', '')"),
     ("array(array('x', 'y'), array('z'))", "array(array('x'), array('y', 'z'))"),
     ("array(CAST(NULL AS ARRAY<STRING>))", "array(CAST(array() AS ARRAY<STRING>))"),
     ("map('x', 1)", "map('x', CAST(NULL AS INT))"),

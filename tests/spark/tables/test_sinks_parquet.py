@@ -38,6 +38,18 @@ def test_write_once_dynamic_partition_overwrite_marks_the_batch(spark, tmp_path)
     assert spark.read.parquet(path).count() == 4
 
 
+def test_write_once_where_spark_marks_no_output_marks_the_batch(spark, tmp_path):
+    """A setting of Hadoop turns off Spark's ``_SUCCESS``; a replay still finds the batch."""
+    setting = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
+    spark.conf.set(setting, "false")
+    try:
+        assert ids.write_once(spark.range(3), 0, str(tmp_path / "table"), app_id="a")
+        assert not ids.write_once(spark.range(3), 0, str(tmp_path / "table"), app_id="a")
+    finally:
+        spark.conf.unset(setting)
+    assert numbers(spark.read.parquet(str(tmp_path / "table"))) == [0, 1, 2]
+
+
 def test_write_once_without_rename_writes_in_place(spark, tmp_path, monkeypatch):
     """On a store that cannot rename folders, a batch without the mark ``_SUCCESS`` is replaced."""
     path = str(tmp_path / "table")
