@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_ext._compat import WHOLE, needs
-from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
+from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +52,6 @@ def session(*, bar: bool = True) -> SparkSession:
                 "spark.ui.enabled": "false",
                 "spark.ui.showConsoleProgress": str(bar and sys.stderr.isatty()).lower(),  # Spark's own progress bar
                 PROVIDER: ROCKSDB,  # for the stateful functions
-                NO_DATA_BATCHES: "false",
                 "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
             }
             for key, value in defaults.items():

@@ -1,4 +1,4 @@
-"""Checks of the session for stateful functions: the state store, and no batches for timers alone."""
+"""Checks of the session for stateful functions: the state store and intervals."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["NO_DATA_BATCHES", "PROVIDER", "ROCKSDB", "check_state_store", "micros_of"]
+__all__ = ["PROVIDER", "ROCKSDB", "check_state_store", "micros_of"]
 
 PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
-NO_DATA_BATCHES: Final = "spark.sql.streaming.noDataMicroBatches.enabled"
-"""Must be off for a query with ``availableNow`` and processing-time timers, because it would wait for the timers."""
 
 
 def check_state_store(spark: SparkSession) -> None:

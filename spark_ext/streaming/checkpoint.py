@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -14,9 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["OldCheckpoint", "check_checkpoint"]
 
-_OF_FIRST_VERSION: Final = {"fingerprint": "deduplicate", "newest": "process"}
-"""The state variables of version 0.1, which stored one Spark state per ID or key, and their functions."""
-_STATE_NAME: Final = re.compile(r"stateName\W+(\w+)")
+_PROCESS: Final = "pages"
+"""A state variable of `process` alone."""
+_TIMERS: Final = "ProcessingTime"
+"""The time mode of `process` in version 0.2; later versions set no timers."""
 
 
 class OldCheckpoint(ValueError):
@@ -32,7 +32,7 @@ class OldCheckpoint(ValueError):
 def check_checkpoint(spark: SparkSession, checkpoint: str) -> None:
     """Check that this version can continue a query of `deduplicate` or `process` from a checkpoint.
 
-    Without this check, Spark rejects the state of version 0.1 when the query starts, and its error is less clear.
+    Without this check, Spark rejects the state of an earlier version when the query starts, with an unclear error.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def check_checkpoint(spark: SparkSession, checkpoint: str) -> None:
     Raises
     ------
     OldCheckpoint
-        if version 0.1 wrote the state of an operator. Start the query with a new checkpoint.
+        if an earlier version wrote the state of an operator. Start the query with a new checkpoint.
 
     Examples
     --------
@@ -62,10 +62,9 @@ def check_checkpoint(spark: SparkSession, checkpoint: str) -> None:
     if files.get_file_info(f"{folder}/state").type != FileType.Directory:
         return
     operators = spark.read.format("state-metadata").load(checkpoint).select(F.col("operatorProperties").cast("string"))
-    names = {name for (told,) in operators.distinct().collect() for name in _STATE_NAME.findall(told or "")}
-    for name, function in _OF_FIRST_VERSION.items():
-        if name in names:
+    for (properties,) in operators.distinct().collect():
+        if _PROCESS in (properties or "") and _TIMERS in properties:
             raise OldCheckpoint(
-                f"cannot continue `{function}` from {checkpoint}: version 0.1 wrote its state. "
+                f"cannot continue `process` from {checkpoint}: version 0.2 wrote its state, which has timers. "
                 "Start with a new checkpoint"
             )

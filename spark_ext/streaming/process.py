@@ -57,10 +57,9 @@ def process(
     IDs are compared by value, in any spelling. Any other text is an ID too, compared character by character. The
     messages of a key in one micro-batch are handled in the order of their times and IDs.
 
-    With the trigger ``availableNow``, set ``spark.sql.streaming.noDataMicroBatches.enabled`` to false. Otherwise the
-    query waits until entries expire. A checkpoint of version 0.1 has one Spark state per key. Spark rejects it with
-    ``STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA``. Call `check_checkpoint` for a clear error, and start
-    with a new checkpoint.
+    Entries expire when a micro-batch reads or sweeps their part of the state, so no timers are set. A checkpoint of
+    version 0.2 has timers, and Spark rejects it. Call `check_checkpoint` for a clear error, and start with a new
+    checkpoint.
 
     Parameters
     ----------
@@ -146,13 +145,13 @@ def process(
     # Columns are named by numbers: a user's column may have any name, and two names may differ only in case.
     numbered = df.select(*control, "*").toDF(*(str(place) for place in range(len(control) + len(df.columns))))
     packed = numbered.mapInArrow(packer(settings, bucket_keys(buckets)), PACKED)
-    return packed.groupBy("bucket").transformWithStateInPandas(operator, OUTPUTS, "append", "ProcessingTime")
+    return packed.groupBy("bucket").transformWithStateInPandas(operator, OUTPUTS, "append", "None")
 
 
 def _control(
     df: DataFrame, key: str, id: str, timestamp: str | None, reason: ColumnOrName | None, buckets: int
 ) -> list[Column]:
-    """Return the columns that `packer` needs: bucket, key, ID, time in microseconds, and the reason of a malformed row.
+    """Return the columns that `packer` needs: bucket, key, ID, time, the reason of a malformed row, and the time now.
 
     The ID stays as it is, and a missing time stays NULL: Spark plans and runs the expressions for them more slowly than
     Python reads a column of IDs.
@@ -175,4 +174,5 @@ def _control(
         shown = F.coalesce(given.cast("string"), F.lit(""))
         reasons.append(F.when(given.isNotNull() & time.isNull(), F.concat(F.lit("not a timestamp: "), shown)))
     bucket = F.pmod(F.xxhash64(business), F.lit(buckets)).cast("int")
-    return [bucket, F.make_valid_utf8(business), same, F.unix_micros(time), F.coalesce(*reasons)]
+    now = F.unix_millis(F.current_timestamp())  # one value for a micro-batch, which the checkpoint keeps
+    return [bucket, F.make_valid_utf8(business), same, F.unix_micros(time), F.coalesce(*reasons), now]

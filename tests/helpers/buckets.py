@@ -10,7 +10,7 @@ from spark_ext.streaming._processing.operator import Operator
 from spark_ext.streaming._processing.packing import packer
 
 COLUMNS = ("id", "key", "amount", "raw")
-SCHEMA = [pa.int32(), pa.string(), pa.string(), pa.int64(), pa.string()]
+SCHEMA = [pa.int32(), pa.string(), pa.string(), pa.int64(), pa.string(), pa.int64()]
 SCHEMA += [pa.string(), pa.string(), pa.int64(), pa.binary()]
 ROW = ("id", "number", "input_id", "key", "topic", "body", "kind", "reason")
 
@@ -47,24 +47,17 @@ class _Value:
 
 
 class Checkpoint:
-    """The state and timers of one bucket, which outlive a query."""
+    """The state of one bucket, which outlives a query."""
 
     def __init__(self):
         self.maps = {}
         self.values = {}
-        self.timers = set()
 
     def getMapState(self, name, key, value):
         return self.maps.setdefault(name, _Map())
 
     def getValueState(self, name, value):
         return self.values.setdefault(name, _Value())
-
-    def registerTimer(self, at):
-        self.timers.add(at)
-
-    def deleteTimer(self, at):
-        self.timers.discard(at)
 
 
 def settings(**changes):
@@ -76,20 +69,16 @@ def settings(**changes):
 def run_batch(checkpoint, handler, lines, now_ms, *, buckets=1, **changes):
     """Handle a micro-batch of (id, key, amount, raw, timestamp) as a query that starts and ends with it.
 
-    Return the rows of the result. Expired timers fire after the rows are handled.
+    Return the rows of the result.
     """
     operator = Operator(handler, settings(**changes), buckets)
     operator.init(checkpoint)
-    times = SimpleNamespace(getCurrentProcessingTimeInMs=lambda: now_ms)
-    rows = [(0, key, id, at, None, id, key, amount, raw) for id, key, amount, raw, at in lines]
+    rows = [(0, key, id, at, None, now_ms, id, key, amount, raw) for id, key, amount, raw, at in lines]
     columns = list(zip(*rows, strict=True)) if rows else [[] for _ in SCHEMA]
     arrays = [pa.array(values, kind) for values, kind in zip(columns, SCHEMA, strict=True)]
     batch = pa.RecordBatch.from_arrays(arrays, [str(place) for place in range(len(arrays))])
     frames = [packed.to_pandas() for packed in packer(settings(**changes), bucket_keys(1))([batch])]
-    made = [frame for frame in operator.handleInputRows((0,), iter(frames), times) if frames]
-    for at in sorted(timer for timer in checkpoint.timers if timer <= now_ms):
-        made += operator.handleExpiredTimer((0,), times, SimpleNamespace(getExpiryTimeInMs=lambda at=at: at))
-        checkpoint.deleteTimer(at)
+    made = [frame for frame in operator.handleInputRows((0,), iter(frames), None) if frames]
     operator.close()
     rows = [row for frame in made for row in frame.astype(object).where(frame.notna(), None).itertuples(index=False)]
     return [SimpleNamespace(**{name: getattr(row, name) for name in ROW}) for row in rows]

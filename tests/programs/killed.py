@@ -16,14 +16,14 @@ import killing
 import shooting_range
 
 import spark_ext
-from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
+from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 from spark_ext.tables import _parquet
 
 plan = json.loads(sys.argv[1])
 ends_executor = plan.get("ends_executor", False)
 for module in (shooting_range, killing):
     cloudpickle.register_pickle_by_value(module)
-spark = killing.session(plan["master"]).config(PROVIDER, ROCKSDB).config(NO_DATA_BATCHES, "false").getOrCreate()
+spark = killing.session(plan["master"]).config(PROVIDER, ROCKSDB).getOrCreate()
 
 killing.step_around(_parquet, "mark", "_mark", "marked")
 killing.step_around(_parquet, "rename", "_rename", "renamed")

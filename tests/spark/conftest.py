@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
+from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 
 GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
@@ -36,21 +36,13 @@ def module_of_generated_code(spark):
 
 @pytest.fixture
 def default_state_store(spark):
-    """Reset the settings of the session before and after a test."""
-    for name in (PROVIDER, NO_DATA_BATCHES):
-        spark.conf.unset(name)
+    """Reset the state store of the session before and after a test."""
+    spark.conf.unset(PROVIDER)
     yield
-    for name in (PROVIDER, NO_DATA_BATCHES):
-        spark.conf.unset(name)
+    spark.conf.unset(PROVIDER)
 
 
 @pytest.fixture
 def rocksdb(spark, default_state_store):
     """Set the state store that stateful functions need."""
     spark.conf.set(PROVIDER, ROCKSDB)
-
-
-@pytest.fixture
-def no_timer_batches(spark, rocksdb):
-    """Disable batches that only fire timers: a query with Trigger.AvailableNow would wait for them."""
-    spark.conf.set(NO_DATA_BATCHES, "false")

@@ -32,7 +32,7 @@ _COLUMNS: Final = [
     (column.split()[0], pa.int32() if column.endswith(" int") else pa.string()) for column in OUTPUTS.split(", ")
 ]
 _SWEEPS: Final = 4
-"""Number of times per retention period that a bucket forgets the old entries of all its keys."""
+"""The most rounds per retention period in which a bucket forgets the old entries of all its keys."""
 
 
 class SparkValues:
@@ -69,49 +69,30 @@ class Operator(StatefulProcessor):
         self._buckets = buckets
 
     def init(self, handle: Any) -> None:
-        self._handle = handle
         self._meta = handle.getValueState("meta", "value binary")
         self._values = SparkValues(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         meta, is_new = self._read_meta()
         packed = [raw for frame in rows for raw in frame.iloc[:, -1] if len(raw)]
-        now_ms = timerValues.getCurrentProcessingTimeInMs()
         bucket = Bucket(self._values, meta)
         if packed:
-            yield from self._handle_rows(bucket, unpack(packed), now_ms)
+            arrived = unpack(packed)
+            yield from self._handle_rows(bucket, arrived)
+            self._sweep(bucket, arrived.now_ms)
             bucket.commit()
-            self._set_timer(bucket, now_ms)
         if is_new or bucket.meta != meta:
             self._write_meta(bucket.meta)
-
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
-        meta, _ = self._read_meta()
-        now_ms = timerValues.getCurrentProcessingTimeInMs()
-        bucket = Bucket(self._values, meta)
-        left = False
-        horizon = now_ms - self._settings.retention_ms
-        for name in bucket.all_keys():
-            state = bucket.key(name)
-            if forget(self._values, name, state, horizon, horizon - self._settings.remember_ms):
-                bucket.changed(name, state)
-            left = left or bool(state.ids or state.runs or state.forgotten)
-        bucket.commit()
-        bucket.meta = bucket.meta._replace(sweep=0)
-        if left:
-            self._set_timer(bucket, now_ms, _SWEEPS)
-        self._write_meta(bucket.meta)
-        return iter(())
 
     def close(self) -> None:
         self._runner.close()
 
-    def _handle_rows(self, bucket: Bucket, rows: Rows, now_ms: int) -> Iterator[pd.DataFrame]:
+    def _handle_rows(self, bucket: Bucket, rows: Rows) -> Iterator[pd.DataFrame]:
         bodies = zip(*rows.body, strict=True) if rows.body else itertools.repeat((), len(rows.keys))
         keys: defaultdict[str, list[Arrival]] = defaultdict(list)
         for name, arrival in zip(rows.keys, zip(rows.times, rows.ids, bodies, strict=True), strict=True):
             keys[name].append(arrival)
-        handling = Handling(self._runner, self._settings, self._values, bucket, now_ms, rows.nested)
+        handling = Handling(self._runner, self._settings, self._values, bucket, rows.now_ms, rows.nested)
         for id, text, reason in rows.malformed:
             handling.rows.append((None, None, id, None, None, text, MALFORMED, reason))
         bucket.read(keys)
@@ -123,16 +104,13 @@ class Operator(StatefulProcessor):
                 {name: _series(values, type) for (name, type), values in zip(_COLUMNS, columns, strict=True)}
             )
 
-    def _set_timer(self, bucket: Bucket, now_ms: int, part: int = 1) -> None:
-        """Set the bucket's timer to when its first entry can be forgotten, also if the retention is shorter now."""
-        due = now_ms + max(self._settings.retention_ms // part, 1)
-        sweep = bucket.meta.sweep
-        if sweep and sweep <= due:
-            return
-        if sweep:
-            self._handle.deleteTimer(sweep)
-        self._handle.registerTimer(due)
-        bucket.meta = bucket.meta._replace(sweep=due)
+    def _sweep(self, bucket: Bucket, now_ms: int) -> None:
+        """Forget the old entries of keys without new messages, on one page of the bucket."""
+        horizon = now_ms - self._settings.retention_ms
+        for name in bucket.sweep(now_ms, self._settings.retention_ms // _SWEEPS):
+            state = bucket.key(name)
+            if forget(self._values, name, state, horizon, horizon - self._settings.remember_ms):
+                bucket.changed(name, state)
 
     def _read_meta(self) -> tuple[Meta, bool]:
         if not self._meta.exists():

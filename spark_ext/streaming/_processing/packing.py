@@ -28,20 +28,23 @@ if TYPE_CHECKING:
 __all__ = ["CONTROL", "NO_TIME", "PACKED", "Rows", "packer", "unpack"]
 
 PACKED: Final = "bucket int, rows binary"
-CONTROL: Final = 5
-"""The number of columns before the user's own: bucket, key, ID, time and reason."""
+CONTROL: Final = 6
+"""The number of columns before the user's own: bucket, key, ID, time, reason and the time of the micro-batch."""
 NO_TIME: Final = -(1 << 63)
 """The time of a message without one: it is handled before all others."""
 _CHECK_KEYS: Final = np.zeros(1, np.int32)
 NOT_UTF8: Final = "a column has text that is not UTF-8"
 _CHUNK_ROWS: Final = 200_000
 _CHUNK_BYTES: Final = 32 << 20
+_NOW: Final = b"now"
 _KEY, _ID, _TIME, _REASON, _TEXT, _BODY = range(6)
 
 
 class Rows(NamedTuple):
     """The rows of a bucket, column by column."""
 
+    now_ms: int
+    """The processing time of the micro-batch, which a replay has too, milliseconds since 1970."""
     keys: list[str]
     ids: list[str]
     times: list[int]
@@ -95,7 +98,7 @@ def unpack(packed: list[bytes]) -> Rows:
     keys, ids, times, _, _, *body = table.columns
     nested = [place for place, column in enumerate(body) if pa.types.is_nested(column.type)]
     told, same, at, *values = (column.to_pylist() for column in (keys, ids, times, *body))
-    return Rows(told, same, at, values, nested, malformed)
+    return Rows(int(table.schema.metadata[_NOW]), told, same, at, values, nested, malformed)
 
 
 def _packed(
@@ -104,14 +107,15 @@ def _packed(
     """Yield the rows of some batches, one binary value for each bucket."""
     table = pa.Table.from_batches(batches).combine_chunks()
     columns = [_whole(column) for column in table.columns]
-    buckets, keys, raw_ids, raw_times, raw_reasons = columns[:CONTROL]
+    buckets, keys, raw_ids, raw_times, raw_reasons, now = columns[:CONTROL]
     ids, times = _known(raw_ids, raw_times)
     reasons, texts = _malformed(columns[CONTROL:], raw_reasons, settings.columns)
     body = [columns[CONTROL + place] for place in settings.body]
     made = [keys, ids, times, reasons, texts, *body]
     order = np.argsort(buckets.to_numpy(), kind="stable")
     ordered = buckets.to_numpy()[order]
-    table = pa.table(made, [str(place) for place in range(len(made))]).take(pa.array(order))
+    table = pa.table(made, [str(place) for place in range(len(made))], metadata={_NOW: str(now[0].as_py())})
+    table = table.take(pa.array(order))
     found, starts = np.unique(ordered, return_index=True)
     ends = [*starts[1:], len(ordered)]
     for place, start, end in zip(range(len(found)), starts.tolist(), ends, strict=True):

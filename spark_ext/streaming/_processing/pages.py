@@ -13,12 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "OTHER_FORMAT", "Bucket", "Entry", "KeyState", "Meta", "Values", "dump", "load", "mark"]
 
-FORMAT: Final = 3
-"""The version of the stored format.
-
-Version 1 kept one Spark state for each key; Spark refuses it by its operator. Version 2 numbered
-the buckets from 0.
-"""
+FORMAT: Final = 4
+"""The version of the stored format. Version 3 had timers."""
 OTHER_FORMAT: Final = "cannot read the checkpoint: its state has format "
 """The start of the error about another format."""
 MARK_BYTES: Final = 4
@@ -59,7 +55,7 @@ class Values(Protocol):
 
 
 class Meta(NamedTuple):
-    """The sizes of a bucket, and its timer."""
+    """The sizes of a bucket, and which page is swept next."""
 
     buckets: int
     """The number of buckets of the query."""
@@ -68,7 +64,9 @@ class Meta(NamedTuple):
     bytes: int = 0
     """The size of all pages."""
     sweep: int = 0
-    """When the bucket's timer fires next, milliseconds since 1970; 0: never."""
+    """The number of the next page that is swept for old entries. A round ends with the last page."""
+    round_ms: int = 0
+    """When the current round of sweeps began, milliseconds since 1970."""
 
 
 class KeyState:
@@ -208,11 +206,21 @@ class Bucket:
         """Mark the state of a key for writing by `commit`."""
         self._changed[key] = state
 
-    def all_keys(self) -> Iterator[str]:
-        """Yield all keys."""
-        self._read_all()
-        for page in list(self._pages.values()):
-            yield from list(page)
+    def sweep(self, now_ms: int, every_ms: int) -> list[str]:
+        """Return the keys of the page that is due to be swept; none between two rounds.
+
+        A round of sweeps reads one page for each call, and begins ``every_ms`` after the round before it.
+        """
+        meta = self.meta
+        if meta.sweep == 0:
+            if now_ms - meta.round_ms < every_ms:
+                return []
+            meta = meta._replace(round_ms=now_ms)
+        page = meta.sweep % meta.pages
+        self.meta = meta._replace(sweep=(page + 1) % meta.pages)
+        if page not in self._pages:
+            self._keep(page, self._values.get("", page))
+        return list(self._pages[page])
 
     def commit(self) -> None:
         """Write the changed pages; use more pages if they have become too large."""

@@ -186,7 +186,7 @@ def test_job_on_files_in_inner_folders_warns_of_them(spark, tmp_path, job):
 
 
 @pytest.mark.parametrize("job", [["ids"], ["ids", "--stream"], ["messages", "-f", "kafka"], ["process"]])
-def test_command_on_an_output_that_cannot_be_written_prints_one_line(spark, no_timer_batches, tmp_path, job):
+def test_command_on_an_output_that_cannot_be_written_prints_one_line(spark, rocksdb, tmp_path, job):
     """The error names the place; no traceback."""
     put(tmp_path / "in", "1.json", f'{{"id": "{V1}", "k": "a"}}\n')
     (tmp_path / "file").write_text("")

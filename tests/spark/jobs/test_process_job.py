@@ -37,7 +37,7 @@ def run(spark, folder, lines, **options):
     return process_job.run(spark, str(folder / "in"), add, key="account", format="json", **places, **options)
 
 
-def test_process_job_counts_and_shows_what_was_set_aside(spark, no_timer_batches, tmp_path, monkeypatch):
+def test_process_job_counts_and_shows_what_was_set_aside(spark, rocksdb, tmp_path, monkeypatch):
     """The summary and the line on the terminal count failed and malformed messages; duplicates are written once."""
     shown = []
     monkeypatch.setattr(process_job, "Progress", functools.partial(_progress.Progress, shown=True))
@@ -59,7 +59,7 @@ def test_process_job_counts_and_shows_what_was_set_aside(spark, no_timer_batches
 
 
 @pytest.mark.variants
-def test_process_job_of_a_damaged_file_goes_on_and_takes_the_repaired_one(spark, no_timer_batches, tmp_path):
+def test_process_job_of_a_damaged_file_goes_on_and_takes_the_repaired_one(spark, rocksdb, tmp_path):
     """Messages before the damage and in later files are handled; in the repaired file they are duplicates."""
     (tmp_path / "in").mkdir()
     lines = [{"id": f"a-{number}", "account": "a", "amount": number} for number in range(2000)]
@@ -85,7 +85,7 @@ def test_process_job_of_a_damaged_file_goes_on_and_takes_the_repaired_one(spark,
         ("interval", 1e20, "interval must be 0 to 31622400 seconds, got 1e[+]20"),
     ],
 )
-def test_process_job_with_an_argument_out_of_range_is_refused(spark, no_timer_batches, tmp_path, option, value, error):
+def test_process_job_with_an_argument_out_of_range_is_refused(spark, rocksdb, tmp_path, option, value, error):
     """The error names the argument and its limits, before any message is handled."""
     with pytest.raises(BadInput, match=error):
         run(spark, tmp_path, [{"id": "a-1", "account": "a", "amount": 2}], **{option: value})

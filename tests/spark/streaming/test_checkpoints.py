@@ -21,6 +21,7 @@ from spark_ext.streaming._processing.pages import Meta, dump
 
 pytestmark = pytest.mark.spark
 
+WITHOUT_ROWS = "spark.sql.streaming.noDataMicroBatches.enabled"
 SCHEMA = "id string, key string, at timestamp"
 
 
@@ -37,17 +38,14 @@ def count(state, message, context):
     return (state or 0) + 1
 
 
-class FirstVersion(StatefulProcessor):
-    """An operator of the first version, as far as Spark stores it."""
-
-    def __init__(self, name, type):
-        self.name, self.type = name, type
+class WithTimers(StatefulProcessor):
+    """An operator as in version 0.2, as far as Spark's metadata describe it. It sets no timer, so the query ends."""
 
     def init(self, handle):
-        self.state = handle.getValueState(self.name, f"{self.name} {self.type}")
+        self.state = handle.getMapState("pages", "number int", "value binary")
 
     def handleInputRows(self, key, rows, timerValues):
-        self.state.update(("1" if self.type == "string" else 1,))
+        self.state.updateValue((0,), (b"",))
         return iter(())
 
     def close(self):
@@ -63,50 +61,36 @@ def read(spark, folder):
     return spark.readStream.schema(SCHEMA).json(str(folder / "in"))
 
 
-def run_first_version(spark, folder, name, type, time_mode):
-    """Run an operator of the first version to its end."""
-    df = read(spark, folder).withWatermark("at", "10 seconds").withColumn("__key", F.col("id"))
-    operator = FirstVersion(name, type)
-    run_to_end(df.groupBy("__key").transformWithState(operator, "id string", "append", time_mode), folder)
-
-
-def test_check_checkpoint_without_state_is_silent(spark, no_timer_batches, tmp_path):
+def test_check_checkpoint_without_state_is_silent(spark, rocksdb, tmp_path):
     """A missing folder and the checkpoint of this version are well."""
     spark_ext.check_checkpoint(spark, str(tmp_path / "checkpoint"))
     run_to_end(spark_ext.process(read(spark, tmp_path), "key", count), tmp_path)
     spark_ext.check_checkpoint(spark, str(tmp_path / "checkpoint"))
 
 
-@since(4, 1)  # the first version used the row-wise operator
-def test_deduplicate_on_a_checkpoint_of_the_first_version_is_refused(spark, rocksdb, tmp_path):
-    """State of one value per ID is not read as runs: the check names the folder, and Spark ends the query."""
-    run_first_version(spark, tmp_path, "fingerprint", "string", "EventTime")
-    with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue `deduplicate` from .*checkpoint: version 0.1"):
-        spark_ext.check_checkpoint(spark, str(tmp_path / "checkpoint"))
-    with pytest.raises(PySparkException):
-        run_to_end(spark_ext.deduplicate(read(spark, tmp_path), timestamp="at", within="1 day"), tmp_path)
-
-
-@since(4, 1)  # the first version used the row-wise operator
-def test_process_on_a_checkpoint_of_the_first_version_is_refused(spark, no_timer_batches, tmp_path):
-    """The check and the job name the folder; without them Spark names the operators that differ."""
-    run_first_version(spark, tmp_path, "newest", "bigint", "ProcessingTime")
+@since(4, 1)  # the first version with the row-wise operator
+def test_process_on_a_checkpoint_with_timers_is_refused(spark, rocksdb, tmp_path):
+    """Version 0.2 set timers. The check and the job name the folder; without them Spark ends the query."""
+    df = read(spark, tmp_path).select("id")
+    spark.conf.set(WITHOUT_ROWS, "false")  # a query with this time mode does not end by itself
+    run_to_end(df.groupBy("id").transformWithState(WithTimers(), "id string", "append", "ProcessingTime"), tmp_path)
+    spark.conf.unset(WITHOUT_ROWS)
     checkpoint = str(tmp_path / "checkpoint")
-    with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue `process` from .*checkpoint: version 0.1"):
+    with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue `process` from .*checkpoint: version 0.2"):
         spark_ext.check_checkpoint(spark, checkpoint)
-    with pytest.raises(BadInput, match=r"cannot continue `process` from .*checkpoint: version 0.1 wrote its state"):
+    with pytest.raises(BadInput, match=r"cannot continue `process` from .*checkpoint: version 0.2 wrote its state"):
         process_job.run(
             spark, str(tmp_path / "in"), count, key="key", checkpoint=checkpoint, output=str(tmp_path / "table")
         )
-    with pytest.raises(PySparkException, match="STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"):
+    with pytest.raises(PySparkException):
         run_to_end(spark_ext.process(read(spark, tmp_path), "key", count), tmp_path)
 
 
 def test_process_on_state_of_an_earlier_format_is_refused():
     """The error names both formats."""
     checkpoint = Checkpoint()
-    checkpoint.getValueState("meta", "value binary").update((dump((2, *Meta(1))),))
-    with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 2, this version reads 3"):
+    checkpoint.getValueState("meta", "value binary").update((dump((3, *Meta(1))),))
+    with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 3, this version reads 4"):
         run_batch(checkpoint, count, [("a-1", "a", 1, b"", None)], 1)
 
 

@@ -18,6 +18,7 @@ import msgid
 import spark_ext as ids
 from msgid.processing import MemoryStore, Message, Processor
 from msgid.processing.context import dumps
+from spark_ext.streaming._processing.pages import Bucket, Meta
 
 pytestmark = pytest.mark.spark
 
@@ -75,7 +76,7 @@ def contents(rows):
     return {(row.id, row.number, row.input_id, row.body) for row in rows}
 
 
-def test_process_of_a_handler_gives_the_outputs_of_the_processor(spark, no_timer_batches, tmp_path):
+def test_process_of_a_handler_gives_the_outputs_of_the_processor(spark, rocksdb, tmp_path):
     """Over batches and a restart: what Python publishes; a duplicate has the outputs that it had the first time."""
     from pyspark import cloudpickle
 
@@ -94,7 +95,7 @@ def test_process_of_a_handler_gives_the_outputs_of_the_processor(spark, no_timer
     assert {row.key for row in rows} == {"player 0", "player 1", "player 2"}
 
 
-def test_process_of_a_forgotten_message_is_too_late(spark, no_timer_batches, tmp_path):
+def test_process_of_a_forgotten_message_is_too_late(spark, rocksdb, tmp_path):
     """A message that is redelivered after its time is reported, not handled; a newer one is handled."""
     from pyspark import cloudpickle
 
@@ -111,7 +112,7 @@ def test_process_of_a_forgotten_message_is_too_late(spark, no_timer_batches, tmp
     assert contents([row for row in rows if row.kind == "new"]) == expected([made])
 
 
-def test_process_of_a_malformed_row_is_kept_with_its_reason(spark, no_timer_batches, tmp_path):
+def test_process_of_a_malformed_row_is_kept_with_its_reason(spark, rocksdb, tmp_path):
     """No ID, an empty one, no key, a line that is not JSON, a reason of its own: the others are handled."""
     (good,) = shots(1)
     bad = [{**good, "id": None}, {**good, "id": ""}, {**good, "player": None}, {**good, "kind": "poisoned"}]
@@ -203,3 +204,27 @@ def test_process_of_a_killed_executor_gives_the_undisturbed_table(spark, tmp_pat
     assert not run_killed(tmp_path, {"query": None}, master="local-cluster[2,1,1024]", ends_executor=True)
     assert (tmp_path / "query" / "ended").exists()
     assert_undisturbed(spark, tmp_path / "query", batches)
+
+
+def test_process_with_available_now_ends_by_itself(spark, rocksdb, tmp_path):
+    """With Spark's default settings, the query has one micro-batch for its rows, and at most one without rows."""
+    put(tmp_path / "in", "1.json", shots(6))
+    handle(spark, tmp_path, retention=timedelta(milliseconds=1))
+    batches = [file for file in (tmp_path / "checkpoint" / "commits").iterdir() if file.name.isdigit()]
+    assert len(batches) <= 2
+
+
+def test_sweep_reads_each_page_once_in_a_round():
+    """One page per micro-batch; the next round begins after its interval, and starts with the first page."""
+
+    class NoValues:
+        def get(self, name, number):
+            read.append(number)
+
+    read = []
+    meta = Meta(1, pages=4)
+    for now in range(1000, 1012):
+        bucket = Bucket(NoValues(), meta)
+        assert bucket.sweep(now, 10) == []
+        meta = bucket.meta
+    assert read == [0, 1, 2, 3, 0, 1]

@@ -1,6 +1,7 @@
 """`process` against a plain model: random batches, spellings, restarts, retentions and failing handlers."""
 
 import json
+import zlib
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,7 @@ import msgid
 from msgid.ids._bytes import identity
 from msgid.processing import MemoryStore, Message, Processor
 from msgid.processing.context import dumps, fingerprint, loads, run
-from spark_ext.streaming._processing import pages, runs
+from spark_ext.streaming._processing import operator, pages, runs
 
 pytestmark = pytest.mark.spark
 
@@ -120,9 +121,10 @@ def summary(rows):
 
 
 TIMES = st.sampled_from([None, None, 0, START * 10**6, (START + 3) * 10**6, 4_070_908_800 * 10**6])
+KEYS = ["a", "b", ""]
 LINES = st.tuples(
     st.sampled_from(IDS).flatmap(lambda id: st.builds(spell, st.just(id), st.integers(0, 2))),
-    st.sampled_from(["a", "b", ""]),
+    st.sampled_from(KEYS),
     st.integers(-1, 5),
     st.sampled_from([None, b"", b"\xff\x00"]),
     TIMES,
@@ -147,16 +149,25 @@ def sizes(request):
         yield
 
 
+def swept(checkpoint, now_ms, retention_ms):
+    """Return the keys of the page that a micro-batch sweeps."""
+    state = checkpoint.getValueState("meta", "").get()
+    meta = pages.Meta(1) if state is None else pages.Meta(*pages.load(state[0])[1:])
+    if meta.sweep == 0 and now_ms - meta.round_ms < retention_ms // operator._SWEEPS:
+        return set()
+    return {key for key in KEYS if zlib.crc32(key.encode()) % meta.pages == meta.sweep}
+
+
 def check(batches, remember_ms):
     model, checkpoint, now_ms = Model(), Checkpoint(), START * 1000
     for lines, passed, retention_ms, handler in batches:
         now_ms += passed
-        is_due = any(timer <= now_ms for timer in checkpoint.timers)
+        keys = swept(checkpoint, now_ms, retention_ms) if lines else set()
         rows = run_batch(checkpoint, handler, lines, now_ms, retention_ms=retention_ms, remember_ms=remember_ms)
         late = {(row.key, row.input_id) for row in rows if row.kind == "too late"}
         wanted = model.batch(handler, lines, now_ms, retention_ms, remember_ms, late)
-        if is_due:
-            model.forget(None, now_ms - retention_ms, now_ms - retention_ms - remember_ms)
+        if keys:
+            model.forget(keys, now_ms - retention_ms, now_ms - retention_ms - remember_ms)
         assert summary(rows) == sorted(wanted, key=repr)
 
 

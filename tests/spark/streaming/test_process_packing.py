@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 START = 1_700_000_000
 V1 = [str(msgid.position_id("packing", number, START + number)) for number in range(3)]
 OTHERS = ["7f0000010000238f000000000001e240", "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE", "orders-0-42", "0156 bad"]
-NAMES = ["0", "1", "2", "3", "4", "5", "6", "7", "8"]
+NAMES = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]
 
 
 def packed(ids, *, times=None, reasons=None, raw=None, type=None):
@@ -28,7 +28,7 @@ def packed(ids, *, times=None, reasons=None, raw=None, type=None):
     columns = [
         pa.array([0] * count, pa.int32()), pa.array([f"key {n}" for n in range(count)]), same,
         pa.array(times or [None] * count, pa.int64()), pa.array(reasons or [None] * count, pa.string()),
-        same, pa.array(["k"] * count), pa.array(range(count), pa.int64()), raw,
+        pa.array([7] * count, pa.int64()), same, pa.array(["k"] * count), pa.array(range(count), pa.int64()), raw,
     ]  # fmt: skip
     batch = pa.RecordBatch.from_arrays(columns, NAMES)
     values = [

@@ -68,10 +68,9 @@ def run(spark, folder, handler, *batches, **options):
 @pytest.fixture(scope="module")
 def rows(spark, tmp_path_factory):
     """The rows of one query over messages of every kind."""
-    from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
+    from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 
     spark.conf.set(PROVIDER, ROCKSDB)
-    spark.conf.set(NO_DATA_BATCHES, "false")
     spark.conf.set("spark.sql.ansi.enabled", "true")
     messages = [
         line(V1), line(V1.lower()), line(V0, "v0"), line(f"00{V0.lower()}", "v0"), line(UUID, "u"),
@@ -81,7 +80,7 @@ def rows(spark, tmp_path_factory):
     try:
         yield run(spark, tmp_path_factory.mktemp("rows"), echo, messages, [line(V1)], timestamp="when", attempts=2)
     finally:
-        for name in (PROVIDER, NO_DATA_BATCHES, "spark.sql.ansi.enabled"):
+        for name in (PROVIDER, "spark.sql.ansi.enabled"):
             spark.conf.unset(name)
 
 
@@ -121,7 +120,7 @@ def test_process_malformed_time_under_ansi_is_a_malformed_row(rows):
     assert [row.kind for row in rows if row.input_id == "orders-0-45"] == ["new"]
 
 
-def test_process_message_dated_2099_closes_nothing(spark, no_timer_batches, tmp_path):
+def test_process_message_dated_2099_closes_nothing(spark, rocksdb, tmp_path):
     """After its entry is forgotten, messages of any date and of none are handled as new."""
     batches = [[line("a-1", when=FUTURE)], [line("a-2", "other")], [line(V0), line(V1), line("a-3", when="1970-01-01")]]
     rows = run(spark, tmp_path, echo, *batches, timestamp="when", retention=timedelta(milliseconds=1))
@@ -129,7 +128,7 @@ def test_process_message_dated_2099_closes_nothing(spark, no_timer_batches, tmp_
     assert {json.loads(row.body)["count"] for row in rows if row.key == "1"} == {0, 1, 2, 3}
 
 
-def test_process_after_a_code_change_reports_changed_outputs(spark, no_timer_batches, tmp_path):
+def test_process_after_a_code_change_reports_changed_outputs(spark, rocksdb, tmp_path):
     """A redelivered message gets no second body under the same ID; and from kept outputs it gets the first body."""
     run(spark, tmp_path, later, [line("a-1")])
     run(spark, tmp_path, echo, [line("a-2")], keep_outputs=True)
@@ -142,7 +141,7 @@ def test_process_after_a_code_change_reports_changed_outputs(spark, no_timer_bat
     assert first["a-3"][1] == '"changed"'
 
 
-def test_process_with_another_number_of_buckets_is_refused(spark, no_timer_batches, tmp_path):
+def test_process_with_another_number_of_buckets_is_refused(spark, rocksdb, tmp_path):
     """The number is part of the checkpoint, also if the messages are in buckets that both numbers have."""
     run(spark, tmp_path, echo, [line("a-1")], buckets=4)
     with pytest.raises(StreamingQueryException, match="buckets must be 4, as when the checkpoint was created, got 8"):
