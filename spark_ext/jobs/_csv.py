@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from spark_ext._filesystem import filesystem, path_of_uri
+from spark_ext._filesystem import filesystem, literal, path_of_uri
 from spark_ext.columns._expressions import CORRUPT, OTHER_HEADER, quoted_name
 from spark_ext.columns._udfs import arrow_column
 from spark_ext.jobs._formats import EVERY_FILE
@@ -71,8 +71,8 @@ def read_csv(
         every = reader_now().options(**options).csv(files).columns
         header, names = None, [name for name in every if name not in folders]
     else:
-        one = spark.read.options(**options, **EVERY_FILE).option("__globPaths__", "false")
-        header, names = headers[first], one.csv(path_of_uri(first)).columns
+        one = spark.read.options(**options, **EVERY_FILE)
+        header, names = headers[first], one.csv(literal(path_of_uri(first))).columns
     fields = [StructField(name, StringType()) for name in (*names, *folders, CORRUPT)]
     options |= {"encoding": _BYTES, "columnNameOfCorruptRecord": CORRUPT}
     read: DataFrame = reader.options(**options).schema(StructType(fields)).csv(files)

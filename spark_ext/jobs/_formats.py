@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
-from spark_ext._filesystem import PathError, filesystem
+from spark_ext._filesystem import PathError, filesystem, literal
 from spark_ext.tables.sinks import is_delta
 
 if TYPE_CHECKING:
@@ -155,8 +155,21 @@ def input_of(path: str | Files) -> str:
 
 
 def names_of(path: str | Files) -> Any:
-    """Return a path or the names of files, as an argument of Spark's readers."""
-    return path if isinstance(path, str) else path.names
+    """Return the patterns of a path or of the names of files, as Spark's readers take them."""
+    return pattern_of(path) if isinstance(path, str) else [literal(name) for name in path.names]
+
+
+def pattern_of(path: str) -> str:
+    """Return the pattern of a path: a file or folder with its name, or else the path itself, which may be a pattern."""
+    import pyarrow.fs as pafs
+
+    if literal(path) == path:
+        return path
+    try:
+        files, inner = filesystem(path)
+        return path if files.get_file_info(inner).type == pafs.FileType.NotFound else literal(path)
+    except (PathError, OSError):
+        return path
 
 
 def is_table(path: str) -> bool:

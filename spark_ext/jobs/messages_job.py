@@ -81,7 +81,7 @@ class Source(NamedTuple):
             except OSError as error:
                 raise BadInput(str(error)) from None
             place = resolve(input_of(path))  # the source's workers do not see the session's default file system
-            names = place if "://" in place else names
+            names = place if "://" in place else path if isinstance(path, str) else path.names
             reader = reader.format("iggy").option("layout", self.layout)
             read: DataFrame = reader.option("columns", ",".join(IGGY_COLUMNS)).load(names)
             return read

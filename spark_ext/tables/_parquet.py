@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from spark_ext._filesystem import filesystem
+from spark_ext._private import FILE_SINK_LOG
 from spark_ext.tables._writers import TableConflict
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ RENAMES: Final = ("local", "hdfs")
 _RESERVED: Final = ("writer", "batch")
 _FOREIGN: Final = {
     "_delta_log": "it is a Delta table; pass format='delta'",
-    "_spark_metadata": "Spark's own file sink manages it",
+    FILE_SINK_LOG: "Spark's own file sink manages it",
     "metadata": "it looks like an Iceberg table",
 }
 
