@@ -127,12 +127,6 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
         name = info.base_name
         if name in _FOREIGN:
             raise TableConflict(f"cannot write to {path}: {_FOREIGN[name]}")
-        if name.startswith(("batch=", "app=")):
-            raise TableConflict(
-                f"cannot write to {path}: its folder {name} was written by the first version, which did not record "
-                f"the query. Choose another folder; to continue the query that wrote it, move its folders batch=N "
-                f"into writer={writer.name}"
-            )
         if name.startswith("writer="):
             if name != f"writer={writer.name}" and not writer.chosen:
                 raise TableConflict(
@@ -189,7 +183,7 @@ def _rename(files: pafs.FileSystem, hidden: str, folder: str) -> bool:
 
 
 def _set_aside(files: pafs.FileSystem, folder: str, aside: str) -> None:
-    """Delete an incomplete folder of a batch, from version 0.1 or from another store.
+    """Delete an incomplete folder of a batch, which a driver on a store without renames has left.
 
     The folder is renamed before it is checked. A check before the rename could delete a batch that another driver
     completes between the check and the deletion.
