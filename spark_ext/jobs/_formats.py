@@ -105,9 +105,18 @@ def warn_of_folders(path: str | Files) -> None:
     """Warn of files that Spark does not read because of their folder: only folders of values, ``name=value``, are read.
 
     Spark itself leaves them out in silence.
+
+    Raises:
+        BadInput: if a folder of values is beside another folder with files, which Spark cannot read.
     """
     names = _names_in(path) if isinstance(path, str) else None
     unread = [name for name in names or () if not _is_read(name)]
+    values = [name for name in names or () if "/" in name[1:] and _is_read(name)]
+    if unread and values:
+        raise BadInput(
+            f"cannot read {path}: it has folders of values, such as {values[0].split('/')[1]}, and other folders, "
+            f"such as {unread[0].split('/')[1]}. Pass one of the folders, or a pattern such as {path}/*=*"
+        )
     if unread:
         text = f"files in folders of {path} are not read, such as {unread[0][1:]}; {path}/* reads them too"
         warnings.warn(f"{len(unread):,} {text}", InputWarning, stacklevel=2)

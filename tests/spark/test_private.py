@@ -116,11 +116,10 @@ def test_error_of_python_is_found_in_that_of_a_stream(spark, tmp_path):
 def test_checkpoint_of_another_source_is_recognized(spark, tmp_path):
     """A stream of files cannot continue from the offsets of another source."""
     checkpoint = tmp_path / "checkpoint"
-    stream_of(spark.readStream.format("rate").load(), tmp_path)
-    offsets = checkpoint / "offsets" / "0"
-    if not offsets.exists():
-        offsets.parent.mkdir(parents=True, exist_ok=True)
-        offsets.write_text("v1\n" + json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}}) + "\n7")
+    (checkpoint / "offsets").mkdir(parents=True)
+    (checkpoint / "metadata").write_text(json.dumps({"id": "11111111-1111-1111-1111-111111111111"}))
+    batch = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}})
+    (checkpoint / "offsets" / "0").write_text(f'v1\n{batch}\n{{"position": 7}}')
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "x").write_text("x\n")
     with pytest.raises(StreamingQueryException) as raised:
