@@ -12,17 +12,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
-__all__ = [
-    "STREAM_SOURCE",
-    "WHOLE",
-    "arrow_column",
-    "arrow_udf",
-    "needs",
-    "type_named",
-    "unsupported",
-    "version",
-]
-
 WHOLE: Final = (4, 0)
 """The first version that runs every function but the stream of ``format("iggy")``."""
 STREAM_SOURCE: Final = (4, 2)

@@ -377,8 +377,7 @@ def _one_line_errors(output: str) -> Iterator[None]:
     from spark_ext._filesystem import PathError
     from spark_ext._private import is_java_error
     from spark_ext.jobs._bad_files import reason_of
-    from spark_ext.jobs._files import BadInput
-    from spark_ext.jobs._formats import warnings_to
+    from spark_ext.jobs._formats import BadInput, warnings_to
 
     try:
         with warnings_to(lambda text: click.echo(f"Warning: {text}", err=True)):

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["SEPARATORS", "read_csv"]
-
 SEPARATORS: Final = {"csv": ",", "tsv": "\t"}
 _THREADS: Final = 16
 _FILE: Final = "_metadata.file_path"

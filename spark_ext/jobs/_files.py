@@ -32,18 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = [
-    "BadInput",
-    "check_output",
-    "column_of",
-    "follow",
-    "read_delta",
-    "read_rows",
-    "reader_of",
-    "write_table",
-    "written",
-]
-
 _NO_LIMIT = "36500d"
 """The age, before the newest file, at which a stream ignores a file in silence. Spark's default is a week."""
 _LONGEST = 366 * 86_400

@@ -14,23 +14,6 @@ from spark_ext.tables.sinks import is_delta
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = [
-    "EVERY_FILE",
-    "FORMATS",
-    "BadInput",
-    "Files",
-    "InputWarning",
-    "format_of",
-    "formats_in",
-    "guess_format",
-    "holds_delta",
-    "input_of",
-    "is_table",
-    "names_of",
-    "warn_of_folders",
-    "warnings_to",
-]
-
 FORMATS: Final = ("csv", "tsv", "json", "parquet", "text")
 EVERY_FILE: Final = {"ignoreCorruptFiles": False, "ignoreMissingFiles": False}
 """Options that override settings of the session which skip files in silence."""

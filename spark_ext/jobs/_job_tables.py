@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from spark_ext._filesystem import filesystem
 from spark_ext._private import files_of_batch, query_of_checkpoint
 from spark_ext.jobs._bad_files import BadFile, Ledger, is_unreadable, list_files, split_files
-from spark_ext.jobs._files import BadInput, write_table
-from spark_ext.jobs._formats import Files, names_of
+from spark_ext.jobs._files import write_table
+from spark_ext.jobs._formats import BadInput, Files, names_of
 from spark_ext.tables._writers import checkpointed, query_id
 from spark_ext.tables.sinks import is_written, write_once
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from spark_ext.jobs._bad_files import Entry
-
-__all__ = ["BatchWriter", "Input", "Table", "read_stream", "unreadable_files", "write_run"]
 
 
 class Input(NamedTuple):

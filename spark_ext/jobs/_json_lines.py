@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["read_json", "rows_of_lines"]
-
 _BY_CASE: Final = {"spark.sql.caseSensitive": "true"}
 """Spark finds all spellings of a key."""
 _TEXTS: Final = "map<string, string>"

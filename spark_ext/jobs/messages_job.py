@@ -16,8 +16,8 @@ from spark_ext.formats._iggy_reading import LOST
 from spark_ext.formats.iggy_source import IggyDataSource, segments
 from spark_ext.formats.message_table import IGGY_COLUMNS, messages
 from spark_ext.jobs._exports import EXPORTS, read_export
-from spark_ext.jobs._files import BadInput, check_output, column_of, follow, read_rows, reader_of, written
-from spark_ext.jobs._formats import Files, formats_in, input_of, names_of, warn_of_folders
+from spark_ext.jobs._files import check_output, column_of, follow, read_rows, reader_of, written
+from spark_ext.jobs._formats import BadInput, Files, formats_in, input_of, names_of, warn_of_folders
 from spark_ext.jobs._job_tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
 
 if TYPE_CHECKING:

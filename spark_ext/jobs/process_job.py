@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from spark_ext._filesystem import filesystem
 from spark_ext._private import files_of_batch, last_batch, python_error_in
 from spark_ext.jobs._bad_files import BadFile, Ledger, is_unreadable
-from spark_ext.jobs._files import BadInput, check_output, column_of, follow, read_rows, written
-from spark_ext.jobs._formats import format_of
+from spark_ext.jobs._files import check_output, column_of, follow, read_rows, written
+from spark_ext.jobs._formats import BadInput, format_of
 from spark_ext.jobs._job_tables import Input, read_stream
 from spark_ext.jobs._progress import Progress
 from spark_ext.streaming._processing.pages import OTHER_FORMAT

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["labelled_stream"]
-
 
 def labelled_stream(
     df: DataFrame,
