@@ -124,7 +124,7 @@ def conditions_of(error: BaseException) -> set[str]:
 
 
 def is_java_error(error: BaseException) -> bool:
-    """Return whether an error of Java has no exception of PySpark, so that its text is a stack trace.
+    """Return whether an error of Java lacks an exception of PySpark, so that its text is a stack trace.
 
     Reason: PySpark converts most errors of Java, and the command line prints one line for the others. Spark 3.5 to 4.3.
     If Py4J is missing (a client of Spark Connect), such errors do not occur.
@@ -143,7 +143,7 @@ def cause_of(error: BaseException) -> str:
     r"""Return the innermost cause of an error of Spark in one line.
 
     Reason: PySpark keeps the causes of an error of Java as a stack trace in its text. Spark 3.5 to 4.3.
-    If the text has no stack trace, this is its first line.
+    If the text lacks a stack trace, this is its first line.
 
     >>> cause_of(RuntimeError("o7.save.\n: org.apache.spark.SparkException: failed\nCaused by: java.io.EOFException"))
     'EOFException'
@@ -184,8 +184,8 @@ def is_other_source(error: BaseException) -> bool:
 def files_of_batch(files: pafs.FileSystem, folder: str, batch: int) -> list[str]:
     """Return the files of a micro-batch of Spark's file source, as the checkpoint in a folder lists them.
 
-    Reason: ``inputFiles()`` is empty after an operator with state, and a micro-batch that failed has no DataFrame.
-    Spark 3.5 to 4.3. If the files of the checkpoint differ, an unreadable file stops its stream.
+    Reason: ``inputFiles()`` is empty after an operator with state, and a micro-batch that failed does not have a
+    DataFrame. Spark 3.5 to 4.3. If the files of the checkpoint differ, an unreadable file stops its stream.
     """
     last = _source_offset(files, folder, batch)
     before = _source_offset(files, folder, batch - 1) if batch else -1

@@ -135,7 +135,7 @@ def format_of(path: str) -> str:
         BadInput: if the files have several formats, or the folder does not have files.
     """
     found = formats_in(path)
-    is_open = not PurePath(path).suffix and bool(_PATTERN.search(path))
+    is_open = not PurePath(path).suffix and bool(_PATTERN.search(path)) and pattern_of(path) == path
     if len(found) != 1 or is_open:
         raise BadInput(f"cannot tell the format of {path}: pass --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
     return found.pop()

@@ -74,13 +74,7 @@ def _inferred(spark: SparkSession, names: str | list[str], reader_now: Callable[
         lines = reader_now().text(names)
         keys = F.json_object_keys(_LINE)
         once = lines.where(F.coalesce(F.size(F.array_distinct(keys)) == F.size(keys), F.lit(True)))
-        try:
-            schema = json_schema(once.select(_LINE))
-        except AnalysisException as error:
-            if error.getCondition() != _TWICE:
-                raise
-            # A nested object has a key twice. Spark's parser of variants rejects it, but other lines too.
-            schema = json_schema(once.where(F.try_parse_json(_LINE).isNotNull()).select(_LINE))
+        schema = json_schema(once.select(_LINE))
     folders = [field for field in lines.schema if field.name != _LINE]
     replaced = {field.name.lower() for field in folders}
     return StructType([*(field for field in schema if field.name.lower() not in replaced), *folders])

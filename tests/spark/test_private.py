@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_session_knows_hadoops_file_system_and_folder(spark, connect):
-    """A classic session gives Hadoop's default file system and Spark's folder; a client of Connect has no folder."""
+    """A classic session gives Hadoop's default file system and Spark's folder; a client of Connect lacks the folder."""
     assert _private.is_classic(spark) == (not connect)
     if connect:
         assert _private.qualified_path(spark, "orders") is None
