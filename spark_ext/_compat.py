@@ -9,19 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow
-    from pyspark.sql import Column
-    from pyspark.sql.types import DataType
-
-__all__ = [
-    "STREAM_SOURCE",
-    "WHOLE",
-    "arrow_column",
-    "arrow_udf",
-    "needs",
-    "type_named",
-    "unsupported",
-    "version",
-]
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructType
 
 WHOLE: Final = (4, 0)
 """The first version that runs every function but the stream of ``format("iggy")``."""
@@ -66,6 +55,16 @@ def unsupported(name: str, since: tuple[int, int]) -> Callable[..., NoReturn]:
 def type_named(type: DataType, name: str) -> bool:
     """Return whether a type has a name; older versions lack the classes of some types."""
     return type.typeName() == name
+
+
+def json_schema(lines: DataFrame) -> StructType:
+    """Return the columns of JSON lines in a DataFrame of one text column.
+
+    Before Spark 4.2, the lines go through an RDD, which Spark Connect does not have.
+    """
+    reader: Any = lines.sparkSession.read
+    schema: StructType = reader.json(lines if version() >= STREAM_SOURCE else lines.rdd.map(lambda row: row[0])).schema
+    return schema
 
 
 def arrow_udf(function: Callable[..., Any], returns: DataType | str) -> Any:

@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+from spark_ext._private import Unresolved, default_filesystem, qualified_path
+
 if TYPE_CHECKING:
     import pyarrow.fs as pafs
 
-__all__ = ["PathError", "filesystem", "path_of_uri", "resolve"]
-
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(/.*|$)", re.DOTALL)
 """A scheme has at least two letters: one letter is a drive of Windows."""
+_IN_PATTERNS: Final = re.compile(r"[\\*?\[\]{}]")
 _SAME: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _ARROW: Final = ("s3", "gs", "abfs", "abfss", "hdfs", "viewfs")
-_DEFAULT: Final = ("fs.defaultFS", "spark.hadoop.fs.defaultFS")
 _DBFS: Final = Path("/dbfs")
 """The folder in which Databricks mounts the files of ``dbfs:/``."""
 
@@ -91,6 +91,15 @@ def path_of_uri(uri: str) -> str:
     return unquote(uri)
 
 
+def literal(path: str) -> str:
+    r"""Return the pattern that matches one path alone: Spark's readers take paths as patterns.
+
+    >>> print(literal("/data/a[1].csv"))
+    /data/a\[1\].csv
+    """
+    return _IN_PATTERNS.sub(r"\\\g<0>", path)
+
+
 @lru_cache(maxsize=32)
 def _opened(scheme: str, authority: str, process: int, endpoint: str | None) -> tuple[pafs.FileSystem, str]:
     """Return the file system of a URL's scheme and authority, and the path of its root."""
@@ -118,21 +127,13 @@ def _qualified(path: str) -> str:
     spark = _session()
     if spark is None:
         return _on(_configured(), path)
-    if not hasattr(spark, "_jsparkSession"):  # Spark Connect gives no access to Hadoop's settings
-        return _on(next((found for name in _DEFAULT if (found := spark.conf.get(name, None))), None), path)
-    settings = spark._jsparkSession.sessionState().newHadoopConf()
-    default = str(settings.get("fs.defaultFS"))
+    default = default_filesystem(spark)
     if posixpath.isabs(path) or Path(path).is_absolute():
         return _on(default, path)
-    from py4j.protocol import Py4JJavaError
-
     try:
-        named = spark._jvm.org.apache.hadoop.fs.Path(path)
-        return str(
-            named.getFileSystem(settings).makeQualified(named).toString()
-        )  # Spark's working folder, not Python's
-    except Py4JJavaError as error:
-        raise PathError(f"cannot resolve {path!r}: {error.java_exception}") from None
+        return qualified_path(spark, path) or _on(default, path)
+    except Unresolved as error:
+        raise PathError(f"cannot resolve {path!r}: {error}") from None
 
 
 def _on(default: str | None, path: str) -> str:
@@ -161,5 +162,7 @@ def _configured() -> str | None:
         tree = ET.parse(Path(folder) / "core-site.xml") if folder else None
     except (OSError, ET.ParseError):
         return None
-    found = [] if tree is None else [entry for entry in tree.iter("property") if entry.findtext("name") == _DEFAULT[0]]
+    found = (
+        [] if tree is None else [entry for entry in tree.iter("property") if entry.findtext("name") == "fs.defaultFS"]
+    )
     return found[-1].findtext("value") if found else None

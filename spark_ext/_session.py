@@ -14,8 +14,6 @@ from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["NoJava", "session"]
-
 
 class NoJava(RuntimeError):
     """Spark needs Java, and Java was not found."""

@@ -372,25 +372,26 @@ def _check_stream_options(stream: bool, overwrite: bool, interval: float | None)
 @contextmanager
 def _one_line_errors(output: str) -> Iterator[None]:
     """Print errors that a user can correct as one line, without a traceback; print warnings of the jobs too."""
-    from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException
 
     from spark_ext._filesystem import PathError
+    from spark_ext._private import is_java_error
     from spark_ext.jobs._bad_files import reason_of
-    from spark_ext.jobs._files import BadInput
-    from spark_ext.jobs._formats import warnings_to
+    from spark_ext.jobs._formats import BadInput, warnings_to
 
     try:
         with warnings_to(lambda text: click.echo(f"Warning: {text}", err=True)):
             yield
     except (NoJava, NotImplementedError, BadInput, PathError, ImportError, OSError) as error:
         raise click.ClickException(str(error)) from None
-    except Py4JJavaError as error:
-        raise click.ClickException(f"Spark failed: {reason_of(error)}") from None
     except AnalysisException as error:
         if error.getCondition() == "PATH_ALREADY_EXISTS":
             raise click.ClickException(f"{output} holds results already; --overwrite replaces them") from None
         raise click.ClickException(str(error).split("\n")[0]) from None
+    except Exception as error:
+        if not is_java_error(error):
+            raise
+        raise click.ClickException(f"Spark failed: {reason_of(error)}") from None
 
 
 def main(name: str = "python -m spark_ext") -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["CREATE", "SCHEMA", "Held", "Rows", "SqlStore", "rows_of"]
 
 SCHEMA: Final = 2
-"""The version of the tables. The tables of version 1, ``msgid_versions`` and ``msgid_forgotten``, had no number."""
+"""The version of the tables."""
 CREATE: Final = (
     "CREATE TABLE msgid_store (schema BIGINT NOT NULL)",
     "CREATE TABLE msgid_handlers (number BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
@@ -286,13 +286,8 @@ class SqlStore:
             readings.append(Reading(newest, state, handled, bytes(fingerprint), _bytes(outputs)))
         return readings
 
-    def _check_schema(self, place: str, found: Any, old: bool) -> None:
+    def _check_schema(self, place: str, found: Any) -> None:
         """Raise `InvalidStore` if the tables are those of another version."""
-        if old:
-            raise InvalidStore(
-                f"cannot open {place}: it has the tables of the first version of msgid.processing (msgid_versions),"
-                " which this version does not read; use a new file or schema"
-            )
         if found is not None and found != SCHEMA:
             raise InvalidStore(f"cannot open {place}: its tables are of version {found}, and this is version {SCHEMA}")
 

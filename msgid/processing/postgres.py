@@ -209,11 +209,9 @@ class PostgresStore(SqlStore):
 
     def _create(self, connection: Any) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))  # concurrent creation of a table fails
-        has, old = connection.execute(
-            "SELECT to_regclass('msgid_store') IS NOT NULL, to_regclass('msgid_versions') IS NOT NULL"
-        ).fetchone()
+        has = connection.execute("SELECT to_regclass('msgid_store') IS NOT NULL").fetchone()[0]
         found = connection.execute("SELECT schema FROM msgid_store").fetchone()[0] if has else None
-        self._check_schema("the database", found, old)
+        self._check_schema("the database", found)
         if found is None:
             for statement in CREATE:
                 connection.execute(statement.format(bytes="BYTEA", options=""))

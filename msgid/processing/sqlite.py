@@ -192,7 +192,7 @@ class SqliteStore(SqlStore):
         found = None
         if "msgid_store" in tables:
             found = connection.execute("SELECT schema FROM msgid_store").fetchone()[0]
-        self._check_schema(self._path, found, "msgid_versions" in tables)
+        self._check_schema(self._path, found)
         if found is None:
             for statement in CREATE:
                 connection.execute(statement.format(bytes="BLOB", options="WITHOUT ROWID"))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from contextlib import suppress
 from datetime import datetime, timezone
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote
 
 from spark_ext._filesystem import filesystem
+from spark_ext._private import cause_of, conditions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,23 +18,10 @@ if TYPE_CHECKING:
     import pyarrow.fs as pafs
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = [
-    "UNREADABLE",
-    "BadFile",
-    "Ledger",
-    "files_of_batch",
-    "is_unreadable",
-    "last_batch",
-    "list_files",
-    "reason_of",
-    "split_files",
-]
-
 UNREADABLE: Final = "unreadable"
 """The folder, in a job's output, that lists the files."""
 _CONDITIONS: Final = ("FAILED_READ_FILE", "PATH_NOT_FOUND")
 _MISSING: Final = ("FILE_NOT_EXIST", "PATH_NOT_FOUND")
-_CAUSE: Final = re.compile(r"^(?:Caused by)?: (?:[\w.$]*\.)?(\w+(?:: .*)?)$", re.MULTILINE)
 _REASON_LENGTH: Final = 300
 _GONE: Final = "missing"
 _NO_FILE: Final = "the file does not exist"
@@ -66,16 +53,14 @@ class Entry(NamedTuple):
 
 def is_unreadable(error: Exception) -> bool:
     """Check whether Spark raised an error because it cannot read a file."""
-    return any(condition in str(error) for condition in _CONDITIONS)
+    return any(condition.startswith(_CONDITIONS) for condition in conditions_of(error))
 
 
 def reason_of(error: Exception) -> str:
     """Return the cause of an error of Spark in one line."""
-    text = str(error)
-    if any(condition in text for condition in _MISSING):
+    if any(condition.endswith(_MISSING) for condition in conditions_of(error)):
         return _NO_FILE
-    causes = _CAUSE.findall(text)
-    return (causes[-1] if causes else text.strip().split("\n")[0])[:_REASON_LENGTH]
+    return cause_of(error)[:_REASON_LENGTH]
 
 
 def list_files(spark: SparkSession, path: str) -> list[str]:
@@ -117,44 +102,6 @@ def _split(files: list[str], read: Callable[[list[str]], DataFrame]) -> tuple[li
     return good + other_good, bad + other_bad
 
 
-def files_of_batch(checkpoint: str, batch: int) -> list[str]:
-    """Return the files of a micro-batch of Spark's file source, as its checkpoint lists them."""
-    files, folder = filesystem(checkpoint)
-    last = _source_offset(files, folder, batch)
-    before = _source_offset(files, folder, batch - 1) if batch else -1
-    logs = {int(name.removesuffix(".compact")): name for name in _names(files, f"{folder}/sources/0")}
-    found = []
-    # A compacted file repeats the entries of all files before it.
-    for number in sorted(logs):
-        entries = map(json.loads, _lines(files, f"{folder}/sources/0/{logs[number]}")[1:])
-        found += [unquote(entry["path"]) for entry in entries if before < entry["batchId"] <= last]
-    return sorted(set(found))
-
-
-def last_batch(checkpoint: str) -> int:
-    """Return the number of the last micro-batch that a query has started."""
-    files, folder = filesystem(checkpoint)
-    return max(map(int, _names(files, f"{folder}/offsets")))
-
-
-def _source_offset(files: Any, folder: str, batch: int) -> int:
-    offset: int = json.loads(_lines(files, f"{folder}/offsets/{batch}")[2])["logOffset"]
-    return offset
-
-
-def _names(files: Any, folder: str) -> list[str]:
-    import pyarrow.fs as pafs
-
-    names = [info.base_name for info in files.get_file_info(pafs.FileSelector(folder, allow_not_found=True))]
-    return [name for name in names if name.removesuffix(".compact").isdigit()]
-
-
-def _lines(files: Any, path: str) -> list[str]:
-    with files.open_input_file(path) as file:
-        text: str = file.read().decode()
-    return text.splitlines()
-
-
 class Ledger:
     """The list of a job's files that could not be read: a folder of JSON files, which Spark reads as a table.
 
@@ -179,7 +126,7 @@ class Ledger:
         files, folder = self._place()
         infos = files.get_file_info(pafs.FileSelector(folder, allow_not_found=True))
         names = sorted(info.base_name for info in infos if info.base_name.endswith(".json"))
-        return [Entry(**json.loads(_lines(files, f"{folder}/{name}")[0])) for name in names]
+        return [Entry(**json.loads(_read(files, f"{folder}/{name}"))) for name in names]
 
     def waiting(self) -> list[Entry]:
         """Return the entries whose rows are missing."""
@@ -221,6 +168,12 @@ class Ledger:
         with files.open_output_stream(partial) as out:
             out.write(json.dumps(entry._asdict()).encode())
         files.move(partial, f"{folder}/{entry.name}.json")
+
+
+def _read(files: pafs.FileSystem, path: str) -> bytes:
+    with files.open_input_file(path) as file:
+        content: bytes = file.read()
+    return content
 
 
 def _state(path: str) -> str:

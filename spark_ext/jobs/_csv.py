@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from spark_ext._filesystem import filesystem, path_of_uri
+from spark_ext._filesystem import filesystem, literal, path_of_uri
 from spark_ext.columns._expressions import CORRUPT, OTHER_HEADER, quoted_name
 from spark_ext.columns._udfs import arrow_column
 from spark_ext.jobs._formats import EVERY_FILE
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["SEPARATORS", "read_csv"]
-
 SEPARATORS: Final = {"csv": ",", "tsv": "\t"}
 _THREADS: Final = 16
 _FILE: Final = "_metadata.file_path"
 _BYTES: Final = "ISO-8859-1"
 """The encoding in which each byte is a character."""
+_ANY_SIZE: Final = (1 << 31) - 1
 _MISREAD: Final = "_misread_record"
 
 
@@ -45,7 +44,8 @@ def read_csv(
 
     Spark itself takes the names of one file, and reads all files by position. This function reads a file by name if its
     header has the same names in another order. Rows of a file with other names are kept in ``_corrupt_record``, after
-    the header of their file. A line of too few or too many columns, or that is not UTF-8, is kept there too.
+    the header of their file. A line of too few or too many columns, or that is not UTF-8, is kept there too. So are
+    cells with line breaks in a file with an unclosed quotation mark: such a cell may contain lines of its own.
 
     Args:
         spark: The session.
@@ -71,14 +71,62 @@ def read_csv(
         every = reader_now().options(**options).csv(files).columns
         header, names = None, [name for name in every if name not in folders]
     else:
-        one = spark.read.options(**options, **EVERY_FILE).option("__globPaths__", "false")
-        header, names = headers[first], one.csv(path_of_uri(first)).columns
+        header, place = headers[first], path_of_uri(first)
+        # To find the names in a file of several lines per row, Spark takes its path as a pattern a second time.
+        is_plain = literal(place) == place
+        one = spark.read.options(**{**options, "multiLine": is_plain and options["multiLine"]}, **EVERY_FILE)
+        names = one.csv(literal(place)).columns
     fields = [StructField(name, StringType()) for name in (*names, *folders, CORRUPT)]
     options |= {"encoding": _BYTES, "columnNameOfCorruptRecord": CORRUPT}
     read: DataFrame = reader.options(**options).schema(StructType(fields)).csv(files)
+    if format == "csv" and names:
+        read = _without_merged_lines(read, names, separator)
     if header is None or (not stream and all(found in (None, header) for found in headers.values())):
         return _as_text(read, names, separator)
     return _by_name(read, names, header, separator)
+
+
+def _without_merged_lines(df: DataFrame, names: list[str], separator: str) -> DataFrame:
+    """Keep a row with a line break in a cell as a corrupt record, if the quotation marks of its file do not match."""
+    import pyarrow as pa
+
+    def closed(uris: Any) -> Any:
+        encoded = uris.dictionary_encode()
+        known = [_has_closed_cells(uri, separator, _state(uri)) for uri in encoded.dictionary.to_pylist()]
+        return pa.array(known, pa.bool_()).take(encoded.indices)
+
+    cells = [F.col(quoted_name(name)) for name in names]
+    has_break = F.coalesce(reduce(lambda some, other: some | other, (_has_break(cell) for cell in cells)), F.lit(False))
+    # Only files with such cells are read a second time.
+    is_whole = arrow_column(closed, pa.bool_(), F.when(has_break, F.col(_FILE)))
+    merged = F.when(~is_whole, _line(cells, separator))
+    return df.withColumn(CORRUPT, F.coalesce(F.col(CORRUPT), merged))
+
+
+def _has_break(cell: Column) -> Column:
+    return F.coalesce(cell.contains("\n") | cell.contains("\r"), F.lit(False))
+
+
+def _state(uri: str) -> tuple[int, int]:
+    """Return the size and the modification time of a file."""
+    files, path = filesystem(path_of_uri(uri))
+    info = files.get_file_info(path)
+    return info.size, info.mtime_ns
+
+
+@lru_cache(maxsize=64)
+def _has_closed_cells(uri: str, separator: str, state: tuple[int, int]) -> bool:
+    """Check that each quoted cell of a file ends at a separator; ``state`` is new if the file has changed."""
+    csv.field_size_limit(_ANY_SIZE)
+    try:
+        files, path = filesystem(path_of_uri(uri))
+        with files.open_input_stream(path) as file:  # decompresses files by their endings
+            text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
+            for _ in csv.reader(text, delimiter=separator, strict=True):
+                pass
+    except (OSError, csv.Error):
+        return False
+    return True
 
 
 def _as_text(df: DataFrame, names: list[str], separator: str) -> DataFrame:

@@ -9,14 +9,12 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from spark_ext._settings import settings
 from spark_ext.formats import kafka, rocketmq
-from spark_ext.jobs._files import BadInput, read_delta, reader_of
-from spark_ext.jobs._formats import Files, formats_in, holds_delta, input_of, names_of, warn_of_folders
+from spark_ext.jobs._files import read_delta, reader_of
+from spark_ext.jobs._formats import BadInput, Files, formats_in, holds_delta, input_of, names_of, warn_of_folders
 from spark_ext.jobs._json_lines import rows_of_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["EXPORTS", "FILE_FORMATS", "read_export"]
 
 _FOLDERS_AS_TEXT: Final = {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}
 """The values in names of folders are text: a topic ``007`` is not the topic ``7``."""

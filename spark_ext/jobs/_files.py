@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 
 from spark_ext._filesystem import filesystem
+from spark_ext._private import is_other_source, python_error_in, query_of_checkpoint
 from spark_ext.columns._expressions import CORRUPT, quoted_name
 from spark_ext.jobs._csv import SEPARATORS, read_csv
 from spark_ext.jobs._formats import (
@@ -32,27 +32,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = [
-    "BadInput",
-    "check_output",
-    "column_of",
-    "follow",
-    "read_delta",
-    "read_rows",
-    "reader_of",
-    "write_table",
-    "written",
-]
-
 _NO_LIMIT = "36500d"
 """The age, before the newest file, at which a stream ignores a file in silence. Spark's default is a week."""
 _LONGEST = 366 * 86_400
 _HEADER = "a file with a header"
 _MISSING = {"csv": _HEADER, "tsv": _HEADER, "json": "a line with a JSON object", "parquet": "a Parquet file"}
-_REFUSED = re.compile(rf"(?:{TableConflict.__name__}: |ValueError: (?=cannot continue from the checkpoint: ))(.*)")
+_REFUSED = rf"(?:{TableConflict.__name__}: |ValueError: (?=cannot continue from the checkpoint: ))(.*)"
 """The error of a table, or of a source that cannot continue from a checkpoint, inside one of Spark."""
-_OTHER_SOURCE = "No usable value for logOffset"
-"""Spark's words for a stream of files that continues from the offsets of another source."""
 
 
 def read_rows(
@@ -126,7 +112,7 @@ def reader_of(spark: SparkSession, path: str | Files, *, stream: bool = False) -
         return spark.readStream.options(**EVERY_FILE, maxFileAge=_NO_LIMIT)
     if isinstance(path, str):
         return spark.read.options(**EVERY_FILE)
-    reader = spark.read.options(**EVERY_FILE, __globPaths__=False)
+    reader = spark.read.options(**EVERY_FILE)
     return reader.option("basePath", path.input) if _is_folder(path.input) else reader
 
 
@@ -180,8 +166,6 @@ def check_output(tables: dict[str, DataFrame], table_format: str, checkpoint: st
         BadInput: if a table cannot hold the columns, or if the checkpoint of an earlier stream is missing. Without it,
             the rows of the earlier stream would be written a second time.
     """
-    import pyarrow.fs as pafs
-
     try:
         for path, rows in tables.items():
             check_rows(rows, table_format)
@@ -189,8 +173,7 @@ def check_output(tables: dict[str, DataFrame], table_format: str, checkpoint: st
                 _check_columns(rows, path)
     except TableConflict as error:
         raise BadInput(str(error)) from None
-    files, folder = filesystem(checkpoint)
-    if table_format == "delta" and files.get_file_info(f"{folder}/metadata").type == pafs.FileType.NotFound:
+    if table_format == "delta" and query_of_checkpoint(*filesystem(checkpoint)) is None:
         for path in tables:
             if is_streamed(path):
                 raise BadInput(
@@ -248,11 +231,11 @@ def follow(
     except KeyboardInterrupt:
         query.stop()
     except StreamingQueryException as error:
-        if _OTHER_SOURCE in str(error):
+        if is_other_source(error):
             raise BadInput(
                 f"cannot continue from {checkpoint}: a stream of another format wrote it. Choose another output"
             ) from None
-        refused = _REFUSED.search(str(error))
+        refused = python_error_in(error, _REFUSED)
         if refused is None:
             raise
-        raise BadInput(refused[1].strip()) from None
+        raise BadInput(refused) from None

@@ -8,28 +8,11 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
-from spark_ext._filesystem import PathError, filesystem
+from spark_ext._filesystem import PathError, filesystem, literal
 from spark_ext.tables.sinks import is_delta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-__all__ = [
-    "EVERY_FILE",
-    "FORMATS",
-    "BadInput",
-    "Files",
-    "InputWarning",
-    "format_of",
-    "formats_in",
-    "guess_format",
-    "holds_delta",
-    "input_of",
-    "is_table",
-    "names_of",
-    "warn_of_folders",
-    "warnings_to",
-]
 
 FORMATS: Final = ("csv", "tsv", "json", "parquet", "text")
 EVERY_FILE: Final = {"ignoreCorruptFiles": False, "ignoreMissingFiles": False}
@@ -105,9 +88,18 @@ def warn_of_folders(path: str | Files) -> None:
     """Warn of files that Spark does not read because of their folder: only folders of values, ``name=value``, are read.
 
     Spark itself leaves them out in silence.
+
+    Raises:
+        BadInput: if a folder of values is beside another folder with files, which Spark cannot read.
     """
     names = _names_in(path) if isinstance(path, str) else None
     unread = [name for name in names or () if not _is_read(name)]
+    values = [name for name in names or () if "/" in name[1:] and _is_read(name)]
+    if unread and values:
+        raise BadInput(
+            f"cannot read {path}: it has folders of values, such as {values[0].split('/')[1]}, and other folders, "
+            f"such as {unread[0].split('/')[1]}. Pass one of the folders, or a pattern such as {path}/*=*"
+        )
     if unread:
         text = f"files in folders of {path} are not read, such as {unread[0][1:]}; {path}/* reads them too"
         warnings.warn(f"{len(unread):,} {text}", InputWarning, stacklevel=2)
@@ -143,7 +135,7 @@ def format_of(path: str) -> str:
         BadInput: if the files have several formats, or the folder does not have files.
     """
     found = formats_in(path)
-    is_open = not PurePath(path).suffix and bool(_PATTERN.search(path))
+    is_open = not PurePath(path).suffix and bool(_PATTERN.search(path)) and pattern_of(path) == path
     if len(found) != 1 or is_open:
         raise BadInput(f"cannot tell the format of {path}: pass --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
     return found.pop()
@@ -155,8 +147,21 @@ def input_of(path: str | Files) -> str:
 
 
 def names_of(path: str | Files) -> Any:
-    """Return a path or the names of files, as an argument of Spark's readers."""
-    return path if isinstance(path, str) else path.names
+    """Return the patterns of a path or of the names of files, as Spark's readers take them."""
+    return pattern_of(path) if isinstance(path, str) else [literal(name) for name in path.names]
+
+
+def pattern_of(path: str) -> str:
+    """Return the pattern of a path: a file or folder with its name, or else the path itself, which may be a pattern."""
+    import pyarrow.fs as pafs
+
+    if literal(path) == path:
+        return path
+    try:
+        files, inner = filesystem(path)
+        return path if files.get_file_info(inner).type == pafs.FileType.NotFound else literal(path)
+    except (PathError, OSError):
+        return path
 
 
 def is_table(path: str) -> bool:

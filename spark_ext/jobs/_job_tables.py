@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from spark_ext._filesystem import filesystem
-from spark_ext.jobs._bad_files import BadFile, Ledger, files_of_batch, is_unreadable, list_files, split_files
-from spark_ext.jobs._files import BadInput, write_table
-from spark_ext.jobs._formats import Files
+from spark_ext._private import files_of_batch, query_of_checkpoint
+from spark_ext.jobs._bad_files import BadFile, Ledger, is_unreadable, list_files, split_files
+from spark_ext.jobs._files import write_table
+from spark_ext.jobs._formats import BadInput, Files, names_of
 from spark_ext.tables._writers import checkpointed, query_id
 from spark_ext.tables.sinks import is_written, write_once
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from spark_ext.jobs._bad_files import Entry
-
-__all__ = ["BatchWriter", "Input", "Table", "read_stream", "unreadable_files", "write_run"]
 
 
 class Input(NamedTuple):
@@ -47,7 +46,7 @@ class Input(NamedTuple):
         BadInput
             if no file can be read.
         """
-        files = list_files(spark, self.path)
+        files = list_files(spark, names_of(self.path))
         good, bad = self.split(spark, files)
         if files and not good:
             raise BadInput(f"cannot read any file of {self.path}: {bad[0].path}: {bad[0].reason}") from None
@@ -164,7 +163,7 @@ class BatchWriter:
 
     def _files(self, number: int, table: Table) -> list[str]:
         left_out = self._ledger.left_out(number, table.name)
-        return [file for file in files_of_batch(self._checkpoint, number) if file not in left_out]
+        return [file for file in files_of_batch(*filesystem(self._checkpoint), number) if file not in left_out]
 
     def _write(self, table: Table, rows: DataFrame, number: int, app_id: str | None = None) -> None:
         path = f"{self._output}/{table.name}"
@@ -203,7 +202,4 @@ class BatchWriter:
 
 def _has_started(checkpoint: str) -> bool:
     """Check whether a query has run with a checkpoint folder."""
-    import pyarrow.fs as pafs
-
-    files, folder = filesystem(checkpoint)
-    return bool(files.get_file_info(f"{folder}/metadata").type == pafs.FileType.File)
+    return query_of_checkpoint(*filesystem(checkpoint)) is not None

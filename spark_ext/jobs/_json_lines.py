@@ -6,9 +6,11 @@ import warnings
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
+from spark_ext._compat import json_schema
 from spark_ext._settings import settings
 from spark_ext.columns._expressions import CORRUPT, has_more, quoted_name
 from spark_ext.jobs._formats import InputWarning
@@ -18,14 +20,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["read_json", "rows_of_lines"]
-
 _BY_CASE: Final = {"spark.sql.caseSensitive": "true"}
 """Spark finds all spellings of a key."""
 _TEXTS: Final = "map<string, string>"
 _LINE: Final = "value"
 _MARK: Final = "\ufeff"
 """The byte order mark, which Spark's JSON reader skips too."""
+_TWICE: Final = "COLUMN_ALREADY_EXISTS"
 _OPTIONS: Final = {"columnNameOfCorruptRecord": CORRUPT}
 
 
@@ -52,11 +53,31 @@ def read_json(
         prefer: Names for columns of several spellings. Default: the spelling in lower case, or the first one.
     """
     if schema is None:
-        with settings(spark, _BY_CASE):
-            found = reader_now().json(names).schema
-        schema = _merged(found, prefer)
+        schema = _merged(_inferred(spark, names, reader_now), prefer)
     columns = StructType([field for field in schema if field.name != CORRUPT])
     return rows_of_lines(reader.text(names), columns)
+
+
+def _inferred(spark: SparkSession, names: str | list[str], reader_now: Callable[[], Any]) -> StructType:
+    """Return the columns of all lines; a line whose object has a key twice does not count, if there are such lines.
+
+    Such a line stops Spark's inference for all lines.
+    """
+    with settings(spark, _BY_CASE):
+        try:
+            schema: StructType = reader_now().json(names).schema
+        except AnalysisException as error:
+            if error.getCondition() != _TWICE:
+                raise
+        else:
+            return schema
+        lines = reader_now().text(names)
+        keys = F.json_object_keys(_LINE)
+        once = lines.where(F.coalesce(F.size(F.array_distinct(keys)) == F.size(keys), F.lit(True)))
+        schema = json_schema(once.select(_LINE))
+    folders = [field for field in lines.schema if field.name != _LINE]
+    replaced = {field.name.lower() for field in folders}
+    return StructType([*(field for field in schema if field.name.lower() not in replaced), *folders])
 
 
 def _merged(found: StructType, prefer: Sequence[str]) -> StructType:
@@ -104,8 +125,8 @@ def rows_of_lines(lines: DataFrame, schema: StructType) -> DataFrame:
     -------
     DataFrame
         The columns, the columns of folders, and ``_corrupt_record``. It holds a line that is not JSON in UTF-8, has
-        text after its object, does not fit the columns, does not have any of them, or has two keys that differ only in
-        case. A line with an array of objects gives a row for each.
+        text after its object, does not fit the columns, does not have any of them, or has a key twice, compared
+        without regard to case. A line with an array of objects gives a row for each.
     """
     folders = [name for name in lines.columns if name != _LINE]
     replaced = {name.lower() for name in folders}
@@ -125,6 +146,7 @@ def rows_of_lines(lines: DataFrame, schema: StructType) -> DataFrame:
     parsed = StructType([*columns, StructField(CORRUPT, StringType())])
     exact = F.array(*(F.lit(field.name) for field in columns)).cast("array<string>")
     known = F.array(*map(F.lit, places)).cast("array<string>")
+    is_twice = F.size(F.array_distinct("keys")) < F.size("keys")
     keys = F.filter("keys", lambda key: F.array_contains(known, F.lower(key)))
     respelled = (F.size(keys) == 0) | F.exists(keys, lambda key: ~F.array_contains(exact, key))
     lowered = F.transform(F.map_entries(F.from_json(unit, _TEXTS)), _lowered)
@@ -133,22 +155,25 @@ def rows_of_lines(lines: DataFrame, schema: StructType) -> DataFrame:
         unit,
         "folders",
         F.from_json(unit, parsed, _OPTIONS).alias("one"),
-        F.coalesce(respelled, F.lit(False)).alias("respelled"),
-        F.when(respelled, entries).alias("entries"),
+        F.coalesce(is_twice, F.lit(False)).alias("is_twice"),
+        F.coalesce(respelled & ~is_twice, F.lit(False)).alias("respelled"),
+        F.when(respelled & ~is_twice, entries).alias("entries"),
     )
     once = F.size(F.array_distinct(F.transform("entries", lambda entry: entry["key"]))) == F.size("entries")
     texts = F.when(once & (F.size("entries") > 0), F.map_from_entries("entries"))
-    df = df.select(unit, "folders", "one", "respelled", texts.alias("texts"))
+    df = df.select(unit, "folders", "one", "is_twice", "respelled", texts.alias("texts"))
 
     text = {place: F.try_element_at("texts", F.lit(name)) for name, place in places.items()}
     values = (_typed(text[place], columns[int(place)].dataType).alias(place) for place in text)
-    df = df.select(unit, "folders", "one", "respelled", "texts", F.struct(F.lit(0), *values).alias("values"))
+    df = df.select(
+        unit, "folders", "one", "is_twice", "respelled", "texts", F.struct(F.lit(0), *values).alias("values")
+    )
 
     unread = (text[place].isNotNull() & F.col("values")[place].isNull() for place in text)
     misfit = reduce(lambda some, other: some | other, unread, F.col("texts").isNull())
     misread = F.col("one").isNull() | F.col("one")[CORRUPT].isNotNull()
     is_whole = F.is_valid_utf8(unit) & ~has_more(unit)
-    is_corrupt = F.when(F.col("respelled"), misfit).otherwise(misread) | ~is_whole
+    is_corrupt = F.when(F.col("respelled"), misfit).otherwise(misread) | F.col("is_twice") | ~is_whole
     rows = (
         F.when(F.col("respelled"), F.col("values")[str(place)]).otherwise(F.col("one")[field.name]).alias(field.name)
         for place, field in enumerate(columns)

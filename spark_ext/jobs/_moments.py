@@ -11,12 +11,11 @@ from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZTyp
 
 from msgid._validate import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN
 from spark_ext.formats._row_columns import within_years, zoned_moment
-from spark_ext.jobs._files import BadInput, column_of
+from spark_ext.jobs._files import column_of
+from spark_ext.jobs._formats import BadInput
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-__all__ = ["moment_in"]
 
 _LOCAL: Final = r"\A\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?\z"
 _OFFSET: Final = re.compile(r"[+-]\d\d:\d\d")

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
         QueryTerminatedEvent,
     )
 
-__all__ = ["Progress", "describe"]
-
 _LETTERS: Final = (TOO_LATE, FAILED, CHANGED, MALFORMED)
 _STATE_SIZE: Final = "rocksdbSstFileSize"
 _KIB: Final = 1024

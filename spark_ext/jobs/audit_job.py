@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spark_ext.auditing.table_audit import audit
-from spark_ext.jobs._files import BadInput, read_rows, written
-from spark_ext.jobs._formats import is_table
+from spark_ext.jobs._files import read_rows, written
+from spark_ext.jobs._formats import BadInput, is_table
 from spark_ext.jobs.ids_job import IDS, QUARANTINE
 from spark_ext.jobs.messages_job import MESSAGES
 from spark_ext.jobs.process_job import OUTPUTS

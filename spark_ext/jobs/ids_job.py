@@ -16,8 +16,8 @@ from spark_ext.columns._expressions import CORRUPT, hex_text, misfit_reason, no_
 from spark_ext.columns.making import assign_ids, generate_id, position_id
 from spark_ext.columns.reading import try_parse_id
 from spark_ext.columns.v0 import try_parse_v0, try_translate_v0
-from spark_ext.jobs._files import BadInput, check_output, column_of, follow, read_rows, written
-from spark_ext.jobs._formats import format_of
+from spark_ext.jobs._files import check_output, column_of, follow, read_rows, written
+from spark_ext.jobs._formats import BadInput, format_of
 from spark_ext.jobs._job_tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
 from spark_ext.jobs._moments import moment_in
 

@@ -16,8 +16,8 @@ from spark_ext.formats._iggy_reading import LOST
 from spark_ext.formats.iggy_source import IggyDataSource, segments
 from spark_ext.formats.message_table import IGGY_COLUMNS, messages
 from spark_ext.jobs._exports import EXPORTS, read_export
-from spark_ext.jobs._files import BadInput, check_output, column_of, follow, read_rows, reader_of, written
-from spark_ext.jobs._formats import Files, formats_in, input_of, names_of, warn_of_folders
+from spark_ext.jobs._files import check_output, column_of, follow, read_rows, reader_of, written
+from spark_ext.jobs._formats import BadInput, Files, formats_in, input_of, names_of, warn_of_folders
 from spark_ext.jobs._job_tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Source(NamedTuple):
             except OSError as error:
                 raise BadInput(str(error)) from None
             place = resolve(input_of(path))  # the source's workers do not see the session's default file system
-            names = place if "://" in place else names
+            names = place if "://" in place else path if isinstance(path, str) else path.names
             reader = reader.format("iggy").option("layout", self.layout)
             read: DataFrame = reader.option("columns", ",".join(IGGY_COLUMNS)).load(names)
             return read

@@ -13,9 +13,11 @@ from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
-from spark_ext.jobs._bad_files import BadFile, Ledger, files_of_batch, is_unreadable, last_batch
-from spark_ext.jobs._files import BadInput, check_output, column_of, follow, read_rows, written
-from spark_ext.jobs._formats import format_of
+from spark_ext._filesystem import filesystem
+from spark_ext._private import files_of_batch, last_batch, python_error_in
+from spark_ext.jobs._bad_files import BadFile, Ledger, is_unreadable
+from spark_ext.jobs._files import check_output, column_of, follow, read_rows, written
+from spark_ext.jobs._formats import BadInput, format_of
 from spark_ext.jobs._job_tables import Input, read_stream
 from spark_ext.jobs._progress import Progress
 from spark_ext.streaming._processing.pages import OTHER_FORMAT
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Summary", "load_handler", "run"]
 
 OUTPUTS = "outputs"
-_OTHER_BUCKETS: Final = re.compile(r"ValueError: (buckets must be .*)")
+_OTHER_BUCKETS: Final = r"ValueError: (buckets must be .*)"
 
 
 class Summary(NamedTuple):
@@ -135,7 +137,7 @@ def run(
 
     def list_unreadable(spark: SparkSession, number: int) -> None:
         left_out = ledger.left_out(number, OUTPUTS)
-        files = [file for file in files_of_batch(checkpoint, number) if file not in left_out]
+        files = [file for file in files_of_batch(*filesystem(checkpoint), number) if file not in left_out]
         ledger.add(source.split(spark, files)[1], number, [OUTPUTS])
 
     def run_query(progress: Progress, *, tolerant: bool) -> None:
@@ -181,8 +183,8 @@ def run(
             except StreamingQueryException as error:
                 if not is_unreadable(error):
                     raise
-                list_unreadable(spark, last_batch(checkpoint))
-                if not ledger.left_out(last_batch(checkpoint), OUTPUTS):
+                list_unreadable(spark, last_batch(*filesystem(checkpoint)))
+                if not ledger.left_out(last_batch(*filesystem(checkpoint)), OUTPUTS):
                     raise
                 run_query(progress, tolerant=True)
         except StreamingQueryException as error:
@@ -208,7 +210,7 @@ def _period(days: float) -> timedelta:
 
 def _explained(error: StreamingQueryException, checkpoint: str) -> Exception:
     """Return what a user can do about an error, or the error itself."""
-    if OTHER_FORMAT in str(error):
+    if python_error_in(error, f"({re.escape(OTHER_FORMAT)})"):
         return BadInput(f"cannot continue from {checkpoint}: an earlier version wrote it. Start with a new checkpoint")
-    found = _OTHER_BUCKETS.search(str(error))
-    return error if found is None else BadInput(found[1].strip())
+    buckets = python_error_in(error, _OTHER_BUCKETS)
+    return error if buckets is None else BadInput(buckets)

@@ -6,10 +6,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
+from spark_ext._private import create_like
 from spark_ext._settings import settings
 from spark_ext.columns import making
 from spark_ext.formats.iggy_source import IggyDataSource
-from spark_ext.sql._session_catalog import create_like
 from spark_ext.sql.functions import FUNCTIONS, assign_definition, definitions
 
 if TYPE_CHECKING:

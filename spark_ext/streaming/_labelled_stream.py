@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -17,17 +17,13 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
+from spark_ext._private import without_event_time
 from spark_ext.streaming._fingerprint import hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import Column, DataFrame
-
-__all__ = ["labelled_stream"]
-
-_WATERMARK: Final = "spark.watermarkDelayMs"
-"""The key in a column's metadata by which Spark knows the event time."""
 
 
 def labelled_stream(
@@ -104,7 +100,7 @@ def _nullable(type: DataType) -> DataType:
 
 def _restored(column: Column, field: StructField) -> Column:
     """Return a column under the name of a field, with its metadata except Spark's mark of the event time."""
-    metadata = {key: value for key, value in field.metadata.items() if key != _WATERMARK}
+    metadata = without_event_time(field)
     return column.alias(field.name, metadata=metadata) if metadata else column.alias(field.name)
 
 

@@ -12,7 +12,7 @@ from spark_ext._compat import WHOLE, needs
 from spark_ext.columns._expressions import column, quoted_name
 from spark_ext.columns._identity import identity
 from spark_ext.streaming._buckets import MAX_BUCKETS
-from spark_ext.streaming._column_names import free_name, named_column, named_columns
+from spark_ext.streaming._column_names import free_name, named_column
 from spark_ext.streaming._fingerprint import fingerprint_of
 from spark_ext.streaming._state_store import check_state_store, micros_of
 
@@ -67,11 +67,12 @@ def deduplicate(
         columns of ``content``.
     content : sequence of str, optional
         Columns that are compared. Default: all columns except ``id``, ``timestamp`` and the columns that ``order_by``
-        names. A stream whose columns may change should name them here.
+        names as text. Required if ``order_by`` has a Column and ``fingerprint`` is not passed. A stream whose columns
+        may change should name them here.
     order_by : Column or str, or a sequence of them
         Order of the rows of an ID in a batch; the first one is ``new``. Rows that are equal in ``order_by`` are ordered
         by their fingerprints, so every run gives the same labels. A stream orders the rows of a micro-batch by
-        ``timestamp``. A plain column in ``order_by``, with or without a direction, is not compared by default.
+        ``timestamp``. A column that ``order_by`` names as text is not compared by default.
     timestamp : str, optional
         Column of the event time; required for a stream. A row without a time gets the start of its micro-batch or the
         latest time that Spark has seen before, whichever is later. Such a row is never too late.
@@ -96,7 +97,8 @@ def deduplicate(
     ------
     ValueError
         if a column is missing or ``name`` is taken; if a stream lacks ``timestamp`` or a valid ``within``, or
-        has another state store than RocksDB; if both ``fingerprint`` and ``content`` are given.
+        has another state store than RocksDB; if both ``fingerprint`` and ``content`` are given;
+        if ``order_by`` has a Column, and both are missing.
     TypeError
         if a compared column has a type whose values cannot be compared.
 
@@ -132,7 +134,9 @@ def deduplicate(
         told = fingerprint_of([(compared, df.select(compared).schema[0])])
     else:
         if content is None:
-            left_out = {id, timestamp, *named_columns(df, order)}
+            if not all(isinstance(item, str) for item in order):
+                raise ValueError("`content` must name the compared columns if `order_by` has a Column, got None")
+            left_out = {id, timestamp, *(named_column(df, item) for item in order if isinstance(item, str))}
             names = {name for name in df.columns if name not in left_out}
         else:
             names = {_required(df, name, "content") for name in ([content] if isinstance(content, str) else content)}

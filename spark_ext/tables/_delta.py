@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 from uuid import uuid4
 
-from spark_ext._filesystem import filesystem, resolve
+from spark_ext._filesystem import filesystem, literal, resolve
 from spark_ext._settings import settings
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._delta_files import add_actions
@@ -367,8 +367,7 @@ def _read_ours(spark: SparkSession, path: str, names: list[str], table: DeltaTab
     fields = [field for field in schema if field.name not in columns]
     folders = [StructField(name, StringType()) for name in (WRITE, *columns)]
     reader = spark.read.schema(StructType([*fields, *folders])).option("basePath", path)
-    # Without patterns: a name may have a character such as "*".
-    read = reader.option("__globPaths__", "false").parquet(*(f"{path}/{name}" for name in names))
+    read = reader.parquet(*(literal(f"{path}/{name}") for name in names))
     return read.select(
         *(partition_column(f.name, f.dataType) if f.name in columns else read[quoted_name(f.name)] for f in schema)
     )
@@ -383,8 +382,7 @@ def _read_others(
 
     schema, columns = spark_schema(table), table.metadata().partition_columns
     reader = spark.read.schema(StructType([field for field in schema if field.name not in columns]))
-    reader = reader.option("recursiveFileLookup", "true").option("__globPaths__", "false")
-    read = reader.parquet(*(f"{path}/{name}" for name in names))
+    read = reader.option("recursiveFileLookup", "true").parquet(*(literal(f"{path}/{name}") for name in names))
     return read.select(
         *(
             F.lit(values[f.name]).cast(f.dataType).alias(f.name) if f.name in columns else read[quoted_name(f.name)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from spark_ext._filesystem import filesystem
+from spark_ext._private import FILE_SINK_LOG
 from spark_ext.tables._writers import TableConflict
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ RENAMES: Final = ("local", "hdfs")
 _RESERVED: Final = ("writer", "batch")
 _FOREIGN: Final = {
     "_delta_log": "it is a Delta table; pass format='delta'",
-    "_spark_metadata": "Spark's own file sink manages it",
+    FILE_SINK_LOG: "Spark's own file sink manages it",
     "metadata": "it looks like an Iceberg table",
 }
 
@@ -126,12 +127,6 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
         name = info.base_name
         if name in _FOREIGN:
             raise TableConflict(f"cannot write to {path}: {_FOREIGN[name]}")
-        if name.startswith(("batch=", "app=")):
-            raise TableConflict(
-                f"cannot write to {path}: its folder {name} was written by the first version, which did not record "
-                f"the query. Choose another folder; to continue the query that wrote it, move its folders batch=N "
-                f"into writer={writer.name}"
-            )
         if name.startswith("writer="):
             if name != f"writer={writer.name}" and not writer.chosen:
                 raise TableConflict(
@@ -188,7 +183,7 @@ def _rename(files: pafs.FileSystem, hidden: str, folder: str) -> bool:
 
 
 def _set_aside(files: pafs.FileSystem, folder: str, aside: str) -> None:
-    """Delete an incomplete folder of a batch, from version 0.1 or from another store.
+    """Delete an incomplete folder of a batch, which a driver on a store without renames has left.
 
     The folder is renamed before it is checked. A check before the rename could delete a batch that another driver
     completes between the check and the deletion.

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from msgid.messages import MessageState
 from spark_ext._filesystem import filesystem
+from spark_ext._private import FILE_SINK_LOG
 from spark_ext.tables._parquet import RENAMES
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _BUSY: Final = ("_temporary", ".spark-staging")
 _FOLDER: Final = re.compile(r"(\w+)=([^/]*)")
 _LOGS: Final = {
     "_delta_log": "it is part of a Delta table; pass format='delta'",
-    "_spark_metadata": "Spark's own file sink manages it",
+    FILE_SINK_LOG: "Spark's own file sink manages it",
     ".hoodie": "it is part of a Hudi table",
 }
 _ICEBERG: Final = "it is part of an Iceberg table"

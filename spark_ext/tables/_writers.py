@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from spark_ext._filesystem import filesystem
+from spark_ext._private import query_of_checkpoint, running_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TableConflict", "Writer", "checkpointed", "query_id", "writer_of"]
 
-_QUERY_ID: Final = "sql.streaming.queryId"
-"""The local property in which Spark stores the ID of the query that runs a micro-batch."""
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _CHECKPOINT: ContextVar[str | None] = ContextVar("checkpoint", default=None)
 
@@ -75,12 +73,8 @@ def query_id(batch_df: DataFrame) -> str | None:
     """Return the ID of the streaming query that runs this micro-batch, or None if it is unknown."""
     checkpoint = _CHECKPOINT.get()
     if checkpoint is not None:
-        return _checkpoint_id(checkpoint)
-    from pyspark.sql.utils import is_remote
-
-    if is_remote():  # a local property cannot be read through Spark Connect
-        return None
-    return batch_df.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+        return query_of_checkpoint(*filesystem(checkpoint))
+    return running_query(batch_df.sparkSession)
 
 
 @contextmanager
@@ -91,10 +85,3 @@ def checkpointed(checkpoint: str) -> Iterator[None]:
         yield
     finally:
         _CHECKPOINT.reset(token)
-
-
-def _checkpoint_id(checkpoint: str) -> str:
-    files, folder = filesystem(checkpoint)
-    with files.open_input_file(f"{folder}/metadata") as file:
-        id: str = json.loads(file.read())["id"]
-    return id

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid.retention.policy import checked_policy
+from spark_ext._filesystem import literal
 from spark_ext.columns._dialect import F
 from spark_ext.columns.expiry import has_expired
 from spark_ext.tables._segment_folders import SegmentFolders, TableBusy
@@ -280,9 +281,9 @@ def _read(session: SparkSession, path: str) -> DataFrame:
     """Read every file of a table. Settings of the session that skip files, or guess types, are overridden."""
     from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
-    every = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false", "__globPaths__": "false"}
+    every = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
     types = {"source": StringType(), "topic": StringType(), "partition": IntegerType(), "segment": LongType()}
     schema = StructType()
-    for field in session.read.options(**every).parquet(path).schema:
+    for field in session.read.options(**every).parquet(literal(path)).schema:
         schema.add(field.name, types.get(field.name, field.dataType))
-    return session.read.options(**every).schema(schema).parquet(path)
+    return session.read.options(**every).schema(schema).parquet(literal(path))

@@ -39,9 +39,6 @@ def write_once(
       writes the data files, and the driver commits them with the package `deltalake` (extra ``delta``). If the session
       has Delta's JAR, Delta's own writer is used.
 
-    Version 0.1 wrote folders ``batch=N`` without the query's ID, and such a table is rejected. To continue it, move
-    these folders into ``writer=ID``, where ``ID`` is in the file ``metadata`` of the query's checkpoint.
-
     Parameters
     ----------
     batch_df : DataFrame

@@ -5,10 +5,6 @@ from __future__ import annotations
 import ast
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["cycle_in", "folder_of", "imports_in", "modules_of"]
 
@@ -30,37 +26,18 @@ def modules_of(package: str, folder: Path) -> dict[str, Path]:
     return modules
 
 
-def _only_for_type_checkers(node: ast.AST) -> bool:
-    if not isinstance(node, ast.If):
-        return False
-    test = node.test
-    name = test.attr if isinstance(test, ast.Attribute) else test.id if isinstance(test, ast.Name) else ""
-    return name == "TYPE_CHECKING"
-
-
-def _import_statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import | ast.ImportFrom):
-            yield child
-        elif _only_for_type_checkers(child):
-            assert isinstance(child, ast.If)
-            for other in child.orelse:
-                yield from _import_statements(ast.Module([other], []))
-        else:
-            yield from _import_statements(child)
-
-
 def imports_in(source: str, module: str, known: set[str], is_package: bool) -> set[str]:
     """Return the names of the known modules that a module's source imports, in functions too.
 
     ``from package import name`` is an import of the submodule ``package.name`` if there is one, and of ``package``
-    otherwise. An import under ``if TYPE_CHECKING:`` does not run, so it does not count.
+    otherwise. An import under ``if TYPE_CHECKING:`` counts too: a reader must follow it.
     """
     package = module if is_package else module.rpartition(".")[0]
     found = set()
-    for statement in _import_statements(ast.parse(source)):
+    for statement in ast.walk(ast.parse(source)):
         if isinstance(statement, ast.Import):
             found |= {alias.name for alias in statement.names if alias.name in known}
+        if not isinstance(statement, ast.ImportFrom):
             continue
         base = statement.module or ""
         if statement.level:

@@ -16,9 +16,9 @@ pytest.importorskip("pyarrow")
 from helpers.sql_layout import NOTES, laid_out, shortened
 from pyspark.sql import functions as pyspark_functions
 
+from spark_ext._private import create_like, stored_like
 from spark_ext.columns import _dialect
 from spark_ext.columns._dialect import F, SqlText, sql_text
-from spark_ext.sql._session_catalog import create_like, stored_like
 from spark_ext.sql.functions import Definition, assign_definition, definitions
 
 GOLDEN = Path(__file__).parents[1] / "vectors" / "functions.sql"

@@ -12,9 +12,11 @@ from pyspark.sql import functions as F
 import msgid
 import spark_ext as ids
 from spark_ext import cli
+from spark_ext._filesystem import filesystem
+from spark_ext._private import files_of_batch
 from spark_ext.jobs import _job_tables as tables
 from spark_ext.jobs import ids_job, messages_job
-from spark_ext.jobs._bad_files import Ledger, files_of_batch
+from spark_ext.jobs._bad_files import Ledger
 from spark_ext.jobs._files import follow, read_rows
 
 pytestmark = pytest.mark.spark
@@ -293,8 +295,8 @@ def test_files_of_batch_finds_them_in_a_compacted_log(tmp_path):
     (tmp_path / "sources" / "0" / "0").write_text("v1\n" + entries[0])
     (tmp_path / "sources" / "0" / "1.compact").write_text("\n".join(["v1", *entries[:2]]))
     (tmp_path / "sources" / "0" / "2").write_text("v1\n" + entries[2])
-    assert files_of_batch(str(tmp_path), 0) == ["file:///in/a 0"]
-    assert files_of_batch(str(tmp_path), 1) == ["file:///in/a 1", "file:///in/a 2"]
+    assert files_of_batch(*filesystem(str(tmp_path)), 0) == ["file:///in/a 0"]
+    assert files_of_batch(*filesystem(str(tmp_path)), 1) == ["file:///in/a 1", "file:///in/a 2"]
 
 
 @pytest.mark.variants

@@ -153,3 +153,24 @@ def test_ids_job_on_bytes_that_are_not_utf_8_keeps_the_line(spark, tmp_path, hea
     assert bytes(bad.line) == f"{start}{kept}".encode("latin-1")
     expected = "the file has another header than the first file: header note,name" if start else "the line is not UTF-8"
     assert bad.reason == expected
+
+
+@pytest.mark.parametrize("note", ['"open', '"a" b', '"open\n0,"x'], ids=["open", "after a cell", "two marks"])
+@pytest.mark.parametrize("header", first_by_default(["id,note", "note,id"], 1))
+def test_ids_job_on_a_quotation_mark_that_is_not_closed_loses_no_line(spark, tmp_path, note, header):
+    """Lines that one cell has merged are in quarantine with their whole text; cells of several lines stay valid."""
+    source, out = tmp_path / "in", str(tmp_path / "out")
+    put(
+        source,
+        "0.csv",
+        f'{header}\n{V1[0]},"two\nlines"\n' if header == "id,note" else f'{header}\n"two\nlines",{V1[0]}\n',
+    )
+    later = "".join(f"{V1[2]},{n}\n" for n in range(50))
+    put(source, "1.csv", f"id,note\n{V1[1]},{note}\n{later}")
+    job.run(spark, str(source), out, format="csv")
+    ids = table(spark, out, "ids").collect()
+    assert [row.note for row in ids if row.id == V1[0]] == ["two\nlines"]
+    aside = [row._corrupt_record for row in table(spark, out, "quarantine").collect()]
+    text = "\n".join([*aside, *(f"{row.id},{row.note}" for row in ids if "\n" not in (row.note or ""))])
+    assert all(f"{V1[2]},{n}" in text for n in range(50))
+    assert not any("\n" in (row.note or "") for row in ids if row.id != V1[0])

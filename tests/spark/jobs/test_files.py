@@ -48,6 +48,27 @@ def test_format_of_a_folder_is_that_of_its_files(spark, tmp_path, names, format)
         format_of(str(tmp_path / "in"))
 
 
+@pytest.mark.parametrize("name", ["a[1].csv", "b{x,y}.csv", "c?*.csv", "d\\e.csv"])
+def test_ids_command_on_a_file_named_like_a_pattern_reads_this_file(spark, tmp_path, name):
+    """A file or folder that exists is read by its name, and not as a pattern."""
+    (tmp_path / "in [1]").mkdir()
+    (tmp_path / "in [1]" / name).write_text(f"id,n\n{V1},1\n")
+    for number, path in enumerate((tmp_path / "in [1]" / name, tmp_path / "in [1]")):
+        done = CliRunner().invoke(command, ["ids", str(path), "-o", str(tmp_path / f"out{number}")])
+        assert done.exit_code == 0, done.output
+        assert [row.n for row in spark.read.parquet(str(tmp_path / f"out{number}" / "ids")).collect()] == ["1"]
+
+
+def test_ids_command_on_folders_of_values_and_others_is_one_error(spark, tmp_path):
+    """Spark cannot tell the columns of such a folder."""
+    for folder in ("k=1", "sub"):
+        (tmp_path / "in" / folder).mkdir(parents=True)
+        (tmp_path / "in" / folder / "a.csv").write_text(f"id,n\n{V1},1\n")
+    done = CliRunner().invoke(command, ["ids", str(tmp_path / "in"), "-o", str(tmp_path / "out")])
+    assert done.exit_code == 1
+    assert "it has folders of values, such as k=1, and other folders, such as sub. Pass one" in done.output
+
+
 def test_format_of_a_pattern_without_an_ending_is_asked_for(spark, tmp_path):
     """The ending of a pattern counts; a pattern without one may match files of any format."""
     assert format_of(str(tmp_path / "*.csv.gz")) == "csv"

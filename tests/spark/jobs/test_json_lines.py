@@ -48,6 +48,37 @@ def test_ids_job_on_keys_in_another_case_loses_no_value(spark, tmp_path, stream,
     assert [row.reason for row in bad] == ["the line has a key twice, compared without regard to case"]
 
 
+def test_ids_job_on_lines_with_a_key_twice_keeps_them_whole(spark, tmp_path):
+    """Such a line is in quarantine with its reason, also if its keys are in another case; the other lines are read."""
+    good = [{"id": V1.format(0), "n": 1, "s": {"x": 1}}, {"id": V1.format(1), "n": 2}]
+    twice = [
+        f'{{"id": "{V1.format(2)}", "id": "{V1.format(3)}"}}',
+        f'{{"n": 1, "N": 2, "N": 3, "id": "{V1.format(4)}"}}',
+    ]
+    write_lines(tmp_path / "in", "1.json", good[0], *twice, good[1])
+    out = str(tmp_path / "out")
+    summary = ids_job.run(spark, str(tmp_path / "in"), out)
+    assert (summary.rows, summary.malformed) == (4, 2)
+    ids, quarantine = (read_table(spark, f"{out}/{name}") for name in ("ids", "quarantine"))
+    assert {(row.id, row.n) for row in ids.collect()} == {(V1.format(0), 1), (V1.format(1), 2)}
+    bad = quarantine.collect()
+    assert {row._corrupt_record for row in bad} == set(twice)
+    assert {row.reason for row in bad} == {"the line has a key twice, compared without regard to case"}
+
+
+def test_read_rows_of_a_nested_key_twice_keeps_the_text(spark, tmp_path):
+    """A table cannot store both values, so the column has the JSON of each object; folders give columns too."""
+    (tmp_path / "in").mkdir()
+    lines = ({"id": "a", "s": {"x": 1}}, '{"id": "b", "s": {"x": 1, "x": 2}}', '{"id": "c", "id": "d"}')
+    write_lines(tmp_path / "in" / "k=7", "1.json", *lines)
+    df = read_rows(spark, str(tmp_path / "in"))
+    assert set(df.columns) == {"id", "s", "k", "_corrupt_record"}
+    found = {(row.id, row.s, row.k, row._corrupt_record) for row in df.collect()}
+    whole = {("a", '{"x":1}', 7, None), ("b", '{"x":1,"x":2}', 7, None)}
+    assert found >= whole
+    assert {line for *_, line in found - whole} == {lines[2]}
+
+
 def test_ids_command_on_keys_in_another_case_says_so(spark, tmp_path):
     """The command names the spellings; the column has the spelling of the option."""
     write_lines(tmp_path, "in.json", {"Key": V1.format(0)}, {"key": V1.format(1)})

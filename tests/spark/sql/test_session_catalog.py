@@ -8,7 +8,8 @@ import pytest
 from helpers.versions import since
 
 import msgid
-from spark_ext.sql import _session_catalog, registration
+from spark_ext import _private
+from spark_ext.sql import registration
 from spark_ext.sql.functions import Definition, definitions
 
 pytestmark = [pytest.mark.spark, since(4, 0)]
@@ -108,12 +109,12 @@ def test_threads_that_register_by_statements_leave_the_settings(session, monkeyp
 def test_a_session_of_another_inside_gets_its_functions_by_statements(session, monkeypatch, hide):
     """Where the classes of the catalog differ, `register` creates the same functions with statements."""
     monkeypatch.setattr(session, "_jvm", hide(session))
-    assert not _session_catalog.create_like(session, MODEL, list(definitions()), lambda get: {})
+    assert not _private.create_like(session, MODEL, list(definitions()), lambda get: {})
     monkeypatch.undo()
 
 
 def test_definition_with_an_unknown_type_creates_nothing(session):
     """One definition that Spark rejects leaves the catalog as it was."""
     wrong = [Definition("msgid_good", "id STRING", "id", "STRING"), Definition("msgid_bad", "id STRING", "id", "TEXT")]
-    assert not _session_catalog.create_like(session, MODEL, wrong, lambda get: {})
+    assert not _private.create_like(session, MODEL, wrong, lambda get: {})
     assert not session.catalog.functionExists("msgid_good")

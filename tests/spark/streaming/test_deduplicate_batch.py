@@ -68,16 +68,7 @@ NAMED = {
     "text in a list": lambda df: ["offset"],
     "another case": lambda df: ["OFFSET"],
     "backticks": lambda df: ["`offset`"],
-    "column": lambda df: F.col("offset"),
-    "column of another case": lambda df: [F.col("Offset")],
-    "descending function": lambda df: [F.desc("offset")],
-    "descending method": lambda df: F.col("offset").desc_nulls_last(),
-    "column of the frame": lambda df: [df["offset"]],
-    "descending column of the frame": lambda df: [df["offset"].asc()],
-    "alias": lambda df: [F.col("offset").alias("other")],
-    "expression": lambda df: [F.expr("offset")],
-    "dotted": lambda df: ["part.no", F.col("offset")],
-    "dotted column": lambda df: [F.col("`part.no`").desc(), "offset"],
+    "dotted": lambda df: ["part.no", "offset"],
 }
 
 
@@ -88,11 +79,21 @@ def test_a_column_that_order_by_names_is_not_compared(spark, how):
     assert counts(df, order_by=NAMED[how](df)) == {"new": 1, "duplicate": 1}
 
 
+def test_order_by_of_a_column_needs_the_content(spark):
+    """No public function tells which columns a Column reads, so the caller names the content."""
+    df = spark.createDataFrame([("a", "x", 1), ("a", "x", 2)], "id string, body string, n int")
+    for order_by in (F.col("n"), [F.col("n").desc()], ["n", F.length("body")]):
+        with pytest.raises(ValueError, match="`content` must name the compared columns if `order_by` has a Column"):
+            ids.deduplicate(df, order_by=order_by)
+        assert counts(df, order_by=order_by, content=["body"]) == {"new": 1, "duplicate": 1}
+        assert counts(df, order_by=order_by, fingerprint="body") == {"new": 1, "duplicate": 1}
+
+
 def test_a_column_that_an_expression_reads_is_compared(spark):
     """Ordering by the length of the body does not take the body out of the content."""
     df = spark.createDataFrame([("a", "x", 1), ("a", "yy", 2)], "id string, body string, n int")
     assert labels(df, order_by=[F.length("body")], content=["body"]) == {1: "new", 2: "conflict"}
-    assert labels(df.withColumn("n", F.col("n")), order_by=[F.length("body").desc(), "n"]) == {2: "new", 1: "conflict"}
+    assert labels(df, order_by=[F.length("body").desc(), "n"], content=["body"]) == {2: "new", 1: "conflict"}
 
 
 def test_content_names_the_columns_that_are_compared(spark):

@@ -14,43 +14,6 @@ from helpers.stores import SUM, add, entry, read
 from msgid.processing import Append, InvalidStore, MemoryStore, PostgresStore, SqliteStore
 from msgid.processing.store import Reading
 
-FIRST_VERSION = (
-    "CREATE TABLE IF NOT EXISTS msgid_versions (key TEXT NOT NULL, version BIGINT NOT NULL, id TEXT,"
-    " at BIGINT NOT NULL, packed {bytes} NOT NULL, PRIMARY KEY (key, version), UNIQUE (key, id))",
-    "CREATE TABLE IF NOT EXISTS msgid_forgotten (one INTEGER PRIMARY KEY, before BIGINT NOT NULL)",
-    "INSERT INTO msgid_forgotten VALUES (1, -1) ON CONFLICT DO NOTHING",
-)
-"""The statements that the first version ran."""
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_store_of_the_first_version_is_refused(kind, tmp_path, request):
-    """A file or database with the tables of the first version is not misread: the error names the tables."""
-    bytes = {"sqlite": "BLOB", "postgres": "BYTEA"}[kind]
-    if kind == "sqlite":
-        connection = sqlite3.connect(tmp_path / "old.db")
-        for statement in FIRST_VERSION:
-            connection.execute(statement.format(bytes=bytes))
-        connection.commit()
-        connection.close()
-        with pytest.raises(InvalidStore, match=r"cannot open .*old\.db: it has the tables of the first version"):
-            SqliteStore(tmp_path / "old.db")
-        connection = sqlite3.connect(tmp_path / "old.db")
-        assert connection.execute("SELECT * FROM msgid_forgotten").fetchall() == [(1, -1)]
-        assert {name for (name,) in connection.execute("SELECT tbl_name FROM sqlite_master")} == {
-            "msgid_versions",
-            "msgid_forgotten",
-        }
-        return
-    psycopg = pytest.importorskip("psycopg")
-
-    address = request.getfixturevalue("schema")
-    with psycopg.connect(address, autocommit=True) as connection:
-        for statement in FIRST_VERSION:
-            connection.execute(statement.format(bytes=bytes))
-    with pytest.raises(InvalidStore, match="cannot open the database: it has the tables of the first version"):
-        PostgresStore(address)
-
 
 def test_store_of_a_later_version_is_refused(tmp_path):
     """Tables whose number is another are not read."""

@@ -1,0 +1,341 @@
+"""All uses of interfaces of Spark that are not public, one function each.
+
+Each function has the reason, the versions on which its test ran, and what happens where the interface is missing. No
+other module uses such an interface; a test checks it. Prefer a public interface, also a slower one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pyarrow.fs as pafs
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructField
+
+    Under = Callable[[Callable[[str], "str | None"]], Mapping[str, str]]
+    """Returns settings. The argument is a function that returns the value of a setting."""
+
+FILE_SINK_LOG: Final = "_spark_metadata"
+"""The folder in which Spark's own file sink lists its files.
+
+Reason: a table with this folder belongs to that sink, and Spark ignores files that others add. Spark 3.5 to 4.3.
+If Spark renames the folder, such a table is no longer refused.
+"""
+
+_DEFAULT: Final = ("fs.defaultFS", "spark.hadoop.fs.defaultFS")
+
+
+class Unresolved(ValueError):
+    """Hadoop cannot resolve a path."""
+
+
+def is_classic(spark: SparkSession) -> bool:
+    """Return whether a session has Spark's JVM behind Py4J.
+
+    Reason: Spark Connect hides the JVM, and a client of Connect may lack Py4J. Spark 3.5 to 4.3.
+    If the attribute is missing, the session is treated as one of Spark Connect.
+    """
+    return hasattr(spark, "_jsparkSession")
+
+
+def default_filesystem(spark: SparkSession) -> str | None:
+    """Return Spark's default file system, such as ``hdfs://node:8020``.
+
+    Reason: Hadoop's configuration files are not in ``spark.conf``. Spark 3.5 to 4.3.
+    Over Spark Connect, only the session's own settings are known; None if they lack it.
+    """
+    if not is_classic(spark):
+        return next((found for name in _DEFAULT if (found := spark.conf.get(name, None))), None)
+    internal: Any = spark
+    return str(internal._jsparkSession.sessionState().newHadoopConf().get(_DEFAULT[0]))
+
+
+def qualified_path(spark: SparkSession, path: str) -> str | None:
+    """Return the URL of a relative path in Spark's working folder, which may differ from Python's.
+
+    Reason: no public function returns that folder. Spark 3.5 to 4.3. None over Spark Connect.
+
+    Raises
+    ------
+    Unresolved
+        If Hadoop cannot resolve the path.
+    """
+    if not is_classic(spark):
+        return None
+    from py4j.protocol import Py4JJavaError
+
+    internal: Any = spark
+    settings = internal._jsparkSession.sessionState().newHadoopConf()
+    try:
+        named = internal._jvm.org.apache.hadoop.fs.Path(path)
+        return str(named.getFileSystem(settings).makeQualified(named).toString())
+    except Py4JJavaError as error:
+        raise Unresolved(str(error.java_exception)) from None
+
+
+_EVENT_TIME: Final = "spark.watermarkDelayMs"
+
+
+def without_event_time(field: StructField) -> dict[str, Any]:
+    """Return the metadata of a field without Spark's mark of the event time.
+
+    Reason: a column that is selected anew keeps the mark, and a second watermark of the user would be refused.
+    Spark 4.0 to 4.3. If Spark renames the key, the mark stays on the column.
+    """
+    return {key: value for key, value in field.metadata.items() if key != _EVENT_TIME}
+
+
+_QUERY_ID: Final = "sql.streaming.queryId"
+
+
+def running_query(spark: SparkSession) -> str | None:
+    """Return the ID of the streaming query that runs the current micro-batch.
+
+    Reason: ``foreachBatch`` does not pass it. Spark 3.5 to 4.3. None if it is unknown: outside a query, in another
+    thread, and over Spark Connect. Then `write_once` needs ``app_id``.
+    """
+    from pyspark.sql.utils import is_remote
+
+    return None if is_remote() else spark.sparkContext.getLocalProperty(_QUERY_ID)
+
+
+_CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]")
+
+
+def conditions_of(error: BaseException) -> set[str]:
+    """Return Spark's error conditions of an error and of its causes, such as ``FAILED_READ_FILE.NO_HINT``.
+
+    Reason: ``getCondition()`` returns the outer condition alone (``STREAM_FAILED``), and Py4J's errors do not have it.
+    The text of an error has each condition in square brackets. Spark 3.5 to 4.3.
+    If the text lacks them, an unreadable file stops its job with Spark's error.
+
+    >>> conditions_of(RuntimeError("[STREAM_FAILED] Query: [FAILED_READ_FILE.NO_HINT] Encountered error [id = 7]")) == {
+    ...     "STREAM_FAILED", "FAILED_READ_FILE.NO_HINT"}
+    True
+    """
+    outer = getattr(error, "getCondition", getattr(error, "getErrorClass", lambda: None))()
+    return {*_CONDITION.findall(str(error)), *([outer] if outer else [])}
+
+
+def is_java_error(error: BaseException) -> bool:
+    """Return whether an error of Java lacks an exception of PySpark, so that its text is a stack trace.
+
+    Reason: PySpark converts most errors of Java, and the command line prints one line for the others. Spark 3.5 to 4.3.
+    If Py4J is missing (a client of Spark Connect), such errors do not occur.
+    """
+    try:
+        from py4j.protocol import Py4JJavaError
+    except ImportError:
+        return False
+    return isinstance(error, Py4JJavaError)
+
+
+_CAUSE: Final = re.compile(r"^(?:Caused by)?: (?:[\w.$]*\.)?(\w+(?:: .*)?)$", re.MULTILINE)
+
+
+def cause_of(error: BaseException) -> str:
+    r"""Return the innermost cause of an error of Spark in one line.
+
+    Reason: PySpark keeps the causes of an error of Java as a stack trace in its text. Spark 3.5 to 4.3.
+    If the text lacks a stack trace, this is its first line.
+
+    >>> cause_of(RuntimeError("o7.save.\n: org.apache.spark.SparkException: failed\nCaused by: java.io.EOFException"))
+    'EOFException'
+    """
+    causes: list[str] = _CAUSE.findall(str(error))
+    return causes[-1] if causes else str(error).strip().split("\n")[0]
+
+
+def python_error_in(error: BaseException, pattern: str) -> str | None:
+    r"""Return the words of an error of this package that was raised in a worker or in ``foreachBatch``.
+
+    Reason: Spark keeps a Python error only as the text of its own error. Spark 3.5 to 4.3.
+    None if the text does not match; then the job ends with Spark's error.
+
+    Parameters
+    ----------
+    error : Exception
+        Spark's error.
+    pattern : str
+        Regular expression of the error's name and words, from which the first group is returned.
+
+    >>> python_error_in(RuntimeError("in worker:\nValueError: buckets must be 8\n at X"), r"ValueError: (buckets .*)")
+    'buckets must be 8'
+    """
+    found = re.search(pattern, str(error))
+    return None if found is None else found[1].strip()
+
+
+def is_other_source(error: BaseException) -> bool:
+    """Return whether a stream of files continues from the checkpoint of another source.
+
+    Reason: Spark raises an error of its JSON library, without a condition. Spark 4.0 to 4.3.
+    If the words change, the job ends with Spark's error.
+    """
+    return "No usable value for logOffset" in str(error)
+
+
+def files_of_batch(files: pafs.FileSystem, folder: str, batch: int) -> list[str]:
+    """Return the files of a micro-batch of Spark's file source, as the checkpoint in a folder lists them.
+
+    Reason: ``inputFiles()`` is empty after an operator with state, and a micro-batch that failed does not have a
+    DataFrame. Spark 3.5 to 4.3. If the files of the checkpoint differ, an unreadable file stops its stream.
+    """
+    last = _source_offset(files, folder, batch)
+    before = _source_offset(files, folder, batch - 1) if batch else -1
+    logs = {int(name.removesuffix(".compact")): name for name in _numbers(files, f"{folder}/sources/0")}
+    found = []
+    # A compacted file repeats the entries of all files before it.
+    for number in sorted(logs):
+        entries = map(json.loads, _lines(files, f"{folder}/sources/0/{logs[number]}")[1:])
+        found += [unquote(entry["path"]) for entry in entries if before < entry["batchId"] <= last]
+    return sorted(set(found))
+
+
+def last_batch(files: pafs.FileSystem, folder: str) -> int:
+    """Return the number of the last micro-batch that a query has started.
+
+    Reason: a failed query's progress lacks the micro-batch that failed. Spark 3.5 to 4.3. Raises ValueError if the
+    checkpoint lacks the folder of offsets.
+    """
+    return max(map(int, _numbers(files, f"{folder}/offsets")))
+
+
+def query_of_checkpoint(files: pafs.FileSystem, folder: str) -> str | None:
+    """Return the ID of the query of a checkpoint folder; None if no query has started with it.
+
+    Reason: over Spark Connect, ``foreachBatch`` cannot ask for the query that runs it. Spark 3.5 to 4.3.
+    If the file is missing, the checkpoint is treated as new.
+    """
+    try:
+        with files.open_input_file(f"{folder}/metadata") as file:
+            id: str = json.loads(file.read())["id"]
+    except FileNotFoundError:
+        return None
+    return id
+
+
+def _source_offset(files: Any, folder: str, batch: int) -> int:
+    offset: int = json.loads(_lines(files, f"{folder}/offsets/{batch}")[2])["logOffset"]
+    return offset
+
+
+def _numbers(files: Any, folder: str) -> list[str]:
+    import pyarrow.fs as pafs
+
+    names = [info.base_name for info in files.get_file_info(pafs.FileSelector(folder, allow_not_found=True))]
+    return [name for name in names if name.removesuffix(".compact").isdigit()]
+
+
+def _lines(files: Any, path: str) -> list[str]:
+    with files.open_input_file(path) as file:
+        text: str = file.read().decode()
+    return text.splitlines()
+
+
+_SQL_FUNCTION: Final = "sqlFunction."
+"""The class that Spark names for a function in SQL, and the prefix of its properties."""
+_PARAMETERS: Final = f"{_SQL_FUNCTION}inputParam"
+_CALL: Final = re.compile(r"\b(msgid_\w+)\(")
+_ONLY_PART: Final = "000"
+"""The number that Spark puts before each part of the stored form. Here the form has one part."""
+
+
+class SqlDefinition(Protocol):
+    """The definition of an SQL function."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def parameters(self) -> str: ...
+    @property
+    def body(self) -> str: ...
+    @property
+    def returns(self) -> str: ...
+    @property
+    def deterministic(self) -> bool: ...
+    @property
+    def statement(self) -> str: ...
+
+
+def create_like(spark: SparkSession, model: SqlDefinition, wanted: Sequence[SqlDefinition], under: Under) -> bool:
+    """Create temporary functions as copies of a function that a statement has created.
+
+    Reason: Spark parses and analyzes the body of each function when a statement creates it, and again in each query.
+    The statement of the model runs in a session of its own, so the settings of ``spark`` stay as they are for its other
+    queries. Spark 4.0 to 4.3. Where the classes of Spark's JVM differ, or Spark Connect hides them, this returns False,
+    and statements must create the functions.
+
+    Args:
+        spark: The session that gets the functions.
+        model: A function with a short body.
+        wanted: The functions.
+        under: Gives the settings for the statement, which Spark stores with the functions.
+
+    Returns:
+        Whether the functions were created.
+    """
+    if not is_classic(spark):
+        return False
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        _create(spark, model, wanted, under)
+    except (Py4JError, PySparkException, AttributeError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _create(spark: SparkSession, model: SqlDefinition, wanted: Sequence[SqlDefinition], under: Under) -> None:
+    internal: Any = spark  # the stubs know nothing of the JVM
+    session, jvm = internal._jsparkSession, internal._jvm
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    classes, identifier = catalyst.catalog, catalyst.FunctionIdentifier
+    stored, file = classes.CatalogFunction, classes.FunctionResourceType.fromString("file")
+    resource, read = classes.FunctionResource, classes.SQLFunction.fromCatalogFunction
+    sequence, parser = jvm.org.apache.spark.api.python.PythonUtils.toSeq, session.sessionState().sqlParser()
+
+    private = session.newSession()
+    for key, value in under(private.conf().get).items():
+        private.conf().set(key, value)
+    private.sql(model.statement)
+    form = private.sessionState().catalog().lookupFunctionInfo(identifier(model.name)).getUsage()
+    made = []
+    for one in wanted:
+        parts = sequence([resource(file, _ONLY_PART + stored_like(form, one))])
+        made.append(read(stored(identifier(one.name), _SQL_FUNCTION, parts), parser))
+    for function in made:
+        session.sessionState().catalog().registerSQLScalarFunction(function, True)
+
+
+def stored_like(model: str, wanted: SqlDefinition) -> str:
+    """Return the form in which Spark stores a function: everything but its definition is that of a model.
+
+    Args:
+        model: Stored form of the model, JSON. It has settings of the session, which Spark stores with a function.
+        wanted: The definition.
+
+    Raises:
+        ValueError: if the form of the model is not JSON, or has other properties than are known here.
+    """
+    properties = json.loads(model)
+    own = {
+        _PARAMETERS: wanted.parameters,
+        f"{_SQL_FUNCTION}returnType": wanted.returns,
+        f"{_SQL_FUNCTION}expression": wanted.body,
+        f"{_SQL_FUNCTION}deterministic": str(wanted.deterministic).lower(),
+        "referredTempFunctionsNames": json.dumps(sorted(set(_CALL.findall(wanted.body)))),
+    }
+    if not own.keys() <= properties.keys():
+        raise ValueError(f"cannot store {wanted.name}: this Spark has other properties, got {model!r}")
+    form = {**properties, **own}
+    if not wanted.parameters:
+        del form[_PARAMETERS]
+    return json.dumps(form)

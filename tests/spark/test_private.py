@@ -1,0 +1,145 @@
+"""Each interface of Spark that is not public is there, and does what its function says."""
+
+import json
+import os
+
+import pyarrow.fs as pafs
+import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import functions as F
+
+from spark_ext import _private
+
+pytestmark = pytest.mark.spark
+
+
+def test_session_knows_hadoops_file_system_and_folder(spark, connect):
+    """A classic session gives Hadoop's default file system and Spark's folder; a client of Connect lacks the folder."""
+    assert _private.is_classic(spark) == (not connect)
+    if connect:
+        assert _private.qualified_path(spark, "orders") is None
+        return
+    assert _private.default_filesystem(spark) == "file:///"
+    assert _private.qualified_path(spark, "orders") == f"file:{os.getcwd()}/orders"
+    with pytest.raises(_private.Unresolved, match="nowhere"):
+        _private.qualified_path(spark, "nowhere://orders")
+
+
+def test_session_without_a_jvm_is_one_of_connect():
+    """A session without Spark's attributes has its own settings alone."""
+
+    class Session:
+        class conf:
+            get = staticmethod({"fs.defaultFS": "hdfs://node:8020"}.get)
+
+    assert not _private.is_classic(Session())
+    assert _private.default_filesystem(Session()) == "hdfs://node:8020"
+    assert _private.qualified_path(Session(), "orders") is None
+
+
+def test_mark_of_the_event_time_is_left_out(spark):
+    """The metadata of a column with a watermark are the user's own."""
+    at = F.col("timestamp").alias("at", metadata={"unit": "s"})
+    stream = spark.readStream.format("rate").load().select(at).withWatermark("at", "1 minute")
+    assert _private.without_event_time(stream.schema["at"]) == {"unit": "s"}
+
+
+@pytest.fixture
+def query(spark, tmp_path):
+    """Run a stream of two micro-batches; return its ID, the IDs seen inside, and its checkpoint."""
+    (tmp_path / "in").mkdir()
+    for name in ("a b", "c"):
+        (tmp_path / "in" / name).write_text("x\n")
+    seen = []
+    running = (
+        spark.readStream.option("maxFilesPerTrigger", 1)
+        .text(str(tmp_path / "in"))
+        .writeStream.foreachBatch(lambda batch, number: seen.append(_private.running_query(batch.sparkSession)))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert running.awaitTermination(300)
+    return running.id, seen, (pafs.LocalFileSystem(), str(tmp_path / "checkpoint"))
+
+
+def test_checkpoint_tells_the_query_and_the_files_of_a_batch(query, connect):
+    """The files of each micro-batch, the last micro-batch and the query's ID are in the checkpoint."""
+    id, seen, checkpoint = query
+    assert _private.query_of_checkpoint(*checkpoint) == id
+    assert _private.last_batch(*checkpoint) == 1
+    files = [_private.files_of_batch(*checkpoint, number) for number in (0, 1)]
+    assert sorted(file.rpartition("/")[2] for batch in files for file in batch) == ["a b", "c"]
+    assert [len(batch) for batch in files] == [1, 1]
+    if not connect:
+        assert seen == [id, id]
+
+
+def test_query_is_unknown_outside_a_query(spark, tmp_path):
+    """Without a running query or a checkpoint, no ID is guessed."""
+    assert _private.running_query(spark) is None
+    assert _private.query_of_checkpoint(pafs.LocalFileSystem(), str(tmp_path)) is None
+
+
+def test_conditions_and_cause_of_a_file_that_cannot_be_read(spark, tmp_path):
+    """The condition is found in a batch and in a stream, and the cause is one line."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "x.parquet").write_bytes(b"no Parquet")
+    with pytest.raises(Exception, match="FAILED_READ_FILE") as batch:
+        spark.read.schema("a int").parquet(str(tmp_path / "in")).collect()
+    with pytest.raises(StreamingQueryException) as stream:
+        stream_of(spark.readStream.schema("a int").parquet(str(tmp_path / "in")), tmp_path)
+    for error in (batch.value, stream.value):
+        assert any(found.startswith("FAILED_READ_FILE") for found in _private.conditions_of(error))
+        assert "\n" not in _private.cause_of(error)
+    with pytest.raises(AnalysisException) as missing:
+        spark.read.parquet(str(tmp_path / "none"))
+    assert "PATH_NOT_FOUND" in _private.conditions_of(missing.value)
+
+
+def test_error_of_python_is_found_in_that_of_a_stream(spark, tmp_path):
+    """The words of an error that `foreachBatch` raised are in the error of the query."""
+
+    def refuse(batch, number):
+        raise ValueError(f"buckets must be {number}")
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "x").write_text("x\n")
+    writer = spark.readStream.text(str(tmp_path / "in")).writeStream.foreachBatch(refuse)
+    with pytest.raises(StreamingQueryException) as raised:
+        ended(writer, tmp_path)
+    assert _private.python_error_in(raised.value, r"ValueError: (buckets .*)") == "buckets must be 0"
+    assert _private.python_error_in(raised.value, "(other words)") is None
+    assert not _private.is_other_source(raised.value)
+
+
+def test_checkpoint_of_another_source_is_recognized(spark, tmp_path):
+    """A stream of files cannot continue from the offsets of another source."""
+    checkpoint = tmp_path / "checkpoint"
+    (checkpoint / "offsets").mkdir(parents=True)
+    (checkpoint / "metadata").write_text(json.dumps({"id": "11111111-1111-1111-1111-111111111111"}))
+    batch = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}})
+    (checkpoint / "offsets" / "0").write_text(f'v1\n{batch}\n{{"position": 7}}')
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "x").write_text("x\n")
+    with pytest.raises(StreamingQueryException) as raised:
+        stream_of(spark.readStream.text(str(tmp_path / "in")), tmp_path)
+    assert _private.is_other_source(raised.value)
+
+
+def test_error_of_java_is_recognized(spark, connect):
+    """Py4J's error is one of Java, and no other error is."""
+    assert not _private.is_java_error(ValueError("x"))
+    if not connect:
+        with pytest.raises(Exception, match="For input string") as raised:
+            spark._jvm.java.lang.Integer.parseInt("x")
+        assert _private.is_java_error(raised.value) or raised.value.getCondition is not None
+
+
+def stream_of(df, folder):
+    ended(df.writeStream.format("noop"), folder)
+
+
+def ended(writer, folder):
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination(300)
