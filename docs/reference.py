@@ -11,14 +11,14 @@ from pathlib import Path
 PAGES = Path(__file__).parent / "pages" / "reference"
 # Each page has a title, a first sentence and a list of modules.
 CONTENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "msgid": ("msgid", "IDs in Python.", ("msgid", "msgid.layout")),
+    "msgid": ("msgid", "IDs in Python.", ("msgid",)),
     "formats": (
         "Message formats",
         "The formats that IDs travel in. Malformed input raises `msgid.InvalidMessage`.",
-        ("msgid.iggy", "msgid.iggy.parts", "msgid.danube", "msgid.kafka", "msgid.rocketmq"),
+        ("msgid.iggy", "msgid.danube", "msgid.kafka", "msgid.rocketmq"),
     ),
     "schemas": ("Schemas", "Schemas of payloads, their versions and compatibility.", ("msgid.schemas",)),
-    "retention": ("Retention", "Policies, segments and the cleaner.", ("msgid.retention", "msgid.retention.cleaner")),
+    "retention": ("Retention", "Policies, segments and the cleaner.", ("msgid.retention",)),
     "processing": ("Processing", "Handlers that may run twice.", ("msgid.processing",)),
     "audit": (
         "Audit",

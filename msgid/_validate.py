@@ -12,30 +12,6 @@ from typing import Final, TypeGuard
 
 from msgid.layout import EPOCH_UNIX
 
-__all__ = [
-    "EPOCH",
-    "INT32_MAX",
-    "INT64_MAX",
-    "QUOTED_LENGTH",
-    "UINT16_MAX",
-    "UINT32_MAX",
-    "UINT64_MAX",
-    "UINT128_MAX",
-    "UNIX_EPOCH",
-    "UNIX_SECONDS_MAX",
-    "UNIX_SECONDS_MIN",
-    "aware",
-    "check_installed",
-    "in_range",
-    "integer",
-    "is_integer",
-    "is_number",
-    "last_moment",
-    "quote",
-    "seconds_since_epoch",
-    "unix_micros",
-]
-
 # --- quoting -----------------------------------------------------------------------------------------------------
 
 QUOTED_LENGTH: Final = 64

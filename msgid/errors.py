@@ -11,8 +11,6 @@ quotes the argument and names the allowed values.
 
 from __future__ import annotations
 
-__all__ = ["InvalidMessage", "InvalidMessageId", "TruncatedMessage"]
-
 
 class InvalidMessageId(ValueError):
     """Raised if text or bytes are not a valid message ID.

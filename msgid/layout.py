@@ -21,51 +21,6 @@ from __future__ import annotations
 import struct
 from typing import Final, Literal, NamedTuple
 
-__all__ = [
-    "AMBIGUOUS_OFFSET_MIN",
-    "BODY_LENGTH",
-    "BROKER_FIELDS",
-    "BROKER_OFFSET",
-    "CANONICAL_V0_PREFIX",
-    "CLIENT_FIELDS",
-    "CLIENT_UNIQUE",
-    "EPOCH_UNIX",
-    "FIELDS",
-    "HEX_DIGITS",
-    "ID_DIGITS",
-    "ID_LENGTH",
-    "IPV4_LENGTH",
-    "IPV6_LENGTH",
-    "KINDS",
-    "KIND_AMBIGUOUS",
-    "KIND_BROKER_OFFSET",
-    "KIND_CLIENT_UNIQUE",
-    "KIND_V1",
-    "NODE_MAX",
-    "OFFSET_MAX",
-    "ORIGINS",
-    "PID_MAX",
-    "PORT_MAX",
-    "PREFIX_LENGTH",
-    "UINT32_SPAN",
-    "SYNTHETIC_BITS",
-    "TAIL_LENGTH",
-    "UINT32_MASK",
-    "V0_LENGTHS",
-    "VERSION_0",
-    "VERSION_1",
-    "Field",
-    "Kind",
-    "Origin",
-    "format_mac",
-    "origin_of",
-    "pack",
-    "synthetic_node",
-    "time_key",
-    "unpack",
-    "v0_kind",
-]
-
 # --- version 1 ---------------------------------------------------------------------------------------------------
 
 VERSION_0: Final = 0x00

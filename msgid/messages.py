@@ -13,8 +13,6 @@ from typing import Any, Final, Literal, get_args
 from msgid._validate import UNIX_EPOCH, in_range, last_moment, quote
 from msgid.errors import InvalidMessage
 
-__all__ = ["MAX_NAME_BYTES", "STATE_CODES", "Encoding", "MessageState", "bytes_of", "moment_of", "normalize_name"]
-
 Encoding = Literal["utf-8", "base64"]
 """The encoding of the bytes of a key, value or header in a text export; Spark and many tools use base64 in JSON."""
 

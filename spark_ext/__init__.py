@@ -66,8 +66,10 @@ if TYPE_CHECKING:
     from spark_ext.streaming.checkpoint import OldCheckpoint, check_checkpoint
     from spark_ext.streaming.deduplicate import deduplicate, rows_too_late
     from spark_ext.streaming.process import process
-    from spark_ext.tables.segments import CleanedSegment, TableBusy, clean, segment_report
-    from spark_ext.tables.sinks import TableConflict, read_table, write_once
+    from spark_ext.tables._segment_folders import TableBusy
+    from spark_ext.tables._writers import TableConflict
+    from spark_ext.tables.segments import CleanedSegment, clean, segment_report
+    from spark_ext.tables.sinks import read_table, write_once
     from spark_ext.tables.upsert import PostgresError, Upserted, upsert_postgres
 
 __all__ = [
@@ -150,8 +152,10 @@ _MODULES: Final = {
     "streaming.deduplicate": "deduplicate rows_too_late",
     "streaming.process": "process",
     "tables.upsert": "PostgresError Upserted upsert_postgres",
-    "tables.segments": "CleanedSegment TableBusy clean segment_report",
-    "tables.sinks": "TableConflict read_table write_once",
+    "tables._segment_folders": "TableBusy",
+    "tables._writers": "TableConflict",
+    "tables.segments": "CleanedSegment clean segment_report",
+    "tables.sinks": "read_table write_once",
     "sql.registration": "register",
 }
 """The module that defines each public name. A module is imported when one of its names is first used (PEP 562)."""

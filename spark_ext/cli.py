@@ -242,7 +242,8 @@ def expire(table: str, policy: str, apply: bool, mark: bool, table_format: str) 
     from datetime import datetime, timezone
 
     from msgid.retention import InvalidPolicy, RetentionPolicy
-    from spark_ext.tables.segments import TableBusy, clean
+    from spark_ext.tables._segment_folders import TableBusy
+    from spark_ext.tables.segments import clean
 
     now = datetime.now(timezone.utc)
     with _one_line_errors(table):

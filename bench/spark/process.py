@@ -24,8 +24,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import spark_ext
-from msgid.processing.context import Context, Message, dumps, loads
-from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
+from msgid.processing import Context, Message, dumps, loads
+from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from rounds import machine, table
@@ -206,7 +206,7 @@ def main() -> None:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
     builder = builder.config("spark.driver.memory", "4g").config("spark.sql.shuffle.partitions", "2")
-    builder = builder.config(PROVIDER, ROCKSDB).config(NO_DATA_BATCHES, "false")
+    builder = builder.config(PROVIDER, ROCKSDB)
     with tempfile.TemporaryDirectory() as folder:
         spark = builder.config("spark.local.dir", folder).getOrCreate()
         if chosen.resume:

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import spark_ext
-from spark_ext.streaming._state_store import NO_DATA_BATCHES, PROVIDER, ROCKSDB
+from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from rounds import machine, table
@@ -121,7 +121,7 @@ def main() -> None:
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
     builder = builder.config("spark.driver.memory", "4g").config("spark.sql.shuffle.partitions", "4")
     with tempfile.TemporaryDirectory() as folder:
-        spark = builder.config("spark.local.dir", folder).config(NO_DATA_BATCHES, "false").getOrCreate()
+        spark = builder.config("spark.local.dir", folder).getOrCreate()
         print(f"{machine()}; Spark on 2 cores, noop sink, load {os.getloadavg()[0]:.1f}\n", flush=True)
         by_key = messages_per_key(spark, folder, arguments.messages, arguments.per_key) if arguments.per_key else {}
         lines = [[f"{number:,}", f"{rate:,.0f}"] for number, rate in by_key.items()]

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from msgid.audit.facts import RateFact
     from msgid.audit.report import Finding, Gap, LogRow
 
-__all__ = ["bars", "moment", "rates", "shortened", "timelines"]
-
 MAX_BARS: Final = 30
 MAX_LOGS: Final = 30
 MAX_MARKS: Final = 100

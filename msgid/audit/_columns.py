@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = [
-    "LOG",
-    "Columns",
-    "checked_columns",
-    "content_codes",
-    "known_columns",
-    "micros",
-    "offsets",
-    "sources",
-]
-
 LOG = "log"
 """The name of the one log of a table without a source column."""
 

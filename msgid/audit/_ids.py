@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from msgid.ids.bulk import IdColumns
 
-__all__ = ["Ids", "Repeats", "id_counts", "kinds_of", "read_ids", "repeats", "starts_of"]
-
 _NULL: Final = "null"
 _EMPTY, _LENGTH, _HEX, _VERSION = MALFORMED
 

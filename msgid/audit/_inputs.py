@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from msgid.audit.report import Report
 
-__all__ = ["audit_file", "read_table"]
-
 _TABLES = ("ids", "messages", "outputs")
 """The folders that the jobs of `spark_ext` write in their output folder."""
 _ASIDE = "quarantine"

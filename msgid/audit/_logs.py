@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Holes", "LogRows", "holes", "log_facts", "per_scope"]
-
 Moments = tuple["NDArray[np.int64]", "NDArray[np.bool_]"]
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from msgid.audit.report import Report
 
-__all__ = ["fragment", "page"]
-
 _MAX_ROWS: Final = 500
 """Number of rows of a table in the page; the JSON has all that the report lists."""
 

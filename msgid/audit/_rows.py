@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from msgid.audit._ids import Ids
     from msgid.audit._logs import Moments
 
-__all__ = ["Places", "Rows", "bounded", "facts_of_rows"]
-
 
 class Places(NamedTuple):
     """The places of rows in their logs.

@@ -17,20 +17,6 @@ if TYPE_CHECKING:
 
     from msgid.audit._ids import Ids
 
-__all__ = [
-    "GeneratorFacts",
-    "Named",
-    "Points",
-    "Runs",
-    "Shown",
-    "Steps",
-    "facts_of_generators",
-    "generator_facts",
-    "named_by",
-    "rates_of",
-    "shown_by",
-]
-
 
 class GeneratorFacts(NamedTuple):
     """The facts of all generators of a table."""

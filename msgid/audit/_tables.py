@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from msgid.audit._logs import Moments
     from msgid.audit.report import Report
 
-__all__ = ["audit_ids", "audit_table", "rows_of"]
-
 
 def audit_table(
     table: pa.Table,

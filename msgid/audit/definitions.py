@@ -18,28 +18,6 @@ if TYPE_CHECKING:
 
     from msgid.layout import Origin
 
-__all__ = [
-    "CHECKS",
-    "CLOCK_JUMP",
-    "COUNTED",
-    "LONGEST_MONTH_MS",
-    "MAX_GAPS",
-    "MAX_PIECES",
-    "MAX_ROWS",
-    "MAX_SCOPES",
-    "MALFORMED",
-    "RATE_BINS",
-    "RATE_GENERATORS",
-    "RUN_STEP",
-    "SEVERITIES",
-    "TABLE",
-    "UUID",
-    "Check",
-    "Severity",
-    "rate_width",
-    "split_pieces",
-]
-
 Severity = Literal["error", "warning", "info"]
 """How severe a finding is: ``error`` for a lost, repeated or changed message."""
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Counted", "Facts", "GapFact", "LogFact", "NodeFact", "RateFact", "RunFact"]
-
 
 class Counted(NamedTuple):
     """The count of one check in one scope, with an example: two numbers whose meaning the check knows, or text."""

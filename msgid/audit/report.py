@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from msgid.audit.definitions import Severity
     from msgid.audit.facts import Counted, Facts, RateFact
 
-__all__ = ["Finding", "Gap", "GeneratorRow", "KindRow", "LogRow", "NodeRow", "Report", "report_of"]
-
-
 _WIDEST: Final = 100
 """Number of characters of the longest name or example in a printed report."""
 

@@ -12,8 +12,6 @@ from msgid.layout import CANONICAL_V0_PREFIX
 if TYPE_CHECKING:
     from msgid.layout import Kind
 
-__all__ = ["Value", "compiled"]
-
 C = TypeVar("C", bound="Core")
 V = TypeVar("V", bound="Value")
 

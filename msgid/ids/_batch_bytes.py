@@ -12,8 +12,6 @@ from array import array
 from msgid.ids._native import twin
 from msgid.layout import FIELDS, ID_DIGITS, ID_LENGTH, UINT32_MASK
 
-__all__ = ["Part", "hex_list", "hex_rows", "rows"]
-
 Part = tuple[int, int, int, int]
 
 

@@ -12,24 +12,6 @@ from msgid.layout import BROKER_OFFSET, ID_LENGTH, KIND_V1, TAIL_LENGTH, V0_LENG
 if TYPE_CHECKING:
     from msgid.layout import Kind
 
-__all__ = [
-    "NOT_AN_ID",
-    "NOT_HEX",
-    "NOT_V0",
-    "NOT_V1",
-    "UNKNOWN_VERSION",
-    "WRONG_BYTE_LENGTH",
-    "WRONG_LENGTH",
-    "header_identity",
-    "id_bytes",
-    "identity",
-    "identity_bytes",
-    "kind_of",
-    "is_uuid",
-    "strip_version",
-    "uuid_bytes",
-]
-
 # The reasons of an `InvalidMessageId`. Python and Spark format the same templates.
 WRONG_LENGTH: Final = "must have 32, 34, 56 or 58 hex digits, got {length} characters"
 WRONG_BYTE_LENGTH: Final = "must have 16, 17, 28 or 29 bytes, got {length}"

@@ -10,8 +10,6 @@ from msgid import layout
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["COLOURS", "Part", "draw_html", "draw_rows_html", "parts", "values"]
-
 COLOURS: Final = ("bright_black", "cyan", "green", "yellow", "magenta")
 """The colours of the fields from left to right, as names of Rich."""
 _HTML_COLOURS: Final = ("#777777", "#00838f", "#2e7d32", "#b26a00", "#a0208c")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from msgid.ids.message_id import MessageId
 
-__all__ = ["Minter"]
-
 _DIGITS: Final = tuple(f"{byte:02X}" for byte in range(256))
 _BYTES: Final = tuple(bytes([byte]) for byte in range(256))
 _WIPE_ON_FORK: Final = 18  # MADV_WIPEONFORK of Linux 4.14; the module mmap does not name it

@@ -18,8 +18,6 @@ from typing import Final, NamedTuple
 
 from msgid.layout import UINT32_SPAN
 
-__all__ = ["BLOCK", "Run", "State", "fresh", "reserve", "reserve_block"]
-
 BLOCK: Final = 256
 """The number of IDs in a block. They differ only in their last byte."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["IdBatch"]
-
 _SHOWN: Final = 5
 """The number of IDs that a notebook shows at each end of a batch."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["IdColumns", "parse_batch"]
-
 _ASCII: Final = 0x80
 _DTYPES: Final = {
     "version": "uint8",

@@ -19,8 +19,6 @@ from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["assigned_node", "derive_from_bytes", "derive_id", "derived_text", "position_id"]
-
 _SEQUENCE_BITS: Final = 32
 _FRONT: Final = f"{layout.VERSION_1:02x}"
 _DERIVED: Final = f"{layout.ORIGINS['derived']:x}"

@@ -22,8 +22,6 @@ from msgid.ids.node import NodeChoice, find_node, read_node
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Generator", "explain_node", "generate", "generate_batch", "generate_hex"]
-
 if TYPE_CHECKING or native is None:
     Minter = _pure_minter.Minter
 else:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from msgid.layout import Kind, Origin
 
-__all__ = ["MessageId"]
-
 _FIELDS: Final = layout.FIELDS
 _NODE: Final = slice(_FIELDS["node"].start, _FIELDS["node"].stop)
 _PID: Final = slice(_FIELDS["pid"].start, _FIELDS["pid"].stop)

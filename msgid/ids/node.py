@@ -22,18 +22,6 @@ from msgid.layout import NODE_MAX, SYNTHETIC_BITS, format_mac, origin_of, synthe
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = [
-    "SHARED_NODES",
-    "Interface",
-    "NodeChoice",
-    "PassedOver",
-    "choose_interface",
-    "find_node",
-    "read_mac",
-    "read_node",
-    "shared_by",
-]
-
 T = TypeVar("T")
 
 ENVIRONMENT_VARIABLE: Final = "MSGID_NODE"

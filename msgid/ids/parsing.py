@@ -10,8 +10,6 @@ from msgid.ids._native import native, twin
 from msgid.ids.message_id import MessageId
 from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId, read_v0
 
-__all__ = ["AnyId", "is_valid", "parse", "translate_v0"]
-
 AnyId = MessageId | BrokerOffsetId | ClientUniqueId
 
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from msgid.layout import Kind
 
-__all__ = ["BrokerOffsetId", "ClientUniqueId", "read_v0"]
-
-
 V = TypeVar("V", bound="_V0")
 
 

@@ -6,19 +6,19 @@
 True
 
 Each release of Iggy writes one of the layouts in `LAYOUTS`. Readers detect the layout by checksum if it is not given.
-`msgid.iggy.headers` has the headers and `msgid.iggy.message` a single message. `msgid.iggy.log` reads files of any
-size, `msgid.iggy.table` reads them into Arrow tables, and `msgid.iggy.parts` splits large files. `msgid.iggy.poll` has
-responses, `msgid.iggy.send` and `msgid.iggy.commands` have requests, and `msgid.iggy.json_form` has JSON. All integers
-are little-endian.
+`read_log` reads files of any size, and `read_tables` reads them into Arrow tables. `split_points` and `read_part` divide
+large files. All integers are little-endian.
 """
 
+from msgid.iggy._records.encoding import Batch
 from msgid.iggy._wire import LAYOUTS
 from msgid.iggy.commands import CreateStream, CreateTopic, Stream, Topic
 from msgid.iggy.detect import Detection, detect
 from msgid.iggy.headers import Header, HeaderKey, HeaderKind
 from msgid.iggy.json_form import from_json, messages_from_json, to_json
 from msgid.iggy.log import decode, decode_log, encode, encode_log, read_log
-from msgid.iggy.message import Batch, Message, checksum, id_text, id_value
+from msgid.iggy.message import Message, checksum, id_text, id_value
+from msgid.iggy.parts import Boundary, Split, boundary, read_part, split_points
 from msgid.iggy.poll import PollResponse, decode_poll, encode_poll
 from msgid.iggy.send import Partitioning, SendMessages
 from msgid.iggy.table import decode_table, read_tables
@@ -26,6 +26,7 @@ from msgid.iggy.table import decode_table, read_tables
 __all__ = [
     "LAYOUTS",
     "Batch",
+    "Boundary",
     "CreateStream",
     "CreateTopic",
     "Detection",
@@ -36,8 +37,10 @@ __all__ = [
     "Partitioning",
     "PollResponse",
     "SendMessages",
+    "Split",
     "Stream",
     "Topic",
+    "boundary",
     "checksum",
     "decode",
     "decode_log",
@@ -52,6 +55,8 @@ __all__ = [
     "id_value",
     "messages_from_json",
     "read_log",
+    "read_part",
     "read_tables",
+    "split_points",
     "to_json",
 ]

@@ -18,28 +18,6 @@ from typing import Final, Literal, NamedTuple
 from msgid._validate import quote
 from msgid.errors import InvalidMessage, TruncatedMessage
 
-__all__ = [
-    "ALIASES",
-    "AUTO",
-    "BATCH24",
-    "BATCH256",
-    "H56_CRC",
-    "H56_XXH3",
-    "H64",
-    "HEADER_KEY_MAX",
-    "HEADER_VALUE_MAX",
-    "LAYOUTS",
-    "M45",
-    "PREVIOUS",
-    "U32",
-    "Layout",
-    "LayoutFacts",
-    "Reader",
-    "facts_of",
-    "name_of",
-    "wire_name",
-]
-
 Layout = Literal["auto", "current", "previous", "m45", "batch24", "h56-crc", "h56-xxh3", "h64", "batch256"]
 
 AUTO: Final = "auto"

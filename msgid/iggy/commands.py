@@ -9,8 +9,6 @@ from msgid.errors import InvalidMessage
 from msgid.iggy._wire import U32, Reader
 from msgid.messages import MAX_NAME_BYTES, normalize_name
 
-__all__ = ["CreateStream", "CreateTopic", "Stream", "Topic"]
-
 _NUMERIC = 1
 _TEXT = 2
 

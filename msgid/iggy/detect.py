@@ -10,8 +10,6 @@ from msgid.iggy._records.scanning import scan
 from msgid.iggy._wire import BATCH24, LAYOUTS, M45, LayoutFacts
 from msgid.messages import STATE_CODES
 
-__all__ = ["LONGEST", "Detection", "Probe", "detect", "probe", "stop_reason"]
-
 LONGEST: Final = 1 << 27
 """The longest record that readers wait for. Servers take payloads of 64 MB at most."""
 

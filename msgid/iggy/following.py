@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-__all__ = [
-    "HEAD",
-    "Mark",
-    "Marks",
-    "Part",
-    "Seen",
-    "Segment",
-    "divided",
-    "fingerprint",
-    "from_json",
-    "has_head",
-    "latest",
-    "parts",
-    "to_json",
-]
-
 HEAD: Final = 256
 """How many of a segment's first bytes tell it from another of its name."""
 _VERSION: Final = 2

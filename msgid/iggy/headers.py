@@ -13,19 +13,6 @@ from msgid.iggy._wire import HEADER_KEY_MAX, HEADER_VALUE_MAX, U32, Reader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "Header",
-    "HeaderKey",
-    "HeaderKind",
-    "HeaderName",
-    "HeaderValue",
-    "check_headers",
-    "decode_headers",
-    "decode_key",
-    "encode_headers",
-    "headers_of",
-]
-
 HeaderValue = bytes | str | bool | int | float
 
 

@@ -16,8 +16,6 @@ from msgid.iggy._wire import facts_of, name_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Blocks", "Index", "IndexBytes", "IndexEntry", "index_entries", "strides_of", "time_entries"]
-
 
 class IndexEntry(NamedTuple):
     """An entry of an index; a field that the release does not write is None."""

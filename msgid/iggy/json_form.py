@@ -18,8 +18,6 @@ from msgid.iggy.headers import NAMES, Header, checked
 from msgid.iggy.message import Message, valid_message
 from msgid.messages import MessageState
 
-__all__ = ["from_json", "from_value", "messages_from_json", "to_json", "to_value"]
-
 _FIELDS: Final = {field.name for field in fields(Message)} - {"batch"}
 
 

@@ -18,8 +18,6 @@ from msgid.messages import STATE_CODES, MessageState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["CHUNK", "checked_limit", "decode", "decode_log", "encode", "encode_log", "left_in", "read_log"]
-
 CHUNK: Final = 1 << 20
 _STATES: Final = {int(state): state for state in MessageState}
 _FIXED: Final = {"m45": struct.Struct("<QBQ16sII"), "previous": struct.Struct("<QQ16sI")}

@@ -22,8 +22,6 @@ from msgid.messages import MessageState
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Batch", "Message", "checksum", "id_text", "id_value", "valid_message"]
-
 _UUID_DIGITS: Final = 36
 
 

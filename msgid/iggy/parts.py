@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from msgid.iggy.index import IndexBytes
     from msgid.iggy.table import Decoded
 
-__all__ = ["Boundary", "Split", "Walk", "boundary", "detect_file", "read_part", "split_points", "walk"]
-
 _FEW: Final = 3
 """How many wrong positions of an index, or wrong checksums in a row, are tolerated."""
 

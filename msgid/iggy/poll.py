@@ -13,8 +13,6 @@ from msgid.iggy._wire import LAYOUTS, U32, Layout, Reader, wire_name
 if TYPE_CHECKING:
     from msgid.iggy.message import Message
 
-__all__ = ["PollResponse", "decode_poll", "encode_poll"]
-
 
 class PollResponse(NamedTuple):
     """The response of a server to a poll."""

@@ -19,8 +19,6 @@ from msgid.messages import MessageState
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Partitioning", "SendMessages"]
-
 _NUMBER, _TEXT = 1, 2
 _BALANCED, _PARTITION, _KEY = 1, 2, 3
 _TEXT_MAX: Final = 255

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from msgid.iggy._records.decoding import Found
     from msgid.iggy._records.header_columns import HeaderColumns
 
-__all__ = ["Decoded", "Malformed", "decode_table", "read_tables", "schema", "table_of"]
-
 _LENGTH_MAX: Final = INT32_MAX
 _TIMESTAMP_MAX: Final = last_moment(1_000_000)
 """The last microsecond of the year 9999, which is the maximum of timestamps in most databases."""

@@ -23,9 +23,10 @@ A `MemoryStore`, a `SqliteStore` or a `PostgresStore` stores the states.
 """
 
 from msgid.processing._flow import DeadLetter, Outcome
+from msgid.processing._json import dumps, loads
 from msgid.processing._random import Random
 from msgid.processing.async_processor import AsyncProcessor
-from msgid.processing.context import Context, Handler, Message, Output
+from msgid.processing.context import Context, Handler, Message, Output, run
 from msgid.processing.errors import BatchFailed, ChangedOutputs, InvalidStore, MissingTime, TooLate
 from msgid.processing.forgetting import Forgetting
 from msgid.processing.memory import MemoryStore
@@ -58,4 +59,7 @@ __all__ = [
     "Store",
     "TooLate",
     "Version",
+    "dumps",
+    "loads",
+    "run",
 ]

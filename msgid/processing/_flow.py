@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from msgid._validate import integer, quote
-from msgid.processing.context import Message, Output, canonical_id, dumps, loads
+from msgid.processing._json import dumps, loads
+from msgid.processing.context import Message, Output, canonical_id
 from msgid.processing.errors import ChangedOutputs, TooLate
 from msgid.processing.store import Append, Entry, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
-
-__all__ = ["AppendAll", "DeadLetter", "Flow", "Outcome", "Publish", "Ran", "Read", "Run", "Send", "check_text"]
 
 TEXT_LIMIT: Final = 1000
 """The maximum number of bytes of a key and of an ID: PostgreSQL's index holds both in one row of 2700 bytes."""

@@ -10,8 +10,6 @@ from weakref import WeakSet
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CLOSING", "ForkAware", "at_each_fork", "register"]
-
 
 class ForkAware(Protocol):
     """A store. A fork waits for its lock."""

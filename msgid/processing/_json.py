@@ -28,8 +28,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["canonical", "dumps", "loads", "own_copy", "plain", "text"]
-
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _IMMUTABLE: Final = _SCALARS | {bytes, Decimal, datetime, date, time, timedelta}
 _MICROSECOND: Final = timedelta(microseconds=1)

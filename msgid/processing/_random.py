@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 if TYPE_CHECKING:
     from collections.abc import MutableSequence, Sequence
 
-__all__ = ["Random"]
-
 _T = TypeVar("_T")
 _CHUNK: Final = 32
 """The number of bits taken from one ``random()``, which has 53 random bits; the first 32 are exact."""

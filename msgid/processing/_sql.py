@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from msgid.processing.store import Append, Version
 
-__all__ = ["CREATE", "SCHEMA", "Held", "Rows", "SqlStore", "rows_of"]
-
 SCHEMA: Final = 2
 """The version of the tables."""
 CREATE: Final = (

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from msgid.processing._flow import Action, Outcome, Ran
     from msgid.processing.context import Message
 
-__all__ = ["AsyncProcessor"]
-
 
 class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "Callable[..., Any]"]):
     """Handles messages as `Processor` does, with coroutines.

@@ -15,28 +15,12 @@ from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import id_bytes, identity, identity_bytes
 from msgid.ids.derived import derive_from_bytes, derived_text
 from msgid.layout import EPOCH_UNIX, FIELDS, ID_LENGTH, VERSION_1
-from msgid.processing._json import canonical, dumps, loads, own_copy, plain, text
+from msgid.processing._json import canonical, own_copy, plain
 from msgid.processing._random import Random
 from msgid.processing.errors import MissingTime
 
 if TYPE_CHECKING:
     from msgid.ids.message_id import MessageId
-
-__all__ = [
-    "AsyncHandler",
-    "Context",
-    "Handler",
-    "Message",
-    "Output",
-    "canonical_id",
-    "dumps",
-    "fingerprint",
-    "loads",
-    "prepare",
-    "run",
-    "run_async",
-    "text",
-]
 
 FINGERPRINT_LENGTH: Final = 16
 _SECONDS: Final = slice(FIELDS["seconds"].start, FIELDS["seconds"].stop)

@@ -21,8 +21,6 @@ from msgid._validate import UNIX_EPOCH, quote
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BatchFailed", "ChangedOutputs", "InvalidStore", "MissingTime", "TooLate"]
-
 
 class TooLate(Exception):
     """Raised if a message was handled before, but the state before it and its outputs have been deleted.

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-__all__ = ["Forgetting"]
-
 _log: Final = logging.getLogger("msgid.processing")
 
 

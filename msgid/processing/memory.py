@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from msgid.processing.store import Append, Version
 
-__all__ = ["MemoryStore"]
-
 
 class _Stored(NamedTuple):
     version: int

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from msgid.processing.store import Append, Reading
 
-__all__ = ["PostgresStore"]
-
 _T = TypeVar("_T")
 _LOCK: Final = 6221
 """The advisory lock for creating the tables and for deleting entries."""

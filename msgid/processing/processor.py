@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from msgid._validate import integer, quote
 from msgid.processing._flow import AppendAll, DeadLetter, Flow, Outcome, Publish, Ran, Read, Run, check_text
-from msgid.processing._json import own_copy
-from msgid.processing.context import Context, Handler, Message, Output, dumps, fingerprint, loads
+from msgid.processing._json import dumps, loads, own_copy
+from msgid.processing.context import Context, Handler, Message, Output, fingerprint
 from msgid.processing.errors import BatchFailed
 from msgid.processing.forgetting import Forgetting
 from msgid.processing.store import moment
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from msgid.processing._flow import Action
     from msgid.processing.store import Store, Version
-
-__all__ = ["BATCH", "BaseProcessor", "Processor", "Step", "handler_name"]
 
 BATCH: Final = 1000
 """The number of messages that `handle_many` stores in one transaction."""
@@ -146,7 +144,7 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
         keep_outputs: Whether outputs are stored. A redelivered message then gets its stored outputs and the handler
             does not run, so a new version of the handler never publishes other content under the same ID. If False,
             the handler runs again, and `ChangedOutputs` reports a difference.
-        dumps: Function that encodes a state as bytes. Default: `msgid.processing.context.dumps`, which is JSON.
+        dumps: Function that encodes a state as bytes. Default: `msgid.processing.dumps`, which is JSON.
         loads: Function that decodes a state.
         clock: Function that returns the time in nanoseconds since 1970, by which entries are stored and deleted.
 

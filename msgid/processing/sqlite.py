@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from msgid.processing._sql import Rows
     from msgid.processing.store import Append, Reading
 
-__all__ = ["SqliteStore"]
-
 _T = TypeVar("_T")
 _SIZES: Final = (4, 32, 256)
 """The numbers of rows that one statement reads; only a few, so that each statement stays prepared."""

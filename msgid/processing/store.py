@@ -34,8 +34,6 @@ from msgid._validate import aware, integer, quote, unix_micros
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Append", "Entry", "Kept", "Reading", "Store", "Version", "assemble", "hash_of", "moment", "pack", "unpack"]
-
 DEFAULT_REMEMBER: Final = timedelta(days=90)
 _INT64: Final = 1 << 63
 _WINDOW: Final = 1 << 15

@@ -10,9 +10,11 @@ expired.
 >>> is_expired(1_000_000, 10, now=11_000_000), is_expired(1_000_000, 10, now=10_999_999)
 (True, False)
 
-The rules are in `msgid.retention.policy`; the cleaner of Iggy's segment files is in `msgid.retention.cleaner`.
+`Cleaner` deletes the expired segments of a folder of Iggy's files.
 """
 
+from msgid.retention._disk import Files, OsFiles
+from msgid.retention.cleaner import Cleaner, SegmentFile
 from msgid.retention.policy import (
     DEFAULT_INTERVAL,
     DEFAULT_SEGMENT_BYTES,
@@ -27,13 +29,17 @@ from msgid.retention.policy import (
 )
 
 __all__ = [
+    "Cleaner",
     "DEFAULT_INTERVAL",
     "DEFAULT_SEGMENT_BYTES",
+    "Files",
     "MICROSECONDS",
-    "NEVER",
     "InvalidPolicy",
+    "NEVER",
+    "OsFiles",
     "RetentionPolicy",
     "Segment",
+    "SegmentFile",
     "closes",
     "is_expired",
     "removable",

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-__all__ = ["Files", "OsFiles", "State"]
-
 State = tuple[int, int, int, int]
 """Device, inode, size and modification time: they differ between a file and a later file of the same name."""
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from msgid.iggy._wire import Layout
     from msgid.retention.policy import RetentionPolicy
 
-__all__ = ["Cleaner", "Files", "OsFiles", "SegmentFile", "now_in_microseconds"]
-
 _SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _BESIDE: Final = re.compile(r"(\d{20})\.(?:index|timeindex)", re.ASCII)
 _HIDDEN: Final = re.compile(r"\.(\d{20})\.[0-9a-f]{32}\.removing", re.ASCII)

@@ -12,22 +12,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
-__all__ = [
-    "DEFAULT_INTERVAL",
-    "DEFAULT_SEGMENT_BYTES",
-    "MICROSECONDS",
-    "NEVER",
-    "InvalidPolicy",
-    "RetentionPolicy",
-    "Segment",
-    "checked_expiry",
-    "checked_policy",
-    "closes",
-    "is_expired",
-    "is_removable",
-    "removable",
-]
-
 NEVER: Final = 0
 """Expiry of messages that never expire."""
 MICROSECONDS: Final = 1_000_000

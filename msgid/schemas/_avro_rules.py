@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from msgid.schemas._avro_types import AvroField, AvroType
 
-__all__ = ["Problem", "avro_problems"]
-
 _PROMOTED: Final = {
     "int": ("long", "float", "double"),
     "long": ("float", "double"),

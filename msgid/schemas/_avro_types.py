@@ -9,8 +9,6 @@ from typing import Any, Final, NoReturn
 from msgid._validate import INT32_MAX, in_range, quote
 from msgid.schemas._errors import InvalidSchema
 
-__all__ = ["MISSING", "PRIMITIVES", "AvroField", "AvroType", "parse_avro"]
-
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _COMPLEX: Final = frozenset({"record", "enum", "fixed", "array", "map", "union"})
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     Skip = Callable[[bytes, int, list[int], int], int]
     """Return the position after a value, from the payload, a position, the remaining empty values, and the depth."""
 
-__all__ = ["MAX_DEPTH", "MAX_EMPTY_VALUES", "Malformed", "walker"]
-
 MAX_DEPTH: Final = 128
 """The maximum nesting of records, arrays and maps."""
 MAX_EMPTY_VALUES: Final = 100_000

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["IncompatibleSchema", "InvalidSchema"]
-
 
 class InvalidSchema(ValueError):
     """Raised if a text is not a valid schema of its kind, or a file is not a schema registry."""

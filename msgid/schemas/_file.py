@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["locked", "read_json", "write_json"]
-
 
 @contextmanager
 def locked(path: Path, timeout: float) -> Iterator[None]:

@@ -12,8 +12,6 @@ import re
 from typing import Any, Final
 from urllib.parse import unquote
 
-__all__ = ["json_problems", "same_json"]
-
 _ANNOTATIONS: Final = frozenset(
     {"$schema", "$id", "id", "$comment", "$defs", "definitions", "title", "description", "default", "examples"}
     | {"readOnly", "writeOnly", "deprecated"}

@@ -15,8 +15,6 @@ from msgid.schemas._errors import InvalidSchema
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DRAFTS", "MAX_DEPTH", "NotJson", "draft_of", "json_validator", "parse_json"]
-
 DRAFTS: Final = {
     "http://json-schema.org/draft-04/schema": "4",
     "http://json-schema.org/draft-06/schema": "6",

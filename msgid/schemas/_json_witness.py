@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["witness"]
-
 _SCALARS: Final[tuple[Any, ...]] = (
     None,
     True,

@@ -16,8 +16,6 @@ from msgid.schemas._json_schema import json_validator
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Kind", "parse_schema_text", "validator"]
-
 Kind = Literal["json", "avro"]
 """The kind of a schema: JSON Schema or Avro."""
 

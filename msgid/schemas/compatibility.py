@@ -23,8 +23,6 @@ from msgid.schemas._json_schema import draft_of
 from msgid.schemas._json_witness import witness
 from msgid.schemas._validators import Kind, parse_schema_text, validator
 
-__all__ = ["Comparison", "compare", "incompatibilities"]
-
 Outcome = Literal["compatible", "incompatible", "not decided"]
 
 _MODES: Final = ("none", "backward", "forward", "full")

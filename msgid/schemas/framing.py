@@ -8,8 +8,6 @@ from typing import Final, Literal, get_args
 from msgid._validate import integer, quote
 from msgid.errors import InvalidMessage
 
-__all__ = ["Framing", "checked_framing", "frame", "unframe"]
-
 Framing = Literal["none", "confluent"]
 """The bytes before a payload: nothing, or Confluent's zero byte and the ID of the schema."""
 

@@ -17,8 +17,6 @@ from msgid.schemas.compatibility import incompatibilities
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Compatibility", "IncompatibleSchema", "Schema", "SchemaRegistry"]
-
 Compatibility = Literal["none", "backward", "forward", "full"]
 """The requirement for a new schema; ``full`` means both ``backward`` and ``forward``.
 

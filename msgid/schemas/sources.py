@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from msgid.schemas._validators import Kind
     from msgid.schemas.validation import SchemaSource
 
-__all__ = ["from_confluent", "from_lookup"]
-
 _CACHED: Final = 10_000
 _KINDS: Final[dict[str, Kind]] = {"AVRO": "avro", "JSON": "json"}
 

@@ -13,8 +13,6 @@ from msgid.schemas.framing import Framing, checked_framing, unframe
 if TYPE_CHECKING:
     from msgid.schemas.registry import Schema
 
-__all__ = ["Policy", "SchemaSource", "Verdict", "check", "checked_policy"]
-
 Policy = Literal["none", "warn", "enforce"]
 """The treatment of a message that does not fit its schema.
 

@@ -11,18 +11,6 @@ from pyspark.sql import functions as F
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = [
-    "WORD_BITS",
-    "bit_of",
-    "bits_in",
-    "exploded",
-    "highest",
-    "holes",
-    "is_set",
-    "lowest",
-    "word_of",
-]
-
 _SHIFT: Final = 5
 WORD_BITS: Final = 1 << _SHIFT
 _BLOCK_SHIFT: Final = 11

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Cells", "Simple", "Words", "joined", "points_of", "shown_by_cells", "shown_by_words"]
-
 
 class Cells(NamedTuple):
     """Cells as columns: the place of the generator, the block, Unix seconds, and the sequence numbers of the IDs."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from msgid.audit._columns import Columns
 
-__all__ = ["Summaries", "facts_of"]
-
 
 class Summaries(NamedTuple):
     """The summaries of a table: of its IDs, its logs and the parents of derived IDs; None if it does not have them."""

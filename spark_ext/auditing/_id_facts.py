@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from msgid.audit._columns import Columns
 
-__all__ = ["id_facts", "orphans", "parents_of"]
-
 _MALFORMED: Final = "malformed"
 _ORIGINS: Final = [layout.origin_of(bits << 40) for bits in range(16)]
 """The origins by the low four bits of a node's first byte."""

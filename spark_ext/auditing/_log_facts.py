@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from msgid.audit._columns import Columns
 
-__all__ = ["Logs", "first_repeated", "found_in_logs", "largest_holes", "logs_of"]
-
 
 class Logs(NamedTuple):
     """The logs of a table.

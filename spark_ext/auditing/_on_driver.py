@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from spark_ext.auditing._cells import Simple, Words
     from spark_ext.auditing._log_facts import Logs
 
-__all__ = ["facts_on_driver"]
-
 MOST: Final = {"cells": 500_000, "points": 500_000, "blocks": 10_000, "logs": 50_000, "ranges": 200_000}
 """The number of rows of each kind that the driver collects; of points, those that it makes of words."""
 _BLOCK_SHIFT: Final = 11

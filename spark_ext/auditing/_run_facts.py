@@ -21,18 +21,6 @@ from spark_ext.columns._crc import word
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = [
-    "with_fields",
-    "Generators",
-    "counter_words",
-    "generator_name",
-    "generators_of",
-    "mac_text",
-    "nodes_of",
-    "position_words",
-    "positions",
-]
-
 _PART = ["node", "pid", "part"]
 _RUN = [*_PART, "piece_run"]
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from msgid.audit.facts import Facts
 
-__all__ = ["small_facts"]
-
 SMALL_ROWS = 50_000
 """Number of rows up to which a table is audited on the driver."""
 _LONGEST: Final = 256

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from spark_ext.auditing._log_facts import Logs
     from spark_ext.auditing._run_facts import Generators
 
-__all__ = ["spread_facts"]
-
 
 class _Found(NamedTuple):
     """The findings of a part of the facts: one row per scope and check, and the missing ranges."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from msgid.audit._columns import Columns
 
-__all__ = ["content_columns", "id_value", "micros_column", "offset_column", "source_column"]
-
 _DAY_MICROS = 86_400_000_000
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from msgid.audit.definitions import Severity
     from msgid.audit.report import Finding, Report
 
-__all__ = ["AuditReport"]
-
 _SCHEMAS: Final = {
     "findings": "check string, severity string, scope string, count bigint, example string, meaning string",
     "gaps": "kind string, scope string, first bigint, last bigint, count bigint",

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = ["audit_batches"]
-
 
 def audit_batches(
     path: str,

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from msgid.audit._columns import Columns
 
-__all__ = ["EMPTY", "NULL", "OTHER", "has_details", "id_key", "id_summary", "log_summary", "merged_ids", "merged_logs"]
-
 OTHER: Final = 8
 EMPTY: Final = 9
 NULL: Final = 10

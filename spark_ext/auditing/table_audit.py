@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from msgid.audit._columns import Columns
 
-__all__ = ["audit", "summaries_of"]
-
 
 def audit(
     df: DataFrame,

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-__all__ = ["SQL_NAME", "WORD_WIDTH", "definition", "look_up", "octet", "word"]
-
 WORD_WIDTH = 4
 SQL_NAME = "msgid_word"
 """Name of the SQL function that other functions call, so that the tables are not in the text of each."""

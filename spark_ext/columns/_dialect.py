@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions
+
+    F = functions
 else:
 
     class _Functions:
@@ -27,8 +29,6 @@ else:
             return getattr(functions, name)
 
     F = _Functions()
-
-__all__ = ["F", "SqlText", "is_writing_sql", "sql_text", "text_function"]
 
 _writing_sql: ContextVar[bool] = ContextVar("writing_sql", default=False)
 

@@ -18,47 +18,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = [
-    "CORRUPT",
-    "INTEGERS",
-    "MOMENTS",
-    "OTHER_HEADER",
-    "V0_DIGITS",
-    "ColumnOrName",
-    "byte_digits",
-    "computed_below",
-    "cut",
-    "digits_to_bigint",
-    "fill",
-    "has_more",
-    "has_v1_shape",
-    "hex_text",
-    "is_canonical_v0",
-    "is_hex",
-    "is_id",
-    "is_v0",
-    "is_v1",
-    "joined",
-    "micros_of",
-    "is_within_years",
-    "misfit_reason",
-    "no_id_reason",
-    "null_text",
-    "of_types",
-    "padded_digits",
-    "quoted_name",
-    "raise_invalid",
-    "raise_outside_years",
-    "reason",
-    "sql_id_text",
-    "named_fields",
-    "struct_if",
-    "struct_or",
-    "text_table",
-    "unix_seconds_of",
-    "v1_bytes",
-]
-
 ColumnOrName = Column | str
 
 V0_DIGITS = tuple(2 * length for length in layout.V0_LENGTHS)

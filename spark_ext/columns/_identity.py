@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
-__all__ = ["identity", "is_uuid"]
-
 _UUID_LENGTH: Final = 36
 _UUID: Final = r"\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\z"
 

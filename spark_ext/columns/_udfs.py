@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
-__all__ = ["arrow_column", "each", "outcomes"]
-
 
 def arrow_column(function: Callable[..., Any], type: pyarrow.DataType, *cols: ColumnOrName) -> Column:
     """Apply a function of Arrow arrays to columns."""

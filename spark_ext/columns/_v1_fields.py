@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-__all__ = ["SQL_NAME", "SQL_OF_BYTES", "SQL_PARAMETERS", "fields_of", "fields_struct", "parts_of", "struct_of_bytes"]
-
 SQL_NAME = "msgid_v1_fields"
 """The name of the SQL function of all fields."""
 _NODE = layout.FIELDS["node"]

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
-__all__ = ["is_expired"]
-
 _MOMENT: Final = "a timestamp or Unix seconds"
 _WRONG: Final = f"expiry must be an integer of 0 to {UINT32_MAX} seconds, got "
 

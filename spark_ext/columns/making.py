@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
-__all__ = ["assign_id", "assign_ids", "derive_id", "generate_id", "position_id"]
-
 _IN_STREAMS = "in a streaming query use position_id, derive_id or generate_id"
 
 

@@ -16,15 +16,6 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
-__all__ = [
-    "checksum_ok",
-    "id_to_iggy_id",
-    "iggy_id_to_id",
-    "message_state",
-    "normalize_name",
-    "try_normalize_name",
-]
-
 _UUID_DIGITS: Final = 36
 
 

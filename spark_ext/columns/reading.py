@@ -27,20 +27,6 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
-__all__ = [
-    "id_from_binary",
-    "id_from_uuid",
-    "id_mac",
-    "id_origin",
-    "id_time",
-    "id_to_binary",
-    "id_to_uuid",
-    "is_valid_id",
-    "parse_id",
-    "time_key",
-    "try_parse_id",
-]
-
 UUID_DIGITS = 36
 
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
-__all__ = ["id_kind", "parse_v0", "translate_v0", "try_parse_v0", "try_translate_v0", "v0_time"]
-
 _TAIL_DIGITS = 2 * layout.TAIL_LENGTH
 _IPV6_DIGITS = 2 * layout.IPV6_LENGTH
 _GROUPS = 8

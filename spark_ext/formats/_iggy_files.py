@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from msgid.iggy.index import IndexBytes
 
-__all__ = ["ENDING", "OpenSegment", "SegmentFolder", "first_offset", "segments"]
-
 ENDING: Final = ".log"
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from msgid.iggy.table import Decoded
 
-__all__ = ["COLUMNS", "LOST", "Options", "Piece", "read_piece"]
-
 COLUMNS: Final = {
     "file": "string",
     "source": "string",

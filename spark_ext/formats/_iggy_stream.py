@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from spark_ext.formats._iggy_files import OpenSegment
 
-__all__ = ["IggyStreamReader"]
-
 
 class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Read the present segments, and later ones, as they grow; `msgid.iggy.following` has the rules."""

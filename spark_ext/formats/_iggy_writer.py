@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from msgid.iggy.message import Message
 
-__all__ = ["IggyWriter"]
-
 
 class Written(WriterCommitMessage):
     """A file that a task has written under a temporary name, and its final name."""

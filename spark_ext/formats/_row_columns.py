@@ -24,20 +24,6 @@ if TYPE_CHECKING:
 
     from msgid.messages import Encoding
 
-__all__ = [
-    "bound",
-    "by_name",
-    "bytes_column",
-    "integer_column",
-    "moment_column",
-    "own_id",
-    "require",
-    "text_of",
-    "type_of",
-    "with_moment",
-    "zoned_moment",
-]
-
 _MOMENT: Final = r"\A\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)\z"
 _DIGITS: Final = r"\A-?\d{1,19}\z"
 _INTEGERS: Final = (ByteType, ShortType, IntegerType, LongType)

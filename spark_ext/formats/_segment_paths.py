@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-__all__ = ["SegmentNames", "segment_names"]
-
 _IN_PATH: Final = re.compile(r"streams/([^/]+)/topics/([^/]+)/partitions/([0-9]{1,9})/[^/]*\Z")
 _SEGMENT: Final = re.compile(r"(?:\A|/)0*([0-9]{1,18})\.log\Z")
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
-__all__ = ["danube_id", "danube_message", "try_danube_message"]
-
 _TIME_MAX: Final = last_moment(1_000)
 """The last millisecond of the year 9999."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
-__all__ = ["iggy_message", "iggy_messages", "try_iggy_message", "try_iggy_messages"]
-
 _POLL_HEAD: Final = 16
 """The bytes of a poll response before its messages."""
 

@@ -19,7 +19,6 @@ from pyspark.sql.datasource import (
 
 from msgid.iggy.following import divided
 from spark_ext._compat import STREAM_SOURCE, needs
-from spark_ext.formats._iggy_files import segments
 from spark_ext.formats._iggy_reading import COLUMNS, Options, Piece, read_piece
 from spark_ext.formats._iggy_writer import IggyWriter
 
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql.types import StructType
-
-__all__ = ["IggyDataSource", "segments"]
 
 
 class IggyDataSource(DataSource):

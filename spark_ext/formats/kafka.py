@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from msgid.messages import Encoding
 
-__all__ = ["COLUMNS", "rows"]
-
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 
 

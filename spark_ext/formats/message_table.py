@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["FORMATS", "IGGY_COLUMNS", "messages"]
-
 FORMATS: Final = ("iggy", "iggy-message", "iggy-poll", "iggy-json", "danube", "danube-json", "kafka", "rocketmq")
 COLUMNS: Final = (
     "id",

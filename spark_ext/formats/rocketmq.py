@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from msgid.messages import Encoding
 
-__all__ = ["COLUMNS", "rows"]
-
 COLUMNS = ("topic", "body", "properties", "brokerName", "queueId", "queueOffset", "storeTimestamp", OFFSET_ID)
 
 _MAP = "map<string, string>"

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
-__all__ = ["check_schema"]
-
 
 def check_schema(
     payload: ColumnOrName,

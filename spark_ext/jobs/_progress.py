@@ -10,7 +10,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from spark_ext.streaming.process import CHANGED, FAILED, MALFORMED, TOO_LATE
+from spark_ext.streaming._processing.handling import CHANGED, FAILED, MALFORMED, TOO_LATE
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -10,7 +10,7 @@ from spark_ext.jobs._formats import BadInput, is_table
 from spark_ext.jobs.ids_job import IDS, QUARANTINE
 from spark_ext.jobs.messages_job import MESSAGES
 from spark_ext.jobs.process_job import OUTPUTS
-from spark_ext.streaming.process import NEW
+from spark_ext.streaming._processing.handling import NEW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_ext.auditing.spark_report import AuditReport
-
-__all__ = ["read_input", "run"]
 
 
 def run(spark: SparkSession, input: str, *, format: str | None = None, **columns: Any) -> AuditReport:

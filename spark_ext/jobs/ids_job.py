@@ -28,19 +28,6 @@ if TYPE_CHECKING:
 
     from spark_ext.jobs._bad_files import BadFile
 
-__all__ = [
-    "Assignment",
-    "Count",
-    "Summary",
-    "examples",
-    "run",
-    "run_stream",
-    "split_malformed",
-    "summary",
-    "with_assigned_ids",
-    "with_id_columns",
-]
-
 REASON = "reason"
 _NO_POSITION = "no position: source, offset or time is missing or malformed, or the time does not name its time zone"
 IDS, QUARANTINE, CHECKPOINT = "ids", "quarantine", "checkpoint"

@@ -12,8 +12,9 @@ from msgid.kafka import CLUSTER, ID_HEADER
 from msgid.messages import MessageState
 from msgid.schemas import SchemaRegistry
 from spark_ext._filesystem import resolve
+from spark_ext.formats._iggy_files import segments
 from spark_ext.formats._iggy_reading import LOST
-from spark_ext.formats.iggy_source import IggyDataSource, segments
+from spark_ext.formats.iggy_source import IggyDataSource
 from spark_ext.formats.message_table import IGGY_COLUMNS, messages
 from spark_ext.jobs._exports import EXPORTS, read_export
 from spark_ext.jobs._files import check_output, column_of, follow, read_rows, reader_of, written
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from msgid.messages import Encoding
     from msgid.schemas import Framing, Policy
     from spark_ext.jobs._bad_files import BadFile
-
-__all__ = ["Lost", "Source", "Summary", "run", "run_stream", "summary"]
 
 MESSAGES, CHECKPOINT = "messages", "checkpoint"
 LISTED = 1000

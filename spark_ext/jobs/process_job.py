@@ -20,19 +20,10 @@ from spark_ext.jobs._files import check_output, column_of, follow, read_rows, wr
 from spark_ext.jobs._formats import BadInput, format_of
 from spark_ext.jobs._job_tables import Input, read_stream
 from spark_ext.jobs._progress import Progress
+from spark_ext.streaming._processing.handling import CHANGED, DUPLICATE, FAILED, MALFORMED, NEW, TOO_LATE
 from spark_ext.streaming._processing.pages import OTHER_FORMAT
 from spark_ext.streaming.checkpoint import OldCheckpoint, check_checkpoint
-from spark_ext.streaming.process import (
-    ATTEMPTS,
-    BUCKETS,
-    CHANGED,
-    DUPLICATE,
-    FAILED,
-    MALFORMED,
-    NEW,
-    TOO_LATE,
-    process,
-)
+from spark_ext.streaming.process import ATTEMPTS, BUCKETS, process
 from spark_ext.tables.sinks import write_once
 
 if TYPE_CHECKING:
@@ -41,8 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from msgid.processing.context import Handler
-
-__all__ = ["Summary", "load_handler", "run"]
 
 OUTPUTS = "outputs"
 _OTHER_BUCKETS: Final = r"ValueError: (buckets must be .*)"

@@ -11,8 +11,6 @@ from spark_ext.columns._expressions import sql_id_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["FUNCTIONS", "Definition", "SqlFunction", "assign_definition", "definitions"]
-
 _ID: Final = "ID"
 """The type of a parameter that takes an ID, as text or binary."""
 _AT: Final = "BIGINT"

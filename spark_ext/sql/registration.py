@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["register"]
-
 # Spark stores these settings with a function, so those of the session do not change its results.
 _STORED: Final = {
     "spark.sql.ansi.enabled": "true",

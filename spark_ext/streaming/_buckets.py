@@ -10,8 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MAX_BUCKETS", "bucket_keys", "spark_hash"]
-
 MAX_BUCKETS: Final = 1 << 16
 
 _ROUND: Final = 100_800

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-__all__ = ["FINGERPRINT_LENGTH", "fingerprint_of", "hash_of"]
-
 FINGERPRINT_LENGTH: Final = 16
 _NULL: Final = "-"
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["CHECK_BUCKET", "KEY", "LABELLED", "NO_TIME", "PACKED", "pack", "read_heads", "unpack"]
-
 KEY: Final = "key"
 """The column with the hash of the identity, the fingerprint, and a byte that is 1 for a row with an ID."""
 KEY_LENGTH: Final = 2 * FINGERPRINT_LENGTH + 1

@@ -18,21 +18,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "CONFLICT",
-    "DUPLICATE",
-    "FORMAT",
-    "LABELS",
-    "LATE",
-    "NEW",
-    "OTHER_FORMAT",
-    "Batch",
-    "Run",
-    "compacted",
-    "label_rows",
-    "needs_merge",
-]
-
 LABELS: Final = ("new", "duplicate", "conflict", "late")
 NEW, DUPLICATE, CONFLICT, LATE = range(len(LABELS))
 

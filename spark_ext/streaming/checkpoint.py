@@ -11,8 +11,6 @@ from spark_ext._filesystem import filesystem
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["OldCheckpoint", "check_checkpoint"]
-
 _PROCESS: Final = "pages"
 """A state variable of `process` alone."""
 _TIMERS: Final = "ProcessingTime"

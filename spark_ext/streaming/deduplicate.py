@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
-__all__ = ["CONFLICT", "DUPLICATE", "NEW", "deduplicate", "rows_too_late"]
-
 NEW: Final = "new"
 DUPLICATE: Final = "duplicate"
 """The ID and the content of an earlier row."""

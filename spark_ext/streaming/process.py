@@ -12,12 +12,6 @@ from msgid._validate import is_integer
 from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quoted_name
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
 from spark_ext.streaming._processing.handling import (
-    CHANGED,
-    DUPLICATE,
-    FAILED,
-    MALFORMED,
-    NEW,
-    TOO_LATE,
     Settings,
 )
 from spark_ext.streaming._processing.operator import OUTPUTS, Operator
@@ -29,8 +23,6 @@ if TYPE_CHECKING:
 
     from msgid.processing.context import AsyncHandler, Handler
     from spark_ext.columns._expressions import ColumnOrName
-
-__all__ = ["CHANGED", "DUPLICATE", "FAILED", "MALFORMED", "NEW", "OUTPUTS", "TOO_LATE", "process"]
 
 BUCKETS: Final = 32
 """The default number of buckets."""

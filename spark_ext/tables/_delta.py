@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from spark_ext.tables._writers import Writer
 
-__all__ = ["check_columns", "is_streamed", "is_written", "open_table", "read_files", "write_batch", "write_rows"]
-
 _LOWEST: Final = (1, 6)
 """Earlier versions leave out the number of the batch in every commit but the first, and report no error."""
 _ATTEMPTS: Final = 10

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction
     from pyspark.sql.types import DataType
 
-__all__ = ["add_actions"]
-
 _THREADS: Final = 8
 _COLUMNS: Final = 32
 """Number of columns with statistics; other writers of Delta tables use the same number."""

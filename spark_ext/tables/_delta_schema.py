@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable, Schema
     from pyspark.sql import Column, DataFrame
 
-__all__ = [
-    "WRITE",
-    "check_fits",
-    "check_partitions",
-    "delta_schema",
-    "partition_column",
-    "partition_values",
-    "spark_schema",
-    "with_partition_texts",
-]
-
 WRITE: Final = "msgid_write"
 """Each write has a folder ``msgid_write=UUID`` in the table, so that two writes never touch the same files."""
 _PLAIN: Final = (

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from spark_ext.tables._writers import Writer
 
-__all__ = ["RENAMES", "check_columns", "is_written", "run_without_writing", "write_batch"]
-
 _CLAIM: Final = "_writer.json"
 """File with the query and the partition columns of a writer. Readers skip files that start with ``_``."""
 _WRITING: Final = ".writing"

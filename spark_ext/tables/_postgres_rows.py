@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["REASON", "column_types", "csv_lines", "prepared", "with_canonical_key"]
-
 REASON: Final = "msgid_reason"
 """The column with the reason why a row cannot be stored."""
 _TYPES: Final[tuple[tuple[Any, str], ...]] = (

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     import pyarrow.fs as pafs
 
-__all__ = ["MARKED", "SegmentFolders", "State", "TableBusy"]
-
 MARKED: Final = str(MessageState.MARKED_FOR_DELETION)
 
 State = frozenset[tuple[str, int, Any]]

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["clean_rows"]
-
 _ATTEMPTS: Final = 5
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = ["TableConflict", "Writer", "checkpointed", "query_id", "writer_of"]
-
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _CHECKPOINT: ContextVar[str | None] = ContextVar("checkpoint", default=None)
 

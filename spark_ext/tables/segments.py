@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from msgid.retention import RetentionPolicy
 
-__all__ = ["CleanedSegment", "TableBusy", "clean", "segment_report"]
-
 _KEY: Final = ("source", "topic", "partition", "segment")
 _EXPIRY: Final = "expiry of the topic"
 

@@ -11,8 +11,6 @@ from spark_ext.tables._writers import TableConflict, writer_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["FORMATS", "TableConflict", "check_rows", "is_delta", "is_written", "read_table", "write_once", "write_rows"]
-
 FORMATS: Final = ("parquet", "delta")
 
 

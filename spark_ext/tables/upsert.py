@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["PostgresError", "Upserted", "upsert_postgres"]
-
 _ATTEMPTS: Final = 5
 _STAGED: Final = "msgid_staged"
 _NAME_LENGTH: Final = 63

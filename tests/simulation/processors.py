@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgid
-from msgid.processing import BatchFailed, ChangedOutputs, MemoryStore, Message, Processor, SqliteStore, TooLate
-from msgid.processing.context import loads
+from msgid.processing import BatchFailed, ChangedOutputs, MemoryStore, Message, Processor, SqliteStore, TooLate, loads
 from simulation.scheduler import Operation, Violation
 
 if TYPE_CHECKING:

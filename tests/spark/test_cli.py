@@ -10,8 +10,7 @@ from helpers.covering import first_by_default
 
 import msgid
 from msgid import iggy
-from msgid.processing import MemoryStore, Message, Processor
-from msgid.processing.context import dumps
+from msgid.processing import MemoryStore, Message, Processor, dumps
 from spark_ext.cli import spark_ext
 from spark_ext.tables.sinks import read_table
 

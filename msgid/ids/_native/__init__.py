@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-__all__ = ["BACKEND", "REASON", "native", "twin", "version_line"]
-
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _NAME: Final = f"{__name__}._speedups"

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["BACKEND", "crc32", "native", "xxh3"]
-
 crc32 = zlib.crc32
 
 _VERSION: Final = 2

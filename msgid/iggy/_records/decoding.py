@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from msgid.iggy.headers import Header, HeaderName
 
-__all__ = ["LATER", "NAMES", "Found", "LogDecoder", "headers_of_row", "messages_of", "without_rows_from"]
-
 NAMES: Final = list(LAYOUTS)
 """The name of each layout by its number."""
 

@@ -16,8 +16,6 @@ from msgid.iggy.headers import encode_headers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["Batch", "Encodable", "batches", "digest", "encoded", "own_checksum", "sent"]
-
 _OLD: Final = struct.Struct("<QBQ16sII")
 _PREVIOUS: Final = struct.Struct("<QQ16sI")
 _NEW: Final = struct.Struct("<16sQQQII")

@@ -17,8 +17,6 @@ from msgid.iggy.headers import WIDTHS, HeaderKind, decode_key
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HeaderColumns", "header_columns"]
-
 _MOST: Final = 64
 """A message with more headers is read alone: each step over all messages would be for few of them."""
 _LENGTH: Final = 4

@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-__all__ = ["ID_LENGTH", "UUID_VARIANT", "UUID_VERSIONS", "id_texts"]
-
 ID_LENGTH: Final = 16
 UUID_VERSIONS: Final = (4, 7)
 """The UUID versions that servers and clients make: 4 up to 0.4.0 and from 0.6.0 on, 7 in between."""

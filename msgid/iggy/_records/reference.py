@@ -16,8 +16,6 @@ from msgid.iggy._wire import BATCH24, BATCH256, H56_CRC, H64, LAYOUTS, M45, PREV
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["scan", "steps"]
-
 _U32: Final = struct.Struct("<I")
 _PREVIOUS: Final = struct.Struct("<QQ16sI")
 _M45: Final = struct.Struct("<QBQ16sII")

@@ -10,8 +10,6 @@ import struct
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-__all__ = ["FIELDS", "NOT_CHECKED", "NO_SUM", "ROW", "SUM_RIGHT", "SUM_WRONG", "Row", "Scan", "Stop", "row_type"]
-
 FIELDS: Final = {
     "position": "<i8",
     "end": "<i8",

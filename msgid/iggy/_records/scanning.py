@@ -6,8 +6,6 @@ from msgid.iggy._records import reference
 from msgid.iggy._records.checksums import native
 from msgid.iggy._records.rows import Scan
 
-__all__ = ["scan", "steps"]
-
 _run = reference.scan if native is None else native.scan
 
 steps = reference.steps if native is None else native.steps

@@ -13,8 +13,6 @@ from msgid.iggy.detect import probe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["HEAD", "RecordFile", "later_codes"]
-
 HEAD: Final = 1 << 16
 """How many bytes are read first to check a record."""
 _CHUNK: Final = 1 << 20

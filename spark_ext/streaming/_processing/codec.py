@@ -6,14 +6,13 @@ import hashlib
 import inspect
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid.processing.context import Context, dumps
+from msgid.processing._json import dumps
+from msgid.processing.context import Context
 
 if TYPE_CHECKING:
     import asyncio
 
     from msgid.processing.context import AsyncHandler, Handler, Message, Output
-
-__all__ = ["Runner", "fingerprint", "input_text"]
 
 
 def input_text(body: dict[str, Any]) -> str:

@@ -8,7 +8,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._validate import UNIX_EPOCH
-from msgid.processing.context import Message, dumps, loads, text
+from msgid.processing._json import dumps, loads, text
+from msgid.processing.context import Message
 from spark_ext.streaming._processing.codec import fingerprint, input_text
 from spark_ext.streaming._processing.packing import NO_TIME
 from spark_ext.streaming._processing.pages import Entry, mark
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from spark_ext.streaming._processing.codec import Runner
     from spark_ext.streaming._processing.pages import Bucket, KeyState, Values
-
-__all__ = ["CHANGED", "DUPLICATE", "FAILED", "MALFORMED", "NEW", "TOO_LATE", "Arrival", "Handling", "Settings"]
 
 NEW: Final = "new"
 DUPLICATE: Final = "duplicate"

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from spark_ext.streaming._processing.handling import Arrival
     from spark_ext.streaming._processing.packing import Rows
 
-__all__ = ["OUTPUTS", "Operator"]
-
 OUTPUTS: Final = (
     "id string, number int, input_id string, key string, topic string, body string, kind string, reason string"
 )

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from spark_ext.streaming._processing.handling import Settings
 
-__all__ = ["CONTROL", "NO_TIME", "PACKED", "Rows", "packer", "unpack"]
-
 PACKED: Final = "bucket int, rows binary"
 CONTROL: Final = 6
 """The number of columns before the user's own: bucket, key, ID, time, reason and the time of the micro-batch."""

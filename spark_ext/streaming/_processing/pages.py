@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["FORMAT", "OTHER_FORMAT", "Bucket", "Entry", "KeyState", "Meta", "Values", "dump", "load", "mark"]
-
 FORMAT: Final = 4
 """The version of the stored format. Version 3 had timers."""
 OTHER_FORMAT: Final = "cannot read the checkpoint: its state has format "

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from spark_ext.streaming._processing.pages import Values
 
-__all__ = ["Segments", "forget"]
-
 SEGMENT_ENTRIES: Final = 256
 SEGMENT_BYTES: Final = 64 << 10
 _NO_SEGMENT: Final = -1

@@ -16,8 +16,7 @@ from pyspark.sql import functions as F
 
 import msgid
 import spark_ext as ids
-from msgid.processing import MemoryStore, Message, Processor
-from msgid.processing.context import dumps
+from msgid.processing import MemoryStore, Message, Processor, dumps
 from spark_ext.streaming._processing.pages import Bucket, Meta
 
 pytestmark = pytest.mark.spark

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import msgid
 from msgid.ids._bytes import identity
-from msgid.processing import MemoryStore, Message, Processor
-from msgid.processing.context import dumps, fingerprint, loads, run
+from msgid.processing import MemoryStore, Message, Processor, dumps, loads, run
+from msgid.processing.context import fingerprint
 from spark_ext.streaming._processing import operator, pages, runs
 
 pytestmark = pytest.mark.spark

@@ -8,7 +8,7 @@ from helpers.streams import run_to_end
 from pyspark.errors import StreamingQueryException
 
 import spark_ext
-from msgid.processing.context import dumps, loads
+from msgid.processing import dumps, loads
 
 pytestmark = pytest.mark.spark
 

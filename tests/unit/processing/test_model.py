@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import msgid
-from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore
-from msgid.processing.context import loads
+from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore, loads
 
 V1 = str(msgid.position_id("log", 7, 1_700_000_000))
 V0 = "7F0000010000238F000000000001E240"
