@@ -6,8 +6,8 @@
 True
 
 Each release of Iggy writes one of the layouts in `LAYOUTS`. Readers detect the layout by checksum if it is not given.
-`read_log` reads files of any size, and `read_tables` reads them into Arrow tables. `split_points` and `read_part` divide
-large files. All integers are little-endian.
+`read_log` reads files of any size, and `read_tables` reads them into Arrow tables. `split_points` and `read_part`
+divide large files. All integers are little-endian.
 """
 
 from msgid.iggy._records.encoding import Batch

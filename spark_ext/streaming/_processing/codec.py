@@ -1,8 +1,7 @@
-"""One run of a handler; rows and outputs as text and fingerprints."""
+"""One run of a handler, and rows as text."""
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,16 +28,6 @@ def _or_text(value: Any) -> Any:
     except (TypeError, ValueError, RecursionError):
         return str(value).encode("utf-8", "replace").decode()
     return value
-
-
-def fingerprint(outputs: list[tuple[str, str | None, str]]) -> bytes:
-    """Return 16 bytes that are equal if and only if the IDs, topics and bodies of the outputs are."""
-    # The lengths come first, so that two different lists never have the same text.
-    parts = [
-        f"{len(id)},{'' if topic is None else len(topic)},{len(body)};{id}{topic or ''}{body}"
-        for id, topic, body in outputs
-    ]
-    return hashlib.blake2b("".join(parts).encode(), digest_size=16).digest()
 
 
 _STATES: Final = frozenset({type(None), bool, int, float, str, dict, list})

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
+from asyncio import CancelledError
 from datetime import timedelta
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._validate import UNIX_EPOCH
 from msgid.processing._json import dumps, loads, text
-from msgid.processing.context import Message
-from spark_ext.streaming._processing.codec import fingerprint, input_text
+from msgid.processing.context import Message, fingerprint
+from spark_ext.streaming._processing.codec import input_text
 from spark_ext.streaming._processing.packing import NO_TIME
 from spark_ext.streaming._processing.pages import Entry, mark
 from spark_ext.streaming._processing.runs import Segments, forget
@@ -18,6 +19,7 @@ from spark_ext.streaming._processing.runs import Segments, forget
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from msgid.processing.context import Output
     from spark_ext.streaming._processing.codec import Runner
     from spark_ext.streaming._processing.pages import Bucket, KeyState, Values
 
@@ -28,8 +30,8 @@ MALFORMED: Final = "malformed"
 FAILED: Final = "failed"
 CHANGED: Final = "changed"
 
-_Done = tuple[bytes, list[tuple[str, str | None, str]]]
-"""The new state, and the outputs: ID, topic and JSON."""
+_Done = tuple[bytes, "list[tuple[str, str | None, str]]", "list[Output]"]
+"""The new state, the outputs as ID, topic and JSON, and the outputs."""
 OutputRow = tuple[str | None, int | None, str | None, str | None, str | None, str, str, str | None]
 """ID, number, input ID, key, topic, body, kind and reason, as the columns of the result."""
 
@@ -120,11 +122,11 @@ class Handling:
 
     def _first(self, key: str, arrival: Arrival, state: KeyState, done: _Done) -> Entry:
         """Store the result of a message that was handled for the first time; return its entry."""
-        after, outputs = done
+        after, outputs, published = done
         if self._settings.keep_outputs:
             entry = Entry(arrival[1], self._now_ms, None, outputs)
         else:
-            entry = Entry(arrival[1], self._now_ms, state.state, fingerprint(outputs))
+            entry = Entry(arrival[1], self._now_ms, state.state, fingerprint(published))
         state.state = after
         self._publish(key, arrival, outputs, NEW)
         return entry
@@ -137,7 +139,7 @@ class Handling:
         done = self._run(key, arrival, entry.before)
         if isinstance(done, str):
             self._set_aside(key, arrival, FAILED, f"the message was handled before, and now: {done}")
-        elif fingerprint(done[1]) != entry.answer:
+        elif fingerprint(done[2]) != entry.answer:
             reason = "the outputs differ from those of the first time: the handler or the message's body has changed"
             self._set_aside(key, arrival, CHANGED, reason)
         else:
@@ -155,9 +157,9 @@ class Handling:
             try:
                 before = None if state is None else loads(state)
                 after, outputs = self._runner.run(before, Message(id, key, body, timestamp))
-                return dumps(after), [(output.id, output.topic, text(output.body)) for output in outputs]
-            except (Exception, SystemExit) as error:  # an error of a handler fails only its message
-                failure = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+                return dumps(after), [(output.id, output.topic, text(output.body)) for output in outputs], outputs
+            except (Exception, SystemExit, CancelledError) as error:  # an error of a handler fails only its message
+                failure = _words(error)
         return failure
 
     def _publish(self, key: str, arrival: Arrival, outputs: list[tuple[str, str | None, str]], kind: str) -> None:
@@ -167,3 +169,13 @@ class Handling:
     def _set_aside(self, key: str, arrival: Arrival, kind: str, reason: str) -> None:
         body = input_text(dict(zip(self._names, arrival[2], strict=True)))
         self.rows.append((None, None, arrival[1], key, None, body, kind, reason))
+
+
+def _words(error: BaseException) -> str:
+    """Return the type and the text of an error, as text that Spark can store."""
+    try:
+        text = str(error)
+    except Exception:  # a handler's own class of errors can raise here
+        text = "its text cannot be made"
+    name = type(error).__name__
+    return (f"{name}: {text}" if text else name).encode("utf-8", "replace").decode()

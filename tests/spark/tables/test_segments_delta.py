@@ -65,6 +65,8 @@ def keys(spark, path, where="true"):
     return {tuple(key) for key in found}
 
 
+WRITTEN = 1
+"""The version of the table with its rows; version 0 creates it."""
 ALL = {(source, topic, segment) for source, topic, _, segment, *_ in ROWS}
 
 
@@ -72,17 +74,17 @@ def test_clean_of_a_delta_table_deletes_the_expired_segments_in_one_commit(spark
     """A dry run commits nothing, and a second run finds no expired segment and commits nothing."""
     found = clean(spark, path)
     assert {(part.source, part.topic, part.segment) for part in found if part.action == "removed"} == GONE
-    assert (keys(spark, path), version(path)) == (ALL, 0)
+    assert (keys(spark, path), version(path)) == (ALL, WRITTEN)
     assert clean(spark, path, dry_run=False) == found
-    assert (keys(spark, path), version(path)) == (ALL - GONE, 1)
+    assert (keys(spark, path), version(path)) == (ALL - GONE, WRITTEN + 1)
     assert {part.action for part in clean(spark, path, dry_run=False)} == {"kept"}
-    assert version(path) == 1
+    assert version(path) == WRITTEN + 1
 
 
 def test_clean_of_a_delta_table_with_mark_sets_the_state_in_one_commit(spark, path):
     """The rows stay with the state ``marked_for_deletion``, in one commit."""
     clean(spark, path, dry_run=False, mark=True)
-    assert (keys(spark, path), version(path)) == (ALL, 1)
+    assert (keys(spark, path), version(path)) == (ALL, WRITTEN + 1)
     assert keys(spark, path, "state = 'marked_for_deletion'") == GONE
 
 
