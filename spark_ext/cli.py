@@ -232,8 +232,9 @@ def messages(
 )
 @click.option("--apply", is_flag=True, help="Delete the expired segments. Default: only report them (dry run).")
 @click.option("--mark", is_flag=True, help="Mark the messages of expired segments, and do not delete them.")
+@click.option("--allow-gaps", is_flag=True, help="Close a segment also if offsets before the next segment are missing.")
 @_table_format
-def expire(table: str, policy: str, apply: bool, mark: bool, table_format: str) -> None:
+def expire(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, table_format: str) -> None:
     """Report the expired segments of a message TABLE, and delete them with --apply.
 
     TABLE is written by 'messages --by-segment': Parquet, partitioned by source, topic, partition and segment, or Delta.
@@ -249,7 +250,9 @@ def expire(table: str, policy: str, apply: bool, mark: bool, table_format: str) 
     with _one_line_errors(table):
         try:
             rules = RetentionPolicy.load(policy)
-            report = clean(table, rules, now, not apply, mark=mark, spark=session(), format=table_format)
+            report = clean(
+                table, rules, now, not apply, mark=mark, spark=session(), format=table_format, allow_gaps=allow_gaps
+            )
         except (InvalidPolicy, TableBusy, ValueError, OSError) as error:
             raise click.ClickException(str(error)) from None
     for found in report:

@@ -20,18 +20,19 @@ from msgid.retention.policy import (
     DEFAULT_SEGMENT_BYTES,
     MICROSECONDS,
     NEVER,
+    Decision,
     InvalidPolicy,
     RetentionPolicy,
     Segment,
-    closes,
+    decide,
     is_expired,
-    removable,
 )
 
 __all__ = [
     "Cleaner",
     "DEFAULT_INTERVAL",
     "DEFAULT_SEGMENT_BYTES",
+    "Decision",
     "Files",
     "MICROSECONDS",
     "InvalidPolicy",
@@ -40,7 +41,6 @@ __all__ = [
     "RetentionPolicy",
     "Segment",
     "SegmentFile",
-    "closes",
+    "decide",
     "is_expired",
-    "removable",
 ]

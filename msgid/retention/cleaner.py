@@ -21,7 +21,7 @@ from msgid._validate import integer, last_moment
 from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy.log import read_log
 from msgid.retention._disk import Files, OsFiles, State
-from msgid.retention.policy import MICROSECONDS, Segment, checked_policy, is_removable
+from msgid.retention.policy import MICROSECONDS, Segment, checked_policy, decide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -192,7 +192,7 @@ class Cleaner:
         if not dry_run:
             logs |= self._put_back(folder, names)
         looked = [found for found in (self._look(folder, name) for name in sorted(logs)) if found is not None]
-        report = [self._judged(folder, found, looked, now) for found in looked]
+        report = self._judged(folder, looked, now)
         if dry_run:
             return report
         for place, found in enumerate(report):
@@ -271,25 +271,17 @@ class Cleaner:
             reason = f"cannot read it: {error}"
         return _Looked(first, name, state, starts, last, latest, 0 if state is None else state[2], reason, cut)
 
-    def _judged(self, folder: str, looked: _Looked, others: Sequence[_Looked], now: int) -> SegmentFile:
-        topic, reason = _topic_of(folder), looked.reason
-        later = [other for other in others if other.first > looked.first and other.starts]
-        following = {other.first: other for other in later}
-        closed = looked.last is not None and looked.last + 1 in following
-        beyond = [other.first for other in later if looked.last is None or other.first > looked.last]
-        filled = [other.first for other in later if other.first in beyond and other.last is not None]
-        if not closed and filled:
-            if self.allow_gaps or looked.last is None:
-                closed = True
-            elif reason is None:
-                reason = (
-                    f"the next segment starts at offset {filled[0]}, not at {looked.last + 1}: it may be a stray file"
-                )
-        elif not closed and (looked.cut or looked.starts):
-            reason = None  # the active segment is being written
-        segment = Segment(looked.first, looked.last, looked.size, closed, looked.latest)
-        expired = closed and reason is None and is_removable(segment, self.policy.expiry_of(topic), now)
-        return SegmentFile(os.path.join(folder, looked.name), topic, segment, expired, reason)
+    def _judged(self, folder: str, looked: Sequence[_Looked], now: int) -> list[SegmentFile]:
+        topic, report = _topic_of(folder), []
+        segments = [Segment(found.first, found.last, found.size, False, found.latest, found.starts) for found in looked]
+        decided = decide(segments, self.policy, now, topic=topic, allow_gaps=self.allow_gaps)
+        for found, segment, (closed, expired, gap) in zip(looked, segments, decided, strict=True):
+            reason = found.reason or gap
+            if not closed and gap is None and (found.cut or found.starts):
+                reason = None  # the active segment is being written
+            path = os.path.join(folder, found.name)
+            report.append(SegmentFile(path, topic, segment._replace(closed=closed), expired and reason is None, reason))
+        return report
 
 
 def _topic_of(folder: str) -> str | None:

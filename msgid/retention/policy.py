@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -10,7 +11,7 @@ from msgid._validate import UINT32_MAX, in_range, is_integer, is_number, quote
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 NEVER: Final = 0
 """Expiry of messages that never expire."""
@@ -35,9 +36,14 @@ class Segment(NamedTuple):
     size: int
     """Size in bytes."""
     closed: bool
-    """Whether the segment is complete, so that no message is added to it."""
+    """Whether the segment is marked as complete, so that no message is added to it."""
     latest: int | None
-    """Greatest timestamp of the messages in microseconds; the last message may have a smaller one (clock set back)."""
+    """Greatest timestamp of the messages in microseconds; the last message may have a smaller one (clock set back).
+
+    None if the segment is empty, or if the time of a message is missing.
+    """
+    follows: bool = True
+    """Whether the segment can close the one before it: it is empty, or begins with a valid message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,57 +152,72 @@ def is_expired(timestamp: int, expiry: int | None, now: int, default: int = NEVE
     return seconds != NEVER and timestamp + seconds * MICROSECONDS <= now
 
 
-def closes(segment: Segment, segment_bytes: int, expiry: int | None, now: int, default: int = NEVER) -> bool:
-    """Return whether to close the active segment, because it is full or all of its messages have expired.
+class Decision(NamedTuple):
+    """What a policy decides about a segment."""
+
+    closed: bool
+    """Whether the segment is complete, so that no message is added to it."""
+    expired: bool
+    """Whether the segment is closed and all of its messages have expired, so that it is deleted."""
+    reason: str | None = None
+    """Why the segment is kept although a later one has messages."""
+
+
+def decide(
+    segments: Sequence[Segment],
+    policy: RetentionPolicy,
+    now: int,
+    *,
+    topic: str | None = None,
+    allow_gaps: bool = False,
+) -> list[Decision]:
+    """Decide which segments of a log are deleted.
+
+    A segment is closed if it is marked so, or if a later segment begins at its last offset + 1. A segment before a gap
+    of offsets is kept, because the later segment may be a stray copy. A closed segment in which all messages have
+    expired is deleted.
 
     Args:
-        segment: The active segment.
-        segment_bytes: Size in bytes from which a segment is full.
-        expiry: Retention period in seconds; 0 keeps messages forever, None means ``default``.
+        segments: The segments of one log, in any order.
+        policy: Retention by topic. A disabled policy deletes nothing.
         now: The current time in microseconds since 1970.
-        default: Default retention period in seconds; 0 keeps messages forever.
+        topic: The topic of the log.
+        allow_gaps: Whether a later segment with messages closes a segment even if offsets between the two are missing.
+
+    Returns:
+        One decision per segment, in the order of ``segments``.
 
     Raises:
         InvalidPolicy: if a retention period is not an integer from 0 to 4294967295.
 
-    >>> closes(Segment(0, 9, 1000, False, 0), 1000, None, now=0), closes(Segment(0, 9, 999, False, 0), 1000, 1, now=0)
-    (True, False)
+    >>> log = [Segment(0, 4, 9, False, 0), Segment(5, 6, 9, False, 0), Segment(9, 9, 9, False, 0)]
+    >>> for decision in decide(log, RetentionPolicy(default_expiry=1), now=2_000_000):
+    ...     print(decision.closed, decision.expired, decision.reason)
+    True True None
+    False False the next segment starts at offset 9, not at 7: offsets are missing, or it is a stray file
+    False False None
     """
-    return segment.size >= segment_bytes or _all_expired(segment, expiry, now, default)
+    expiry = policy.expiry_of(topic)
+    starts = {segment.first_offset for segment in segments if segment.follows}
+    filled = sorted(s.first_offset for s in segments if s.follows and s.last_offset is not None)
+    decisions = []
+    for first, last, _, marked, latest, _ in segments:
+        closed, reason = marked, None
+        if not closed:
+            place = bisect_right(filled, first if last is None else max(first, last))
+            closed = last is not None and last + 1 in starts
+            if not closed and place < len(filled):
+                closed = allow_gaps or last is None
+                if last is not None and not closed:
+                    reason = gap_reason(filled[place], last)
+        expired = policy.enabled and closed and latest is not None and is_expired(latest, expiry, now)
+        decisions.append(Decision(closed, expired, reason))
+    return decisions
 
 
-def removable(
-    segments: Iterable[Segment], expiry: int | None, now: int, default: int = NEVER, *, enabled: bool = True
-) -> list[Segment]:
-    """Return the segments that a policy deletes: the closed segments in which all messages have expired.
-
-    Args:
-        segments: The segments of one log.
-        expiry: Retention period in seconds; 0 keeps messages forever, None means ``default``.
-        now: The current time in microseconds since 1970.
-        default: Default retention period in seconds; 0 keeps messages forever.
-        enabled: False to delete no segment.
-
-    Raises:
-        InvalidPolicy: if a retention period is not an integer from 0 to 4294967295.
-
-    >>> [s.first_offset for s in removable([Segment(0, 4, 9, True, 0), Segment(5, 9, 9, False, 0)], 1, now=2_000_000)]
-    [0]
-    """
-    return [segment for segment in segments if enabled and is_removable(segment, expiry, now, default)]
-
-
-def is_removable(segment: Segment, expiry: int | None, now: int, default: int = NEVER) -> bool:
-    """Return whether a segment is closed and all of its messages have expired.
-
-    >>> is_removable(Segment(0, 4, 9, True, 0), 1, now=2_000_000)
-    True
-    """
-    return segment.closed and _all_expired(segment, expiry, now, default)
-
-
-def _all_expired(segment: Segment, expiry: int | None, now: int, default: int) -> bool:
-    return segment.latest is not None and is_expired(segment.latest, expiry, now, default)
+def gap_reason(start: int, last: int) -> str:
+    """Return why a segment is kept whose successor does not begin at its last offset + 1."""
+    return f"the next segment starts at offset {start}, not at {last + 1}: offsets are missing, or it is a stray file"
 
 
 def checked_policy(policy: object) -> RetentionPolicy:

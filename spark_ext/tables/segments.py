@@ -5,9 +5,11 @@ The rules are in `msgid.retention`.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid.retention.policy import checked_policy
+from msgid.retention.policy import checked_policy, gap_reason
 from spark_ext._filesystem import literal
 from spark_ext.columns._dialect import F
 from spark_ext.columns.expiry import has_expired
@@ -51,10 +53,10 @@ class CleanedSegment(NamedTuple):
     source: str | None = None
     """The log of the messages; None if the table does not have this column."""
     reason: str | None = None
-    """Why an expired segment is kept."""
+    """Why a segment is kept although it has expired, or although a later segment exists."""
 
 
-def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime) -> DataFrame:
+def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime, allow_gaps: bool = False) -> DataFrame:
     """Return the size and age of each segment of a message table, and whether it has expired.
 
     Segments are separate per source, topic and partition: two streams with equal topic names do not mix.
@@ -68,14 +70,18 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime) 
         retention by topic.
     now : datetime.datetime
         current time, with a time zone.
+    allow_gaps : bool
+        whether a later segment closes a segment even if offsets between the two are missing.
 
     Returns
     -------
     DataFrame
         one row per segment: ``source``, ``topic``, ``partition``, ``segment``, ``messages``, ``bytes`` (of the
-        payloads), ``first_offset``, ``last_offset``, ``latest``, ``closed`` (not the last segment of its partition) and
-        ``expired`` (closed, and all messages have expired). A message without a timestamp never expires. Messages
-        without a segment are one row per partition, never expired.
+        payloads), ``first_offset``, ``last_offset``, ``latest``, ``closed`` (a later segment of the partition begins at
+        ``last_offset + 1``), ``expired`` (closed, and all messages have expired) and ``gap_at`` (where a later segment
+        begins, if the segment is not closed because offsets are missing). The rules are those of
+        `msgid.retention.decide`. A message without a timestamp never expires. Messages without a segment are one row
+        per partition, never expired.
 
     Raises
     ------
@@ -87,7 +93,7 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime) 
     --------
     >>> from datetime import datetime, timezone
     >>> from msgid.retention import RetentionPolicy
-    >>> rows = [("orders", 0, first, first, datetime.fromtimestamp(first, timezone.utc), b"x") for first in (0, 9)]
+    >>> rows = [("orders", 0, first, first, datetime.fromtimestamp(first, timezone.utc), b"x") for first in (0, 1)]
     >>> table = spark.createDataFrame(rows, ["topic", "partition", "segment", "offset", "timestamp", "payload"])
     >>> policy, now = RetentionPolicy(default_expiry=60), datetime.fromtimestamp(1000, timezone.utc)
     >>> segment_report(table, policy, now).select("segment", "messages", "closed", "expired").show()
@@ -95,7 +101,7 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime) 
     |segment|messages|closed|expired|
     +-------+--------+------+-------+
     |      0|       1|  true|   true|
-    |      9|       1| false|  false|
+    |      1|       1| false|  false|
     +-------+--------+------+-------+
     """
     from pyspark.sql import Window
@@ -116,13 +122,26 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime) 
     topics = [(topic, policy.expiry_of(topic)) for topic in policy.topics]
     own = messages.sparkSession.createDataFrame(topics, f"topic string, `{_EXPIRY}` bigint")
     grouped = grouped.join(F.broadcast(own), "topic", "left")
-    closed = F.col("segment") < F.max("segment").over(Window.partitionBy(*place))
+    later = [F.col(name).alias(f"later {name}") for name in place]
+    starts = grouped.select(*later, F.col("segment").alias("start"))
+    same = [F.col(name).eqNullSafe(F.col(f"later {name}")) for name in place]
+    whole = Window.partitionBy(*place)
+    filled = F.when(F.col("last_offset").isNotNull(), F.col("segment"))
+    following = whole.orderBy("segment").rowsBetween(1, Window.unboundedFollowing)
+    grouped = grouped.withColumns({"next": F.min(filled).over(following), "newest": F.max(filled).over(whole)})
+    grouped = grouped.join(starts, reduce(and_, same, F.col("last_offset") + 1 == F.col("start")), "left")
+    ends = F.greatest("segment", "last_offset")
+    beyond = F.when(F.col("next") > ends, F.col("next")).when(F.col("newest") > ends, F.col("newest"))
+    followed = F.coalesce(F.col("start") > F.col("segment"), F.lit(False))
+    closed = followed | (beyond.isNotNull() & (F.lit(allow_gaps) | F.col("last_offset").isNull()))
     known = F.col("dated") == F.col("messages")
     due = has_expired("latest", F.col(_EXPIRY), now, policy.default_expiry)
-    judged = grouped.withColumn("closed", F.coalesce(closed, F.lit(False)))
+    judged = grouped.withColumn("closed", closed)
     judged = judged.withColumn("expired", F.coalesce(F.col("closed") & known & due, F.lit(False)))
+    judged = judged.withColumn("gap_at", F.when(~F.col("closed"), beyond))
     order = [*place, "segment"]
-    return judged.select(*(name for name in columns if name != "dated"), "closed", "expired").orderBy(*order)
+    kept = [name for name in columns if name != "dated"]
+    return judged.select(*kept, "closed", "expired", "gap_at").orderBy(*order)
 
 
 def _check_types(messages: DataFrame) -> None:
@@ -149,6 +168,7 @@ def clean(
     spark: SparkSession | None = None,
     format: str = "parquet",
     storage_options: dict[str, str] | None = None,
+    allow_gaps: bool = False,
 ) -> list[CleanedSegment]:
     """Delete the expired segments of a message table, or mark their messages for deletion.
 
@@ -175,11 +195,15 @@ def clean(
         ``parquet`` or ``delta``.
     storage_options : dict of str to str, optional
         Delta: credentials and settings with which `deltalake` reaches the table's store.
+    allow_gaps : bool
+        whether a later segment closes a segment even if offsets between the two are missing. By default such a segment
+        is kept, and has a ``reason``.
 
     Returns
     -------
     list of CleanedSegment
-        every segment of the table, with its ``action``. An expired segment that stays has a ``reason``.
+        every segment of the table, with its ``action``. A segment that is kept before a gap, or although it has
+        expired, has a ``reason``.
 
     Raises
     ------
@@ -196,13 +220,13 @@ def clean(
     >>> import tempfile
     >>> from datetime import datetime, timezone
     >>> from msgid.retention import RetentionPolicy
-    >>> rows = [("orders", segment, segment, datetime.fromtimestamp(segment, timezone.utc), b"x") for segment in (0, 9)]
+    >>> rows = [("orders", segment, segment, datetime.fromtimestamp(segment, timezone.utc), b"x") for segment in (0, 1)]
     >>> df = spark.createDataFrame(rows, ["topic", "segment", "offset", "timestamp", "payload"])
     >>> path = tempfile.mkdtemp() + "/messages"
     >>> df.write.partitionBy("topic", "segment").parquet(path)
     >>> policy, now = RetentionPolicy(default_expiry=60), datetime.fromtimestamp(1000, timezone.utc)
     >>> [(found.segment, found.action) for found in clean(path, policy, now, dry_run=False)]
-    [(0, 'removed'), (9, 'kept')]
+    [(0, 'removed'), (1, 'kept')]
     >>> spark.read.parquet(path).count()
     1
     """
@@ -212,12 +236,12 @@ def clean(
         return []
 
     def judge(messages: DataFrame) -> list[dict[str, Any]]:
-        return [row.asDict() for row in segment_report(messages, policy, now).collect()]
+        return [row.asDict() for row in segment_report(messages, policy, now, allow_gaps).collect()]
 
     done = "marked" if mark else "removed"
     if format == "delta":
         rows = clean_rows(_active(spark), path, judge, dry_run=dry_run, mark=mark, storage_options=storage_options)
-        return [_cleaned(row, _folder_name(row), done if row["expired"] else "kept", None) for row in rows]
+        return [_cleaned(row, _folder_name(row), done if row["expired"] else "kept", _gap(row)) for row in rows]
     table = SegmentFolders(path)
     if not dry_run:
         table.complete_removals()
@@ -239,7 +263,7 @@ def clean(
         if row["expired"] and folder not in reasons:
             change = table.mark if mark else table.remove
             reasons[folder] = None if dry_run else change(folder, before[folder])
-        reason = reasons[folder] if row["expired"] else None
+        reason = reasons[folder] if row["expired"] else _gap(row)
         action = done if row["expired"] and reason is None else "kept"
         found.append(_cleaned(row, folder, action, reason))
     return found
@@ -260,6 +284,11 @@ def _cleaned(row: dict[str, Any], folder: str, action: str, reason: str | None) 
         row.get("source"),
         reason,
     )
+
+
+def _gap(row: dict[str, Any]) -> str | None:
+    """Return why a segment before a gap of offsets is kept."""
+    return None if row["gap_at"] is None else gap_reason(row["gap_at"], row["last_offset"])
 
 
 def _folder_name(row: dict[str, Any]) -> str:

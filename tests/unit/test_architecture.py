@@ -27,7 +27,7 @@ LAYERS = {
         ["messages"],
         ["danube", "iggy", "kafka", "rocketmq", "schemas"],
         ["audit", "processing", "retention"],
-        ["", "cleaner"],
+        [""],
         ["cli"],
         ["__main__"],
     ],
@@ -55,7 +55,6 @@ CYCLES = {
 SAME_NAME = {
     "__main__": "python -m msgid, python -m spark_ext",
     "cli": "the command line of each package",
-    "cleaner": "msgid.cleaner is the public path of msgid.retention.cleaner",
     "danube": "spark_ext.formats.danube is the column form of msgid.danube",
     "errors": "msgid.processing.errors has the errors of handlers alone, msgid.errors those of the whole package",
     "iggy": "spark_ext.formats.iggy is the column form of msgid.iggy",

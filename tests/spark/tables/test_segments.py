@@ -3,13 +3,15 @@
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from helpers.message_tables import EXPIRED, POLICY, SCHEMA, left, now, rows, write_table
 from pyspark.sql import functions as F
 
 import spark_ext as ids
-from spark_ext.tables.segments import TableBusy
+from msgid.retention import RetentionPolicy, Segment, decide
+from spark_ext import TableBusy
 
 pytestmark = pytest.mark.spark
 
@@ -36,6 +38,57 @@ def test_segment_report_of_a_table_counts_each_segment(spark):
         .collect()
     )
     assert (first.closed, first.expired) == (True, False)
+
+
+def random_log(random):
+    """Return segments that follow each other, leave gaps, overlap, or are empty; the last of them is any segment."""
+    first, log = random.randrange(3), {}
+    for _ in range(random.randrange(1, 6)):
+        last = random.choice([None, first, first + 1, first + 4])
+        latest = None if last is None or random.random() < 0.1 else random.choice([60, 61, 10**6]) * 1_000_000
+        log[first] = Segment(first, last, 0, False, latest)
+        ended = first if last is None else last
+        first = max(ended + random.choice([1, 1, 1, 2, 5, 0, -1]), first + 1)
+    return list(log.values())
+
+
+@pytest.mark.parametrize("allow_gaps", [False, True])
+def test_segment_report_decides_as_python_does(spark, allow_gaps):
+    """Of random logs, each of which is a partition: the same segments are closed, expired, or kept before a gap."""
+    random = Random(7)
+    logs = [random_log(random) for _ in range(400)]
+    held = []
+    for partition, log in enumerate(logs):
+        for first, last, _, _, latest, _ in log:
+            at = None if latest is None else now(latest // 1_000_000)
+            offsets = [None] if last is None else {max(first, last - 1), last}
+            held += [("orders", partition, first, offset, at, b"x") for offset in offsets]
+    schema = "topic string, partition int, segment bigint, offset bigint, timestamp timestamp, payload binary"
+    df = spark.createDataFrame(held, schema)
+    policy = RetentionPolicy(default_expiry=60)
+    rows = ids.segment_report(df, policy, now(120), allow_gaps).collect()
+    found = {(row.partition, row.segment): (row.closed, row.expired, row.gap_at is not None) for row in rows}
+    expected = {
+        (partition, segment.first_offset): (decision.closed, decision.expired, decision.reason is not None)
+        for partition, log in enumerate(logs)
+        for segment, decision in zip(
+            log, decide(log, policy, 120_000_000, topic="orders", allow_gaps=allow_gaps), strict=True
+        )
+    }
+    assert found == expected
+    assert {sum(values) for values in zip(*found.values(), strict=True)} - {0} or allow_gaps
+
+
+def test_clean_of_a_table_with_missing_offsets_keeps_the_segment_before_them(spark, tmp_path):
+    """The reason names the offsets; with ``allow_gaps`` the segment is deleted."""
+    held = [row for row in rows("orders", 4) if row[2] != 2]  # partition, segment
+    spark.createDataFrame(held, SCHEMA).write.partitionBy("topic", "partition", "segment").parquet(str(tmp_path / "t"))
+    first, second, third = ids.clean(str(tmp_path / "t"), POLICY, now(10**6), spark=spark)
+    assert (first.action, first.closed, first.expired) == ("kept", False, False)
+    assert first.reason == "the next segment starts at offset 4, not at 2: offsets are missing, or it is a stray file"
+    assert (second.action, third.action, third.reason) == ("removed", "kept", None)
+    allowed = ids.clean(str(tmp_path / "t"), POLICY, now(10**6), spark=spark, allow_gaps=True)
+    assert [segment.action for segment in allowed] == ["removed", "removed", "kept"]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 import spark_ext as ids
 from msgid.retention import RetentionPolicy
-from spark_ext.tables.segments import TableBusy
+from spark_ext import TableBusy
 
 pytest.importorskip("deltalake")
 pytestmark = pytest.mark.spark
@@ -23,16 +23,18 @@ COLUMNS = ("topic", "partition", "segment")
 ODD = 'it\'s 100% \\ "odd"'
 
 
-def row(source, topic, offset, payload=b"abc"):
-    return (source, topic, 0, offset, offset, START, "available", payload)
+def row(source, topic, segment, payload=b"abc"):
+    """Return the last message of a segment of two."""
+    last = None if segment is None else segment + 1
+    return (source, topic, 0, segment, last, START, "available", payload)
 
 
 ROWS = [
-    *(row("iggy:1", "orders", offset) for offset in (0, 2, 4)),
+    *(row("iggy:1", "orders", segment) for segment in (0, 2, 4)),
     row("iggy:2", "orders", 0),  # the active segment of another stream
-    *(row("iggy:1", "audit", offset) for offset in (0, 2)),
-    *(row("iggy:1", ODD, offset) for offset in (0, 2)),
-    *(row("iggy:1", None, offset) for offset in (0, 2)),
+    *(row("iggy:1", "audit", segment) for segment in (0, 2)),
+    *(row("iggy:1", ODD, segment) for segment in (0, 2)),
+    *(row("iggy:1", None, segment) for segment in (0, 2)),
     row("iggy:1", "orders", None),
 ]
 GONE = {("iggy:1", "orders", 0), ("iggy:1", "orders", 2), ("iggy:1", ODD, 0), ("iggy:1", None, 0)}

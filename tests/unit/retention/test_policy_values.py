@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from msgid.retention import InvalidPolicy, RetentionPolicy, Segment, closes, is_expired, removable
+from msgid.retention import InvalidPolicy, RetentionPolicy, is_expired
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,10 @@ def test_policy_given_dict_changed_later_stays():
 @pytest.mark.parametrize("expiry", [-1, -(10**9), True, 1.5, 1 << 32])
 def test_rules_with_an_expiry_that_is_not_allowed_raise(expiry):
     """A negative expiry is an error in every function: messages would expire before they are written."""
-    segment = Segment(0, 0, 1, True, 0)
     for rule in (
         lambda: is_expired(0, expiry, 10),
         lambda: is_expired(0, None, 10, expiry),
-        lambda: closes(segment, 9, expiry, 10),
-        lambda: removable([segment], expiry, 10),
-        lambda: removable([segment], None, 10, expiry),
+        lambda: RetentionPolicy(default_expiry=expiry),
     ):
         with pytest.raises(InvalidPolicy, match="expiry must be an integer of 0 to 4294967295 seconds, got"):
             rule()

@@ -1,1 +1,0 @@
-"""Re-export `msgid.retention.cleaner` under its first public path, which stays valid."""
