@@ -17,6 +17,7 @@ On Spark 3.5, only `deduplicate` of a batch and the column functions run, withou
 - Duplicate messages: `deduplicate`, `rows_too_late`, and `process` for handlers with state. `check_checkpoint` checks
   that this release can continue a checkpoint.
 - Sinks: `write_once` and `read_table` for tables of Parquet or Delta, `upsert_postgres` for PostgreSQL.
+  `register_table_format` adds a `TableFormat` of your own.
 - Retention: `is_expired`, `segment_report`, `clean`.
 - Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream.
 - SQL functions and ``format("iggy")``: `register`.
@@ -70,15 +71,18 @@ if TYPE_CHECKING:
     from spark_ext.tables._writers import TableConflict
     from spark_ext.tables.segments import CleanedSegment, clean, segment_report
     from spark_ext.tables.sinks import read_table, write_once
+    from spark_ext.tables.table_formats import JudgedSegment, TableFormat, register_table_format
     from spark_ext.tables.upsert import PostgresError, Upserted, upsert_postgres
 
 __all__ = [
     "AuditReport",
     "CleanedSegment",
+    "JudgedSegment",
     "OldCheckpoint",
     "PostgresError",
     "TableBusy",
     "TableConflict",
+    "TableFormat",
     "Upserted",
     "assign_id",
     "assign_ids",
@@ -116,6 +120,7 @@ __all__ = [
     "process",
     "read_table",
     "register",
+    "register_table_format",
     "rows_too_late",
     "segment_report",
     "time_key",
@@ -156,6 +161,7 @@ _MODULES: Final = {
     "tables._writers": "TableConflict",
     "tables.segments": "CleanedSegment clean segment_report",
     "tables.sinks": "read_table write_once",
+    "tables.table_formats": "JudgedSegment TableFormat register_table_format",
     "sql.registration": "register",
 }
 """The module that defines each public name. A module is imported when one of its names is first used (PEP 562)."""

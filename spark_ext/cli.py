@@ -13,6 +13,7 @@ from msgid.cli import audit_options, finish_audit
 from msgid.iggy._wire import ALIASES, LAYOUTS
 from msgid.kafka import CLUSTER, ID_HEADER
 from spark_ext._session import NoJava, session
+from spark_ext.tables import table_formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +26,7 @@ _LEFT_OUT, _SHOWN_FILES = 3, 10
 
 _table_format = click.option(
     "--table-format",
-    type=click.Choice(["parquet", "delta"]),
+    type=click.Choice(table_formats.table_format_names()),
     default="parquet",
     show_default=True,
     help="The format of the tables: Parquet for one writer, Delta for several writers or readers.",
@@ -203,7 +204,7 @@ def messages(
     from spark_ext.jobs import messages_job as job
 
     _check_stream_options(stream, overwrite, interval)
-    if by_segment and stream and table_format == "parquet":
+    if by_segment and stream and not table_formats.table_format(table_format).batches_share_segments:
         raise click.UsageError(
             "--by-segment with --stream needs --table-format delta: in Parquet, each batch is a folder"
         )
@@ -339,7 +340,7 @@ def _report_unreadable(files: Sequence[BadFile], output: str) -> None:
 @click.option(
     "-f",
     "--format",
-    type=click.Choice(["csv", "tsv", "json", "parquet", "text", "delta"]),
+    type=click.Choice(["csv", "tsv", "json", "text", *table_formats.table_format_names()]),
     help="The input's format.  [default: found by the input]",
 )
 def audit(

@@ -9,8 +9,8 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from spark_ext._settings import settings
 from spark_ext.formats import kafka, rocketmq
-from spark_ext.jobs._files import read_delta, reader_of
-from spark_ext.jobs._formats import BadInput, Files, formats_in, holds_delta, input_of, names_of, warn_of_folders
+from spark_ext.jobs._files import read_logged_table, reader_of
+from spark_ext.jobs._formats import BadInput, Files, formats_in, holds_table, input_of, names_of, warn_of_folders
 from spark_ext.jobs._json_lines import rows_of_lines
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def read_export(
     if files == "json":
         with settings(spark, _FOLDERS_AS_TEXT):
             return rows_of_lines(reader.format("text").load(names), EXPORTS[format])
-    if holds_delta(input_of(path)):
-        return read_delta(spark, path, stream=stream)
+    if holds_table(input_of(path)):
+        return read_logged_table(spark, path, stream=stream)
     try:
         if schema is None:
             with settings(spark, _FOLDERS_AS_TEXT):

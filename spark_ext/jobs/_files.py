@@ -16,15 +16,15 @@ from spark_ext.jobs._formats import (
     BadInput,
     Files,
     format_of,
-    holds_delta,
+    holds_table,
     input_of,
     names_of,
     warn_of_folders,
 )
 from spark_ext.jobs._json_lines import read_json
-from spark_ext.tables._delta import is_streamed
 from spark_ext.tables._writers import TableConflict, checkpointed
-from spark_ext.tables.sinks import check_rows, is_delta, read_table, write_rows
+from spark_ext.tables.sinks import read_table
+from spark_ext.tables.table_formats import format_of_table, table_format, table_format_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,10 +63,11 @@ def read_rows(
     Raises:
         BadInput: if the files do not show the format or the columns.
     """
+    logged = format in table_format_names() and format != "parquet"
+    if logged or (format in {None, "parquet"} and holds_table(input_of(path))):
+        return read_logged_table(spark, path, stream=stream)
     if format is None:
         format = format_of(input_of(path))
-    if format == "delta" or (format == "parquet" and holds_delta(input_of(path))):
-        return read_delta(spark, path, stream=stream)
     warn_of_folders(path)
     reader: Any = reader_of(spark, path, stream=stream)
     if tolerant:
@@ -93,16 +94,17 @@ def read_rows(
     return df
 
 
-def read_delta(spark: SparkSession, path: str | Files, *, stream: bool = False) -> DataFrame:
-    """Read a Delta table: without its log, rows that were deleted would be read too.
+def read_logged_table(spark: SparkSession, path: str | Files, *, stream: bool = False) -> DataFrame:
+    """Read a table that has a log, such as Delta's: without the log, rows that were deleted would be read too.
 
     Raises:
-        BadInput: if the folder is not a Delta table, for a stream, and for some of its files.
+        BadInput: if the folder is not such a table, for a stream, and for some of its files.
     """
-    if not holds_delta(input_of(path)):
+    if not holds_table(input_of(path)):
         raise BadInput(f"cannot read {input_of(path)}: it is not a Delta table")
     if stream or not isinstance(path, str):
-        raise BadInput(f"cannot read single files of {input_of(path)}: it is a Delta table, which is read as a whole")
+        name = format_of_table(input_of(path)).capitalize()
+        raise BadInput(f"cannot read single files of {input_of(path)}: it is a {name} table, which is read as a whole")
     return read_table(spark, path)
 
 
@@ -131,7 +133,7 @@ def column_of(df: DataFrame, column: str) -> Column:
 
 
 def written(spark: SparkSession, path: str) -> DataFrame | None:
-    """Read a table of either format; return None if it is missing."""
+    """Read a table of any table format; return None if it is missing."""
     try:
         return read_table(spark, path)
     except AnalysisException as error:
@@ -140,42 +142,43 @@ def written(spark: SparkSession, path: str) -> DataFrame | None:
         raise
 
 
-def write_table(df: DataFrame, path: str, mode: str, table_format: str, partition_by: tuple[str, ...] = ()) -> None:
+def write_table(df: DataFrame, path: str, mode: str, format: str, partition_by: tuple[str, ...] = ()) -> None:
     """Write the rows of a batch run as a table.
 
     Raises:
         BadInput: if a table exists and the mode is ``error``, or if a table of another format exists.
     """
     try:
-        write_rows(df, path, mode, format=table_format, partition_by=partition_by)
+        table_format(format).write_rows(df, path, mode, partition_by)
     except FileExistsError:
         raise BadInput(f"{path} holds results already; --overwrite replaces them") from None
     except TableConflict as error:
         raise BadInput(str(error)) from None
 
 
-def check_output(tables: dict[str, DataFrame], table_format: str, checkpoint: str) -> None:
+def check_output(tables: dict[str, DataFrame], format: str, checkpoint: str) -> None:
     """Check, before a stream starts, that its tables can be written.
 
     Args:
         tables: the rows by the path of their table.
-        table_format: ``parquet`` or ``delta``.
+        format: name of the table format.
         checkpoint: the checkpoint folder.
 
     Raises:
         BadInput: if a table cannot hold the columns, or if the checkpoint of an earlier stream is missing. Without it,
             the rows of the earlier stream would be written a second time.
     """
+    known = table_format(format)
     try:
         for path, rows in tables.items():
-            check_rows(rows, table_format)
-            if table_format == "parquet":
+            known.check_columns(rows)
+            if not known.checks_later_columns:
                 _check_columns(rows, path)
     except TableConflict as error:
         raise BadInput(str(error)) from None
-    if table_format == "delta" and query_of_checkpoint(*filesystem(checkpoint)) is None:
+    if query_of_checkpoint(*filesystem(checkpoint)) is None:
         for path in tables:
-            if is_streamed(path):
+            if known.is_streamed(path):
                 raise BadInput(
                     f"cannot write to {path}: an earlier stream has written it, and its checkpoint {checkpoint} is "
                     "missing. Restore the checkpoint, or choose another output"
@@ -184,7 +187,7 @@ def check_output(tables: dict[str, DataFrame], table_format: str, checkpoint: st
 
 def _check_columns(rows: DataFrame, path: str) -> None:
     """Check that a Parquet table has the columns. Spark reads a table with the columns of its first file."""
-    table = None if is_delta(path) else written(rows.sparkSession, path)
+    table = None if format_of_table(path) != "parquet" else written(rows.sparkSession, path)
     held = {} if table is None else {field.name.lower(): field.dataType.simpleString() for field in table.schema}
     for field in rows.schema if held else ():
         type, now = held.get(field.name.lower()), field.dataType.simpleString()

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from spark_ext._filesystem import PathError, filesystem, literal
-from spark_ext.tables.sinks import is_delta
+from spark_ext.tables.table_formats import format_of_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -165,13 +165,13 @@ def pattern_of(path: str) -> str:
 
 
 def is_table(path: str) -> bool:
-    """Check whether a folder holds a table of Parquet or Delta."""
-    return holds_delta(path) or formats_in(path) == {"parquet"}
+    """Check whether a folder holds a table of any table format."""
+    return holds_table(path) or formats_in(path) == {"parquet"}
 
 
-def holds_delta(path: str) -> bool:
-    """Check whether an input is a Delta table; False for a store that only Spark can reach."""
+def holds_table(path: str) -> bool:
+    """Check whether an input is a table with a log, such as Delta's; False for a store that only Spark can reach."""
     try:
-        return is_delta(path)
+        return format_of_table(path) != "parquet"
     except (PathError, OSError):
         return False

@@ -20,6 +20,7 @@ from spark_ext.jobs._exports import EXPORTS, read_export
 from spark_ext.jobs._files import check_output, column_of, follow, read_rows, reader_of, written
 from spark_ext.jobs._formats import BadInput, Files, formats_in, input_of, names_of, warn_of_folders
 from spark_ext.jobs._job_tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
+from spark_ext.tables import table_formats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -229,7 +230,7 @@ def run_stream(
     Raises:
         BadInput: as for `run`; also if the table belongs to another query or a batch run.
     """
-    if by_segment and table_format != "delta":
+    if by_segment and not table_formats.table_format(table_format).batches_share_segments:
         raise BadInput("by_segment of a stream needs table_format='delta': in Parquet, each batch is a folder")
     files, table = _input(input, source), _table(source, by_segment, table_format)
     df = read_stream(spark, files, lambda schema: source.read(spark, input, stream=True, schema=schema))

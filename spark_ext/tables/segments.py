@@ -10,12 +10,9 @@ from operator import and_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid.retention.policy import checked_policy, gap_reason
-from spark_ext._filesystem import literal
 from spark_ext.columns._dialect import F
 from spark_ext.columns.expiry import has_expired
-from spark_ext.tables._segment_folders import SegmentFolders, TableBusy
-from spark_ext.tables._segment_rows import clean_rows
-from spark_ext.tables.sinks import FORMATS
+from spark_ext.tables.table_formats import table_format
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -192,7 +189,7 @@ def clean(
     spark : SparkSession, optional
         default: the active session.
     format : str
-        ``parquet`` or ``delta``.
+        ``parquet``, ``delta``, or a format that `register_table_format` has made known.
     storage_options : dict of str to str, optional
         Delta: credentials and settings with which `deltalake` reaches the table's store.
     allow_gaps : bool
@@ -230,42 +227,19 @@ def clean(
     >>> spark.read.parquet(path).count()
     1
     """
-    if format not in FORMATS:
-        raise ValueError(f"format must be 'parquet' or 'delta', got {format!r}")
+    tables = table_format(format)
     if not checked_policy(policy).enabled:
         return []
 
     def judge(messages: DataFrame) -> list[dict[str, Any]]:
         return [row.asDict() for row in segment_report(messages, policy, now, allow_gaps).collect()]
 
+    judged = tables.clean(_active(spark), path, judge, dry_run=dry_run, mark=mark, storage_options=storage_options)
     done = "marked" if mark else "removed"
-    if format == "delta":
-        rows = clean_rows(_active(spark), path, judge, dry_run=dry_run, mark=mark, storage_options=storage_options)
-        return [_cleaned(row, _folder_name(row), done if row["expired"] else "kept", _gap(row)) for row in rows]
-    table = SegmentFolders(path)
-    if not dry_run:
-        table.complete_removals()
-    before = table.list()
-    if not before:
-        return []
-    try:
-        rows = judge(_read(_active(spark), path))
-    finally:
-        changed = table.list() != before
-        if changed:
-            raise TableBusy(f"the files of {path} changed while they were read") from None
-    folders = [table.folder_of(row) for row in rows]
-    # A table that is not partitioned by source may have segments of several sources in one folder.
-    staying = {folder for folder, row in zip(folders, rows, strict=True) if not row["expired"]}
-    reasons: dict[str, str | None] = dict.fromkeys(staying, "its folder holds a segment that has not expired")
     found = []
-    for folder, row in zip(folders, rows, strict=True):
-        if row["expired"] and folder not in reasons:
-            change = table.mark if mark else table.remove
-            reasons[folder] = None if dry_run else change(folder, before[folder])
-        reason = reasons[folder] if row["expired"] else _gap(row)
-        action = done if row["expired"] and reason is None else "kept"
-        found.append(_cleaned(row, folder, action, reason))
+    for row, folder, kept in judged:
+        action = done if row["expired"] and kept is None else "kept"
+        found.append(_cleaned(row, folder, action, kept or _gap(row)))
     return found
 
 
@@ -291,10 +265,6 @@ def _gap(row: dict[str, Any]) -> str | None:
     return None if row["gap_at"] is None else gap_reason(row["gap_at"], row["last_offset"])
 
 
-def _folder_name(row: dict[str, Any]) -> str:
-    return "/".join(f"{name}={row[name]}" for name in _KEY if name in row)
-
-
 def _active(spark: SparkSession | None) -> SparkSession:
     from pyspark.sql import SparkSession
 
@@ -302,15 +272,3 @@ def _active(spark: SparkSession | None) -> SparkSession:
     if session is None:
         raise ValueError("cannot read the table without an active Spark session: pass spark")
     return session
-
-
-def _read(session: SparkSession, path: str) -> DataFrame:
-    """Read every file of a table. Settings of the session that skip files, or guess types, are overridden."""
-    from pyspark.sql.types import IntegerType, LongType, StringType, StructType
-
-    every = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
-    types = {"source": StringType(), "topic": StringType(), "partition": IntegerType(), "segment": LongType()}
-    schema = StructType()
-    for field in session.read.options(**every).parquet(literal(path)).schema:
-        schema.add(field.name, types.get(field.name, field.dataType))
-    return session.read.options(**every).schema(schema).parquet(literal(path))

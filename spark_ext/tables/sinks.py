@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from spark_ext._filesystem import filesystem
-from spark_ext.tables import _delta, _parquet
-from spark_ext.tables._writers import TableConflict, writer_of
+from spark_ext.tables._writers import writer_of
+from spark_ext.tables.table_formats import format_of_table, table_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-FORMATS: Final = ("parquet", "delta")
 
 
 def write_once(
@@ -46,7 +43,7 @@ def write_once(
     path : str
         the table's folder.
     format : str
-        ``parquet`` or ``delta``.
+        ``parquet``, ``delta``, or a format that `register_table_format` has made known.
     app_id : str, optional
         name of the writer instead of the query's ID; one name per checkpoint. Required over Spark Connect and outside a
         streaming query, because the query's ID is unknown there.
@@ -82,24 +79,18 @@ def write_once(
     >>> def write(batch_df, batch_id):
     ...     write_once(batch_df, batch_id, "/data/orders", format="delta")
     """
-    _check_format(format)
+    table = table_format(format)
     if isinstance(partition_by, str):
         raise ValueError(f"partition_by must be a tuple of column names, got {partition_by!r}")
     writer = writer_of(batch_df, app_id)
-    if format == "delta":
-        return _delta.write_batch(batch_df, batch_id, path, writer, tuple(partition_by), storage_options)
-    return _parquet.write_batch(batch_df, batch_id, path, writer, tuple(partition_by))
+    return table.write_batch(batch_df, batch_id, path, writer, tuple(partition_by), storage_options)
 
 
 def is_written(
     batch_df: DataFrame, batch_id: int, path: str, *, format: str = "parquet", app_id: str | None = None
 ) -> bool:
     """Check whether `write_once` has written a micro-batch; the arguments are those of `write_once`."""
-    _check_format(format)
-    writer = writer_of(batch_df, app_id)
-    if format == "delta":
-        return _delta.is_written(batch_id, path, writer)
-    return _parquet.is_written(batch_id, path, writer)
+    return table_format(format).is_written(batch_id, path, writer_of(batch_df, app_id))
 
 
 def read_table(
@@ -117,7 +108,7 @@ def read_table(
     path : str
         the table's folder.
     format : str, optional
-        ``parquet`` or ``delta``. Default: ``delta`` if the folder has a Delta log.
+        name of the table format. Default: ``delta`` if the folder has a Delta log; ``parquet`` for other folders.
     storage_options : dict of str to str, optional
         credentials and settings with which `deltalake` reaches the table's store.
 
@@ -135,57 +126,4 @@ def read_table(
     >>> read_table(spark, path).count()
     3
     """
-    if format is None:
-        format = "delta" if is_delta(path) else "parquet"
-    _check_format(format)
-    return _delta.read_files(spark, path, storage_options) if format == "delta" else spark.read.parquet(path)
-
-
-def check_rows(df: DataFrame, format: str = "parquet") -> None:
-    """Check that a table of this format can hold the columns of a DataFrame.
-
-    Raises
-    ------
-    TableConflict
-        if a column has a type or a name that the table cannot hold.
-    """
-    _check_format(format)
-    if format == "delta":
-        _delta.check_columns(df)
-    else:
-        _parquet.check_columns(df)
-
-
-def write_rows(
-    df: DataFrame, path: str, mode: str, *, format: str = "parquet", partition_by: tuple[str, ...] = ()
-) -> None:
-    """Write the rows of a batch run; ``mode`` is ``error`` or ``overwrite``.
-
-    Raises
-    ------
-    FileExistsError
-        if a Delta table exists and the mode is ``error``; for a Parquet table, Spark raises its own error.
-    TableConflict
-        if the folder holds a table of another format, or the columns do not fit.
-    """
-    _check_format(format)
-    if format == "delta":
-        _delta.write_rows(df, path, mode, partition_by)
-        return
-    if is_delta(path):
-        raise TableConflict(f"cannot write to {path}: it is a Delta table; pass format='delta'")
-    writer = df.write.mode(mode)
-    (writer.partitionBy(*partition_by) if partition_by else writer).parquet(path)
-
-
-def _check_format(format: str) -> None:
-    if format not in FORMATS:
-        raise ValueError(f"format must be 'parquet' or 'delta', got {format!r}")
-
-
-def is_delta(path: str) -> bool:
-    """Check whether a folder is a Delta table."""
-    import pyarrow.fs as pafs
-
-    files, base = filesystem(path)
-    return bool(files.get_file_info(f"{base}/_delta_log").type == pafs.FileType.Directory)
+    return table_format(format_of_table(path) if format is None else format).read(spark, path, storage_options)

@@ -25,7 +25,7 @@ def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
     """``expire`` reports the expired segments, deletes them with --apply, and rejects a wrong policy with one line."""
     folder = tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "0"
     folder.mkdir(parents=True)
-    for offset in (0, 5):
+    for offset in (0, 1):
         message = iggy.Message.new(b"abc", id=offset + 1, offset=offset, timestamp=1_700_000_000_000_000)
         (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message))
     made = run("messages", tmp_path / "in", "-f", "iggy", "-o", tmp_path / "out", "--by-segment")

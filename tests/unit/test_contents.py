@@ -4,10 +4,12 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from itertools import combinations
 
-import pyarrow as pa
 import pytest
 
 from msgid._contents import codes, fingerprint
+
+pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 EQUAL = [

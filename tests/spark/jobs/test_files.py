@@ -11,8 +11,8 @@ from helpers.sinks import put
 from spark_ext.cli import spark_ext as command
 from spark_ext.jobs import audit_job, ids_job, messages_job
 from spark_ext.jobs._files import BadInput, read_rows
-from spark_ext.jobs._formats import format_of, holds_delta
-from spark_ext.tables.sinks import write_rows
+from spark_ext.jobs._formats import format_of, holds_table
+from spark_ext.tables.table_formats import table_format
 
 pytestmark = pytest.mark.spark
 
@@ -144,7 +144,7 @@ def test_job_on_a_delta_table_does_not_read_deleted_rows(spark, tmp_path, job):
     path, out = str(tmp_path / "in"), str(tmp_path / "out")
     for id, mode in ((V1, "error"), (V1[:-1] + "1", "overwrite")):
         rows = spark.createDataFrame([(id, "v", "orders", 0, 7, datetime.now(timezone.utc))], KAFKA)
-        write_rows(rows, path, mode, format="delta")
+        table_format("delta").write_rows(rows, path, mode, ())
     if job == "audit":
         assert audit_job.read_input(spark, path).count() == audit_job.read_input(spark, path, "delta").count() == 1
         return
@@ -223,4 +223,4 @@ def test_format_of_a_store_that_only_spark_can_reach_is_that_of_the_path(spark):
     """A scheme without a file system of Arrow or fsspec is left to Spark."""
     assert format_of("unknown://host/in") == "text"
     assert format_of("unknown://host/in.json") == "json"
-    assert not holds_delta("unknown://host/in")
+    assert not holds_table("unknown://host/in")

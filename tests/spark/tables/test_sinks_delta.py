@@ -9,8 +9,8 @@ from deltalake import DeltaTable, write_deltalake
 from helpers.sinks import numbers
 
 import spark_ext as ids
+from spark_ext import TableConflict
 from spark_ext.tables import _delta
-from spark_ext.tables.sinks import TableConflict
 
 pytestmark = pytest.mark.spark
 

@@ -7,8 +7,8 @@ import pytest
 from helpers.sinks import numbers, run_query
 
 import spark_ext as ids
+from spark_ext import TableConflict
 from spark_ext.tables import _parquet
-from spark_ext.tables.sinks import TableConflict
 
 pytestmark = pytest.mark.spark
 

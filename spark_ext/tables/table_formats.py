@@ -1,0 +1,164 @@
+"""Table formats: what `write_once`, `read_table`, `clean` and the jobs need of a table, and the known formats."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from spark_ext.tables._writers import Writer
+
+
+class JudgedSegment(NamedTuple):
+    """A segment of a table after a clean-up.
+
+    Examples
+    --------
+    >>> JudgedSegment({"topic": "orders", "segment": 0, "expired": True}, "topic=orders/segment=0").reason is None
+    True
+    """
+
+    row: dict[str, Any]
+    """The segment's row of `segment_report`."""
+    folder: str
+    """The name of the segment's folder in the table."""
+    reason: str | None = None
+    """Why an expired segment is kept; None if it is deleted or marked."""
+
+
+class TableFormat(ABC):
+    """A format of tables. A subclass is one file; `register_table_format` makes it known.
+
+    Examples
+    --------
+    >>> table_format("parquet").name
+    'parquet'
+    """
+
+    name: str
+    """The name, as in ``write_once(format=...)`` and ``--table-format``."""
+    batches_share_segments: bool = False
+    """Whether a segment of messages can be in several micro-batches and still be cleaned as a whole."""
+
+    checks_later_columns: bool = False
+    """Whether `write_batch` checks that the columns of a later micro-batch fit those of the table."""
+
+    @abstractmethod
+    def is_table(self, path: str) -> bool:
+        """Return whether a folder is a table of this format, which other formats must not write to."""
+
+    @abstractmethod
+    def write_batch(
+        self,
+        df: DataFrame,
+        batch_id: int,
+        path: str,
+        writer: Writer,
+        partition_by: tuple[str, ...],
+        storage_options: dict[str, str] | None,
+    ) -> bool:
+        """Write a micro-batch exactly once; return False if it was written before. Then run it without writing."""
+
+    @abstractmethod
+    def is_written(self, batch_id: int, path: str, writer: Writer) -> bool:
+        """Return whether `write_batch` has written a micro-batch."""
+
+    @abstractmethod
+    def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
+        """Return the rows of a table."""
+
+    @abstractmethod
+    def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
+        """Write the rows of a batch run; ``mode`` is ``error``, ``append`` or ``overwrite``."""
+
+    def check_columns(self, df: DataFrame) -> None:  # noqa: B027, a format may hold every column
+        """Raise `TableConflict` if a table cannot hold the columns of a DataFrame."""
+
+    def is_streamed(self, path: str) -> bool:
+        """Return whether `write_batch` has written to a table, as far as a new checkpoint would repeat its batches."""
+        return False
+
+    def clean(
+        self,
+        spark: SparkSession,
+        path: str,
+        judge: Callable[[DataFrame], list[dict[str, Any]]],
+        *,
+        dry_run: bool,
+        mark: bool,
+        storage_options: dict[str, str] | None,
+    ) -> list[JudgedSegment]:
+        """Delete the segments that ``judge`` calls expired, or mark their messages.
+
+        Raises
+        ------
+        ValueError
+            if tables of this format cannot be cleaned.
+        """
+        raise ValueError(f"cannot clean {path}: a table of the format {self.name!r} cannot be cleaned")
+
+
+_HOMES: Final = {"parquet": "spark_ext.tables.parquet", "delta": "spark_ext.tables.delta"}
+"""The modules of the formats of this package, which are imported when they are first used."""
+_known: Final[dict[str, TableFormat]] = {}
+
+
+def register_table_format(format: TableFormat) -> None:
+    """Make a table format known to `write_once`, `read_table`, `clean`, the jobs and the command line.
+
+    Parameters
+    ----------
+    format : TableFormat
+        the format. It replaces a format of the same name.
+
+    Returns
+    -------
+    None
+        the format is known in this process.
+
+    Raises
+    ------
+    TypeError
+        if the argument is not a `TableFormat`.
+
+    Examples
+    --------
+    >>> register_table_format(table_format("parquet"))
+    """
+    if not isinstance(format, TableFormat):
+        raise TypeError(f"format must be a TableFormat, got {format!r}")
+    _known[format.name] = format
+
+
+def table_format_names() -> tuple[str, ...]:
+    """Return the names of all table formats, Parquet first."""
+    return tuple(dict.fromkeys([*_HOMES, *_known]))
+
+
+def table_format(name: str) -> TableFormat:
+    """Return the table format of a name.
+
+    Raises
+    ------
+    ValueError
+        if the name is unknown.
+    """
+    if name not in _known:
+        if name not in _HOMES:
+            names = " or ".join(map(repr, table_format_names()))
+            raise ValueError(f"format must be {names}, got {name!r}")
+        _known.setdefault(name, import_module(_HOMES[name]).FORMAT)
+    return _known[name]
+
+
+def format_of_table(path: str, default: str = "parquet") -> str:
+    """Return the name of the format whose table a folder is, or the default."""
+    for name in table_format_names():
+        if name != default and table_format(name).is_table(path):
+            return name
+    return default
