@@ -1,6 +1,6 @@
 """Messages, handlers, and the context, whose values are the same in every run for a message.
 
-`run` and `run_async` run a handler once and need no store; use them if you keep the states elsewhere.
+`run` runs a handler once and needs no store; use it if you keep the states elsewhere.
 """
 
 from __future__ import annotations
@@ -140,19 +140,6 @@ AsyncHandler = Callable[[Any, Message, Context], Awaitable[Any]]
 """A coroutine function with the arguments and result of a `Handler`."""
 
 
-def prepare(message: Message) -> tuple[Message, Context]:
-    """Return a copy of a message for the handler, with the canonical ID, and its context.
-
-    Raises:
-        InvalidMessageId: if the message's ID is empty or not text.
-    """
-    known = _read_id(message.id)
-    own = Message(known.text, message.key, own_copy(message.body), message.timestamp)
-    context = Context(own)
-    context._id = known
-    return own, context
-
-
 def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Output]]:
     """Run a handler once, on its own deep copies of the state and the message.
 
@@ -172,14 +159,11 @@ def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Outpu
     >>> state, after, outputs[0].body
     (['a'], ['a', 'b'], {'seen': 1})
     """
-    own, context = prepare(message)
+    known = _read_id(message.id)
+    own = Message(known.text, message.key, own_copy(message.body), message.timestamp)
+    context = Context(own)
+    context._id = known
     return handler(own_copy(state), own, context), context.outputs
-
-
-async def run_async(handler: AsyncHandler, state: Any, message: Message) -> tuple[Any, list[Output]]:
-    """Run a coroutine function once, as `run` does."""
-    own, context = prepare(message)
-    return await handler(own_copy(state), own, context), context.outputs
 
 
 def fingerprint(outputs: Sequence[Output]) -> bytes:

@@ -153,7 +153,7 @@ def is_expired(timestamp: int, expiry: int | None, now: int, default: int = NEVE
 
 
 class Decision(NamedTuple):
-    """What a policy decides about a segment."""
+    """The decision of a policy about a segment."""
 
     closed: bool
     """Whether the segment is complete, so that no message is added to it."""

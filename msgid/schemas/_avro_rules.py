@@ -133,7 +133,7 @@ def _is_number(value: Any) -> bool:
 def _default_fits(type: AvroType, value: Any, outside: frozenset[int]) -> bool | None:
     """Return whether a default, as JSON, is a value of a type; None if readers differ.
 
-    ``outside`` has the records of which the default is a part by their own defaults: such a default never ends.
+    ``outside`` has the records whose own defaults contain this default: a default that contains itself never ends.
     """
     type = type.real
     if type.kind == "union":

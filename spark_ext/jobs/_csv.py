@@ -72,7 +72,7 @@ def read_csv(
         header, names = None, [name for name in every if name not in folders]
     else:
         header, place = headers[first], path_of_uri(first)
-        # To find the names in a file of several lines per row, Spark takes its path as a pattern a second time.
+        # To find the names in a file of several lines per row, Spark reads its path as a pattern again.
         is_plain = literal(place) == place
         one = spark.read.options(**{**options, "multiLine": is_plain and options["multiLine"]}, **EVERY_FILE)
         names = one.csv(literal(place)).columns

@@ -116,7 +116,7 @@ def report(world: World, seed: int, scheduler: Scheduler, error: Exception) -> s
     lines = [
         f"{type(error).__name__}: {error}",
         f"again: PYTHONPATH=tests python -m simulation --world {name} --mode {scheduler.mode} --seed {seed} --seeds 1",
-        f"after {len(scheduler.trace)} operations, the last of which are:",
+        f"after {len(scheduler.trace)} operations; the last ones are:",
         *scheduler.trace[-40:],
     ]
     return "\n".join(lines)

@@ -54,7 +54,7 @@ def random_log(random):
 
 @pytest.mark.parametrize("allow_gaps", [False, True])
 def test_segment_report_decides_as_python_does(spark, allow_gaps):
-    """Of random logs, each of which is a partition: the same segments are closed, expired, or kept before a gap."""
+    """In random logs, one per partition, the same segments are closed, expired, or kept before a gap."""
     random = Random(7)
     logs = [random_log(random) for _ in range(400)]
     held = []

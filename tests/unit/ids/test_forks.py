@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 # `fork(kind)` forks as os.fork does, or as C code does, without the hooks that Python runs at a fork.
 # `both(kind, work)` calls work() in the child and in the parent, and returns both results.
