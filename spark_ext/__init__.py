@@ -13,7 +13,7 @@ On Spark 3.5, only `deduplicate` of a batch and the column functions run, withou
 - Read and translate IDs of version 0: `parse_v0`, `try_parse_v0`, `translate_v0`, `try_translate_v0`, `v0_time`.
 - Read messages and their fields: `iggy_message`, `iggy_messages` and `danube_message`, each with a variant ``try_``;
   `iggy_id_to_id`, `id_to_iggy_id`, `danube_id`, `message_state`, `checksum_ok`, `normalize_name`, `check_schema`.
-  `messages` makes one table of messages of any format.
+  `messages` makes one table of messages of any format; `register_message_format` adds a `MessageFormat` of your own.
 - Duplicate messages: `deduplicate`, `rows_too_late`, and `process` for handlers with state. `check_checkpoint` checks
   that this release can continue a checkpoint.
 - Sinks: `write_once` and `read_table` for tables of Parquet or Delta, `upsert_postgres` for PostgreSQL.
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from spark_ext.columns.v0 import id_kind, parse_v0, translate_v0, try_parse_v0, try_translate_v0, v0_time
     from spark_ext.formats.danube import danube_id, danube_message, try_danube_message
     from spark_ext.formats.iggy import iggy_message, iggy_messages, try_iggy_message, try_iggy_messages
+    from spark_ext.formats.message_formats import FormatOptions, MessageFormat, register_message_format
     from spark_ext.formats.message_table import messages
     from spark_ext.formats.schema_check import check_schema
     from spark_ext.sql.registration import register
@@ -77,7 +78,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AuditReport",
     "CleanedSegment",
+    "FormatOptions",
     "JudgedSegment",
+    "MessageFormat",
     "OldCheckpoint",
     "PostgresError",
     "TableBusy",
@@ -120,6 +123,7 @@ __all__ = [
     "process",
     "read_table",
     "register",
+    "register_message_format",
     "register_table_format",
     "rows_too_late",
     "segment_report",
@@ -152,6 +156,7 @@ _MODULES: Final = {
     "formats.iggy": "iggy_message iggy_messages try_iggy_message try_iggy_messages",
     "formats.danube": "danube_id danube_message try_danube_message",
     "formats.schema_check": "check_schema",
+    "formats.message_formats": "FormatOptions MessageFormat register_message_format",
     "formats.message_table": "messages",
     "streaming.checkpoint": "OldCheckpoint check_checkpoint",
     "streaming.deduplicate": "deduplicate rows_too_late",

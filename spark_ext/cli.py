@@ -13,6 +13,7 @@ from msgid.cli import audit_options, finish_audit
 from msgid.iggy._wire import ALIASES, LAYOUTS
 from msgid.kafka import CLUSTER, ID_HEADER
 from spark_ext._session import NoJava, session
+from spark_ext.formats.message_formats import format_names
 from spark_ext.tables import table_formats
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def ids(
 @click.option(
     "-f",
     "--format",
-    type=click.Choice(["iggy", "iggy-message", "iggy-poll", "iggy-json", "danube", "danube-json", "kafka", "rocketmq"]),
+    type=click.Choice(format_names()),
     required=True,
     help="iggy: segment files. iggy-message, iggy-poll, danube: encoded messages. kafka, rocketmq: exported rows.",
 )

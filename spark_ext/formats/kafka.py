@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
@@ -20,17 +20,29 @@ from spark_ext.formats._row_columns import (
     text_of,
     type_of,
 )
+from spark_ext.formats.message_formats import MessageFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from msgid.messages import Encoding
+    from spark_ext.formats.message_formats import FormatOptions
 
-COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+
+class _Kafka(MessageFormat):
+    name = "kafka"
+    columns = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+    time = "timestamp"
+    pairs = ("headers",)
+
+    def rows(self, df: DataFrame, options: FormatOptions) -> dict[str, Column]:
+        return _rows(df, *options)
 
 
-def rows(df: DataFrame, cluster: str, header: str, encoding: Encoding) -> dict[str, Column]:
-    """Return the columns of the message table that Kafka rows have."""
+FORMAT: Final = _Kafka()
+
+
+def _rows(df: DataFrame, cluster: str, header: str, encoding: Encoding) -> dict[str, Column]:
     require(df, "kafka", "topic", "partition", "offset", "timestamp", "value")
     topic, partition = text_of(df, "topic"), integer_column(df, "partition").try_cast("int")
     offset, time = integer_column(df, "offset"), moment_column(df, "timestamp")

@@ -16,12 +16,13 @@ from msgid.kafka import CLUSTER, ID_HEADER
 from msgid.messages import Encoding, MessageState
 from msgid.schemas import Framing, Policy, SchemaSource, checked_policy, frame
 from msgid.schemas.framing import checked_framing
-from spark_ext.columns._expressions import CORRUPT, digits_to_bigint, misfit_reason, quoted_name
+from spark_ext.columns._expressions import CORRUPT, digits_to_bigint, misfit_reason, null_text, quoted_name
 from spark_ext.columns._udfs import arrow_column, outcomes
 from spark_ext.columns.making import position_id
 from spark_ext.columns.message_fields import iggy_id_to_id
-from spark_ext.formats import danube, iggy, kafka, rocketmq
+from spark_ext.formats import danube, iggy
 from spark_ext.formats._row_columns import by_name, with_moment
+from spark_ext.formats.message_formats import ENCODED, FormatOptions, format_names, message_format
 from spark_ext.formats.schema_check import check_schema
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-FORMATS: Final = ("iggy", "iggy-message", "iggy-poll", "iggy-json", "danube", "danube-json", "kafka", "rocketmq")
 COLUMNS: Final = (
     "id",
     "source",
@@ -93,9 +93,9 @@ def messages(
     format : str
         ``iggy`` (a DataFrame of that source), ``iggy-message`` (one encoded message per row), ``iggy-poll`` (a poll
         response), ``iggy-json`` (text: a message, an array of messages, or a poll response), ``danube`` (protobuf) or
-        ``danube-json``. ``kafka`` and ``rocketmq`` have one message per row.
+        ``danube-json``. ``kafka``, ``rocketmq`` and the formats of `register_message_format` have one message per row.
     column : str
-        column of encoded messages; not for ``iggy``, ``kafka`` and ``rocketmq``.
+        column of encoded messages; not for ``iggy`` and the formats with one message per row.
     layout : str
         layout of Iggy's bytes, one of `msgid.iggy.LAYOUTS`. Default: found by checksum.
     topic : str, optional
@@ -148,8 +148,8 @@ def messages(
     |greetings|NULL  |poisoned |invalid message: half a message of 11 bytes, which needs 45, at byte 0|
     +---------+------+---------+----------------------------------------------------------------------+
     """
-    if format not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
+    if format not in format_names():
+        raise ValueError(f"format must be one of {', '.join(format_names())}, got {format!r}")
     name_of(layout, auto=True)
     checked_framing(framing)
     if checked_policy(policy) != "none" and registry is None:
@@ -158,12 +158,10 @@ def messages(
         raise ValueError("logged must be True or False for a stream, got None: later offsets are unknown")
     if encoding not in get_args(Encoding):
         raise ValueError(f"encoding must be one of {', '.join(get_args(Encoding))}, got {encoding!r}")
-    if format == "kafka":
-        df = with_moment(by_name(df, *kafka.COLUMNS), "timestamp")
-        table = _of_rows(df, kafka.rows(df, cluster, id_header, encoding))
-    elif format == "rocketmq":
-        df = with_moment(by_name(df, *rocketmq.COLUMNS), "storeTimestamp")
-        table = _of_rows(df, rocketmq.rows(df, encoding))
+    if format not in ENCODED:
+        known = message_format(format)
+        df = with_moment(by_name(df, *known.columns), known.time)
+        table = _of_rows(df, known.rows(df, FormatOptions(cluster, id_header, encoding)))
     elif format.startswith("danube"):
         table = _danube_rows(df, format, column, logged)
     else:
@@ -177,7 +175,8 @@ def messages(
 
 def _of_rows(df: DataFrame, columns: dict[str, Column]) -> DataFrame:
     """Return the table of rows with one message each; a malformed row is poisoned, with the reason."""
-    malformed, note, original = columns["malformed"], columns["note"], columns["original"]
+    malformed, note = columns["malformed"], columns.get("note", null_text())
+    original = columns.get("original", columns["payload"])
     if CORRUPT in df.columns:  # the column of lines that Spark's JSON reader cannot read
         malformed = F.coalesce(misfit_reason(df), malformed)
         original = F.coalesce(F.col(CORRUPT).cast("binary"), original)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import MapType
@@ -21,19 +21,31 @@ from spark_ext.formats._row_columns import (
     text_of,
     type_of,
 )
+from spark_ext.formats.message_formats import MessageFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from msgid.messages import Encoding
+    from spark_ext.formats.message_formats import FormatOptions
 
-COLUMNS = ("topic", "body", "properties", "brokerName", "queueId", "queueOffset", "storeTimestamp", OFFSET_ID)
 
 _MAP = "map<string, string>"
 
 
-def rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
-    """Return the columns of the message table that RocketMQ rows have."""
+class _RocketMQ(MessageFormat):
+    name = "rocketmq"
+    columns = ("topic", "body", "properties", "brokerName", "queueId", "queueOffset", "storeTimestamp", OFFSET_ID)
+    time = "storeTimestamp"
+
+    def rows(self, df: DataFrame, options: FormatOptions) -> dict[str, Column]:
+        return _rows(df, options.encoding)
+
+
+FORMAT: Final = _RocketMQ()
+
+
+def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     require(df, "rocketmq", "topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
     topic, broker = text_of(df, "topic"), text_of(df, "brokerName")
     queue, offset = (

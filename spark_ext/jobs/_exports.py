@@ -1,4 +1,4 @@
-"""Exports of a queue's rows: Parquet or JSON files with the columns of Spark's Kafka source or RocketMQ's connector."""
+"""Exports of a queue's rows: Parquet or JSON files with the columns of a message format, such as Kafka's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from spark_ext._settings import settings
-from spark_ext.formats import kafka, rocketmq
+from spark_ext.formats.message_formats import message_format
 from spark_ext.jobs._files import read_logged_table, reader_of
 from spark_ext.jobs._formats import BadInput, Files, formats_in, holds_table, input_of, names_of, warn_of_folders
 from spark_ext.jobs._json_lines import rows_of_lines
@@ -20,11 +20,17 @@ _FOLDERS_AS_TEXT: Final = {"spark.sql.sources.partitionColumnTypeInference.enabl
 """The values in names of folders are text: a topic ``007`` is not the topic ``7``."""
 FILE_FORMATS: Final = ("parquet", "json")
 _PAIR: Final = StructType([StructField("key", StringType()), StructField("value", StringType())])
-EXPORTS: Final = {
-    format: StructType([StructField(name, ArrayType(_PAIR) if name == "headers" else StringType()) for name in names])
-    for format, names in (("kafka", kafka.COLUMNS), ("rocketmq", rocketmq.COLUMNS))
-}
-"""The columns of JSON lines. All are text, so that a line of another type does not change the type of a column."""
+
+
+def columns_of_lines(format: str) -> StructType:
+    """Return the columns of JSON lines of a format.
+
+    All but lists of pairs are text, so that a line of another type does not change the type of a column.
+    """
+    known = message_format(format)
+    return StructType(
+        [StructField(name, ArrayType(_PAIR) if name in known.pairs else StringType()) for name in known.columns]
+    )
 
 
 def read_export(
@@ -41,7 +47,7 @@ def read_export(
     Args:
         spark: The session.
         path: A file or folder, or some of its files.
-        format: ``kafka`` or ``rocketmq``.
+        format: A format with one message per row, such as ``kafka``.
         files: ``parquet`` or ``json``. Default: by the ending of the path, or of the files in the folder.
         stream: Whether to follow the files of a folder.
         schema: The columns of Parquet files. Default: read from the files.
@@ -57,7 +63,7 @@ def read_export(
     reader, names = reader_of(spark, path, stream=stream), names_of(path)
     if files == "json":
         with settings(spark, _FOLDERS_AS_TEXT):
-            return rows_of_lines(reader.format("text").load(names), EXPORTS[format])
+            return rows_of_lines(reader.format("text").load(names), columns_of_lines(format))
     if holds_table(input_of(path)):
         return read_logged_table(spark, path, stream=stream)
     try:

@@ -15,8 +15,9 @@ from spark_ext._filesystem import resolve
 from spark_ext.formats._iggy_files import segments
 from spark_ext.formats._iggy_reading import LOST
 from spark_ext.formats.iggy_source import IggyDataSource
+from spark_ext.formats.message_formats import ENCODED
 from spark_ext.formats.message_table import IGGY_COLUMNS, messages
-from spark_ext.jobs._exports import EXPORTS, read_export
+from spark_ext.jobs._exports import read_export
 from spark_ext.jobs._files import check_output, column_of, follow, read_rows, reader_of, written
 from spark_ext.jobs._formats import BadInput, Files, formats_in, input_of, names_of, warn_of_folders
 from spark_ext.jobs._job_tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
@@ -85,7 +86,7 @@ class Source(NamedTuple):
             reader = reader.format("iggy").option("layout", self.layout)
             read: DataFrame = reader.option("columns", ",".join(IGGY_COLUMNS)).load(names)
             return read
-        if self.format in EXPORTS:
+        if self.format not in ENCODED:
             return read_export(spark, path, self.format, self.files, stream=stream, schema=schema)
         if self.format.endswith("json"):
             warn_of_folders(path)

@@ -1,0 +1,84 @@
+"""A message format of one's own, in one file: `messages`, the sinks, the job and the audit use it by its name."""
+
+import json
+
+import pytest
+from pyspark.sql import functions as F
+
+import msgid
+import spark_ext as ids
+from spark_ext.formats import message_formats
+from spark_ext.jobs import audit_job, messages_job
+
+pytestmark = pytest.mark.spark
+
+
+class Pulsar(ids.MessageFormat):
+    """Apache Pulsar's rows: a message ID is ``ledger:entry:partition:batch``; a ledger is a log of entries."""
+
+    name = "pulsar"
+    columns = ("topic", "message_id", "published", "payload")
+    time = "published"
+
+    def rows(self, df, options):
+        parts = F.split("message_id", ":")
+        ledger, entry, partition, batch = (F.try_element_at(parts, F.lit(n)).try_cast("bigint") for n in range(1, 5))
+        log = F.concat_ws("/", "topic", partition.cast("string"), ledger.cast("string"))
+        source = F.concat(F.lit(f"pulsar:{options.cluster}/"), log)
+        offset = F.shiftleft(entry, 16) + F.greatest(batch, F.lit(0))
+        malformed = F.when(offset.isNull(), F.lit("no message ID"))
+        good = F.when(malformed.isNull(), offset)
+        return {
+            "id": ids.position_id(source, good, "published"),
+            "source": source,
+            "topic": F.col("topic"),
+            "partition": partition.cast("int"),
+            "offset": offset,
+            "timestamp": F.col("published"),
+            "payload": F.col("payload").cast("binary"),
+            "malformed": malformed,
+        }
+
+
+@pytest.fixture
+def pulsar(monkeypatch):
+    monkeypatch.setattr(message_formats, "_known", dict(message_formats._known))
+    ids.register_message_format(Pulsar())
+
+
+LINES = [
+    {"topic": "orders", "message_id": f"7:{entry}:0:-1", "published": "2026-01-01T00:00:00Z", "payload": "a"}
+    for entry in (0, 1, 3)
+]
+BAD = {"topic": "orders", "message_id": "seven", "published": "2026-01-01T00:00:00Z", "payload": "bad"}
+
+
+def test_own_message_format_is_a_table_of_messages(spark, tmp_path, pulsar):
+    """Rows get the IDs of their positions; a malformed row is poisoned; the sinks take the table."""
+    df = spark.createDataFrame([tuple(line.values()) for line in [*LINES, BAD]], list(BAD))
+    table = ids.messages(df, "pulsar", cluster="eu")
+    rows = {row.offset: row for row in table.collect()}
+    at = 1767225600
+    assert rows[1 << 16].id == str(msgid.position_id("pulsar:eu/orders/0/7", 1 << 16, at))
+    assert (rows[None].state, rows[None].reason) == ("poisoned", "invalid message: no message ID")
+    assert bytes(rows[None].original) == b"bad"
+    assert ids.write_once(table, 0, str(tmp_path / "t"), app_id="a")
+    assert ids.read_table(spark, str(tmp_path / "t")).count() == 4
+
+
+def test_job_and_audit_use_an_own_message_format(spark, tmp_path, pulsar):
+    """The job reads JSON lines of the format, and the audit finds the missing entries of its table."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text("".join(json.dumps(line) + "\n" for line in [*LINES, BAD]))
+    source = messages_job.Source("pulsar", files="json")
+    messages_job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), source)
+    report = audit_job.run(spark, str(tmp_path / "out"))
+    assert "missing_offsets" in str(report)
+
+
+def test_unknown_message_format_is_refused_with_the_known_ones(spark, pulsar):
+    """The error lists the formats, those of one's own too; only a `MessageFormat` can be registered."""
+    with pytest.raises(ValueError, match=r"format must be one of iggy, .*, rocketmq, pulsar, got 'nats'"):
+        ids.messages(spark.range(1), "nats")
+    with pytest.raises(TypeError, match="format must be a MessageFormat, got 'kafka'"):
+        ids.register_message_format("kafka")
