@@ -205,7 +205,7 @@ def decide(
         closed, reason = marked, None
         if not closed:
             place = bisect_right(filled, first if last is None else max(first, last))
-            closed = last is not None and last + 1 in starts
+            closed = last is not None and last >= first and last + 1 in starts
             if not closed and place < len(filled):
                 closed = allow_gaps or last is None
                 if last is not None and not closed:

@@ -68,7 +68,7 @@ _known: Final[dict[str, MessageFormat]] = {}
 
 
 def register_message_format(format: MessageFormat) -> None:
-    """Make a message format known to `messages`, the job ``messages`` and the command line.
+    """Make a message format known to `messages` and the job ``messages`` of this process.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ def read_rows(
     """
     logged = format in table_format_names() and format != "parquet"
     if logged or (format in {None, "parquet"} and holds_table(input_of(path))):
-        return read_logged_table(spark, path, stream=stream)
+        return read_logged_table(spark, path, "delta" if format is None else format, stream=stream)
     if format is None:
         format = format_of(input_of(path))
     warn_of_folders(path)
@@ -94,14 +94,16 @@ def read_rows(
     return df
 
 
-def read_logged_table(spark: SparkSession, path: str | Files, *, stream: bool = False) -> DataFrame:
+def read_logged_table(
+    spark: SparkSession, path: str | Files, format: str = "delta", *, stream: bool = False
+) -> DataFrame:
     """Read a table that has a log, such as Delta's: without the log, rows that were deleted would be read too.
 
     Raises:
         BadInput: if the folder is not such a table, for a stream, and for some of its files.
     """
     if not holds_table(input_of(path)):
-        raise BadInput(f"cannot read {input_of(path)}: it is not a Delta table")
+        raise BadInput(f"cannot read {input_of(path)}: it is not a {format.capitalize()} table")
     if stream or not isinstance(path, str):
         name = format_of_table(input_of(path)).capitalize()
         raise BadInput(f"cannot read single files of {input_of(path)}: it is a {name} table, which is read as a whole")

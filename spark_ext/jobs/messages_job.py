@@ -249,7 +249,7 @@ def _input(path: str, source: Source) -> Input:
 
 
 def _table(source: Source, by_segment: bool, table_format: str) -> Table:
-    columns = FOLDERS if table_format == "parquet" else SEGMENTS
+    columns = SEGMENTS if table_formats.table_format(table_format).batches_share_segments else FOLDERS
     return Table(MESSAGES, source.table, columns if by_segment else ())
 
 

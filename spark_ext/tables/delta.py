@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 class _Delta(TableFormat):
     name = "delta"
     batches_share_segments = True
-    checks_later_columns = True
 
     def is_table(self, path: str) -> bool:
         import pyarrow.fs as pafs

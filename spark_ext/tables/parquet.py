@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 class _Parquet(TableFormat):
     name = "parquet"
+    checks_later_columns = False
 
     def is_table(self, path: str) -> bool:
         return False  # any folder can be one

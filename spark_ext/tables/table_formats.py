@@ -45,8 +45,8 @@ class TableFormat(ABC):
     batches_share_segments: bool = False
     """Whether a segment of messages can be in several micro-batches and still be cleaned as a whole."""
 
-    checks_later_columns: bool = False
-    """Whether `write_batch` checks that the columns of a later micro-batch fit those of the table."""
+    checks_later_columns: bool = True
+    """Whether `write_batch` refuses a later micro-batch whose columns do not fit those of the table."""
 
     @abstractmethod
     def is_table(self, path: str) -> bool:
@@ -62,7 +62,10 @@ class TableFormat(ABC):
         partition_by: tuple[str, ...],
         storage_options: dict[str, str] | None,
     ) -> bool:
-        """Write a micro-batch exactly once; return False if it was written before. Then run it without writing."""
+        """Write a micro-batch exactly once; return False if it was written before. Then run it without writing.
+
+        ``writer.name`` is the name under which batches are stored; ``writer.query`` is the ID of the query, or None.
+        """
 
     @abstractmethod
     def is_written(self, batch_id: int, path: str, writer: Writer) -> bool:
@@ -109,7 +112,7 @@ _known: Final[dict[str, TableFormat]] = {}
 
 
 def register_table_format(format: TableFormat) -> None:
-    """Make a table format known to `write_once`, `read_table`, `clean`, the jobs and the command line.
+    """Make a table format known to `write_once`, `read_table`, `clean`, and the jobs of this process.
 
     Parameters
     ----------

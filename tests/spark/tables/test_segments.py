@@ -44,7 +44,7 @@ def random_log(random):
     """Return segments that follow each other, leave gaps, overlap, or are empty; the last of them is any segment."""
     first, log = random.randrange(3), {}
     for _ in range(random.randrange(1, 6)):
-        last = random.choice([None, first, first + 1, first + 4])
+        last = random.choice([None, first, first, first + 1, first + 1, first + 4, first - 1])
         latest = None if last is None or random.random() < 0.1 else random.choice([60, 61, 10**6]) * 1_000_000
         log[first] = Segment(first, last, 0, False, latest)
         ended = first if last is None else last
@@ -61,7 +61,7 @@ def test_segment_report_decides_as_python_does(spark, allow_gaps):
     for partition, log in enumerate(logs):
         for first, last, _, _, latest, _ in log:
             at = None if latest is None else now(latest // 1_000_000)
-            offsets = [None] if last is None else {max(first, last - 1), last}
+            offsets = [None] if last is None else [last - 1, last] if last > first else [last]
             held += [("orders", partition, first, offset, at, b"x") for offset in offsets]
     schema = "topic string, partition int, segment bigint, offset bigint, timestamp timestamp, payload binary"
     df = spark.createDataFrame(held, schema)

@@ -88,6 +88,7 @@ def log(*parts):
         ([(0, 4, True), (3, 9, True), (12, 13, True)], "---", "xx-", "xx-"),
         ([(0, None, True), (5, 9, True)], "x-", "x-", "--"),  # empty, so nothing in it is lost or deleted
         ([(5, 9, True), (0, 4, True)], "-x", "-x", "--"),  # in any order
+        ([(5, 4, True)], "-", "-", "-"),  # a wrong offset: no segment closes itself
     ],
 )
 def test_segment_is_closed_by_a_later_one_at_its_last_offset_plus_one(parts, closed, allowing, kept):
