@@ -143,7 +143,7 @@ def rate(spark: SparkSession, folder: str, messages: int, keys: int, rounds: int
         df.groupBy(bucket).applyInPandas(stateless, OUTPUT).write.format("noop").mode("overwrite").save()
         taken["applyInPandas"].append(messages / (time.perf_counter() - start))
     numbered = stream(spark, f"{folder}/rate").withColumn("bucket", F.pmod(F.xxhash64("customer"), F.lit(BUCKETS)))
-    floor = numbered.groupBy("bucket").transformWithStateInPandas(Floor(), OUTPUT, "append", "ProcessingTime")
+    floor = numbered.groupBy("bucket").transformWithStateInPandas(Floor(), OUTPUT, "append", "None")
     least = messages / run(floor, f"{folder}/rate-floor")[0]
     a, b = (statistics.median(taken[name]) for name in ("process", "applyInPandas"))
     c = statistics.median(warm)
