@@ -20,8 +20,8 @@ from spark_ext.jobs._files import check_output, column_of, follow, read_rows, wr
 from spark_ext.jobs._formats import BadInput, format_of
 from spark_ext.jobs._job_tables import Input, read_stream
 from spark_ext.jobs._progress import Progress
+from spark_ext.streaming._bucket_state import OTHER_FORMAT
 from spark_ext.streaming._processing.handling import CHANGED, DUPLICATE, FAILED, MALFORMED, NEW, TOO_LATE
-from spark_ext.streaming._processing.pages import OTHER_FORMAT
 from spark_ext.streaming.checkpoint import OldCheckpoint, check_checkpoint
 from spark_ext.streaming.process import ATTEMPTS, BUCKETS, process
 from spark_ext.tables.sinks import write_once
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from msgid.processing.context import Handler
 
 OUTPUTS = "outputs"
-_OTHER_BUCKETS: Final = r"ValueError: (buckets must be .*)"
+_OTHER_BUCKETS: Final = r"ValueError: (`buckets` must be .*)"
 
 
 class Summary(NamedTuple):

@@ -36,9 +36,14 @@ _AS_TEXT: Final = (
 """Types whose equal values have equal text and whose other values have other text, in every session."""
 
 
+def sha_digits(value: Column) -> Column:
+    """Return the first 128 bits of the SHA-256 of text or of a binary value, as 32 digits."""
+    return F.left(F.sha2(value, 256), F.lit(2 * FINGERPRINT_LENGTH))
+
+
 def hash_of(value: Column) -> Column:
     """Return the first 128 bits of the SHA-256 of text or of a binary value, as 16 bytes."""
-    return F.unhex(F.left(F.sha2(value, 256), F.lit(2 * FINGERPRINT_LENGTH)))
+    return F.unhex(sha_digits(value))
 
 
 def fingerprint_of(columns: Iterable[tuple[Column, T.StructField]]) -> Column:

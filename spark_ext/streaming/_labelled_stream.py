@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -17,8 +17,10 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
+from msgid import layout
 from spark_ext._private import without_event_time
-from spark_ext.streaming._fingerprint import hash_of
+from spark_ext.streaming._bucket_state import BucketState
+from spark_ext.streaming._fingerprint import sha_digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,22 +43,24 @@ def labelled_stream(
     The columns travel under numbers, so that no name of theirs matters.
     """
     from spark_ext.streaming._buckets import bucket_keys
-    from spark_ext.streaming._packing import KEY, LABELLED, PACKED, pack, unpack
+    from spark_ext.streaming._labelling import KEY, LABELLED, preparer, unpack
+    from spark_ext.streaming._packing import PACKED, packer
 
     fields = df.schema.fields
     places = [f"c{place}" for place in range(len(fields))]
     has_id = F.when(key.isNull(), F.lit(b"\0")).otherwise(F.lit(b"\1"))
     marked = df.withWatermark(timestamp, within)
     # A row without an ID belongs to any bucket: that of its content.
-    whole = marked.select("*", F.concat(F.coalesce(hash_of(key), content), content, has_id))
+    whole = marked.select("*", F.concat(F.coalesce(_id_hash(key), content), content, has_id))
     carried = [_carried(field.dataType) for field in fields]
     numbered = whole.toDF(*places, KEY).select(
         *(_cast(F.col(place), field.dataType, to) for place, field, to in zip(places, fields, carried, strict=True)),
         KEY,
     )
-    packed = numbered.mapInArrow(pack(bucket_keys(buckets), places[df.columns.index(timestamp)]), PACKED)
+    prepare = preparer(buckets, places[df.columns.index(timestamp)])
+    packed = numbered.mapInArrow(packer(prepare, bucket_keys(buckets)), PACKED)
     labelled = packed.groupBy("bucket").transformWithStateInPandas(
-        _Seen(within_micros, buckets), LABELLED, "append", "EventTime"
+        Seen(within_micros, buckets), LABELLED, "append", "EventTime"
     )
     schema = StructType(
         [StructField(place, to, field.nullable) for place, field, to in zip(places, fields, carried, strict=True)]
@@ -67,6 +71,32 @@ def labelled_stream(
         for place, field, to in zip(places, fields, carried, strict=True)
     )
     return rows.select(*restored, F.col("label").alias(name))
+
+
+def _id_hash(key: Column) -> Column:
+    """Return 16 bytes of hash of an identity, which begin with the time in the ID if it has one.
+
+    IDs of one time get neighboring places in the state, so new IDs touch only its newest pages. Version 1 begins with
+    its 4 bytes of seconds, a UUID with its first 4 bytes (version 7: the time in units of 65 s), and text of 26 bytes
+    with 5 of its characters (ULID: the time in units of 33 s). Those parts are equal for equal IDs, so the rest of the
+    hash must tell IDs of one time apart: 88 bits or more.
+    """
+    digits = sha_digits(key)
+    length = F.octet_length(key)
+    time = (
+        F.when((length == _V1_DIGITS) & key.startswith("01"), F.substring(key, *_V1_SECONDS))
+        .when(length == _UUID_LENGTH, F.left(key, F.lit(8)))
+        .when(length == _ULID_LENGTH, F.hex(F.substring(key.cast("binary"), 3, 5)))
+    )
+    # Text that only looks like an ID has other characters in place of digits: `unhex` returns NULL.
+    return F.coalesce(F.unhex(F.overlay(digits, time, 1)), F.unhex(digits))
+
+
+_V1_DIGITS: Final = layout.ID_DIGITS
+_V1_SECONDS: Final = (19, 8)
+"""Where the seconds stand in the text of version 1: the first digit, counted from 1, and the number of digits."""
+_UUID_LENGTH: Final = 36
+_ULID_LENGTH: Final = 26
 
 
 def _carried(type: DataType) -> DataType:
@@ -104,7 +134,7 @@ def _restored(column: Column, field: StructField) -> Column:
     return column.alias(field.name, metadata=metadata) if metadata else column.alias(field.name)
 
 
-class _Seen(StatefulProcessor):
+class Seen(StatefulProcessor):
     """Labels the rows of a bucket and remembers their IDs."""
 
     def __init__(self, within: int, buckets: int) -> None:
@@ -112,56 +142,37 @@ class _Seen(StatefulProcessor):
         self._buckets = buckets
 
     def init(self, handle: Any) -> None:
-        self._runs = handle.getListState("runs", "run binary")
+        self._state = BucketState(handle, self._buckets)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         import numpy as np
         import pandas as pd
 
-        from spark_ext.streaming._packing import CHECK_BUCKET, NO_TIME, read_heads
-        from spark_ext.streaming._seen import NO_WATERMARK, Run, compacted, label_rows, needs_merge
+        from spark_ext.streaming._labelling import NO_TIME, read_heads
+        from spark_ext.streaming._packing import CHECK_BUCKET
+        from spark_ext.streaming._pages import Pages
+        from spark_ext.streaming._seen import NO_WATERMARK, EntriesCodec, label_bucket
 
-        if key[0] == CHECK_BUCKET:
-            for _ in rows:
-                pass
-            self._check()
-            return
         messages = pd.concat(list(rows), ignore_index=True)
+        directory = self._state.directory()
+        if key[0] == CHECK_BUCKET:
+            if directory is None:
+                self._state.set_directory(b"")
+            return
         batch, counts = read_heads(messages["head"].tolist())
         watermark_ms = timerValues.getCurrentWatermarkInMs()
         watermark = watermark_ms * 1000 if watermark_ms > 0 else NO_WATERMARK
         newest = max(timerValues.getCurrentProcessingTimeInMs(), watermark_ms) * 1000
         newest = max(newest, watermark + self._within)
         time = np.where(batch.time == NO_TIME, newest, batch.time)
-        runs = [Run.from_bytes(row[0]) for row in self._runs.get()]
-        labels, run = label_rows(batch._replace(time=time), runs, watermark, self._within)
-        if len(run):
-            runs.append(run)
-            if needs_merge(runs):
-                whole = compacted(runs, watermark)
-                self._runs.put([(bytes(whole),)])
-            else:
-                self._runs.appendValue((bytes(run),))
+        pages = Pages(self._state, EntriesCodec(), directory or b"", max(watermark, 0))
+        labels = label_bucket(batch._replace(time=time), pages, watermark, self._within)
+        written = pages.commit()
+        if written is not None:
+            self._state.set_directory(written)
         ends = np.cumsum(counts)
-        told = [labels[end - count : end].tobytes() for end, count in zip(ends, counts, strict=True)]
-        yield pd.DataFrame({"labels": told, "rows": messages["rows"]})
-
-    def _check(self) -> None:
-        """Refuse a checkpoint of another format or of another number of buckets."""
-        from spark_ext.streaming._seen import FORMAT, OTHER_FORMAT
-
-        held = [bytes(row[0]) for row in self._runs.get()]
-        written = b"%sbuckets=%d" % (FORMAT, self._buckets)
-        if not held:
-            self._runs.put([(written,)])
-        elif not held[0].startswith(FORMAT):
-            raise ValueError(OTHER_FORMAT)
-        elif held[0] != written:
-            was = held[0].rpartition(b"=")[2].decode()
-            raise ValueError(
-                f"`buckets` must be {was}, the number in the checkpoint of the query, got {self._buckets}; "
-                "another number needs a new checkpoint"
-            )
+        texts = [labels[end - count : end].tobytes() for end, count in zip(ends, counts, strict=True)]
+        yield pd.DataFrame({"labels": texts, "rows": messages["rows"]})
 
     def close(self) -> None:
         pass

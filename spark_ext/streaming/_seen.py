@@ -1,9 +1,7 @@
-"""The IDs that a stream has seen: runs of sorted hashes, looked up and merged with NumPy.
+"""The IDs that a stream has seen, as sorted columns that are looked up and merged with NumPy.
 
-A run is one binary value with five columns, sorted by the hash of the ID: both halves of that hash, both halves of the
-fingerprint of the ID's first content, and the time until which the entry is needed. A micro-batch appends one run to
-its bucket. A newer run hides an older one. Runs are merged before they grow many, and entries whose time has passed are
-dropped then, so that each entry is rewritten a few times only.
+An entry has the hash of an ID, the fingerprint of the ID's first content, and the time until which it is needed.
+`spark_ext.streaming._pages` divides the entries into pages.
 """
 
 from __future__ import annotations
@@ -14,28 +12,26 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from spark_ext.streaming._pages import Pages
 
 LABELS: Final = ("new", "duplicate", "conflict", "late")
 NEW, DUPLICATE, CONFLICT, LATE = range(len(LABELS))
 
 NO_WATERMARK: Final = np.iinfo(np.int64).min
 _LATEST: Final = np.iinfo(np.int64).max
-_MAX_RUNS: Final = 16
 _COLUMNS: Final = 5
-_MAGIC: Final = b"MSGIDSN2"
-FORMAT: Final = b"format=3 "
-"""The start of the value that describes a checkpoint. Format 2 lacked it and numbered the buckets from 0."""
-OTHER_FORMAT: Final = "cannot read the state of `deduplicate`: it has another format; use a new checkpoint"
 
 
 @dataclass(frozen=True)
-class Run:
+class Entries:
     """IDs in the order of their hashes, without repetition."""
 
     high: NDArray[Any]
+    """The place of each ID: the first half of its hash, which may begin with the time in the ID."""
     low: NDArray[Any]
     content_high: NDArray[Any]
     content_low: NDArray[Any]
@@ -45,29 +41,19 @@ class Run:
     def __len__(self) -> int:
         return len(self.high)
 
-    def __bytes__(self) -> bytes:
-        return b"".join((_MAGIC, *(column.tobytes() for column in self._columns())))
-
-    @staticmethod
-    def from_bytes(raw: bytes) -> Run:
-        """Return the run that a state holds, without a copy."""
-        if bytes(raw[: len(_MAGIC)]) != _MAGIC:
-            raise ValueError(OTHER_FORMAT)
-        columns = np.frombuffer(raw, np.uint64, offset=len(_MAGIC)).reshape(_COLUMNS, -1)
-        return Run(columns[0], columns[1], columns[2], columns[3], columns[4].view(np.int64))
-
-    def _columns(self) -> Sequence[NDArray[Any]]:
+    def columns(self) -> Sequence[NDArray[Any]]:
+        """Return the columns."""
         return self.high, self.low, self.content_high, self.content_low, self.until
 
-    def take(self, places: NDArray[Any]) -> Run:
+    def take(self, places: NDArray[Any] | slice) -> Entries:
         """Return the entries at some places."""
-        return Run(*(column[places] for column in self._columns()))
+        return Entries(*(column[places] for column in self.columns()))
 
     def find(self, high: NDArray[Any], low: NDArray[Any]) -> NDArray[Any]:
-        """Return the place of each ID, -1 for one that is not in the run."""
+        """Return the place of each ID, -1 for a missing one."""
         last = len(self) - 1
         places = np.searchsorted(self.high, high)
-        # IDs with the same first half of the hash are neighbours: compare each of them.
+        # IDs with the same first half of the hash are neighbors: compare each of them.
         found = np.full(len(high), -1)
         asked = np.flatnonzero(places <= last)
         while len(asked):
@@ -79,6 +65,48 @@ class Run:
             places[asked] += 1
             asked = asked[places[asked] <= last]
         return found
+
+
+class EntriesCodec:
+    """Entries as the content of a page: the columns one after another."""
+
+    def empty(self) -> Entries:
+        """Return no entries."""
+        return _NOTHING
+
+    def load(self, raw: bytes) -> Entries:
+        """Return the entries that `dump` wrote, without a copy."""
+        columns = np.frombuffer(raw, np.uint64).reshape(_COLUMNS, -1)
+        return Entries(columns[0], columns[1], columns[2], columns[3], columns[4].view(np.int64))
+
+    def dump(self, content: Entries) -> bytes:
+        """Write entries as bytes."""
+        return b"".join(column.tobytes() for column in content.columns())
+
+    def split(self, content: Entries, parts: int) -> list[tuple[int, Entries]]:
+        """Divide entries into parts of about equal size; IDs of one place stay together."""
+        wanted = content.high[np.arange(parts) * len(content) // parts]
+        starts = np.unique(np.searchsorted(content.high, wanted))
+        ends = [*starts[1:].tolist(), len(content)]
+        return [
+            (int(content.high[start]), content.take(slice(start, end)))
+            for start, end in zip(starts.tolist(), ends, strict=True)
+        ]
+
+    def join(self, first: Entries, second: Entries) -> Entries:
+        """Append entries whose places are higher."""
+        return joined([first, second])
+
+
+def joined(parts: Sequence[Entries]) -> Entries:
+    """Return the entries of some parts, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    return Entries(*(np.concatenate(columns) for columns in zip(*(part.columns() for part in parts), strict=True)))
+
+
+_NO_WORDS: Final = np.empty(0, np.uint64)
+_NOTHING: Final = Entries(_NO_WORDS, _NO_WORDS, _NO_WORDS, _NO_WORDS, np.empty(0, np.int64))
 
 
 class Batch(NamedTuple):
@@ -93,8 +121,8 @@ class Batch(NamedTuple):
     has_id: NDArray[Any]
 
 
-def label_rows(batch: Batch, runs: Sequence[Run], watermark: int, within: int) -> tuple[NDArray[Any], Run]:
-    """Return the label of each row, and the run that remembers the new IDs.
+def label_bucket(batch: Batch, pages: Pages[Entries], watermark: int, within: int) -> NDArray[Any]:
+    """Return the label of each row, and remember its ID in the pages of its bucket.
 
     Rows of one ID are taken in the order of their times, then of their fingerprints, so that the order in which they
     arrive does not matter. ``watermark`` and ``within`` are microseconds.
@@ -107,14 +135,38 @@ def label_rows(batch: Batch, runs: Sequence[Run], watermark: int, within: int) -
     first = np.ones(len(order), bool)
     first[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
     starts = np.flatnonzero(first)
-    ids = Run(high[starts], low[starts], content_high[starts], content_low[starts], _later(time, first, starts, within))
-
-    known, until = _look_up(ids, runs, watermark)
+    ids = Entries(
+        high[starts], low[starts], content_high[starts], content_low[starts], _later(time, first, starts, within)
+    )
+    page_of = pages.pages_of(ids.high)
+    touched = np.unique(page_of).tolist()
+    pages.read(touched)
+    remembered = joined([pages.content(page) for page in touched]) if touched else _NOTHING
+    known, until = _look_up(ids, remembered, watermark)
     group = np.cumsum(first) - 1
     same = (content_high == ids.content_high[group]) & (content_low == ids.content_low[group])
     labels[order] = np.where(first & ~known[group], NEW, np.where(same, DUPLICATE, CONFLICT))
-    changed = ids.until > until
-    return labels, ids if changed.all() else ids.take(np.flatnonzero(changed))
+    changed = np.flatnonzero(ids.until > until)
+    for page, added in _by_page(page_of[changed], ids.take(changed)):
+        pages.replace(page, merged(pages.content(page), added, watermark))
+    for page in pages.due(max(watermark, 0), max(within // SWEEPS, 1)):
+        content = pages.content(page)
+        if len(content) and content.until.min() < watermark:
+            pages.replace(page, content.take(content.until >= watermark))
+    return labels
+
+
+SWEEPS: Final = 4
+"""How often each page is swept within the time for which an ID is remembered, if the rows suffice."""
+
+
+def _by_page(page_of: NDArray[Any], ids: Entries) -> Iterator[tuple[int, Entries]]:
+    """Divide IDs by their pages, which ascend."""
+    if not len(page_of):
+        return
+    starts = [0, *(np.flatnonzero(page_of[1:] != page_of[:-1]) + 1).tolist()]
+    for start, end in zip(starts, [*starts[1:], len(page_of)], strict=True):
+        yield int(page_of[start]), ids.take(slice(start, end))
 
 
 def _later(time: NDArray[Any], first: NDArray[Any], starts: NDArray[Any], within: int) -> NDArray[Any]:
@@ -124,42 +176,31 @@ def _later(time: NDArray[Any], first: NDArray[Any], starts: NDArray[Any], within
     return np.where(last > _LATEST - within, _LATEST, last + within)
 
 
-def _look_up(ids: Run, runs: Sequence[Run], watermark: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _look_up(ids: Entries, remembered: Entries, watermark: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Set the first content of known IDs; return which IDs are known, and the time until which each was needed."""
     known = np.zeros(len(ids), bool)
     until = np.full(len(ids), NO_WATERMARK)
-    open = np.arange(len(ids))
-    for run in reversed(runs):
-        places = run.find(ids.high[open], ids.low[open])
-        hit = places >= 0
-        # An entry of a newer run hides entries of older runs, even if its time has passed.
-        here, places = open[hit], places[hit]
-        needed = run.until[places] >= watermark
-        here, places = here[needed], places[needed]
-        known[here] = True
-        until[here] = run.until[places]
-        ids.content_high[here] = run.content_high[places]
-        ids.content_low[here] = run.content_low[places]
-        open = open[~hit]
-        if not len(open):
-            break
+    places = remembered.find(ids.high, ids.low)
+    here = np.flatnonzero(places >= 0)
+    here = here[remembered.until[places[here]] >= watermark]
+    places = places[here]
+    known[here] = True
+    until[here] = remembered.until[places]
+    ids.content_high[here] = remembered.content_high[places]
+    ids.content_low[here] = remembered.content_low[places]
     np.maximum(ids.until, until, out=ids.until)
     return known, until
 
 
-def needs_merge(runs: Sequence[Run]) -> bool:
-    """Check whether to merge runs: if there are many, or the newer runs have half the size of the oldest."""
-    return len(runs) >= _MAX_RUNS or 2 * sum(map(len, runs[1:])) > len(runs[0])
-
-
-def compacted(runs: Sequence[Run], watermark: int) -> Run:
-    """Merge runs, oldest first, and drop the entries whose time has passed."""
-    high, low, *rest = (np.concatenate(columns) for columns in zip(*(run._columns() for run in runs), strict=True))
-    order = np.argsort(high, kind="stable")  # fast, because the runs are sorted
-    ties = high[order][1:] == high[order][:-1]
-    if (low[order][1:] != low[order][:-1])[ties].any():
-        order = np.lexsort((low, high))
+def merged(content: Entries, added: Entries, watermark: int) -> Entries:
+    """Merge entries with newer ones, which replace older ones of the same ID; drop those whose time has passed."""
+    whole = joined([content, added])
+    order = np.argsort(whole.high, kind="stable")  # fast, because both parts are sorted
+    high, low = whole.high[order], whole.low[order]
+    ties = high[1:] == high[:-1]
+    if (low[1:] != low[:-1])[ties].any():
+        order = np.lexsort((whole.low, whole.high))
+        high, low = whole.high[order], whole.low[order]
     last = np.ones(len(order), bool)
-    last[:-1] = (high[order][1:] != high[order][:-1]) | (low[order][1:] != low[order][:-1])
-    kept = order[last & (rest[-1][order] >= watermark)]
-    return Run(high, low, *rest).take(kept)
+    last[:-1] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+    return whole.take(order[last & (whole.until[order] >= watermark)])

@@ -11,8 +11,9 @@ from spark_ext._filesystem import filesystem
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PROCESS: Final = "pages"
-"""A state variable of `process` alone."""
+_RUNS: Final = '"runs"'
+"""A state variable of `deduplicate` in version 0.2; later versions have pages."""
+_PAGES: Final = '"pages"'
 _TIMERS: Final = "ProcessingTime"
 """The time mode of `process` in version 0.2; later versions set no timers."""
 
@@ -61,8 +62,15 @@ def check_checkpoint(spark: SparkSession, checkpoint: str) -> None:
         return
     operators = spark.read.format("state-metadata").load(checkpoint).select(F.col("operatorProperties").cast("string"))
     for (properties,) in operators.distinct().collect():
-        if _PROCESS in (properties or "") and _TIMERS in properties:
-            raise OldCheckpoint(
-                f"cannot continue `process` from {checkpoint}: version 0.2 wrote its state, which has timers. "
-                "Start with a new checkpoint"
-            )
+        known = properties or ""
+        if _RUNS in known:
+            _refuse("deduplicate", checkpoint, "lists of IDs")
+        if _PAGES in known and _TIMERS in known:
+            _refuse("process", checkpoint, "timers")
+
+
+def _refuse(function: str, checkpoint: str, parts: str) -> None:
+    raise OldCheckpoint(
+        f"cannot continue `{function}` from {checkpoint}: version 0.2 wrote its state, which has {parts}. "
+        "Start with a new checkpoint"
+    )

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import pyarrow as pa
 
 from spark_ext.streaming._buckets import bucket_keys
+from spark_ext.streaming._packing import packer
 from spark_ext.streaming._processing.handling import Settings
 from spark_ext.streaming._processing.operator import Operator
-from spark_ext.streaming._processing.packing import packer
+from spark_ext.streaming._processing.packing import preparer
 
 COLUMNS = ("id", "key", "amount", "raw")
 SCHEMA = [pa.int32(), pa.string(), pa.string(), pa.int64(), pa.string(), pa.int64()]
@@ -77,7 +78,7 @@ def run_batch(checkpoint, handler, lines, now_ms, *, buckets=1, **changes):
     columns = list(zip(*rows, strict=True)) if rows else [[] for _ in SCHEMA]
     arrays = [pa.array(values, kind) for values, kind in zip(columns, SCHEMA, strict=True)]
     batch = pa.RecordBatch.from_arrays(arrays, [str(place) for place in range(len(arrays))])
-    frames = [packed.to_pandas() for packed in packer(settings(**changes), bucket_keys(1))([batch])]
+    frames = [packed.to_pandas() for packed in packer(preparer(COLUMNS, (2, 3)), bucket_keys(1))([batch])]
     made = [frame for frame in operator.handleInputRows((0,), iter(frames), None) if frames]
     operator.close()
     rows = [row for frame in made for row in frame.astype(object).where(frame.notna(), None).itertuples(index=False)]

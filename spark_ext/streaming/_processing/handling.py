@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from msgid.processing.context import Output
+    from spark_ext.streaming._pages import Values
     from spark_ext.streaming._processing.codec import Runner
-    from spark_ext.streaming._processing.pages import Bucket, KeyState, Values
+    from spark_ext.streaming._processing.pages import Bucket, KeyState
 
 NEW: Final = "new"
 DUPLICATE: Final = "duplicate"

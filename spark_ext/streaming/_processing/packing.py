@@ -1,7 +1,7 @@
-"""Rows of a bucket as one binary value, so that Spark passes a few large values to a Python worker and not many rows.
+"""The rows of `process` on their way to its operator: many rows at once, for `spark_ext.streaming._packing`.
 
-This module does the work for many rows at once: IDs become canonical, missing times come from the IDs, and
-malformed rows become text. The operator gets the columns that a handler needs.
+IDs become canonical, missing times come from the IDs, and malformed rows become text. The operator gets the columns
+that a handler needs, and the time of the micro-batch.
 """
 
 from __future__ import annotations
@@ -16,25 +16,21 @@ from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import identity
 from msgid.ids.bulk import parse_batch
 from msgid.layout import EPOCH_UNIX, VERSION_1
+from spark_ext.streaming._packing import Prepared, written_rows
 from spark_ext.streaming._processing.codec import input_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import numpy.typing as npt
 
-    from spark_ext.streaming._processing.handling import Settings
-
-PACKED: Final = "bucket int, rows binary"
 CONTROL: Final = 6
 """The number of columns before the user's own: bucket, key, ID, time, reason and the time of the micro-batch."""
 NO_TIME: Final = -(1 << 63)
 """The time of a message without one: it is handled before all others."""
-_CHECK_KEYS: Final = np.zeros(1, np.int32)
 NOT_UTF8: Final = "a column has text that is not UTF-8"
-_CHUNK_ROWS: Final = 200_000
-_CHUNK_BYTES: Final = 32 << 20
-_NOW: Final = b"now"
+_NOW: Final = np.dtype("<i8")
+"""The head of each row: the time of the micro-batch, milliseconds since 1970."""
 _KEY, _ID, _TIME, _REASON, _TEXT, _BODY = range(6)
 
 
@@ -55,38 +51,29 @@ class Rows(NamedTuple):
     """The ID, the whole row as JSON, and the reason."""
 
 
-def packer(
-    settings: Settings, bucket_keys: npt.NDArray[np.int32]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function for ``mapInArrow`` that packs rows; the first columns are those of `CONTROL`.
+def preparer(names: tuple[str, ...], body: tuple[int, ...]) -> Callable[[pa.RecordBatch], Prepared]:
+    """Return the function that prepares rows for packing; the first columns are those of `CONTROL`.
 
-    Each bucket gets its key. Each task adds an empty value under key 0. The operator sees this key in every micro-batch
-    with rows. It checks there the format of the checkpoint and its number of buckets. Format 2 had bucket 0 under it.
+    Args:
+        names: The user's columns.
+        body: The places of those columns that are the message's body.
     """
 
-    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held: list[pa.RecordBatch] = []
-        rows = size = 0
-        seen = False
-        for batch in batches:
-            held.append(batch)
-            seen = seen or batch.num_rows > 0
-            rows += batch.num_rows
-            size += batch.nbytes
-            if rows >= _CHUNK_ROWS or size >= _CHUNK_BYTES:
-                yield from _packed(held, settings, bucket_keys)
-                held, rows, size = [], 0, 0
-        if rows:
-            yield from _packed(held, settings, bucket_keys)
-        if seen:
-            yield _values(_CHECK_KEYS, [b""])
+    def prepare(batch: pa.RecordBatch) -> Prepared:
+        buckets, keys, raw_ids, raw_times, raw_reasons, now = batch.columns[:CONTROL]
+        ids, times = _known(raw_ids, raw_times)
+        reasons, texts = _malformed(batch.columns[CONTROL:], raw_reasons, names)
+        columns = [keys, ids, times, reasons, texts, *(batch.columns[CONTROL + place] for place in body)]
+        rows = pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
+        heads = now.to_numpy(zero_copy_only=False).astype(_NOW).view(np.uint8).reshape(-1, _NOW.itemsize)
+        return Prepared(buckets.to_numpy(zero_copy_only=False), heads, rows)
 
-    return pack
+    return prepare
 
 
-def unpack(packed: list[bytes]) -> Rows:
-    """Return the rows of some packed values of one query."""
-    table = pa.concat_tables([pa.ipc.open_stream(raw).read_all() for raw in packed])
+def unpack(packed: list[tuple[bytes, bytes]]) -> Rows:
+    """Return the rows of some packed values of one query, each with its heads."""
+    table = pa.Table.from_batches([written_rows(rows) for _, rows in packed])
     malformed = []
     if table.column(_REASON).null_count < table.num_rows:
         is_good = table.column(_REASON).is_null()
@@ -95,32 +82,9 @@ def unpack(packed: list[bytes]) -> Rows:
         table = table.filter(is_good)
     keys, ids, times, _, _, *body = table.columns
     nested = [place for place, column in enumerate(body) if pa.types.is_nested(column.type)]
-    told, same, at, *values = (column.to_pylist() for column in (keys, ids, times, *body))
-    return Rows(int(table.schema.metadata[_NOW]), told, same, at, values, nested, malformed)
-
-
-def _packed(
-    batches: list[pa.RecordBatch], settings: Settings, bucket_keys: npt.NDArray[np.int32]
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some batches, one binary value for each bucket."""
-    table = pa.Table.from_batches(batches).combine_chunks()
-    columns = [_whole(column) for column in table.columns]
-    buckets, keys, raw_ids, raw_times, raw_reasons, now = columns[:CONTROL]
-    ids, times = _known(raw_ids, raw_times)
-    reasons, texts = _malformed(columns[CONTROL:], raw_reasons, settings.columns)
-    body = [columns[CONTROL + place] for place in settings.body]
-    made = [keys, ids, times, reasons, texts, *body]
-    order = np.argsort(buckets.to_numpy(), kind="stable")
-    ordered = buckets.to_numpy()[order]
-    table = pa.table(made, [str(place) for place in range(len(made))], metadata={_NOW: str(now[0].as_py())})
-    table = table.take(pa.array(order))
-    found, starts = np.unique(ordered, return_index=True)
-    ends = [*starts[1:], len(ordered)]
-    for place, start, end in zip(range(len(found)), starts.tolist(), ends, strict=True):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table.slice(start, int(end) - start).combine_chunks())
-        yield _values(bucket_keys[found[place : place + 1]], [sink.getvalue().to_pybytes()])
+    now_ms = int(np.frombuffer(packed[0][0], _NOW, 1)[0])
+    key_of, id_of, time_of, *values = (column.to_pylist() for column in (keys, ids, times, *body))
+    return Rows(now_ms, key_of, id_of, time_of, values, nested, malformed)
 
 
 def _known(ids: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -181,11 +145,3 @@ def _is_readable(value: pa.Scalar) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
-
-
-def _values(keys: npt.NDArray[np.int32], rows: list[bytes]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(keys), pa.array(rows, pa.binary())], ["bucket", "rows"])

@@ -1,27 +1,21 @@
-"""The states of a bucket's keys, in pages of many keys each, so that a micro-batch reads and writes few values."""
+"""The states of a bucket's keys, in pages of many keys each."""
 
 from __future__ import annotations
 
 import io
 import itertools
-import pickle
 import zlib
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from spark_ext.streaming._pages import Pages
+from spark_ext.streaming._plain import Plain, dump, load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-FORMAT: Final = 4
-"""The version of the stored format. Version 3 had timers."""
-OTHER_FORMAT: Final = "cannot read the checkpoint: its state has format "
-"""The start of the error about another format."""
+    from spark_ext.streaming._pages import Values
+
 MARK_BYTES: Final = 4
-PAGE_BYTES: Final = 32 << 10
-"""A bucket gets more pages if they are larger than twice this size on average."""
-
-
-_ALL_AT_ONCE: Final = 4
-"""All pages are read at once if at least one of this number is needed, because each single read is a round trip."""
 
 
 class Entry(NamedTuple):
@@ -34,37 +28,6 @@ class Entry(NamedTuple):
     """The state that the message was handled on; None for the first message of a key, and if the outputs are kept."""
     answer: bytes | list[tuple[str, str | None, str]]
     """The fingerprint of the outputs, or the outputs: ID, topic and JSON."""
-
-
-class Values(Protocol):
-    """Binary values by name and number, such as Spark's map state."""
-
-    def get(self, name: str, number: int) -> bytes | None:
-        """Return a value, or None if it is missing."""
-
-    def put(self, name: str, number: int, value: bytes) -> None:
-        """Write a value."""
-
-    def remove(self, name: str, number: int) -> None:
-        """Delete a value."""
-
-    def pages(self) -> Iterator[tuple[int, bytes]]:
-        """Yield all pages."""
-
-
-class Meta(NamedTuple):
-    """The sizes of a bucket, and which page is swept next."""
-
-    buckets: int
-    """The number of buckets of the query."""
-    pages: int = 1
-    """The number of pages of the bucket; a power of two."""
-    bytes: int = 0
-    """The size of all pages."""
-    sweep: int = 0
-    """The number of the next page that is swept for old entries. A round ends with the last page."""
-    round_ms: int = 0
-    """When the current round of sweeps began, milliseconds since 1970."""
 
 
 class KeyState:
@@ -133,7 +96,7 @@ class KeyState:
         found = []
         stream = io.BytesIO(self.recent)
         while stream.tell() < len(self.recent):
-            stored, *plain = _Plain(stream).load()
+            stored, *plain = Plain(stream).load()
             columns = zip(plain[::3], plain[1::3], plain[2::3], strict=True)
             found += [Entry(id, stored, before, answer) for id, before, answer in columns]
         return found
@@ -152,121 +115,88 @@ def mark(id: str) -> bytes:
     return zlib.crc32(id.encode("utf-8", "surrogatepass")).to_bytes(MARK_BYTES, "little")
 
 
-class _Plain(pickle.Unpickler):
-    """Reads only numbers, text, bytes, lists, tuples and dicts, so that stored data cannot run code."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"the state has a {module}.{name}, which this library does not write")
+_Keys = dict[str, "tuple[Any, ...]"]
+"""The packed states of keys."""
 
 
-def dump(value: Any) -> bytes:
-    """Write plain Python values as bytes."""
-    return pickle.dumps(value, 5)
+class KeysCodec:
+    """The states of keys as the content of a page."""
+
+    def empty(self) -> _Keys:
+        """Return no states."""
+        return {}
+
+    def load(self, raw: bytes) -> _Keys:
+        """Read what `dump` wrote."""
+        keys: _Keys = load(raw)
+        return keys
+
+    def dump(self, content: _Keys) -> bytes:
+        """Write states as bytes."""
+        return dump(content) if content else b""
+
+    def split(self, content: _Keys, parts: int) -> list[tuple[int, _Keys]]:
+        """Divide states into parts with about the same number of keys; keys of one place stay together."""
+        ordered = sorted((_place(key), key) for key in content)
+        firsts = sorted({ordered[part * len(ordered) // parts][0] for part in range(parts)})
+        divided: list[tuple[int, _Keys]] = [(first, {}) for first in firsts]
+        part = 0
+        for place, key in ordered:
+            while part + 1 < len(firsts) and place >= firsts[part + 1]:
+                part += 1
+            divided[part][1][key] = content[key]
+        return divided
+
+    def join(self, first: _Keys, second: _Keys) -> _Keys:
+        """Return the states of both."""
+        return {**first, **second}
 
 
-def load(raw: bytes) -> Any:
-    """Read what `dump` wrote."""
-    return _Plain(io.BytesIO(raw)).load()
+def _place(key: str) -> int:
+    return zlib.crc32(key.encode())
 
 
 class Bucket:
-    """The states of the keys of a bucket, read from pages on demand and written once by `commit`."""
+    """The states of the keys of a bucket, read from pages on demand and written once by `commit`.
 
-    def __init__(self, values: Values, meta: Meta) -> None:
-        self._values = values
-        self.meta = meta
-        self._pages: dict[int, dict[str, tuple[Any, ...]]] = {}
-        self._sizes: dict[int, int] = {}
-        self._changed: dict[str, KeyState] = {}
-        self._hashes: dict[str, int] = {}
+    Args:
+        values: Where the bucket's state is.
+        directory: The directory of its pages; empty for a new bucket.
+        now_ms: The time of the micro-batch, milliseconds since 1970.
+    """
+
+    def __init__(self, values: Values, directory: bytes, now_ms: int) -> None:
+        self._pages = Pages(values, KeysCodec(), directory, now_ms)
+        self._page_of: dict[str, int] = {}
+        self._now_ms = now_ms
 
     def read(self, keys: Iterable[str]) -> None:
-        """Read the pages of some keys: one by one, or all at once if they are a large part of all pages."""
-        wanted = {self._page_of(key) for key in keys} - self._pages.keys()
-        if 1 < self.meta.pages <= _ALL_AT_ONCE * len(wanted):
-            self._read_all()
-            return
-        for page in wanted:
-            self._keep(page, self._values.get("", page))
+        """Read the pages of some keys."""
+        for key in keys:
+            self._page_of[key] = self._pages.page_of(_place(key))
+        self._pages.read(set(self._page_of.values()))
 
     def key(self, key: str) -> KeyState:
-        """Return the state of a key for reading and changing; `changed` marks it for writing."""
-        changed = self._changed.get(key)
-        if changed is not None:
-            return changed
-        page = self._page_of(key)
-        if page not in self._pages:
-            self._keep(page, self._values.get("", page))
-        packed = self._pages[page].get(key)
+        """Return the state of a key for reading and changing; `changed` stores it."""
+        packed = self._pages.content(self._page(key)).get(key)
         return KeyState() if packed is None else KeyState(*packed)
 
     def changed(self, key: str, state: KeyState) -> None:
-        """Mark the state of a key for writing by `commit`."""
-        self._changed[key] = state
+        """Store the state of a key, which `commit` writes."""
+        page = self._page(key)
+        content = self._pages.content(page)
+        content[key] = state.packed()
+        self._pages.replace(page, content)
 
-    def sweep(self, now_ms: int, every_ms: int) -> list[str]:
-        """Return the keys of the page that is due to be swept; none between two rounds.
+    def sweep(self, every_ms: int) -> list[str]:
+        """Return the keys of the pages whose old entries are due to be forgotten, each page once in ``every_ms``."""
+        return [key for page in self._pages.due(self._now_ms, every_ms) for key in self._pages.content(page)]
 
-        A round of sweeps reads one page for each call, and begins ``every_ms`` after the round before it.
-        """
-        meta = self.meta
-        if meta.sweep == 0:
-            if now_ms - meta.round_ms < every_ms:
-                return []
-            meta = meta._replace(round_ms=now_ms)
-        page = meta.sweep % meta.pages
-        self.meta = meta._replace(sweep=(page + 1) % meta.pages)
-        if page not in self._pages:
-            self._keep(page, self._values.get("", page))
-        return list(self._pages[page])
+    def commit(self) -> bytes | None:
+        """Write the changed pages; return the new directory, or None if it is the old one."""
+        self._page_of.clear()
+        return self._pages.commit()
 
-    def commit(self) -> None:
-        """Write the changed pages; use more pages if they have become too large."""
-        dirty = set()
-        for key, state in self._changed.items():
-            page = self._page_of(key)
-            self._pages[page][key] = state.packed()
-            dirty.add(page)
-        self._changed = {}
-        written = {page: dump(self._pages[page]) for page in dirty}
-        size = self.meta.bytes + sum(len(raw) - self._sizes[page] for page, raw in written.items())
-        pages = self.meta.pages
-        if size > 2 * PAGE_BYTES * pages:
-            self._read_all()
-            while size > PAGE_BYTES * pages:
-                pages *= 2
-            written = self._spread(pages)
-            size = sum(map(len, written.values()))
-        for page, raw in written.items():
-            self._values.put("", page, raw)
-        self.meta = self.meta._replace(pages=pages, bytes=size)
-
-    def _spread(self, pages: int) -> dict[int, bytes]:
-        """Spread the keys over a larger number of pages."""
-        self.meta = self.meta._replace(pages=pages)
-        old, self._pages = self._pages, {page: {} for page in range(pages)}
-        for page in old.values():
-            for key, packed in page.items():
-                self._pages[self._page_of(key)][key] = packed
-        written = {page: dump(keys) for page, keys in self._pages.items()}
-        self._sizes = {page: len(raw) for page, raw in written.items()}
-        return written
-
-    def _read_all(self) -> None:
-        if len(self._pages) < self.meta.pages:
-            for page, raw in self._values.pages():
-                if page not in self._pages:
-                    self._keep(page, raw)
-            for page in range(self.meta.pages):
-                if page not in self._pages:
-                    self._keep(page, None)
-
-    def _keep(self, page: int, raw: bytes | None) -> None:
-        self._pages[page] = {} if raw is None else load(raw)
-        self._sizes[page] = 0 if raw is None else len(raw)
-
-    def _page_of(self, key: str) -> int:
-        found = self._hashes.get(key)
-        if found is None:
-            found = self._hashes[key] = zlib.crc32(key.encode())
-        return found & (self.meta.pages - 1)
+    def _page(self, key: str) -> int:
+        found = self._page_of.get(key)
+        return self._pages.page_of(_place(key)) if found is None else found

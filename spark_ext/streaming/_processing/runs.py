@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from spark_ext.streaming._processing.pages import MARK_BYTES, Entry, KeyState, dump, load
+from spark_ext.streaming._plain import dump, load
+from spark_ext.streaming._processing.pages import MARK_BYTES, Entry, KeyState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
 
-    from spark_ext.streaming._processing.pages import Values
+    from spark_ext.streaming._pages import Values
 
 SEGMENT_ENTRIES: Final = 256
 SEGMENT_BYTES: Final = 64 << 10

@@ -54,7 +54,7 @@ def test_process_job_counts_and_shows_what_was_set_aside(spark, rocksdb, tmp_pat
     assert (messages, letters) == (5, {"too late": 0, "failed": 2, "changed": 0, "malformed": 1})
     assert rate > 0
     assert state_bytes > 0
-    with pytest.raises(BadInput, match="buckets must be 32, as when the checkpoint was created, got 4"):
+    with pytest.raises(BadInput, match="`buckets` must be 32, the number in the checkpoint of the query, got 4"):
         run(spark, tmp_path, [{**good, "id": "a-5"}], timestamp="at", buckets=4)
 
 

@@ -15,9 +15,7 @@ import spark_ext
 from spark_ext.jobs import process_job
 from spark_ext.jobs._files import BadInput
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys, spark_hash
-from spark_ext.streaming._labelled_stream import _Seen
-from spark_ext.streaming._packing import CHECK_BUCKET
-from spark_ext.streaming._processing.pages import Meta, dump
+from spark_ext.streaming._plain import dump
 
 pytestmark = pytest.mark.spark
 
@@ -86,30 +84,37 @@ def test_process_on_a_checkpoint_with_timers_is_refused(spark, rocksdb, tmp_path
         run_to_end(spark_ext.process(read(spark, tmp_path), "key", count), tmp_path)
 
 
-def test_process_on_state_of_an_earlier_format_is_refused():
+def test_state_of_an_earlier_format_is_refused():
     """The error names both formats."""
     checkpoint = Checkpoint()
-    checkpoint.getValueState("meta", "value binary").update((dump((3, *Meta(1))),))
+    checkpoint.getValueState("meta", "value binary").update((dump((3, 1, 1, 0, 0, 0)),))
     with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 3, this version reads 4"):
         run_batch(checkpoint, count, [("a-1", "a", 1, b"", None)], 1)
 
 
-class _Runs:
-    """A list state with the value by which an earlier format described a checkpoint."""
+class WithRuns(StatefulProcessor):
+    """The operator of `deduplicate` as in version 0.2, as far as Spark's metadata describe it."""
 
-    def getListState(self, name, schema):
-        return self
+    def init(self, handle):
+        self.state = handle.getListState("runs", "run binary")
 
-    def get(self):
-        return iter([(b"buckets=64",)])
+    def handleInputRows(self, key, rows, timerValues):
+        self.state.put([(b"",)])
+        return iter(())
+
+    def close(self):
+        pass
 
 
-def test_deduplicate_on_state_of_an_earlier_format_is_refused():
-    """An earlier format has the same number of buckets under other keys, so that no ID would be found."""
-    operator = _Seen(0, 64)
-    operator.init(_Runs())
-    with pytest.raises(ValueError, match="the state of `deduplicate`: it has another format; use a new checkpoint"):
-        list(operator.handleInputRows((CHECK_BUCKET,), iter(()), None))
+@since(4, 1)  # the first version with the row-wise operator
+def test_deduplicate_on_a_checkpoint_of_version_0_2_is_refused(spark, rocksdb, tmp_path):
+    """The check names the folder; without it Spark ends the query."""
+    df = read(spark, tmp_path).withWatermark("at", "1 day").select("id", "at")
+    run_to_end(df.groupBy("id").transformWithState(WithRuns(), "id string", "append", "EventTime"), tmp_path)
+    with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue `deduplicate` from .*checkpoint: version 0.2"):
+        spark_ext.check_checkpoint(spark, str(tmp_path / "checkpoint"))
+    with pytest.raises(PySparkException):
+        run_to_end(spark_ext.deduplicate(read(spark, tmp_path), timestamp="at", within="1 day"), tmp_path)
 
 
 def test_bucket_keys_are_spread_evenly_over_partitions():

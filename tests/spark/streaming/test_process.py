@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 import msgid
 import spark_ext as ids
 from msgid.processing import MemoryStore, Message, Processor, dumps
-from spark_ext.streaming._processing.pages import Bucket, Meta
 
 pytestmark = pytest.mark.spark
 
@@ -211,19 +210,3 @@ def test_process_with_available_now_ends_by_itself(spark, rocksdb, tmp_path):
     handle(spark, tmp_path, retention=timedelta(milliseconds=1))
     batches = [file for file in (tmp_path / "checkpoint" / "commits").iterdir() if file.name.isdigit()]
     assert len(batches) <= 2
-
-
-def test_sweep_reads_each_page_once_in_a_round():
-    """One page per micro-batch; the next round begins after its interval, and starts with the first page."""
-
-    class NoValues:
-        def get(self, name, number):
-            read.append(number)
-
-    read = []
-    meta = Meta(1, pages=4)
-    for now in range(1000, 1012):
-        bucket = Bucket(NoValues(), meta)
-        assert bucket.sweep(now, 10) == []
-        meta = bucket.meta
-    assert read == [0, 1, 2, 3, 0, 1]

@@ -1,7 +1,6 @@
 """`process` against a plain model: random batches, spellings, restarts, retentions and failing handlers."""
 
 import json
-import zlib
 from datetime import timedelta
 
 import pytest
@@ -13,7 +12,9 @@ import msgid
 from msgid.ids._bytes import identity
 from msgid.processing import MemoryStore, Message, Processor, dumps, loads, run
 from msgid.processing.context import fingerprint
-from spark_ext.streaming._processing import operator, pages, runs
+from spark_ext.streaming import _pages
+from spark_ext.streaming._processing import runs
+from spark_ext.streaming._processing.pages import Bucket
 
 pytestmark = pytest.mark.spark
 
@@ -144,31 +145,38 @@ def sizes(request):
     """The usual sizes of pages and segments; and so small that a few entries fill many of them."""
     with pytest.MonkeyPatch.context() as changed:
         if request.param == "tiny sizes":
-            changed.setattr(pages, "PAGE_BYTES", 64)
+            changed.setattr(_pages, "PAGE_BYTES", 64)
             changed.setattr(runs, "SEGMENT_ENTRIES", 1)
         yield
 
 
-def swept(checkpoint, now_ms, retention_ms):
-    """Return the keys of the page that a micro-batch sweeps."""
-    state = checkpoint.getValueState("meta", "").get()
-    meta = pages.Meta(1) if state is None else pages.Meta(*pages.load(state[0])[1:])
-    if meta.sweep == 0 and now_ms - meta.round_ms < retention_ms // operator._SWEEPS:
-        return set()
-    return {key for key in KEYS if zlib.crc32(key.encode()) % meta.pages == meta.sweep}
+class Swept:
+    """Notes the keys that a micro-batch sweeps."""
+
+    def __init__(self, changed):
+        self.keys = set()
+        sweep = Bucket.sweep
+
+        def noted(bucket, every_ms):
+            keys = sweep(bucket, every_ms)
+            self.keys.update(keys)
+            return keys
+
+        changed.setattr(Bucket, "sweep", noted)
 
 
 def check(batches, remember_ms):
     model, checkpoint, now_ms = Model(), Checkpoint(), START * 1000
-    for lines, passed, retention_ms, handler in batches:
-        now_ms += passed
-        keys = swept(checkpoint, now_ms, retention_ms) if lines else set()
-        rows = run_batch(checkpoint, handler, lines, now_ms, retention_ms=retention_ms, remember_ms=remember_ms)
-        late = {(row.key, row.input_id) for row in rows if row.kind == "too late"}
-        wanted = model.batch(handler, lines, now_ms, retention_ms, remember_ms, late)
-        if keys:
-            model.forget(keys, now_ms - retention_ms, now_ms - retention_ms - remember_ms)
-        assert summary(rows) == sorted(wanted, key=repr)
+    with pytest.MonkeyPatch.context() as changed:
+        swept = Swept(changed)
+        for lines, passed, retention_ms, handler in batches:
+            now_ms += passed
+            swept.keys.clear()
+            rows = run_batch(checkpoint, handler, lines, now_ms, retention_ms=retention_ms, remember_ms=remember_ms)
+            late = {(row.key, row.input_id) for row in rows if row.kind == "too late"}
+            wanted = model.batch(handler, lines, now_ms, retention_ms, remember_ms, late)
+            model.forget(swept.keys, now_ms - retention_ms, now_ms - retention_ms - remember_ms)
+            assert summary(rows) == sorted(wanted, key=repr)
 
 
 @settings(max_examples=80)
@@ -192,7 +200,7 @@ def test_process_on_small_pages_and_segments_agrees_with_the_processor(data):
     """Pages of a few entries hold every message: kinds and outputs are those of `Processor`, late messages included."""
     changed = pytest.MonkeyPatch()
     try:
-        changed.setattr(pages, "PAGE_BYTES", data.draw(st.sampled_from([64, 1 << 10])))
+        changed.setattr(_pages, "PAGE_BYTES", data.draw(st.sampled_from([64, 1 << 10])))
         entries = data.draw(st.integers(1, 4))
         changed.setattr(runs, "SEGMENT_ENTRIES", entries)
         # A segment of several entries is forgotten as a whole, so late messages are exact for single entries alone.

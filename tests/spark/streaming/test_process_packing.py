@@ -4,11 +4,12 @@ import json
 
 import pyarrow as pa
 import pytest
-from helpers.buckets import settings
+from helpers.buckets import COLUMNS
 
 import msgid
 from msgid.ids._bytes import identity
 from spark_ext.streaming._buckets import bucket_keys
+from spark_ext.streaming._packing import packer
 from spark_ext.streaming._processing import packing
 from spark_ext.streaming._processing.pages import Entry, KeyState, mark
 
@@ -31,9 +32,8 @@ def packed(ids, *, times=None, reasons=None, raw=None, type=None):
         pa.array([7] * count, pa.int64()), same, pa.array(["k"] * count), pa.array(range(count), pa.int64()), raw,
     ]  # fmt: skip
     batch = pa.RecordBatch.from_arrays(columns, NAMES)
-    values = [
-        raw for part in packing.packer(settings(), bucket_keys(1))([batch]) for raw in part.column(1).to_pylist() if raw
-    ]
+    pack = packer(packing.preparer(COLUMNS, (2, 3)), bucket_keys(1))
+    values = [(row["head"], row["rows"]) for part in pack([batch]) for row in part.to_pylist() if row["rows"]]
     return packing.unpack(values)
 
 

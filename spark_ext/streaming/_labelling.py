@@ -1,0 +1,75 @@
+"""The rows of `deduplicate` on their way to its operator and back, for `spark_ext.streaming._packing`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from spark_ext.streaming._fingerprint import FINGERPRINT_LENGTH
+from spark_ext.streaming._packing import Prepared, written_rows
+from spark_ext.streaming._seen import LABELS, Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+KEY: Final = "key"
+"""The column with the hash of the identity, the fingerprint, and a byte that is 1 for a row with an ID."""
+LABELLED: Final = "labels binary, rows binary"
+NO_TIME: Final = np.iinfo(np.int64).min
+
+_TIME: Final = np.dtype("<i8")
+_KEY_LENGTH: Final = 2 * FINGERPRINT_LENGTH + 1
+_HEAD_LENGTH: Final = _TIME.itemsize + _KEY_LENGTH
+_BUCKET: Final = slice(FINGERPRINT_LENGTH // 2, FINGERPRINT_LENGTH)
+"""The second half of the hash of an ID, which has no part of the ID's time."""
+
+
+def preparer(buckets: int, time: str) -> Callable[[pa.RecordBatch], Prepared]:
+    """Return the function that prepares rows for packing; the head of a row is its time and its `KEY`.
+
+    Args:
+        buckets: The number of buckets.
+        time: The column of the rows' times.
+    """
+
+    def prepare(batch: pa.RecordBatch) -> Prepared:
+        keys = _fixed(batch.column(KEY), _KEY_LENGTH)
+        times = batch.column(time).cast(pa.int64()).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
+        heads = np.empty((len(keys), _HEAD_LENGTH), np.uint8)
+        heads[:, : _TIME.itemsize] = times.astype(_TIME).view(np.uint8).reshape(-1, _TIME.itemsize)
+        heads[:, _TIME.itemsize :] = keys
+        bucket = np.ascontiguousarray(keys[:, _BUCKET]).view("<u8").ravel() % np.uint64(buckets)
+        return Prepared(bucket.astype(np.intp), heads, batch.drop_columns([KEY]))
+
+    return prepare
+
+
+def _fixed(column: pa.Array, length: int) -> Any:
+    """View a binary column whose values all have one length as a matrix of bytes."""
+    _, _, data = column.buffers()
+    start = column.offset * length
+    return np.frombuffer(data, np.uint8)[start : start + len(column) * length].reshape(-1, length)
+
+
+def read_heads(heads: list[bytes]) -> tuple[Batch, list[int]]:
+    """Return the rows of a bucket as columns, and the number of rows per packed value."""
+    matrix = np.frombuffer(b"".join(heads), np.uint8).reshape(-1, _HEAD_LENGTH)
+    words = np.ascontiguousarray(matrix[:, :-1])
+    time = words.view(_TIME)[:, 0]
+    high, low, content_high, content_low = words.view(">u8").astype(np.uint64).T[1:]
+    counts = [len(head) // _HEAD_LENGTH for head in heads]
+    return Batch(high, low, content_high, content_low, time, matrix[:, -1] == 1), counts
+
+
+def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write the labelled rows as they came, with the column ``label``: for `DataFrame.mapInArrow`."""
+    names = pa.array(LABELS)
+    for batch in batches:
+        for labels, packed in zip(batch.column(0), batch.column(1), strict=True):
+            rows = written_rows(packed.as_buffer())
+            label = names.take(pa.array(np.frombuffer(labels.as_buffer(), np.uint8)))
+            yield pa.RecordBatch.from_arrays(
+                [*rows.columns, label], schema=rows.schema.append(pa.field("label", pa.string()))
+            )
