@@ -48,14 +48,12 @@ def labelled_stream(
 
     fields = df.schema.fields
     places = [f"c{place}" for place in range(len(fields))]
-    has_id = F.when(key.isNull(), F.lit(b"\0")).otherwise(F.lit(b"\1"))
-    marked = df.withWatermark(timestamp, within)
-    # A row without an ID belongs to any bucket: that of its content.
-    whole = marked.select("*", F.concat(F.coalesce(_id_hash(key), content), content, has_id))
     carried = [_carried(field.dataType) for field in fields]
-    numbered = whole.toDF(*places, KEY).select(
+    # The identity and the fingerprint are columns of their own first: their expressions are long, and used repeatedly.
+    hashed = df.withWatermark(timestamp, within).select("*", key, content).toDF(*places, "id", "content")
+    numbered = hashed.select(
         *(_cast(F.col(place), field.dataType, to) for place, field, to in zip(places, fields, carried, strict=True)),
-        KEY,
+        _row_key(F.col("id"), F.col("content")).alias(KEY),
     )
     prepare = preparer(buckets, places[df.columns.index(timestamp)])
     packed = numbered.mapInArrow(packer(prepare, bucket_keys(buckets)), PACKED)
@@ -73,28 +71,35 @@ def labelled_stream(
     return rows.select(*restored, F.col("label").alias(name))
 
 
-def _id_hash(key: Column) -> Column:
-    """Return 16 bytes of hash of an identity, which begin with the time in the ID if it has one.
+def _row_key(id: Column, content: Column) -> Column:
+    """Return the `KEY` of a row; a row without an ID belongs to any bucket: that of its content."""
+    with_id = F.concat(id_hash(id), content, F.lit(b"\1"))
+    return F.coalesce(with_id, F.concat(content, content, F.lit(b"\0")))
 
-    IDs of one time get neighboring places in the state, so new IDs touch only its newest pages. Version 1 begins with
-    its 4 bytes of seconds, a UUID with its first 4 bytes (version 7: the time in units of 65 s), and text of 26 bytes
-    with 5 of its characters (ULID: the time in units of 33 s). Those parts are equal for equal IDs, so the rest of the
-    hash must tell IDs of one time apart: 88 bits or more.
+
+def id_hash(key: Column) -> Column:
+    """Return 16 bytes that tell identities apart, and that begin with the time in the ID if it has one.
+
+    IDs of one time get neighboring places in the state, so new IDs touch only its newest pages. Version 1 needs no
+    hash: its 16 bytes after the version, seconds and sequence number first. Other identities are hashed. The hash of a
+    UUID begins with its first 4 bytes (version 7: the time in units of 65 s), that of text of 26 bytes with 5 of its
+    characters (ULID: the time in units of 33 s). Those parts are equal for equal IDs, so the rest of the hash must tell
+    IDs of one time apart: 88 bits or more.
     """
-    digits = sha_digits(key)
+    hashed = sha_digits(key)
     length = F.octet_length(key)
-    time = (
-        F.when((length == _V1_DIGITS) & key.startswith("01"), F.substring(key, *_V1_SECONDS))
-        .when(length == _UUID_LENGTH, F.left(key, F.lit(8)))
-        .when(length == _ULID_LENGTH, F.hex(F.substring(key.cast("binary"), 3, 5)))
+    time = F.when(length == _UUID_LENGTH, F.left(key, F.lit(8))).when(
+        length == _ULID_LENGTH, F.hex(F.substring(key.cast("binary"), 3, 5))
     )
+    is_v1 = (length == layout.ID_DIGITS) & key.startswith("01")
+    digits = F.when(is_v1, F.concat(F.substring(key, *_V1_TIME_AND_SEQUENCE), F.substring(key, *_V1_NODE)))
     # Text that only looks like an ID has other characters in place of digits: `unhex` returns NULL.
-    return F.coalesce(F.unhex(F.overlay(digits, time, 1)), F.unhex(digits))
+    return F.coalesce(F.unhex(digits), F.unhex(F.overlay(hashed, time, 1)), F.unhex(hashed))
 
 
-_V1_DIGITS: Final = layout.ID_DIGITS
-_V1_SECONDS: Final = (19, 8)
-"""Where the seconds stand in the text of version 1: the first digit, counted from 1, and the number of digits."""
+_V1_TIME_AND_SEQUENCE: Final = (19, 16)
+"""The first digit, counted from 1, and the number of digits."""
+_V1_NODE: Final = (3, 16)
 _UUID_LENGTH: Final = 36
 _ULID_LENGTH: Final = 26
 

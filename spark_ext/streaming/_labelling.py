@@ -22,8 +22,10 @@ NO_TIME: Final = np.iinfo(np.int64).min
 _TIME: Final = np.dtype("<i8")
 _KEY_LENGTH: Final = 2 * FINGERPRINT_LENGTH + 1
 _HEAD_LENGTH: Final = _TIME.itemsize + _KEY_LENGTH
-_BUCKET: Final = slice(FINGERPRINT_LENGTH // 2, FINGERPRINT_LENGTH)
-"""The second half of the hash of an ID, which has no part of the ID's time."""
+_WORDS: Final = slice(0, FINGERPRINT_LENGTH)
+"""The bytes of `KEY` that choose the bucket: those of the ID."""
+_ODD: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9))
+_HALF: Final = np.uint64(32)
 
 
 def preparer(buckets: int, time: str) -> Callable[[pa.RecordBatch], Prepared]:
@@ -40,10 +42,17 @@ def preparer(buckets: int, time: str) -> Callable[[pa.RecordBatch], Prepared]:
         heads = np.empty((len(keys), _HEAD_LENGTH), np.uint8)
         heads[:, : _TIME.itemsize] = times.astype(_TIME).view(np.uint8).reshape(-1, _TIME.itemsize)
         heads[:, _TIME.itemsize :] = keys
-        bucket = np.ascontiguousarray(keys[:, _BUCKET]).view("<u8").ravel() % np.uint64(buckets)
-        return Prepared(bucket.astype(np.intp), heads, batch.drop_columns([KEY]))
+        return Prepared(_buckets(keys, buckets), heads, batch.drop_columns([KEY]))
 
     return prepare
+
+
+def _buckets(keys: Any, buckets: int) -> Any:
+    """Return the bucket of each row: equal for equal IDs, and even although the bytes of an ID may not be random."""
+    high, low = np.ascontiguousarray(keys[:, _WORDS]).view("<u8").T
+    mixed = high * _ODD[0] ^ low * _ODD[1]
+    mixed = (mixed ^ mixed >> _HALF) * _ODD[1]
+    return ((mixed ^ mixed >> _HALF) % np.uint64(buckets)).astype(np.intp)
 
 
 def _fixed(column: pa.Array, length: int) -> Any:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-PAGE_BYTES: Final = 16 << 10
+PAGE_BYTES: Final = 32 << 10
 """A page is split into pages of this size if it is larger than twice this size."""
 _SMALL: Final = 4
 """A page smaller than this part of `PAGE_BYTES` joins its neighbor."""

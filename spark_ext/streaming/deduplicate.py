@@ -102,9 +102,11 @@ def deduplicate(
 
     Notes
     -----
-    A stream runs in Python workers and needs the RocksDB state store. Its checkpoint cannot be read by another number
-    of buckets or by another version; both end the query with an error. `check_checkpoint` finds the state of version
-    0.1 before the query starts, and its error is clearer than Spark's.
+    A stream runs in Python workers and needs the RocksDB state store. A micro-batch reads and writes only the parts of
+    the state that its IDs touch. IDs that carry their time (version 1, UUIDv7, ULID) touch only the newest parts.
+
+    Another number of buckets cannot read a checkpoint, nor can another version; both end the query with an error.
+    `check_checkpoint` finds the state of version 0.2 before the query starts, and its error is clearer than Spark's.
 
     Examples
     --------

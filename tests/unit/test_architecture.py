@@ -48,7 +48,6 @@ LAYERS = {
 CYCLES = {
     "msgid.audit._charts": {"msgid.audit.report"},
     "msgid.audit._page": {"msgid.audit.report"},
-    "spark_ext.streaming._processing.packing": {"spark_ext.streaming._processing.handling"},
 }
 
 # Modules with the same name, and the reason. Every package has an __init__.
