@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from msgid._validate import UNIX_EPOCH
+from msgid._moments import UNIX_EPOCH
 
 if TYPE_CHECKING:
     import numpy as np

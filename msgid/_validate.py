@@ -1,16 +1,10 @@
-"""Check untrusted numbers, times and optional packages, and quote invalid values in errors.
-
-This module also defines the epoch 1970 and the last moment of the year 9999.
-"""
+"""Check untrusted numbers and optional packages, and quote invalid values in errors."""
 
 from __future__ import annotations
 
-import math
-from datetime import datetime, timedelta, timezone
 from importlib import import_module
+from numbers import Integral, Real
 from typing import Final, TypeGuard
-
-from msgid.layout import EPOCH_UNIX
 
 # --- quoting -----------------------------------------------------------------------------------------------------
 
@@ -79,21 +73,21 @@ UINT128_MAX: Final = (1 << 128) - 1
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Return whether a value is an integer, but not a bool (bool is a subclass of int in Python).
+    """Return whether a value is an integer, such as one of NumPy, but not a bool (a subclass of int in Python).
 
     >>> is_integer(7), is_integer(True), is_integer(7.0)
     (True, False, False)
     """
-    return isinstance(value, int) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Return whether a value is an integer or a float, but not a bool.
+    """Return whether a value is an integer or a float, such as one of NumPy, but not a bool.
 
     >>> is_number(7), is_number(7.5), is_number(True), is_number("7")
     (True, True, False, False)
     """
-    return isinstance(value, float) or is_integer(value)
+    return is_integer(value) or isinstance(value, float) or (isinstance(value, Real) and not isinstance(value, bool))
 
 
 def in_range(value: object, low: int, high: int) -> TypeGuard[int]:
@@ -108,60 +102,3 @@ def integer(name: str, value: object, low: int, high: int) -> int:
     if not in_range(value, low, high):
         raise ValueError(f"{name} must be {low} to {high}, got {quote(value)}")
     return int(value)
-
-
-# --- moments -----------------------------------------------------------------------------------------------------
-
-EPOCH: Final = datetime.fromtimestamp(EPOCH_UNIX, timezone.utc)
-"""The epoch of the seconds of an ID."""
-UNIX_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
-"""The epoch of Iggy, Danube and Spark."""
-
-UNIX_SECONDS_MIN: Final = -62_135_596_800
-"""The first second of the year 1, in Unix seconds: the minimum of a datetime and of a Spark timestamp."""
-UNIX_SECONDS_MAX: Final = 253_402_300_799
-"""The last second of the year 9999, in Unix seconds: the maximum of a datetime and of a Spark timestamp."""
-
-_SECOND: Final = timedelta(seconds=1)
-
-
-def last_moment(units_per_second: int) -> int:
-    """Return the last moment of the year 9999 since 1970, for a unit that occurs ``units_per_second`` times per second.
-
-    >>> last_moment(1_000)
-    253402300799999
-    """
-    return (UNIX_SECONDS_MAX + 1) * units_per_second - 1
-
-
-def aware(name: str, value: object) -> datetime:
-    """Return a datetime if it has a UTC offset, or raise TypeError or ValueError with its ``name``."""
-    if not isinstance(value, datetime):
-        raise TypeError(f"{name} must be an aware datetime, got {quote(value)}")
-    if value.utcoffset() is None:
-        raise ValueError(f"{name} must be an aware datetime (with a tzinfo), got the naive {value.isoformat()}")
-    return value
-
-
-def seconds_since_epoch(name: str, at: object) -> int:
-    """Return the whole seconds from 2021-01-01T00:00:00Z to a time, rounded down; negative before 2021.
-
-    ``at`` is an aware datetime, or Unix seconds as int or float. Numbers outside the years 1 to 9999 are rejected,
-    because they are usually milliseconds or microseconds.
-    """
-    if is_number(at):
-        if not UNIX_SECONDS_MIN <= at < UNIX_SECONDS_MAX + 1:
-            raise ValueError(f"{name} must be Unix seconds within the years 1 to 9999, got {quote(at)}")
-        return math.floor(at) - EPOCH_UNIX
-    if not isinstance(at, datetime):
-        raise TypeError(f"{name} must be an aware datetime or Unix seconds, got {quote(at)}")
-    return (aware(name, at) - EPOCH) // _SECOND
-
-
-def unix_micros(moment: datetime) -> int:
-    """Return the microseconds since 1970 of an aware datetime, exactly.
-
-    >>> unix_micros(datetime(2021, 1, 1, tzinfo=timezone.utc))
-    1609459200000000
-    """
-    return (moment - UNIX_EPOCH) // timedelta(microseconds=1)

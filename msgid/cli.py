@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 import msgid as library
-from msgid._validate import UNIX_EPOCH
+from msgid._moments import UNIX_EPOCH
 from msgid.ids import _display
 from msgid.ids._native import version_line
 from msgid.iggy._wire import ALIASES, LAYOUTS

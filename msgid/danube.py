@@ -17,7 +17,8 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._validate import UINT32_MAX, UINT64_MAX, UNIX_EPOCH, check_installed, in_range, is_utf8, quote
+from msgid._moments import UNIX_EPOCH
+from msgid._validate import UINT32_MAX, UINT64_MAX, check_installed, in_range, is_utf8, quote
 from msgid.errors import InvalidMessage
 from msgid.ids.derived import position_id
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from msgid import layout
+from msgid._moments import moment_of
 from msgid._validate import INT32_MAX, in_range, quote
 from msgid.errors import InvalidMessage
 from msgid.ids._bytes import header_identity
 from msgid.ids.derived import position_id
-from msgid.messages import Encoding, bytes_of, moment_of
+from msgid.messages import Encoding, bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +64,8 @@ class Record:
             raise InvalidMessage(f"partition must be 0 to {INT32_MAX}, got {quote(self.partition)}")
         if not in_range(self.offset, 0, layout.OFFSET_MAX):
             raise InvalidMessage(f"offset must be 0 to {layout.OFFSET_MAX}, got {quote(self.offset)}")
+        for name, number in (("partition", self.partition), ("offset", self.offset)):
+            object.__setattr__(self, name, int(number))  # an integer of NumPy may overflow later
         object.__setattr__(self, "timestamp", moment_of("timestamp", self.timestamp))
 
     @classmethod
@@ -70,7 +73,7 @@ class Record:
         """Return the record that a row holds, with the columns of Spark's Kafka source.
 
         Args:
-            row: ``topic``, ``partition``, ``offset``, ``timestamp`` (as `msgid.messages.moment_of` reads it), and
+            row: ``topic``, ``partition``, ``offset``, ``timestamp`` (as `msgid._moments.moment_of` reads it), and
                 optionally ``key``, ``value`` and ``headers``: a list of pairs, or of mappings with ``key`` and
                 ``value``. Other columns are ignored.
             encoding: How text in ``key``, ``value`` and header values stands for bytes: ``utf-8`` or ``base64``.

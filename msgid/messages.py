@@ -6,11 +6,10 @@ Iggy's message-state and message-expiry documents define the rules for states an
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
 from enum import IntEnum
 from typing import Any, Final, Literal, get_args
 
-from msgid._validate import UNIX_EPOCH, in_range, last_moment, quote
+from msgid._validate import in_range, quote
 from msgid.errors import InvalidMessage
 
 Encoding = Literal["utf-8", "base64"]
@@ -22,8 +21,6 @@ MAX_NAME_BYTES: Final = 255
 
 _ALLOWED: Final = re.compile(r"[\w.\-\s]+")
 _SPACE: Final = re.compile(r"\s+")
-_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(?:Z|([+-]\d\d:\d\d))", re.ASCII)
-_LAST_MILLISECOND: Final = last_moment(1_000)
 
 
 class MessageState(IntEnum):
@@ -94,42 +91,6 @@ def normalize_name(name: str) -> str:
     if length > MAX_NAME_BYTES:
         raise InvalidMessage(f"name must have 1 to {MAX_NAME_BYTES} bytes, got {length}: {quote(name)}")
     return normal
-
-
-def moment_of(name: str, value: Any) -> datetime:
-    """Return the moment that a row of an export holds, whatever the session's time zone is.
-
-    Args:
-        name: Name of the column, for the error.
-        value: An aware datetime, milliseconds since 1970, or ISO 8601 text with ``Z`` or an offset such as ``+09:00``.
-
-    Returns:
-        An aware datetime in UTC.
-
-    Raises:
-        InvalidMessage: if the value is anything else, text without an offset included.
-
-    >>> moment_of("timestamp", 1648047038000) == moment_of("timestamp", "2022-03-23T23:50:38+09:00")
-    True
-    """
-    if isinstance(value, datetime) and value.utcoffset() is not None:
-        return value.astimezone(timezone.utc)
-    if in_range(value, -_LAST_MILLISECOND, _LAST_MILLISECOND):
-        try:
-            return UNIX_EPOCH + timedelta(milliseconds=value)
-        except OverflowError:
-            pass
-    found = _MOMENT.fullmatch(value) if isinstance(value, str) else None
-    if found:
-        day, time, fraction, offset = found.groups()
-        try:
-            micros = (fraction or "0").ljust(6, "0")
-            return datetime.fromisoformat(f"{day}T{time}.{micros}{offset or '+00:00'}").astimezone(timezone.utc)
-        except (ValueError, OverflowError):
-            pass
-    raise InvalidMessage(
-        f"{name} must be an aware datetime, milliseconds since 1970 or ISO 8601 text with an offset, got {quote(value)}"
-    )
 
 
 def bytes_of(name: str, value: Any, encoding: Encoding = "utf-8") -> bytes | None:

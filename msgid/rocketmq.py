@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from msgid import layout
+from msgid._moments import moment_of
 from msgid._validate import INT32_MAX, in_range, quote
 from msgid.errors import InvalidMessage
 from msgid.ids._bytes import header_identity
 from msgid.ids.derived import position_id
-from msgid.messages import Encoding, bytes_of, moment_of
+from msgid.messages import Encoding, bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,6 +76,8 @@ class Record:
             raise InvalidMessage(f"queueId must be 0 to {INT32_MAX}, got {quote(self.queue)}")
         if not in_range(self.offset, 0, layout.OFFSET_MAX):
             raise InvalidMessage(f"queueOffset must be 0 to {layout.OFFSET_MAX}, got {quote(self.offset)}")
+        for name, number in (("queue", self.queue), ("offset", self.offset)):
+            object.__setattr__(self, name, int(number))  # an integer of NumPy may overflow later
         object.__setattr__(self, "stored", moment_of("storeTimestamp", self.stored))
         if self.born is not None:
             object.__setattr__(self, "born", moment_of("bornTimestamp", self.born))

@@ -7,7 +7,7 @@ from datetime import timedelta
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from msgid._validate import UNIX_EPOCH
+from msgid._moments import UNIX_EPOCH
 from msgid.layout import format_mac
 
 if TYPE_CHECKING:

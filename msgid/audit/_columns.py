@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgid import layout
 from msgid._contents import codes as codes_of_contents
-from msgid._validate import quote, unix_micros
+from msgid._moments import moment_of, unix_micros
+from msgid._validate import quote
 from msgid.errors import InvalidMessage
 from msgid.kafka import CLUSTER
-from msgid.messages import moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -220,8 +220,10 @@ def micros(name: str, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArr
         column = column.cast(pa.timestamp("ms"))
     if pa.types.is_timestamp(column.type):
         known = pc.is_valid(column).to_numpy()
-        plain = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
-        return pc.fill_null(plain, 0).to_numpy().astype(np.int64), known
+        is_finer = column.type.unit == "ns"
+        plain = column.cast(pa.timestamp("ns" if is_finer else "us", column.type.tz), safe=False).cast(pa.int64())
+        numbers = pc.fill_null(plain, 0).to_numpy().astype(np.int64)
+        return numbers // 1000 if is_finer else numbers, known
     if pa.types.is_integer(column.type) or _is_text(column.type) or pa.types.is_null(column.type):
         return _each(column, lambda value: _moment(name, value))
     raise ValueError(f"{name} must be a column of timestamps, of integers or of text, got {column.type}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgid import layout
-from msgid._validate import aware, check_installed, integer
+from msgid._moments import aware
+from msgid._validate import check_installed, integer
 from msgid.audit._columns import checked_columns, content_codes, micros, offsets, sources
 from msgid.audit._ids import Ids
 from msgid.audit._rows import Places, Rows, facts_of_rows

@@ -6,7 +6,7 @@ import json
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._validate import UNIX_EPOCH
+from msgid._moments import UNIX_EPOCH
 from msgid.audit.definitions import CHECKS, SEVERITIES
 from msgid.ids.node import shared_by
 from msgid.layout import format_mac, origin_of

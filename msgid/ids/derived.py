@@ -10,7 +10,8 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from msgid import layout
-from msgid._validate import integer, is_integer, quote, seconds_since_epoch
+from msgid._moments import seconds_since_epoch
+from msgid._validate import integer, is_integer, quote
 from msgid.ids._bytes import is_uuid, uuid_bytes
 from msgid.ids.message_id import MessageId
 from msgid.ids.parsing import parse

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final, final
 
 from msgid import layout
-from msgid._validate import EPOCH, aware, integer, quote
+from msgid._moments import EPOCH, aware
+from msgid._validate import integer, quote
 from msgid.errors import InvalidMessageId
 from msgid.ids._base import Value, compiled
 from msgid.ids._bytes import NOT_V1, id_bytes

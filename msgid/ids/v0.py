@@ -10,7 +10,8 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, ClassVar, TypeVar, final
 
 from msgid import layout
-from msgid._validate import UINT16_MAX, aware, integer, quote
+from msgid._moments import aware
+from msgid._validate import UINT16_MAX, integer, quote
 from msgid.errors import InvalidMessageId
 from msgid.ids._base import Value, compiled
 from msgid.ids._bytes import NOT_V0, id_bytes, kind_of, strip_version

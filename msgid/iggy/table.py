@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
-from msgid._validate import INT32_MAX, INT64_MAX, check_installed, last_moment
+from msgid._moments import last_moment
+from msgid._validate import INT32_MAX, INT64_MAX, check_installed
 from msgid.errors import InvalidMessage
 from msgid.iggy._records.decoding import NAMES, LogDecoder
 from msgid.iggy._records.header_columns import header_columns

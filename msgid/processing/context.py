@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._validate import UNIX_EPOCH
+from msgid._moments import UNIX_EPOCH
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import id_bytes, identity, identity_bytes
 from msgid.ids.derived import derive_from_bytes, derived_text

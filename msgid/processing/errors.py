@@ -16,7 +16,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from msgid._validate import UNIX_EPOCH, quote
+from msgid._moments import UNIX_EPOCH
+from msgid._validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

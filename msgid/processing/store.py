@@ -29,7 +29,8 @@ import zlib
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from msgid._validate import aware, integer, quote, unix_micros
+from msgid._moments import aware, unix_micros
+from msgid._validate import integer, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
-from msgid._validate import integer, last_moment
+from msgid._moments import last_moment
+from msgid._validate import integer
 from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy.log import read_log
 from msgid.retention._disk import Files, OsFiles, State

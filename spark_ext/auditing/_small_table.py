@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
 from msgid.audit._columns import Columns
-from spark_ext.auditing._values import content_columns, id_value, micros_column, offset_column, source_column
+from spark_ext.auditing._values import content_columns, id_value, offset_column, source_column
+from spark_ext.columns._moments import micros_column
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DateType, DecimalType, NullType, TimestampNTZType
+from pyspark.sql.types import BinaryType, DecimalType, NullType
 
 from msgid import layout
 from msgid.audit._columns import LOG
-from spark_ext.columns._expressions import quoted_name
-from spark_ext.formats._row_columns import integer_column, moment_column, type_of
+from spark_ext.columns._expressions import integer_column, quoted_name, type_of
 from spark_ext.streaming._fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
@@ -44,21 +43,6 @@ def source_column(columns: Columns) -> Column:
     names = [F.col(quoted_name(name)).cast("string") for name in columns.source]
     parts = [part for name in names for part in (F.lit("/"), name)][1:]
     return F.concat(F.lit(columns.prefix), *parts) if parts else F.lit(LOG)
-
-
-def micros_column(df: DataFrame, name: str | None) -> Column:
-    """Return the moments of a column as microseconds since 1970; a date or a time without time zone is in UTC."""
-    if name is None:
-        return F.lit(None).cast("bigint")
-    value, type = F.col(quoted_name(name)), type_of(df, name)
-    if isinstance(type, NullType):
-        return F.lit(None).cast("bigint")
-    if isinstance(type, DateType):
-        return F.unix_date(value).cast("bigint") * _DAY_MICROS
-    if isinstance(type, TimestampNTZType):
-        # As text: a cast to a timestamp would move the times that the session's time zone skips in spring.
-        return F.unix_micros(F.concat(value.cast("string"), F.lit("+00:00")).try_cast("timestamp"))
-    return F.unix_micros(moment_column(df, name))
 
 
 def content_columns(df: DataFrame, columns: Columns) -> list[Column]:

@@ -12,10 +12,11 @@ from pyspark.sql import functions as F
 
 from msgid import layout
 from spark_ext.auditing._bits import WORD_BITS, bit_of, bits_in, word_of
-from spark_ext.auditing._values import content_columns, micros_column, offset_column, source_column
+from spark_ext.auditing._values import content_columns, offset_column, source_column
 from spark_ext.columns._crc import look_up, octet, word
 from spark_ext.columns._expressions import hex_text, quoted_name, v1_bytes
 from spark_ext.columns._identity import identity
+from spark_ext.columns._moments import micros_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -197,6 +197,7 @@ _SAME_IN_SQL: Final = frozenset(
         "conv",
         "crc32",
         "date_from_unix_date",
+        "floor",
         "from_utc_timestamp",
         "get",
         "hex",

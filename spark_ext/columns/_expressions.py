@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
+from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType, StringType
 
 from msgid import layout
-from msgid._validate import QUOTED_LENGTH, UNIX_SECONDS_MAX, UNIX_SECONDS_MIN
+from msgid._validate import QUOTED_LENGTH
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import NOT_HEX, UNKNOWN_VERSION, WRONG_LENGTH
 from spark_ext.columns._dialect import F, is_writing_sql
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
 ColumnOrName = Column | str
 
@@ -32,12 +34,12 @@ OTHER_HEADER = "header "
 """Before the header and the line, in that column, of a file that has another header than the first file."""
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
+INTEGER_TYPES = (ByteType, ShortType, IntegerType, LongType)
+_INTEGER_DIGITS = r"\A-?\d{1,19}\z"
 """The integer types, as `typeof` names them."""
 MOMENTS = ("timestamp", "float", "double", "decimal", *INTEGERS)
 """The types of a moment that does not depend on the session's time zone."""
 
-MICROSECONDS = 1_000_000
-"""In a second."""
 VERSION_1_DIGITS = f"{layout.VERSION_1:02X}"
 
 
@@ -109,44 +111,6 @@ def of_types(
     message = F.concat(F.lit(f"{function}: {argument} must be {allowed}, got "), type)
     check = F.date_part(F.when(fits, F.lit("SECOND")).otherwise(message), col.cast("timestamp_ltz"))
     return lambda result: F.coalesce(result, F.when(F.lit(False), check.cast(returns)))
-
-
-def micros_of(at: Column) -> Column:
-    """Return a moment as microseconds since 1970. A SQL function gets Unix seconds, a decimal number."""
-    if is_writing_sql():
-        return (at * F.lit(MICROSECONDS)).cast("bigint")
-    return F.unix_micros(_timestamp(at))
-
-
-def unix_seconds_of(at: Column) -> Column:
-    """Return a moment as Unix seconds, rounded down. A SQL function gets them as they are."""
-    return at if is_writing_sql() else F.unix_seconds(_timestamp(at))
-
-
-def is_within_years(at: Column) -> Column:
-    """Return whether a moment is within the years 1 to 9999; NULL or false for others, and NULL for NULL."""
-    unix = unix_seconds_of(at)
-    return (unix >= UNIX_SECONDS_MIN) & (unix < UNIX_SECONDS_MAX + 1)
-
-
-def raise_outside_years(name: str, at: Column) -> Column:
-    """Raise an error for a moment outside the years 1 to 9999, which is usually in milliseconds; NULL for others."""
-    shown = at.cast("string")
-    if not is_writing_sql():
-        shown = F.when(F.typeof(at) == "timestamp", unix_seconds_of(at).cast("string")).otherwise(shown)
-    message = F.concat(F.lit(f"{name} must be Unix seconds within the years 1 to 9999, got "), shown)
-    return F.when(at.isNotNull() & ~F.coalesce(is_within_years(at), F.lit(False)), F.raise_error(message))
-
-
-def _timestamp(at: Column) -> Column:
-    """Return a moment as a timestamp; NULL for a fraction far outside the years, and for NaN.
-
-    Spark's cast makes another moment of a large decimal number. Text is between the two casts to a number because Spark
-    does not cast a date to a number; the type check refuses it later. Timestamps and integers are cast as they are.
-    """
-    number = at.cast("string").cast("double")
-    fits = F.typeof(at).isin("timestamp", *INTEGERS) | number.between(UNIX_SECONDS_MIN, UNIX_SECONDS_MAX + 1)
-    return F.when(fits, at).cast("timestamp_ltz")
 
 
 def null_text() -> Column:
@@ -334,3 +298,18 @@ def struct_if(text: Column, exists: Column, otherwise: Column | None, fields: Ma
     for name, field in fields.items():
         result = result.withField(name, field)
     return result.dropFields("_")
+
+
+def type_of(df: DataFrame, name: str) -> DataType | None:
+    """Return the type of a column, or None if the DataFrame does not have it."""
+    return next((field.dataType for field in df.schema if field.name == name), None)
+
+
+def integer_column(df: DataFrame, name: str) -> Column:
+    """Return a column of integers, or of their digits as text, as bigint; NULL if it holds anything else."""
+    column, type = F.col(quoted_name(name)), type_of(df, name)
+    if isinstance(type, INTEGER_TYPES):
+        return column.cast("bigint")
+    if isinstance(type, StringType):
+        return F.when(column.rlike(_INTEGER_DIGITS), column.try_cast("bigint"))
+    raise ValueError(f"{name} must be a column of integers, got {'no column' if type is None else type.simpleString()}")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from msgid._validate import UINT32_MAX, aware, unix_micros
+from msgid._moments import aware, unix_micros
+from msgid._validate import UINT32_MAX
 from msgid.retention import NEVER
 from msgid.retention.policy import checked_expiry
 from spark_ext.columns._dialect import F
-from spark_ext.columns._expressions import MICROSECONDS, MOMENTS, column, micros_of, of_types, raise_outside_years
+from spark_ext.columns._expressions import MOMENTS, column, of_types
+from spark_ext.columns._moments import MICROSECONDS, micros_of, raise_outside_years
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

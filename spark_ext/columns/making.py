@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from msgid import layout
-from msgid._validate import seconds_since_epoch
+from msgid._moments import seconds_since_epoch
 from msgid.ids._bytes import NOT_AN_ID
 from msgid.ids.derived import assigned_node
 from spark_ext._compat import arrow_udf
@@ -24,16 +24,14 @@ from spark_ext.columns._expressions import (
     hex_text,
     is_canonical_v0,
     is_id,
-    is_within_years,
     joined,
     null_text,
     of_types,
     padded_digits,
     raise_invalid,
-    raise_outside_years,
-    unix_seconds_of,
 )
 from spark_ext.columns._identity import is_uuid
+from spark_ext.columns._moments import is_within_years, raise_outside_years, unix_seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,6 @@ from msgid.ids._bytes import NOT_V0
 from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
 from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
-    MICROSECONDS,
     MOMENTS,
     column,
     computed_below,
@@ -18,16 +17,14 @@ from spark_ext.columns._expressions import (
     is_canonical_v0,
     is_v0,
     is_v1,
-    is_within_years,
-    micros_of,
     named_fields,
     null_text,
     of_types,
     raise_invalid,
-    raise_outside_years,
     struct_if,
     struct_or,
 )
+from spark_ext.columns._moments import MICROSECONDS, is_within_years, micros_of, raise_outside_years
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

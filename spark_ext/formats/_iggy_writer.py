@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from msgid._validate import unix_micros
+from msgid._moments import unix_micros
 from msgid.iggy._wire import AUTO, facts_of
 from spark_ext._filesystem import filesystem
 from spark_ext.formats._iggy_files import ENDING

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid._validate import INT64_MAX, last_moment
+from msgid._moments import last_moment
+from msgid._validate import INT64_MAX
 from msgid.danube import StreamMessage
 from msgid.errors import InvalidMessage
 from spark_ext.columns._dialect import F

@@ -17,11 +17,12 @@ from msgid.messages import Encoding, MessageState
 from msgid.schemas import Framing, Policy, SchemaSource, checked_policy, frame
 from msgid.schemas.framing import checked_framing
 from spark_ext.columns._expressions import CORRUPT, digits_to_bigint, misfit_reason, null_text, quoted_name
+from spark_ext.columns._moments import with_moment
 from spark_ext.columns._udfs import arrow_column, outcomes
 from spark_ext.columns.making import position_id
 from spark_ext.columns.message_fields import iggy_id_to_id
 from spark_ext.formats import danube, iggy
-from spark_ext.formats._row_columns import by_name, with_moment
+from spark_ext.formats._row_columns import by_name
 from spark_ext.formats.message_formats import ENCODED, FormatOptions, format_names, message_format
 from spark_ext.formats.schema_check import check_schema
 

@@ -9,18 +9,10 @@ from pyspark.sql.types import MapType
 
 from msgid import layout
 from msgid.rocketmq import KEYS, OFFSET_ID, UNIQUE_KEY
-from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns._expressions import integer_column, quoted_name, type_of
+from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
-from spark_ext.formats._row_columns import (
-    bound,
-    bytes_column,
-    integer_column,
-    moment_column,
-    own_id,
-    require,
-    text_of,
-    type_of,
-)
+from spark_ext.formats._row_columns import bound, bytes_column, own_id, require, text_of
 from spark_ext.formats.message_formats import MessageFormat
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from spark_ext.columns.v0 import try_parse_v0, try_translate_v0
 from spark_ext.jobs._files import check_output, column_of, follow, read_rows, written
 from spark_ext.jobs._formats import BadInput, format_of
 from spark_ext.jobs._job_tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
-from spark_ext.jobs._moments import moment_in
+from spark_ext.jobs._times import moment_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

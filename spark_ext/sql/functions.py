@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from spark_ext.columns import _crc, _v1_fields, expiry, making, message_fields, reading, v0
 from spark_ext.columns._dialect import F, SqlText, sql_text
 from spark_ext.columns._expressions import sql_id_text
+from spark_ext.columns._moments import SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 _ID: Final = "ID"
 """The type of a parameter that takes an ID, as text or binary."""
-_AT: Final = "BIGINT"
+_AT: Final = SECONDS
 """The type of a time: a timestamp becomes Unix seconds, and Spark rejects a date or a `timestamp_ntz`.
 
 Spark casts an argument to the type of its parameter. Spark would read text as a timestamp in the session's time zone,
 but a cast of that text to a number fails.
 """
-_AT_MICROS: Final = "DECIMAL(20, 6)"
-"""The type of a time whose fraction of a second counts: Unix seconds, for the same reason."""
 _V1: Final = (
     "STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP, sequence: BIGINT, "
     "origin: STRING>"
@@ -90,14 +89,14 @@ FUNCTIONS: Final = {
     "msgid_try_parse_v0": SqlFunction(v0.try_parse_v0, {"id": _ID}, _V0),
     "msgid_translate_v0": SqlFunction(v0.translate_v0, {"id": _ID}, "STRING"),
     "msgid_try_translate_v0": SqlFunction(v0.try_translate_v0, {"id": _ID}, "STRING"),
-    "msgid_v0_time": SqlFunction(v0.v0_time, {"id": _ID, "near": _AT_MICROS, "timezone": "STRING"}, "TIMESTAMP"),
+    "msgid_v0_time": SqlFunction(v0.v0_time, {"id": _ID, "near": _AT, "timezone": "STRING"}, "TIMESTAMP"),
     "msgid_message_state": SqlFunction(message_fields.message_state, {"code": "BIGINT"}, "STRING"),
     "msgid_checksum_ok": SqlFunction(
         message_fields.checksum_ok, {"payload": "BINARY", "checksum": "BIGINT"}, returns="BOOLEAN"
     ),
     "msgid_from_iggy_id": SqlFunction(message_fields.iggy_id_to_id, {"id": "BINARY"}, "STRING"),
     "msgid_is_expired": SqlFunction(
-        expiry.is_expired, {"timestamp": _AT_MICROS, "expiry": "BIGINT", "now": _AT_MICROS}, returns="BOOLEAN"
+        expiry.is_expired, {"timestamp": _AT, "expiry": "BIGINT", "now": _AT}, returns="BOOLEAN"
     ),
     "msgid_to_iggy_id": SqlFunction(message_fields.id_to_iggy_id, {"id": _ID}, "BINARY"),
 }

@@ -23,6 +23,7 @@ LAYERS = {
     "msgid": [
         ["errors", "layout"],
         ["_validate"],
+        ["_moments"],
         ["_contents", "ids"],
         ["messages"],
         ["danube", "iggy", "kafka", "rocketmq", "schemas"],
@@ -53,6 +54,7 @@ CYCLES = {
 # Modules with the same name, and the reason. Every package has an __init__.
 SAME_NAME = {
     "__main__": "python -m msgid, python -m spark_ext",
+    "_moments": "spark_ext.columns._moments is the column form of msgid._moments",
     "cli": "the command line of each package",
     "danube": "spark_ext.formats.danube is the column form of msgid.danube",
     "errors": "msgid.processing.errors has the errors of handlers alone, msgid.errors those of the whole package",

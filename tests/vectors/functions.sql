@@ -120,7 +120,7 @@ RETURN named_struct(
  CAST(((msgid_v0_fields.low & 65535) | (CASE WHEN (NOT msgid_v0_fields.is_broker) THEN 0 END)) AS int)
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_position(source STRING, offset DOUBLE, at BIGINT)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_position(source STRING, offset DOUBLE, at DECIMAL(38, 18))
 RETURN coalesce(
  CAST(
   concat(
@@ -173,8 +173,11 @@ RETURN coalesce(
         )
         | (
          CASE
-         WHEN ((msgid_position.at >= -62135596800L) AND (msgid_position.at < 253402300800L))
-         THEN ((msgid_position.at - 1609459200) & 4294967295L)
+         WHEN (
+          (TRY_CAST(floor(msgid_position.at) AS bigint) >= -62135596800L)
+          AND (TRY_CAST(floor(msgid_position.at) AS bigint) < 253402300800L)
+         )
+         THEN ((TRY_CAST(floor(msgid_position.at) AS bigint) - 1609459200) & 4294967295L)
          END
         )
        )
@@ -205,10 +208,20 @@ RETURN coalesce(
    CASE
    WHEN (
     (msgid_position.at IS NOT NULL)
-    AND (NOT coalesce(((msgid_position.at >= -62135596800L) AND (msgid_position.at < 253402300800L)), false))
+    AND (
+     NOT coalesce(
+      (
+       (TRY_CAST(floor(msgid_position.at) AS bigint) >= -62135596800L)
+       AND (TRY_CAST(floor(msgid_position.at) AS bigint) < 253402300800L)
+      ),
+      false
+     )
+    )
    )
    THEN raise_error(
-    concat('at must be Unix seconds within the years 1 to 9999, got ', CAST(msgid_position.at AS string))
+    concat(
+     'at must be Unix seconds within the years 1 to 9999, got ', CAST(floor(msgid_position.at) AS string)
+    )
    )
    END
   )
@@ -485,7 +498,7 @@ RETURN msgid_derive_of_text(
  msgid_derive.name
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at_of_text(parent STRING, name STRING, at BIGINT)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at_of_text(parent STRING, name STRING, at DECIMAL(38, 18))
 RETURN coalesce(
  hex(
   unhex(
@@ -593,9 +606,10 @@ RETURN coalesce(
           (
            CASE
            WHEN (
-            (msgid_derive_at_of_text.at >= -62135596800L) AND (msgid_derive_at_of_text.at < 253402300800L)
+            (TRY_CAST(floor(msgid_derive_at_of_text.at) AS bigint) >= -62135596800L)
+            AND (TRY_CAST(floor(msgid_derive_at_of_text.at) AS bigint) < 253402300800L)
            )
-           THEN ((msgid_derive_at_of_text.at - 1609459200) & 4294967295L)
+           THEN ((TRY_CAST(floor(msgid_derive_at_of_text.at) AS bigint) - 1609459200) & 4294967295L)
            END
           )
           | 4294967296L
@@ -694,13 +708,18 @@ RETURN coalesce(
     (msgid_derive_at_of_text.at IS NOT NULL)
     AND (
      NOT coalesce(
-      ((msgid_derive_at_of_text.at >= -62135596800L) AND (msgid_derive_at_of_text.at < 253402300800L)), false
+      (
+       (TRY_CAST(floor(msgid_derive_at_of_text.at) AS bigint) >= -62135596800L)
+       AND (TRY_CAST(floor(msgid_derive_at_of_text.at) AS bigint) < 253402300800L)
+      ),
+      false
      )
     )
    )
    THEN raise_error(
     concat(
-     'at must be Unix seconds within the years 1 to 9999, got ', CAST(msgid_derive_at_of_text.at AS string)
+     'at must be Unix seconds within the years 1 to 9999, got ',
+     CAST(floor(msgid_derive_at_of_text.at) AS string)
     )
    )
    END
@@ -754,7 +773,7 @@ RETURN coalesce(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at(parent STRING, name STRING, at BIGINT)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at(parent STRING, name STRING, at DECIMAL(38, 18))
 RETURN msgid_derive_at_of_text(
  (
   CASE
@@ -1756,7 +1775,7 @@ RETURN msgid_try_translate_v0_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time_of_text(id STRING, near DECIMAL(20, 6), timezone STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time_of_text(id STRING, near DECIMAL(38, 18), timezone STRING)
 RETURN coalesce(
  CAST(
   (
@@ -1765,13 +1784,18 @@ RETURN coalesce(
     (msgid_v0_time_of_text.near IS NOT NULL)
     AND (
      NOT coalesce(
-      ((msgid_v0_time_of_text.near >= -62135596800L) AND (msgid_v0_time_of_text.near < 253402300800L)), false
+      (
+       (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+       AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+      ),
+      false
      )
     )
    )
    THEN raise_error(
     concat(
-     'near must be Unix seconds within the years 1 to 9999, got ', CAST(msgid_v0_time_of_text.near AS string)
+     'near must be Unix seconds within the years 1 to 9999, got ',
+     CAST(floor(msgid_v0_time_of_text.near) AS string)
     )
    )
    END
@@ -1800,10 +1824,10 @@ RETURN coalesce(
                    (
                     CASE
                     WHEN (
-                     (msgid_v0_time_of_text.near >= -62135596800L)
-                     AND (msgid_v0_time_of_text.near < 253402300800L)
+                     (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                     AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
                     )
-                    THEN CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
+                    THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
                     END
                    )
                   ),
@@ -1817,10 +1841,10 @@ RETURN coalesce(
                     (
                      CASE
                      WHEN (
-                      (msgid_v0_time_of_text.near >= -62135596800L)
-                      AND (msgid_v0_time_of_text.near < 253402300800L)
+                      (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                      AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
                      )
-                     THEN CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
+                     THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
                      END
                     )
                    ),
@@ -1848,8 +1872,11 @@ RETURN coalesce(
      )
      < (
       CASE
-      WHEN ((msgid_v0_time_of_text.near >= -62135596800L) AND (msgid_v0_time_of_text.near < 253402300800L))
-      THEN CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
+      WHEN (
+       (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+       AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+      )
+      THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
       END
      )
     )
@@ -1870,10 +1897,10 @@ RETURN coalesce(
                   (
                    CASE
                    WHEN (
-                    (msgid_v0_time_of_text.near >= -62135596800L)
-                    AND (msgid_v0_time_of_text.near < 253402300800L)
+                    (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                    AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
                    )
-                   THEN CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
+                   THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
                    END
                   )
                  ),
@@ -1887,10 +1914,10 @@ RETURN coalesce(
                    (
                     CASE
                     WHEN (
-                     (msgid_v0_time_of_text.near >= -62135596800L)
-                     AND (msgid_v0_time_of_text.near < 253402300800L)
+                     (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                     AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
                     )
-                    THEN CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
+                    THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
                     END
                    )
                   ),
@@ -1934,10 +1961,10 @@ RETURN coalesce(
                    (
                     CASE
                     WHEN (
-                     (msgid_v0_time_of_text.near >= -62135596800L)
-                     AND (msgid_v0_time_of_text.near < 253402300800L)
+                     (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                     AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
                     )
-                    THEN CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
+                    THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
                     END
                    )
                   ),
@@ -1951,10 +1978,10 @@ RETURN coalesce(
                     (
                      CASE
                      WHEN (
-                      (msgid_v0_time_of_text.near >= -62135596800L)
-                      AND (msgid_v0_time_of_text.near < 253402300800L)
+                      (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                      AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
                      )
-                     THEN CAST((msgid_v0_time_of_text.near * 1000000) AS bigint)
+                     THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
                      END
                     )
                    ),
@@ -2028,7 +2055,7 @@ RETURN coalesce(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(id STRING, near DECIMAL(20, 6), timezone STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(id STRING, near DECIMAL(38, 18), timezone STRING)
 RETURN msgid_v0_time_of_text(
  (
   CASE
@@ -2096,7 +2123,7 @@ RETURN (
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_expired(
- timestamp DECIMAL(20, 6), expiry BIGINT, now DECIMAL(20, 6)
+ timestamp DECIMAL(38, 18), expiry BIGINT, now DECIMAL(38, 18)
 )
 RETURN coalesce(
  CAST(
@@ -2105,11 +2132,19 @@ RETURN coalesce(
    WHEN (
     (msgid_is_expired.now IS NOT NULL)
     AND (
-     NOT coalesce(((msgid_is_expired.now >= -62135596800L) AND (msgid_is_expired.now < 253402300800L)), false)
+     NOT coalesce(
+      (
+       (TRY_CAST(floor(msgid_is_expired.now) AS bigint) >= -62135596800L)
+       AND (TRY_CAST(floor(msgid_is_expired.now) AS bigint) < 253402300800L)
+      ),
+      false
+     )
     )
    )
    THEN raise_error(
-    concat('now must be Unix seconds within the years 1 to 9999, got ', CAST(msgid_is_expired.now AS string))
+    concat(
+     'now must be Unix seconds within the years 1 to 9999, got ', CAST(floor(msgid_is_expired.now) AS string)
+    )
    )
    END
   )
@@ -2123,14 +2158,18 @@ RETURN coalesce(
      (msgid_is_expired.timestamp IS NOT NULL)
      AND (
       NOT coalesce(
-       ((msgid_is_expired.timestamp >= -62135596800L) AND (msgid_is_expired.timestamp < 253402300800L)), false
+       (
+        (TRY_CAST(floor(msgid_is_expired.timestamp) AS bigint) >= -62135596800L)
+        AND (TRY_CAST(floor(msgid_is_expired.timestamp) AS bigint) < 253402300800L)
+       ),
+       false
       )
      )
     )
     THEN raise_error(
      concat(
       'timestamp must be Unix seconds within the years 1 to 9999, got ',
-      CAST(msgid_is_expired.timestamp AS string)
+      CAST(floor(msgid_is_expired.timestamp) AS string)
      )
     )
     END
@@ -2160,12 +2199,12 @@ RETURN coalesce(
      <> 0
     )
     AND (
-     CAST(
-      (msgid_is_expired.timestamp * 1000000) AS bigint
+     TRY_CAST(
+      floor((msgid_is_expired.timestamp * 1000000)) AS bigint
      )
      <= (
-      CAST(
-       (msgid_is_expired.now * 1000000) AS bigint
+      TRY_CAST(
+       floor((msgid_is_expired.now * 1000000)) AS bigint
       )
       - (
        (

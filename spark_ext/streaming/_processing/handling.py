@@ -8,7 +8,7 @@ from datetime import timedelta
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._validate import UNIX_EPOCH
+from msgid._moments import UNIX_EPOCH
 from msgid.processing._json import dumps, loads, text
 from msgid.processing.context import Message, fingerprint
 from spark_ext.streaming._processing.codec import input_text

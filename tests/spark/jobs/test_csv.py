@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 import msgid
 from spark_ext.jobs import ids_job as job
 from spark_ext.jobs._files import BadInput, read_rows
-from spark_ext.jobs._moments import moment_in
+from spark_ext.jobs._times import moment_in
 
 pytestmark = pytest.mark.spark
 

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
-from msgid._validate import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN
-from spark_ext.formats._row_columns import within_years, zoned_moment
+from msgid._moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN
+from spark_ext.columns._moments import within_years, zoned_moment
 from spark_ext.jobs._files import column_of
 from spark_ext.jobs._formats import BadInput
 

@@ -1,0 +1,118 @@
+"""Moments: datetimes, Unix seconds, milliseconds since 1970 and text, read by one rule.
+
+Seconds and microseconds are rounded down, before 1970 too. `spark_ext.columns._moments` is the same for columns.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime, timedelta, timezone
+from typing import Any, Final, TypeGuard
+
+from msgid._validate import in_range, is_number, quote
+from msgid.errors import InvalidMessage
+from msgid.layout import EPOCH_UNIX
+
+EPOCH: Final = datetime.fromtimestamp(EPOCH_UNIX, timezone.utc)
+"""The epoch of the seconds of an ID."""
+UNIX_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+"""The epoch of Iggy, Danube and Spark."""
+
+UNIX_SECONDS_MIN: Final = -62_135_596_800
+"""The first second of the year 1, in Unix seconds: the minimum of a datetime and of a Spark timestamp."""
+UNIX_SECONDS_MAX: Final = 253_402_300_799
+"""The last second of the year 9999, in Unix seconds: the maximum of a datetime and of a Spark timestamp."""
+
+_SECOND: Final = timedelta(seconds=1)
+
+
+def last_moment(units_per_second: int) -> int:
+    """Return the last moment of the year 9999 since 1970, for a unit that occurs ``units_per_second`` times per second.
+
+    >>> last_moment(1_000)
+    253402300799999
+    """
+    return (UNIX_SECONDS_MAX + 1) * units_per_second - 1
+
+
+_LAST_MILLISECOND: Final = last_moment(1_000)
+_LARGEST_OFFSET: Final = timedelta(hours=18)
+"""The largest offset from UTC in text, as in Spark; Python's limit is a day."""
+_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(?:Z|([+-]\d\d:[0-5]\d))", re.ASCII)
+
+
+def is_datetime(value: object) -> TypeGuard[datetime]:
+    """Return whether a value is a datetime. pandas' NaT has that type, but is not a moment: it differs from itself."""
+    return isinstance(value, datetime) and value == value  # noqa: PLR0124
+
+
+def aware(name: str, value: object) -> datetime:
+    """Return a datetime if it has a UTC offset, or raise TypeError or ValueError with its ``name``."""
+    if not is_datetime(value):
+        raise TypeError(f"{name} must be an aware datetime, got {quote(value)}")
+    if value.utcoffset() is None:
+        raise ValueError(f"{name} must be an aware datetime (with a tzinfo), got the naive {value.isoformat()}")
+    return value
+
+
+def seconds_since_epoch(name: str, at: object) -> int:
+    """Return the whole seconds from 2021-01-01T00:00:00Z to a time, rounded down; negative before 2021.
+
+    ``at`` is an aware datetime, or Unix seconds as int or float. Numbers outside the years 1 to 9999 are rejected,
+    because they are usually milliseconds or microseconds.
+    """
+    if is_number(at):
+        if not UNIX_SECONDS_MIN <= at < UNIX_SECONDS_MAX + 1:
+            raise ValueError(f"{name} must be Unix seconds within the years 1 to 9999, got {quote(at)}")
+        return math.floor(at) - EPOCH_UNIX
+    if not is_datetime(at):
+        raise TypeError(f"{name} must be an aware datetime or Unix seconds, got {quote(at)}")
+    return (aware(name, at) - EPOCH) // _SECOND
+
+
+def unix_micros(moment: datetime) -> int:
+    """Return the microseconds since 1970 of an aware datetime, exactly.
+
+    >>> unix_micros(datetime(2021, 1, 1, tzinfo=timezone.utc))
+    1609459200000000
+    """
+    return (moment - UNIX_EPOCH) // timedelta(microseconds=1)
+
+
+def moment_of(name: str, value: Any) -> datetime:
+    """Return the moment that a row of an export holds, whatever the session's time zone is.
+
+    Args:
+        name: Name of the column, for the error.
+        value: An aware datetime, milliseconds since 1970, or ISO 8601 text with ``Z`` or an offset such as ``+09:00``.
+
+    Returns:
+        An aware datetime in UTC.
+
+    Raises:
+        InvalidMessage: if the value is anything else, text without an offset included.
+
+    >>> moment_of("timestamp", 1648047038000) == moment_of("timestamp", "2022-03-23T23:50:38+09:00")
+    True
+    """
+    if is_datetime(value) and value.utcoffset() is not None:
+        return value.astimezone(timezone.utc)
+    if in_range(value, -_LAST_MILLISECOND, _LAST_MILLISECOND):
+        try:
+            return UNIX_EPOCH + timedelta(milliseconds=int(value))
+        except OverflowError:
+            pass
+    found = _MOMENT.fullmatch(value) if isinstance(value, str) else None
+    if found:
+        day, time, fraction, offset = found.groups()
+        try:
+            micros = (fraction or "0").ljust(6, "0")
+            moment = datetime.fromisoformat(f"{day}T{time}.{micros}{offset or '+00:00'}")
+            if abs(moment.utcoffset() or timedelta()) <= _LARGEST_OFFSET:
+                return moment.astimezone(timezone.utc)
+        except (ValueError, OverflowError):
+            pass
+    raise InvalidMessage(
+        f"{name} must be an aware datetime, milliseconds since 1970 or ISO 8601 text with an offset, got {quote(value)}"
+    )

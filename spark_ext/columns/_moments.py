@@ -1,0 +1,127 @@
+"""Moments as columns: timestamps, Unix seconds, milliseconds since 1970 and text, as `msgid._moments` reads them.
+
+Nothing here depends on the session's time zone or ANSI mode. Seconds and microseconds are rounded down.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.types import DateType, NullType, StringType, TimestampNTZType, TimestampType
+
+from msgid._moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, last_moment
+from spark_ext.columns._dialect import F, is_writing_sql
+from spark_ext.columns._expressions import INTEGER_TYPES, INTEGERS, integer_column, quoted_name, type_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+SECONDS: Final = "DECIMAL(38, 18)"
+"""The type of Unix seconds with a fraction: exact for each timestamp, and for numbers to 18 decimal places."""
+MICROSECONDS: Final = 1_000_000
+"""Microseconds of a second."""
+_DAY_MICROS: Final = 86_400_000_000
+_ISO: Final = r"\A\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)\z"
+
+
+def micros_of(at: Column) -> Column:
+    """Return a moment as microseconds since 1970, rounded down. A SQL function gets Unix seconds, a decimal number."""
+    if is_writing_sql():
+        return F.floor(at * F.lit(MICROSECONDS)).try_cast("bigint")
+    return F.coalesce(F.unix_micros(_whole(at)), F.floor(_fraction(at) * F.lit(MICROSECONDS)).cast("bigint"))
+
+
+def unix_seconds_of(at: Column) -> Column:
+    """Return a moment as Unix seconds, rounded down. A SQL function gets a decimal number."""
+    if is_writing_sql():
+        return F.floor(at).try_cast("bigint")
+    return F.coalesce(F.unix_seconds(_whole(at)), F.floor(_fraction(at)).cast("bigint"))
+
+
+def is_within_years(at: Column) -> Column:
+    """Return whether a moment is within the years 1 to 9999; NULL or false for others, and NULL for NULL."""
+    unix = unix_seconds_of(at)
+    return (unix >= UNIX_SECONDS_MIN) & (unix < UNIX_SECONDS_MAX + 1)
+
+
+def raise_outside_years(name: str, at: Column) -> Column:
+    """Raise an error for a moment outside the years 1 to 9999, which is usually in milliseconds; NULL for others."""
+    if is_writing_sql():
+        shown = F.floor(at).cast("string")
+    else:
+        shown = F.when(F.typeof(at) == "timestamp", unix_seconds_of(at).cast("string")).otherwise(at.cast("string"))
+    message = F.concat(F.lit(f"{name} must be Unix seconds within the years 1 to 9999, got "), shown)
+    return F.when(at.isNotNull() & ~F.coalesce(is_within_years(at), F.lit(False)), F.raise_error(message))
+
+
+def _whole(at: Column) -> Column:
+    """Return a timestamp, or an integer of Unix seconds, as a timestamp; NULL for another type, without an error."""
+    return F.when(F.typeof(at).isin("timestamp", *INTEGERS), at).cast("timestamp_ltz")
+
+
+def _fraction(at: Column) -> Column:
+    """Return Unix seconds with a fraction as a decimal number; NULL for another type, for NaN, and far from the years.
+
+    Spark's cast to a timestamp cuts fractions toward zero, so it is not used. Text is between the two casts because
+    Spark does not cast a date to a number; the type check refuses it later.
+    """
+    number = F.when(~F.typeof(at).isin("timestamp", *INTEGERS), at.cast("string").try_cast(SECONDS))
+    return F.when(number.between(UNIX_SECONDS_MIN, UNIX_SECONDS_MAX + 1), number)
+
+
+def moment_column(df: DataFrame, name: str) -> Column:
+    """Return a column of times as timestamps, as `msgid._moments.moment_of` reads them; NULL for anything else.
+
+    Text must have an offset from UTC: without it, the time would depend on the session's time zone. Integers, and
+    digits as text, are milliseconds since 1970.
+    """
+    column, type = _column(name), type_of(df, name)
+    if isinstance(type, TimestampType):
+        return within_years(column)
+    if isinstance(type, INTEGER_TYPES):
+        return _of_millis(column.cast("bigint"))
+    if isinstance(type, StringType):
+        return F.coalesce(zoned_moment(column), _of_millis(integer_column(df, name)))
+    raise ValueError(
+        f"{name} must be a column of timestamps with time zone, of integers or of text, "
+        f"got {'no column' if type is None else type.simpleString()}"
+    )
+
+
+def with_moment(df: DataFrame, name: str) -> DataFrame:
+    """Read a column of text as times in a separate step; repeated code would be too large for Spark to compile."""
+    return df.withColumn(name, moment_column(df, name)) if isinstance(type_of(df, name), StringType) else df
+
+
+def zoned_moment(text: Column) -> Column:
+    """Return text of ISO 8601 with an offset from UTC as timestamps; NULL for any other text."""
+    return within_years(F.when(text.rlike(_ISO), text.try_cast("timestamp")))
+
+
+def within_years(time: Column) -> Column:
+    """Return timestamps of the years 1 to 9999; NULL for others, from which `position_id` makes no IDs."""
+    return F.when(F.unix_seconds(time).between(UNIX_SECONDS_MIN, UNIX_SECONDS_MAX), time)
+
+
+def _of_millis(millis: Column) -> Column:
+    fits = millis.between(UNIX_SECONDS_MIN * 1_000, last_moment(1_000))
+    return F.when(fits, F.timestamp_millis(millis))
+
+
+def micros_column(df: DataFrame, name: str | None) -> Column:
+    """Return the moments of a column as microseconds since 1970; a date or a time without time zone is in UTC."""
+    if name is None:
+        return F.lit(None).cast("bigint")
+    value, type = _column(name), type_of(df, name)
+    if isinstance(type, NullType):
+        return F.lit(None).cast("bigint")
+    if isinstance(type, DateType):
+        return F.unix_date(value).cast("bigint") * _DAY_MICROS
+    if isinstance(type, TimestampNTZType):
+        # As text: a cast to a timestamp would move the times that the session's time zone skips in spring.
+        return F.unix_micros(F.concat(value.cast("string"), F.lit("+00:00")).try_cast("timestamp"))
+    return F.unix_micros(moment_column(df, name))
+
+
+def _column(name: str) -> Column:
+    return F.col(quoted_name(name))
