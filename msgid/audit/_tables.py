@@ -12,6 +12,7 @@ from msgid.audit._ids import Ids
 from msgid.audit._rows import Places, Rows, facts_of_rows
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 from msgid.audit.report import report_of
+from msgid.ids._bytes import identity, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -84,7 +85,7 @@ def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
     """Return the report of missing, repeated and malformed IDs, without positions of messages.
 
     Args:
-        ids: IDs as text or bytes, or an Arrow array of them.
+        ids: IDs as `msgid.parse` accepts them, and UUIDs; or an Arrow array of text or binary.
         options: ``not_before``, ``clock_jump`` and ``max_gaps`` of `audit_table`.
 
     >>> from msgid import Generator
@@ -96,8 +97,16 @@ def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     import pyarrow as pa
 
-    column = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(list(ids))
+    column = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(_of_one_type([plain(id) for id in ids]))
     return audit_table(pa.table({"id": column}), **options)
+
+
+def _of_one_type(ids: list[object]) -> list[object]:
+    """Return IDs as Arrow takes them: bytes among texts become their identity, and other values their text."""
+    types = {type(id) for id in ids if id is not None}
+    if len(types) <= 1 and types <= {str, bytes}:
+        return ids
+    return [identity(id) if isinstance(id, bytes) and id else None if id is None else str(id) for id in ids]
 
 
 def rows_of(table: pa.Table, columns: Columns) -> Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from msgid._validate import quote
@@ -25,12 +26,40 @@ _UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}
 _LENGTHS: Final = frozenset({ID_LENGTH, *V0_LENGTHS, *(1 + length for length in V0_LENGTHS)})
 
 
+def plain(value: object) -> object:
+    """Return the text or bytes that an accepted value stands for; any other value stays as it is.
+
+    All functions that take an ID accept text, bytes, a value of this library, a UUID, and scalars of NumPy and Arrow. A
+    UUID stands for its text with dashes, which is a message ID for no function, and an identity for those that take
+    one.
+
+    >>> import uuid
+    >>> plain(uuid.UUID(int=1)), plain(memoryview(b"ab")), plain(7)
+    ('00000000-0000-0000-0000-000000000001', b'ab', 7)
+    """
+    kind = type(value)
+    if kind is str or kind is bytes or isinstance(value, str | bytes):
+        return value
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    canonical = getattr(value, "canonical", None)
+    if isinstance(canonical, str):
+        return canonical
+    uuid = sys.modules.get("uuid")  # not imported here: whoever has a UUID has imported it
+    if uuid is not None and isinstance(value, uuid.UUID):
+        return str(value)
+    if hasattr(value, "as_py"):  # a scalar of Arrow
+        return plain(value.as_py())
+    return value.tobytes() if kind.__name__ == "void" and hasattr(value, "tobytes") else value
+
+
 def id_bytes(value: object) -> bytes:
-    """Return the bytes of an ID that is given as text or bytes, or raise `InvalidMessageId`.
+    """Return the bytes of an ID as `plain` accepts it, or raise `InvalidMessageId`.
 
     Text is ASCII hex digits in either case and nothing else. The bytes have the length that was given: 17 for version
-    1; 16 or 28 for version 0, or 17 or 29 with its version byte in front.
+    1; 16 or 28 for version 0, or 17 or 29 with its version byte in front. A value of version 0 has its version byte.
     """
+    value = plain(value)
     if isinstance(value, str):
         digits = len(value)
         if digits & 1 or digits >> 1 not in _LENGTHS:
@@ -42,12 +71,12 @@ def id_bytes(value: object) -> bytes:
         # fromhex skips white space: text with white space becomes fewer bytes than its length requires.
         if len(raw) != digits >> 1:
             raise InvalidMessageId(quote(value), NOT_HEX)
-    elif isinstance(value, bytes | bytearray | memoryview):
-        raw = bytes(value)
+    elif isinstance(value, bytes):
+        raw = value
         if len(raw) not in _LENGTHS:
             raise InvalidMessageId(quote(raw), WRONG_BYTE_LENGTH.format(length=len(raw)))
     else:
-        raise InvalidMessageId(quote(value), f"must be text or bytes, got {type(value).__name__}")
+        raise InvalidMessageId(quote(value), f"must be text, bytes or an ID, got {type(value).__name__}")
     if raw[0] != VERSION_0 and not (raw[0] == VERSION_1 and len(raw) == ID_LENGTH) and len(raw) not in V0_LENGTHS:
         raise InvalidMessageId(quote(value), UNKNOWN_VERSION.format(version=raw[0]))
     return raw
@@ -66,7 +95,7 @@ def kind_of(raw: bytes) -> Kind:
     return KIND_V1 if v0 is None else v0_kind(*BROKER_OFFSET.unpack(v0[-TAIL_LENGTH:]))
 
 
-def identity(value: str | bytes) -> str:
+def identity(value: object) -> str:
     """Return the text by which two IDs are compared: equal if and only if they are the same ID.
 
     An ID of any version becomes its canonical text, so the case of the digits and the version byte of a version-0 ID
@@ -74,7 +103,7 @@ def identity(value: str | bytes) -> str:
     and their hex digits.
 
     Raises:
-        InvalidMessageId: if the value is neither text nor bytes, or is empty.
+        InvalidMessageId: if `plain` makes neither text nor bytes of the value, or if it is empty.
 
     >>> identity("7f0000010000238f000000000001e240"), identity("74B158CA-DDB3-498F-B0A9-9EEC1C6197AE")
     ('007F0000010000238F000000000001E240', '74b158ca-ddb3-498f-b0a9-9eec1c6197ae')
@@ -84,11 +113,12 @@ def identity(value: str | bytes) -> str:
     try:
         raw = id_bytes(value)
     except InvalidMessageId:
-        if not isinstance(value, str | bytes | bytearray | memoryview) or not value:
+        value = plain(value)
+        if not isinstance(value, str | bytes) or not value:
             raise
         if isinstance(value, str):
             return value.lower() if is_uuid(value) else value
-        return f"0x{bytes(value).hex().upper()}"
+        return f"0x{value.hex().upper()}"
     v0 = strip_version(raw)
     return (raw if v0 is None else bytes([VERSION_0]) + v0).hex().upper()
 
@@ -115,7 +145,7 @@ def uuid_bytes(text: str) -> bytes:
     return bytes.fromhex(text.replace("-", ""))
 
 
-def header_identity(value: bytes | str | None) -> str | None:
+def header_identity(value: object) -> str | None:
     """Return the `identity` of the ID or UUID in a message's header or property; None if the value is neither.
 
     The value is text, UTF-8 bytes of a text, or the 17 bytes of a version-1 ID. Other bytes are not read as an ID,
@@ -124,6 +154,7 @@ def header_identity(value: bytes | str | None) -> str | None:
     >>> header_identity(b"74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"), header_identity("order 7")
     ('74b158ca-ddb3-498f-b0a9-9eec1c6197ae', None)
     """
+    value = plain(value)
     if isinstance(value, bytes):
         if len(value) == ID_LENGTH and value[0] == VERSION_1:
             return value.hex().upper()

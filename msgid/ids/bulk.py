@@ -58,8 +58,9 @@ def parse_batch(ids: Iterable[Any]) -> IdColumns:
     """Parse many IDs at once. Needs NumPy.
 
     Args:
-        ids: An iterable of texts and bytes as `msgid.parse` accepts them; an Arrow array or chunked array of text or
-            binary; or a NumPy array of text (``U`` or ``S``), of objects, or of ``uint8`` with one row of bytes per ID.
+        ids: An iterable of values as `msgid.parse` accepts them, such as an `IdBatch`; an Arrow array or chunked array
+            of text or binary; or a NumPy array of text (``U`` or ``S``), of bytes (``V``), of objects, or of ``uint8``
+            with one row of bytes per ID. A masked element is NULL.
 
     Returns:
         The columns. An invalid value or NULL raises no error; its ``valid`` is False.
@@ -147,6 +148,12 @@ def _parse_arrow(array: Any) -> IdColumns:
 def _parse_numpy(array: NDArray[Any]) -> IdColumns:
     import numpy as np
 
+    if isinstance(array, np.ma.MaskedArray):
+        columns = _parse_numpy(array.data)
+        is_masked = np.ma.getmaskarray(array).reshape(len(array), -1).any(axis=1)
+        return IdColumns(*(np.where(is_masked, column.dtype.type(0), column) for column in columns))
+    if array.ndim == 1 and array.dtype.kind == "V" and array.dtype.names is None:
+        array = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), array.dtype.itemsize)
     if array.ndim == 1 and array.dtype.kind == "O":
         return _parse_objects(tuple(array))
     if array.ndim == 2 and array.dtype == np.uint8:  # noqa: PLR2004, rows and their bytes

@@ -7,18 +7,18 @@ The same input gives the same ID in every process and at every time. The node of
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from msgid import layout
 from msgid._moments import seconds_since_epoch
 from msgid._validate import integer, is_integer, quote
-from msgid.ids._bytes import is_uuid, uuid_bytes
+from msgid.ids._bytes import is_uuid, plain, uuid_bytes
 from msgid.ids.message_id import MessageId
-from msgid.ids.parsing import parse
-from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId
+from msgid.ids.parsing import AnyId, parse
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from uuid import UUID
 
 _SEQUENCE_BITS: Final = 32
 _FRONT: Final = f"{layout.VERSION_1:02x}"
@@ -52,14 +52,14 @@ def position_id(source: str, offset: int, at: datetime | float) -> MessageId:
 
 
 def derive_id(
-    parent: MessageId | BrokerOffsetId | ClientUniqueId | str | bytes,
+    parent: AnyId | UUID | str | bytes,
     name: str | int,
     at: datetime | float | None = None,
 ) -> MessageId:
     """Return the ID of an output of a message; reprocessing the message gives the same ID.
 
     Args:
-        parent: ID of the message, as a value, text or bytes; or a UUID, as text with dashes.
+        parent: ID of the message, as `parse` accepts it; or a UUID, as a value or as text with dashes.
         name: Name of the output, unique per parent; an integer means its decimal digits.
         at: Time of the output, as an aware datetime or in Unix seconds. Default: the seconds of the parent. A version-0
             parent or a UUID does not have seconds; the ID is then dated 2021-01-01.
@@ -78,13 +78,13 @@ def derive_id(
     True
     """
     own = None
-    if is_uuid(parent):
-        raw = uuid_bytes(parent)
+    given = parent if isinstance(parent, AnyId) else plain(parent)
+    if is_uuid(given):
+        raw = uuid_bytes(given)
     else:
-        if not isinstance(parent, MessageId | BrokerOffsetId | ClientUniqueId):
-            parent = parse(parent)
-        raw = bytes(parent)
-        own = parent.seconds if isinstance(parent, MessageId) else None
+        id = parse(cast("str | bytes", given)) if not isinstance(given, AnyId) else given
+        raw = bytes(id)
+        own = id.seconds if isinstance(id, MessageId) else None
     if is_integer(name):
         name = _digits(name)
     if at is not None:

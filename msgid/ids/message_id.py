@@ -51,7 +51,7 @@ class MessageId(Value):
     _kinds: ClassVar[tuple[Kind, ...]] = (layout.KIND_V1,)
     _json_pattern: ClassVar[str] = f"^01[0-9A-Fa-f]{{{layout.ID_DIGITS - 2}}}$"
 
-    def __new__(cls, value: str | bytes) -> MessageId:  # noqa: D102
+    def __new__(cls, value: MessageId | str | bytes) -> MessageId:  # noqa: D102
         raw = id_bytes(value)
         if len(raw) != layout.ID_LENGTH or raw[0] != layout.VERSION_1:
             raise InvalidMessageId(quote(value), NOT_V1)

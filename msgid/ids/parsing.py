@@ -13,12 +13,13 @@ from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId, read_v0
 AnyId = MessageId | BrokerOffsetId | ClientUniqueId
 
 
-def parse(value: str | bytes) -> AnyId:
+def parse(value: AnyId | str | bytes) -> AnyId:
     """Parse an ID of any version from its text or its bytes.
 
     Args:
-        value: ASCII hex digits in either case and nothing else, or bytes. Version 1 has 34 digits or 17 bytes. Version
-            0 has 32 or 56 digits, or 16 or 28 bytes; with its version byte, 34 or 58 digits, or 17 or 29 bytes.
+        value: ASCII hex digits in either case and nothing else, or bytes; or an ID, which is returned. Version 1 has
+            34 digits or 17 bytes. Version 0 has 32 or 56 digits, or 16 or 28 bytes; with its version byte, 34 or 58
+            digits, or 17 or 29 bytes. A scalar of NumPy or Arrow stands for its text or bytes.
 
     Returns:
         A `MessageId`, a `BrokerOffsetId` or a `ClientUniqueId`. The rule in `msgid.layout.v0_kind` distinguishes the
@@ -47,7 +48,7 @@ def is_valid(value: object) -> bool:
         value: Any object.
 
     Returns:
-        True for the text or bytes of an ID of any version. False for anything else; it never raises.
+        True for an ID of any version, as a value, text or bytes. False for anything else; it never raises.
 
     >>> is_valid("7F0000010000238F000000000001E240"), is_valid("7F00"), is_valid(None)
     (True, False, False)
@@ -59,7 +60,7 @@ def is_valid(value: object) -> bool:
     return True
 
 
-def translate_v0(value: str | bytes) -> str:
+def translate_v0(value: AnyId | str | bytes) -> str:
     """Return the canonical text of a version-0 ID: ``00`` in front of its upper-case hex digits.
 
     The form loses nothing: ``str(parse(canonical))`` is the original ID. One column can hold IDs of every version.

@@ -205,7 +205,8 @@ def _checked(message: Message) -> Message:
     for name, text in (("key", message.key), ("id", id)):
         if len(text) > TEXT_LIMIT or not text.isascii() or "\0" in text:
             check_text(name, text)
-    return message if id == message.id else Message(id, message.key, message.body, message.timestamp)
+    is_same = isinstance(message.id, str) and id == message.id
+    return message if is_same else Message(id, message.key, message.body, message.timestamp)
 
 
 def check_text(name: str, text: str) -> None:

@@ -30,7 +30,10 @@ class Message(NamedTuple):
     """A message to be handled."""
 
     id: str
-    """A message ID of any version, a UUID, or any other text that identifies the message."""
+    """A message ID of any version, a UUID, or any other text that identifies the message.
+
+    A processor also takes bytes, IDs as values and `uuid.UUID`, and passes their canonical text to the handler.
+    """
     key: str
     """The business key whose state the message changes."""
     body: Any
@@ -184,7 +187,7 @@ def fingerprint(outputs: Sequence[Output]) -> bytes:
 _NO_OUTPUTS: Final = hashlib.blake2b(canonical([]), digest_size=FINGERPRINT_LENGTH).digest()
 
 
-def canonical_id(id: str) -> str:
+def canonical_id(id: object) -> str:
     """Return the canonical form of a message's ID: `msgid.ids._bytes.identity`."""
     return _read_id(id).text
 
@@ -200,7 +203,7 @@ class _Known(NamedTuple):
     """Seconds since 2021-01-01T00:00:00Z; None if the ID does not have a time."""
 
 
-def _read_id(id: str) -> _Known:
+def _read_id(id: object) -> _Known:
     try:
         raw = id_bytes(id)
     except InvalidMessageId:

@@ -40,7 +40,7 @@ def describe(value: str) -> str:
 def refused(value: object) -> str | None:
     """Return the reason why a value is not an ID, or None if it is one."""
     try:
-        msgid.parse(value)  # type: ignore[arg-type]  # an ID is text or bytes
+        msgid.parse(value)  # type: ignore[arg-type]  # an ID is a value, text or bytes
     except msgid.InvalidMessageId as error:
         reason: str = error.reason
         return reason

@@ -42,8 +42,9 @@
     "Parse an ID of any version from its text or its bytes.\n" \
     "\n" \
     "Args:\n" \
-    "    value: ASCII hex digits in either case and nothing else, or bytes. Version 1 has 34 digits or 17 bytes. Version\n" \
-    "        0 has 32 or 56 digits, or 16 or 28 bytes; with its version byte, 34 or 58 digits, or 17 or 29 bytes.\n" \
+    "    value: ASCII hex digits in either case and nothing else, or bytes; or an ID, which is returned. Version 1 has\n" \
+    "        34 digits or 17 bytes. Version 0 has 32 or 56 digits, or 16 or 28 bytes; with its version byte, 34 or 58\n" \
+    "        digits, or 17 or 29 bytes. A scalar of NumPy or Arrow stands for its text or bytes.\n" \
     "\n" \
     "Returns:\n" \
     "    A `MessageId`, a `BrokerOffsetId` or a `ClientUniqueId`. The rule in `msgid.layout.v0_kind` distinguishes the\n" \
@@ -69,7 +70,7 @@
     "    value: Any object.\n" \
     "\n" \
     "Returns:\n" \
-    "    True for the text or bytes of an ID of any version. False for anything else; it never raises.\n" \
+    "    True for an ID of any version, as a value, text or bytes. False for anything else; it never raises.\n" \
     "\n" \
     ">>> is_valid(\"7F0000010000238F000000000001E240\"), is_valid(\"7F00\"), is_valid(None)\n" \
     "(True, False, False)"

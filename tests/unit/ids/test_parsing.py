@@ -60,7 +60,7 @@ HOSTILE = {
     "18 bytes": (bytes(18), "bytes, got 18"),
     "17 bytes of version 2": (b"\2" + bytes(16), "unknown version 2"),
     "29 bytes of version 1": (b"\1" + bytes(28), "unknown version 1"),
-    "None": (None, "must be text or bytes, got NoneType"),
+    "None": (None, "must be text, bytes or an ID, got NoneType"),
     "number": (1, "got int"),
     "float": (1.5, "got float"),
     "huge number": (10**5000, "got int"),

@@ -1,0 +1,152 @@
+"""Every function that takes an ID accepts every form of it, and gives one answer for all of them."""
+
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+np = pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
+
+V1 = "0156F7E71C361B21BC024CCDBE00000007"
+V0 = "7F0000010000238F000000000001E240"
+UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
+
+# Forms of the bytes of an ID; of the text only those that keep its letters.
+TEXTS = {"text": str, "lower": str.lower, "np.str_": np.str_, "Arrow text": pa.scalar}
+BINARY = {
+    "bytes": bytes, "bytearray": bytearray, "memoryview": memoryview, "np.bytes_": np.bytes_, "np.void": np.void,
+    "Arrow binary": pa.scalar,
+}  # fmt: skip
+
+
+def forms(msgid, text):
+    """Return an ID of version 0 or 1 in every form."""
+    raw = bytes.fromhex(text)
+    yield "value", msgid.parse(text)
+    for name, form in TEXTS.items():
+        yield name, form(text)
+    for name, form in BINARY.items():
+        if name != "np.bytes_" or raw[-1]:  # NumPy cuts trailing zeros off
+            yield name, form(raw)
+
+
+def functions(msgid):
+    """Return the functions that take an ID; each returns something that can be compared."""
+    from msgid.audit import audit_ids
+    from msgid.ids._bytes import header_identity, identity
+    from msgid.processing import MemoryStore, Message, Processor
+
+    def audited(id):
+        return {(finding.check, finding.count) for finding in audit_ids([id, "f" * 36]).findings}
+
+    def processed(id):
+        seen = []
+        processor = Processor(MemoryStore(), lambda state, message, context: seen.append(message.id), list, name="h")
+        kinds = [processor.handle(Message(id, "key", None)).kind for _ in range(2)]
+        return seen[0], kinds
+
+    return {
+        "parse": msgid.parse,
+        "is_valid": msgid.is_valid,
+        "derive_id": lambda id: msgid.derive_id(id, "x", 1_700_000_000),
+        "derive_id without time": lambda id: msgid.derive_id(id, "x"),
+        "parse_batch": lambda id: [column.tolist() for column in msgid.parse_batch([id])],
+        "parse_batch of objects": lambda id: [c.tolist() for c in msgid.parse_batch(np.array([id, None], object))],
+        "identity": identity,
+        "audit_ids": audited,
+        "Processor": processed,
+        "header": lambda id: header_identity(id) if not is_bytes_of_v0(id) else identity(id),
+    }
+
+
+def is_bytes_of_v0(id):
+    """A header's 16 bytes are not read as an ID, because any text of 16 letters would be one."""
+    raw = id.as_py() if hasattr(id, "as_py") else id
+    return not isinstance(raw, str) and hasattr(raw, "__len__") and len(bytes(raw)) == 16
+
+
+@pytest.mark.parametrize("text", [V1, V0])
+def test_every_function_gives_one_answer_for_every_form_of_an_id(msgid, text):
+    """Text in either case, bytes, values, and scalars of NumPy and Arrow."""
+    for name, function in functions(msgid).items():
+        answers = {form: function(id) for form, id in forms(msgid, text)}
+        first = answers["text"]
+        assert all(answer == first for answer in answers.values()), (name, answers)
+
+
+def test_every_function_that_takes_other_identities_takes_a_uuid_in_every_form(msgid):
+    """Text in either case and `uuid.UUID`; a UUID is not a message ID."""
+    for name, function in functions(msgid).items():
+        ids = [UUID, UUID.upper(), uuid.UUID(UUID), np.str_(UUID), pa.scalar(UUID)]
+        if name == "parse":
+            reasons = set()
+            for id in ids:
+                with pytest.raises(msgid.InvalidMessageId) as error:
+                    function(id)
+                reasons.add(error.value.reason)
+            assert len(reasons) == 1
+        else:
+            answers = [function(id) for id in ids]
+            assert all(answer == answers[0] for answer in answers), name
+
+
+@pytest.mark.parametrize("value", [None, 7, 7.5, True, object(), [V1], {}, np.int64(5), pa.scalar(5), float("nan")])
+def test_a_value_of_another_type_is_refused_in_the_same_words(msgid, value):
+    """By `parse`, `MessageId`, `derive_id` and messages; a batch and `is_valid` say False."""
+    from msgid.processing import Message, run
+
+    reasons = set()
+    for function in (
+        msgid.parse,
+        msgid.MessageId,
+        msgid.translate_v0,
+        lambda id: msgid.derive_id(id, "x"),
+        lambda id: run(lambda state, message, context: None, None, Message(id, "key", None)),
+    ):
+        with pytest.raises(msgid.InvalidMessageId) as error:
+            function(value)
+        reasons.add(error.value.reason)
+    assert len(reasons) == 1
+    assert reasons.pop().startswith("must be text, bytes or an ID, got ")
+    assert msgid.is_valid(value) is False
+    assert msgid.parse_batch([value]).valid.tolist() == [False]
+
+
+@given(count=st.integers(1, 20))
+def test_a_batch_of_ids_is_valid_in_every_container(msgid, count):
+    """An `IdBatch`, lists of values, NumPy arrays of text, bytes and objects, masked arrays, and Arrow arrays."""
+    batch = msgid.generate_batch(count)
+    texts, values = batch.hex(), list(batch)
+    raw = [bytes(id) for id in values]
+    expected = [column.tolist() for column in msgid.parse_batch(texts)]
+    assert all(expected[-1])
+    arrow = pa.array(texts)
+    for ids in (
+        batch, values, tuple(raw), iter(values), np.array(texts), np.array(texts, object), np.array(raw, "V17"),
+        np.array(texts, "S34"), np.ma.array(texts, mask=False), np.frombuffer(b"".join(raw), np.uint8).reshape(-1, 17),
+        arrow, arrow.dictionary_encode(), arrow.cast(pa.string_view()), pa.array(raw, pa.binary(17)), list(arrow),
+    ):  # fmt: skip
+        assert [column.tolist() for column in msgid.parse_batch(ids)] == expected
+
+
+def test_a_masked_element_is_null(msgid):
+    """Also in an array of bytes, of which one byte is masked."""
+    masked = np.ma.array([V1, V1, V0], mask=[False, True, False])
+    assert msgid.parse_batch(masked).valid.tolist() == [True, False, True]
+    assert msgid.parse_batch(masked).sequence.tolist() == [7, 0, 0]
+    rows = np.ma.array(np.frombuffer(bytes.fromhex(V1) * 2, np.uint8).reshape(2, 17), mask=False)
+    rows[1, 3] = np.ma.masked
+    assert msgid.parse_batch(rows).valid.tolist() == [True, False]
+
+
+def test_an_audit_takes_mixed_forms_of_ids(msgid):
+    """A list of text, bytes, values and UUIDs: repeated IDs are found by value."""
+    from msgid.audit import audit_ids
+
+    ids = [V1, bytes.fromhex(V1), msgid.parse(V1), V0, msgid.parse(V0), uuid.UUID(UUID), UUID.upper(), None]
+    findings = {finding.check: finding.count for finding in audit_ids(ids).findings}
+    assert findings["duplicate_ids"] == 4
+    assert findings["missing_ids"] == 1
+    assert "malformed_ids" not in findings
