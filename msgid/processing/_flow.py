@@ -1,12 +1,14 @@
-"""The sequence of actions for a batch of messages, without side effects.
+"""The rules for messages, without side effects: what a message is, and the sequence of actions for a batch.
 
-`Flow.batch` is a generator of actions. A processor runs each action and sends the result back. The processor for plain
-functions and the processor for coroutines share this sequence.
+`decide` is the rule for one message. Spark's `process` calls it for each message of a bucket. `Flow.batch` calls it for
+each message of a batch: a generator of actions. A processor runs each action and sends the result back. The processor
+for plain functions and the processor for coroutines share this sequence.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from asyncio import CancelledError
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from msgid._validate import integer, quote
 from msgid.processing._json import dumps, loads
@@ -23,6 +25,10 @@ TEXT_LIMIT: Final = 1000
 Kind = Literal["new", "duplicate", "too late", "changed", "failed", "malformed"]
 
 
+HANDLER_ERRORS: Final = (Exception, SystemExit, CancelledError)
+"""The errors of a handler that fail its message alone. Others end the process, such as a key press."""
+
+
 class Outcome(NamedTuple):
     """The result of handling a message."""
 
@@ -31,7 +37,7 @@ class Outcome(NamedTuple):
     state: Any = None
     """The state that the message made, at this delivery or at the first one."""
     outputs: Sequence[Output] = ()
-    error: Exception | None = None
+    error: BaseException | None = None
     """`TooLate`, `ChangedOutputs`, the handler's error, or the error of a malformed ID, key or time."""
 
 
@@ -87,6 +93,87 @@ class Ran(NamedTuple):
     fingerprint: bytes
 
 
+class AnyRan(Protocol):
+    """What `decide` needs of a run of the handler."""
+
+    @property
+    def fingerprint(self) -> bytes:
+        """The fingerprint of the outputs."""
+
+
+R = TypeVar("R", bound=AnyRan)
+
+
+class Earlier(NamedTuple):
+    """How a redelivered message was handled the first time."""
+
+    state: bytes | None
+    """The state before it."""
+    fingerprint: bytes
+    outputs: Any = None
+    """The outputs as they were stored; None if only their fingerprint was."""
+
+
+class Decision(NamedTuple, Generic[R]):
+    """What a message is, and the run of the handler that decided it."""
+
+    kind: Kind
+    ran: R | None = None
+    """The run; None if no run was needed, or if it failed."""
+    error: BaseException | None = None
+
+
+def decide(
+    message: Message, state: bytes | None, earlier: Earlier | None, forgotten: int | None
+) -> Generator[Run, R | BaseException, Decision[R]]:
+    """Yield the run of the handler that a message needs; return what the message is.
+
+    Args:
+        message: The message.
+        state: The state of its key, for a new message.
+        earlier: How it was handled before.
+        forgotten: When it was handled before, in microseconds since 1970, if that entry is deleted.
+    """
+    if earlier is None:
+        if forgotten is not None:
+            return Decision("too late", error=TooLate(message, forgotten))
+        ran = yield Run(state, message)
+        return Decision("failed", error=ran) if isinstance(ran, BaseException) else Decision("new", ran)
+    if earlier.outputs is not None:
+        return Decision("duplicate")
+    ran = yield Run(earlier.state, message)
+    if isinstance(ran, BaseException):
+        return Decision("failed", error=ran)
+    if ran.fingerprint != earlier.fingerprint:
+        return Decision("changed", error=ChangedOutputs(message, earlier.fingerprint, ran.fingerprint))
+    return Decision("duplicate", ran)
+
+
+def attempt(run: Callable[[], R], attempts: int) -> R | BaseException:
+    """Run a handler until it succeeds; return the error of the last attempt."""
+    for number in range(1, attempts + 1):
+        try:
+            return run()
+        except HANDLER_ERRORS as error:
+            if number == attempts:
+                return error
+    raise AssertionError("not reached: attempts is at least 1")
+
+
+def error_text(error: BaseException) -> str:
+    """Return the type and the text of an error, as text that UTF-8 can encode.
+
+    >>> error_text(ValueError("bad")), error_text(ValueError())
+    ('ValueError: bad', 'ValueError')
+    """
+    try:
+        text = str(error)
+    except Exception:  # a handler's own class of errors can raise here
+        text = "its text cannot be made"
+    name = type(error).__name__
+    return (f"{name}: {text}" if text else name).encode("utf-8", "replace").decode()
+
+
 class _Chain:
     """The messages of one key in a batch; each is handled against the state that the previous one made."""
 
@@ -131,8 +218,7 @@ class Flow:
         if self._dead:
             for message, outcome in zip(messages, done, strict=True):
                 if outcome.error is not None:
-                    text = f"{type(outcome.error).__name__}: {outcome.error}"
-                    yield Send(DeadLetter(message, outcome.kind, text))
+                    yield Send(DeadLetter(message, outcome.kind, error_text(outcome.error)))
         return done
 
     def _round(
@@ -143,20 +229,14 @@ class Flow:
         chains: dict[str, _Chain] = {}
         for place, reading in zip(places, readings, strict=True):
             message = messages[place]
-            if reading.handled is not None:
-                outcomes[place] = yield from self._again(message, reading)
-            elif reading.forgotten is not None:
-                outcomes[place] = Outcome("too late", error=TooLate(message, reading.forgotten))
-            else:
-                chain = chains.get(message.key)
-                if chain is None:
-                    chain = chains[message.key] = _Chain(reading)
-                chain.places.append(place)
-                first = chain.made.get(message.id)
-                if first is None:
-                    outcomes[place] = yield from self._new(message, chain)
-                else:
-                    outcomes[place] = yield from self._again(message, first)
+            if reading.handled is not None or reading.forgotten is not None:
+                outcomes[place] = yield from self._one(message, reading, None)
+                continue
+            chain = chains.get(message.key)
+            if chain is None:
+                chain = chains[message.key] = _Chain(reading)
+            chain.places.append(place)
+            outcomes[place] = yield from self._one(message, chain.made.get(message.id), chain)
         grown = {key: chain for key, chain in chains.items() if chain.entries}
         if not grown:
             return []
@@ -169,30 +249,36 @@ class Flow:
         lost = [chain for chain, stored in zip(grown.values(), won, strict=True) if not stored]
         return sorted(place for chain in lost for place in chain.places)
 
-    def _new(self, message: Message, chain: _Chain) -> Generator[Action, Any, Outcome]:
-        ran: Ran | Exception = yield Run(chain.state, message)
-        if isinstance(ran, Exception):
-            return Outcome("failed", error=ran)
+    def _one(self, message: Message, known: Reading | None, chain: _Chain | None) -> Generator[Action, Any, Outcome]:
+        """Handle a message that is known from a reading, or the next message of a chain."""
+        earlier, forgotten = None, None
+        if known is not None and known.handled is not None:
+            outputs = known.outputs if self._keep_outputs else None
+            earlier = Earlier(known.state, known.fingerprint or b"", outputs)
+        elif known is not None:
+            forgotten = known.forgotten
+        made: Decision[Ran] = yield from decide(message, None if chain is None else chain.state, earlier, forgotten)
+        kind, ran, error = made
+        if error is not None:
+            return Outcome(kind, error=error)
+        if ran is None:
+            assert known is not None
+            assert known.outputs is not None
+            raw, stored = _read_outputs(message.id, known.outputs)
+            return Outcome(kind, self._loads(raw), stored)
+        if kind == "new":
+            assert chain is not None
+            self._add(message, chain, ran)
+        return Outcome(kind, self._loads(ran.raw) if self._keep_outputs else ran.state, ran.outputs)
+
+    def _add(self, message: Message, chain: _Chain, ran: Ran) -> None:
+        """Add the entry of a new message to its chain."""
         outputs = _write_outputs(ran) if self._keep_outputs else None
         stored_at = self._clock() // 1000
         version = chain.reading.version + len(chain.entries) + 1
         chain.made[message.id] = Reading(version, chain.state, version, ran.fingerprint, outputs)
         chain.entries.append(Entry(message.id, ran.raw, ran.fingerprint, stored_at, message.at, outputs))
         chain.state = ran.raw
-        return Outcome("new", self._loads(ran.raw) if self._keep_outputs else ran.state, ran.outputs)
-
-    def _again(self, message: Message, reading: Reading) -> Generator[Action, Any, Outcome]:
-        """Handle a redelivered message: return its stored outputs, or run the handler on the state before it."""
-        if self._keep_outputs and reading.outputs is not None:
-            raw, outputs = _read_outputs(message.id, reading.outputs)
-            return Outcome("duplicate", self._loads(raw), outputs)
-        ran: Ran | Exception = yield Run(reading.state, message)
-        if isinstance(ran, Exception):
-            return Outcome("failed", error=ran)
-        stored = reading.fingerprint or b""
-        if ran.fingerprint != stored:
-            return Outcome("changed", error=ChangedOutputs(message, stored, ran.fingerprint))
-        return Outcome("duplicate", self._loads(ran.raw) if self._keep_outputs else ran.state, ran.outputs)
 
 
 def _checked(message: Message) -> Message:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgid._validate import integer
-from msgid.processing._flow import AppendAll, Publish, Read, Run
+from msgid.processing._flow import HANDLER_ERRORS, AppendAll, Publish, Read, Run
 from msgid.processing.memory import MemoryStore
 from msgid.processing.processor import BATCH, BaseProcessor
 
@@ -74,13 +74,15 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
                 assert self._dead_letter is not None
                 return await _awaited(self._dead_letter(action.letter))
 
-    async def _run(self, action: Run) -> Ran | Exception:
-        for attempt in range(1, self._attempts + 1):
+    async def _run(self, action: Run) -> Ran | BaseException:
+        for number in range(1, self._attempts + 1):
             try:
                 state, message, context = self._before(action)
                 return self._ran(await _awaited(self._handler(state, message, context)), context)
-            except Exception as error:
-                if attempt == self._attempts:
+            except HANDLER_ERRORS as error:
+                if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                    raise
+                if number == self._attempts:
                     return error
         raise AssertionError("not reached: attempts is at least 1")
 
@@ -92,3 +94,10 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
 
 async def _awaited(result: Any) -> Any:
     return await result if inspect.isawaitable(result) else result
+
+
+def _is_cancelled() -> bool:
+    """Return whether the processor's own task is being cancelled, and not only a coroutine of the handler's."""
+    task = asyncio.current_task()
+    cancelling = getattr(task, "cancelling", None)  # from Python 3.11 on
+    return cancelling is None or cancelling() > 0

@@ -9,7 +9,18 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from msgid._validate import integer, quote
-from msgid.processing._flow import AppendAll, DeadLetter, Flow, Outcome, Publish, Ran, Read, Run, check_text
+from msgid.processing._flow import (
+    AppendAll,
+    DeadLetter,
+    Flow,
+    Outcome,
+    Publish,
+    Ran,
+    Read,
+    Run,
+    attempt,
+    check_text,
+)
 from msgid.processing._json import dumps, loads, own_copy
 from msgid.processing.context import Context, Handler, Message, Output, fingerprint
 from msgid.processing.errors import BatchFailed
@@ -268,15 +279,12 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
                 assert self._dead_letter is not None
                 return self._dead_letter(action.letter)
 
-    def _run(self, action: Run) -> Ran | Exception:
-        for attempt in range(1, self._attempts + 1):
-            try:
-                state, message, context = self._before(action)
-                return self._ran(self._handler(state, message, context), context)
-            except Exception as error:
-                if attempt == self._attempts:
-                    return error
-        raise AssertionError("not reached: attempts is at least 1")
+    def _run(self, action: Run) -> Ran | BaseException:
+        return attempt(lambda: self._once(action), self._attempts)
+
+    def _once(self, action: Run) -> Ran:
+        state, message, context = self._before(action)
+        return self._ran(self._handler(state, message, context), context)
 
 
 def handler_name(handler: Any) -> str:

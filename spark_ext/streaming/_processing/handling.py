@@ -1,14 +1,15 @@
-"""The rules of `process` for one key: new, duplicate, too late, failed and changed messages."""
+"""The messages of one key in a micro-batch: their entries in the state, and the rows of the result.
+
+`msgid.processing._flow.decide` is the rule: whether a message is new, duplicate, too late, failed or changed.
+"""
 
 from __future__ import annotations
 
 import copy
-from asyncio import CancelledError
-from datetime import timedelta
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._moments import UNIX_EPOCH
+from msgid.processing._flow import Earlier, attempt, decide, error_text
 from msgid.processing._json import dumps, loads, text
 from msgid.processing.context import Message, fingerprint
 from spark_ext.streaming._processing.codec import input_text
@@ -17,12 +18,13 @@ from spark_ext.streaming._processing.pages import Entry, mark
 from spark_ext.streaming._processing.runs import Segments, forget
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
+    from msgid.processing._flow import Decision, Run
     from msgid.processing.context import Output
     from spark_ext.streaming._pages import Values
     from spark_ext.streaming._processing.codec import Runner
-    from spark_ext.streaming._processing.pages import Bucket, KeyState
+    from spark_ext.streaming._processing.pages import Bucket
 
 NEW: Final = "new"
 DUPLICATE: Final = "duplicate"
@@ -31,10 +33,20 @@ MALFORMED: Final = "malformed"
 FAILED: Final = "failed"
 CHANGED: Final = "changed"
 
-_Done = tuple[bytes, "list[tuple[str, str | None, str]]", "list[Output]"]
-"""The new state, the outputs as ID, topic and JSON, and the outputs."""
+Rows = list[tuple[str, str | None, str]]
+"""Outputs as ID, topic and JSON."""
 OutputRow = tuple[str | None, int | None, str | None, str | None, str | None, str, str, str | None]
 """ID, number, input ID, key, topic, body, kind and reason, as the columns of the result."""
+
+
+class _Ran(NamedTuple):
+    """The result of a run of the handler; has what `msgid.processing._flow.Ran` has."""
+
+    state: Any
+    raw: bytes
+    outputs: list[Output]
+    fingerprint: bytes
+    rows: Rows
 
 
 class Settings(NamedTuple):
@@ -105,78 +117,62 @@ class Handling:
                 entry = recent.get(id)
             if entry is None and has_older:
                 entry = segments.find(id)
-            if entry is not None:
-                self._again(key, arrival, entry)
-            elif has_older and (stored := segments.forgotten(id)) is not None:
-                when = (UNIX_EPOCH + timedelta(milliseconds=stored)).isoformat()
-                self._set_aside(key, arrival, TOO_LATE, f"the message was handled at {when}, and that is forgotten")
-            else:
-                done = self._run(key, arrival, state.state)
-                if isinstance(done, str):
-                    self._set_aside(key, arrival, FAILED, done)
-                else:
-                    fresh[id] = self._first(key, arrival, state, done)
-                    marks.append(marked)
+            stored = segments.forgotten(id) if entry is None and has_older else None
+            made = self._decided(key, arrival, state.state, entry, None if stored is None else stored * 1000)
+            if made is not None:
+                fresh[id] = self._entry(id, state.state, made)
+                state.state = made.raw
+                marks.append(marked)
         if fresh or changed:
             segments.add(list(fresh.values()), marks)
             self._bucket.changed(key, state)
 
-    def _first(self, key: str, arrival: Arrival, state: KeyState, done: _Done) -> Entry:
-        """Store the result of a message that was handled for the first time; return its entry."""
-        after, outputs, published = done
-        if self._settings.keep_outputs:
-            entry = Entry(arrival[1], self._now_ms, None, outputs)
-        else:
-            entry = Entry(arrival[1], self._now_ms, state.state, fingerprint(published))
-        state.state = after
-        self._publish(key, arrival, outputs, NEW)
-        return entry
-
-    def _again(self, key: str, arrival: Arrival, entry: Entry) -> None:
-        """Return the rows of a message that was handled before."""
-        if not isinstance(entry.answer, bytes):
-            self._publish(key, arrival, entry.answer, DUPLICATE)
-            return
-        done = self._run(key, arrival, entry.before)
-        if isinstance(done, str):
-            self._set_aside(key, arrival, FAILED, f"the message was handled before, and now: {done}")
-        elif fingerprint(done[2]) != entry.answer:
-            reason = "the outputs differ from those of the first time: the handler or the message's body has changed"
-            self._set_aside(key, arrival, CHANGED, reason)
-        else:
-            self._publish(key, arrival, done[1], DUPLICATE)
-
-    def _run(self, key: str, arrival: Arrival, state: bytes | None) -> _Done | str:
-        """Run the handler; return the new state and the outputs, or why each attempt failed."""
+    def _decided(
+        self, key: str, arrival: Arrival, state: bytes | None, entry: Entry | None, forgotten: int | None
+    ) -> _Ran | None:
+        """Add the rows of a message to the result; return its run if it is new."""
         time, id, values = arrival
-        timestamp = None if time == NO_TIME else time
-        failure = ""
-        for _ in range(self._settings.attempts):
-            body = dict(zip(self._names, values, strict=True))
-            for name in self._nested:
-                body[name] = copy.deepcopy(body[name])
-            try:
-                before = None if state is None else loads(state)
-                after, outputs = self._runner.run(before, Message(id, key, body, timestamp))
-                return dumps(after), [(output.id, output.topic, text(output.body)) for output in outputs], outputs
-            except (Exception, SystemExit, CancelledError) as error:  # an error of a handler fails only its message
-                failure = _words(error)
-        return failure
+        message = Message(id, key, None, None if time == NO_TIME else time)
+        earlier, kept = None, None
+        if entry is not None:
+            kept = None if isinstance(entry.answer, bytes) else entry.answer
+            earlier = Earlier(entry.before, entry.answer if isinstance(entry.answer, bytes) else b"", kept)
+        rule: Generator[Run, _Ran | BaseException, Decision[_Ran]] = decide(message, state, earlier, forgotten)
+        try:
+            run = next(rule)
+            rule.send(attempt(lambda: self._once(run.state, message, values), self._settings.attempts))
+            raise AssertionError("not reached: a message needs one run at most")
+        except StopIteration as done:
+            kind, ran, error = done.value
+        if error is not None:
+            reason = error_text(error) if kind == FAILED else str(error)
+            if kind == FAILED and entry is not None:
+                reason = f"the message was handled before, and now: {reason}"
+            self._set_aside(key, arrival, kind, reason)
+            return None
+        self._publish(key, arrival, kept or () if ran is None else ran.rows, kind)
+        return ran if kind == NEW else None
 
-    def _publish(self, key: str, arrival: Arrival, outputs: list[tuple[str, str | None, str]], kind: str) -> None:
+    def _entry(self, id: str, before: bytes | None, ran: _Ran) -> Entry:
+        """Return the entry of a message that was handled for the first time."""
+        if self._settings.keep_outputs:
+            return Entry(id, self._now_ms, None, ran.rows)
+        return Entry(id, self._now_ms, before, ran.fingerprint)
+
+    def _once(self, state: bytes | None, message: Message, values: tuple[Any, ...]) -> _Ran:
+        """Run the handler on its own copies of state and message."""
+        body = dict(zip(self._names, values, strict=True))
+        for name in self._nested:
+            body[name] = copy.deepcopy(body[name])
+        own = Message(message.id, message.key, body, message.timestamp)
+        after, outputs = self._runner.run(None if state is None else loads(state), own)
+        rows = [(output.id, output.topic, text(output.body)) for output in outputs]
+        return _Ran(after, dumps(after), outputs, fingerprint(outputs), rows)
+
+    def _publish(self, key: str, arrival: Arrival, outputs: Sequence[tuple[str, str | None, str]], kind: str) -> None:
         for number, (id, topic, body) in enumerate(outputs):
             self.rows.append((id, number, arrival[1], key, topic, body, kind, None))
 
     def _set_aside(self, key: str, arrival: Arrival, kind: str, reason: str) -> None:
         body = input_text(dict(zip(self._names, arrival[2], strict=True)))
         self.rows.append((None, None, arrival[1], key, None, body, kind, reason))
-
-
-def _words(error: BaseException) -> str:
-    """Return the type and the text of an error, as text that Spark can store."""
-    try:
-        text = str(error)
-    except Exception:  # a handler's own class of errors can raise here
-        text = "its text cannot be made"
-    name = type(error).__name__
-    return (f"{name}: {text}" if text else name).encode("utf-8", "replace").decode()

@@ -16,6 +16,7 @@ from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import identity
 from msgid.ids.bulk import parse_batch
 from msgid.layout import EPOCH_UNIX, VERSION_1
+from msgid.processing._flow import TEXT_LIMIT, check_text
 from spark_ext.streaming._packing import Prepared, written_rows
 from spark_ext.streaming._processing.codec import input_text
 
@@ -62,6 +63,7 @@ def preparer(names: tuple[str, ...], body: tuple[int, ...]) -> Callable[[pa.Reco
     def prepare(batch: pa.RecordBatch) -> Prepared:
         buckets, keys, raw_ids, raw_times, raw_reasons, now = batch.columns[:CONTROL]
         ids, times = _known(raw_ids, raw_times)
+        raw_reasons = _too_long("id", ids, _too_long("key", keys, raw_reasons))
         reasons, texts = _malformed(batch.columns[CONTROL:], raw_reasons, names)
         columns = [keys, ids, times, reasons, texts, *(batch.columns[CONTROL + place] for place in body)]
         rows = pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
@@ -98,6 +100,21 @@ def _known(ids: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:
     if is_text and is_v1.all():
         return pc.ascii_upper(ids), times
     return pa.array([_identity(value) for value in ids.to_pylist()], pa.string()), times
+
+
+def _too_long(name: str, texts: pa.Array, reasons: pa.Array) -> pa.Array:
+    """Return the reasons with those of keys or IDs that `msgid.processing` refuses as well."""
+    length, has_nul = pc.binary_length(texts), pc.match_substring(texts, "\0")
+    bad = pc.fill_null(pc.or_(pc.greater(length, TEXT_LIMIT), has_nul), False).to_numpy(zero_copy_only=False)
+    if not bad.any():
+        return reasons
+    known = reasons.to_pylist()
+    for row in np.flatnonzero(bad).tolist():
+        try:
+            check_text(name, texts[row].as_py())
+        except ValueError as error:
+            known[row] = known[row] or str(error)
+    return pa.array(known, pa.string())
 
 
 def _identity(value: str | bytes | None) -> str | None:

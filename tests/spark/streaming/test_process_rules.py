@@ -1,12 +1,17 @@
 """The rules of `process`, without a query: the kinds of `Processor`, and no error of a handler ends a micro-batch."""
 
 import asyncio
+import inspect
+import json
 
 import pytest
 from helpers.buckets import Checkpoint, run_batch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import msgid
-from msgid.processing import MemoryStore, Message, Processor
+from msgid.ids._bytes import identity
+from msgid.processing import AsyncProcessor, MemoryStore, Message, Processor, dumps, loads
 
 pytestmark = pytest.mark.spark
 
@@ -92,3 +97,90 @@ def test_error_of_a_handler_fails_its_message_alone(handler, reason):
     row.reason.encode()
     [row] = run_batch(checkpoint, publish("next"), LINES, 2)
     assert row.kind == "new"
+
+
+def counted(state, message, context):
+    """Publish the number of messages before; fail, exit, raise or mutate as the amount says."""
+    amount = message.body["amount"]
+    if amount == 1:
+        raise ValueError("one")
+    if amount == 2:
+        raise SystemExit(2)
+    if amount == 3:
+        raise asyncio.CancelledError
+    if amount == 4:
+        return {1, 2}
+    state = state or {"seen": []}
+    state["seen"].append(message.id)
+    message.body["raw"] = b"mutated"
+    context.publish({"seen": len(state["seen"]), "amount": amount})
+    if amount == 5:
+        context.publish("second", "other")
+    return state
+
+
+async def counted_later(state, message, context):
+    """Do what `counted` does, as a coroutine."""
+    await asyncio.sleep(0)
+    return counted(state, message, context)
+
+
+KEYS = ["a", "b", "", "k" * 1000, "k" * 1001, "\u00e9" * 500, "\u00e9" * 501, "n\0l"]
+IDS = [ID, ID.lower(), "7F0000010000238F000000000001E240", "007f0000010000238f000000000001e240", "i" * 1000, "i" * 1001]
+MESSAGES = st.tuples(st.sampled_from(IDS), st.sampled_from(KEYS), st.integers(0, 7))
+
+
+def place(line):
+    """Return the order in which `process` handles the messages of a key: by time, none first, then by ID."""
+    id, key, _ = line
+    return key, id.upper() == ID, identity(id)
+
+
+def told(kind, key, id, outputs):
+    """Return what is compared: of a malformed message only that it is one."""
+    return (kind, key, id, *outputs) if kind != "malformed" else ("malformed", key)
+
+
+def processed(processor_class, handler, batches, keep_outputs):
+    """Return what a processor tells of each batch."""
+    store, letters, found = MemoryStore(), [], []
+    options = {"name": "rules", "attempts": 2, "dead_letter": letters.append, "keep_outputs": keep_outputs}
+    processor = processor_class(store, handler, list, dumps=dumps, loads=loads, **options)
+    for batch in batches:
+        rows = []
+        for id, key, amount in batch:
+            outcome = processor.handle(Message(id, key, {"amount": amount, "raw": b""}))
+            outcome = asyncio.run(outcome) if inspect.isawaitable(outcome) else outcome
+            outputs = [(output.id, output.number, output.topic, dumps(output.body)) for output in outcome.outputs]
+            rows.append(told(outcome.kind, key, identity(id), outputs))
+        found.append(sorted(rows, key=repr))
+    return found
+
+
+def on_spark(batches, keep_outputs):
+    """Return what the operator of `process` tells of each micro-batch, without a query."""
+    checkpoint, found = Checkpoint(), []
+    for number, batch in enumerate(batches):
+        lines = [(id, key, amount, b"", None) for id, key, amount in batch]
+        kept, rows = [], run_batch(checkpoint, counted, lines, number + 1, attempts=2, keep_outputs=keep_outputs)
+        for row in rows:
+            if row.kind in ("new", "duplicate"):
+                if row.number == 0:
+                    kept.append([row.kind, row.key, row.input_id, []])
+                kept[-1][3].append((row.id, row.number, row.topic, row.body.encode()))
+            elif row.kind == "malformed":
+                kept.append(["malformed", json.loads(row.body)["key"], None, []])
+            else:
+                kept.append([row.kind, row.key, row.input_id, []])
+        found.append(sorted((told(*one) for one in kept), key=repr))
+    return found
+
+
+@settings(max_examples=60)
+@given(batches=st.lists(st.lists(MESSAGES, max_size=8), max_size=4), keep_outputs=st.booleans())
+def test_any_messages_get_equal_kinds_and_outputs_from_both_processors_and_from_process(batches, keep_outputs):
+    """New, duplicate, changed, failed and malformed messages, in any spelling; handlers that raise, exit and mutate."""
+    ordered = [sorted(batch, key=place) for batch in batches]
+    spark = on_spark(ordered, keep_outputs)
+    assert processed(Processor, counted, ordered, keep_outputs) == spark
+    assert processed(AsyncProcessor, counted_later, ordered, keep_outputs) == spark
