@@ -12,9 +12,10 @@ error     missing_offsets  kafka:kafka/a/0      3  6 to 8
 """
 
 from msgid.audit._inputs import audit_file
+from msgid.audit._lists import Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow
 from msgid.audit._tables import audit_ids, audit_table
 from msgid.audit.definitions import CHECKS, Check, Severity
-from msgid.audit.report import Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, Report
+from msgid.audit.report import Report
 
 __all__ = [
     "CHECKS",

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
+    from msgid.audit._lists import Finding, Gap, LogRow
     from msgid.audit.facts import RateFact
-    from msgid.audit.report import Finding, Gap, LogRow
 
 MAX_BARS: Final = 30
 MAX_LOGS: Final = 30

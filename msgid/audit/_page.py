@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid.audit._charts import bars, moment, rates, shortened, timelines
 from msgid.audit.definitions import CHECKS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from msgid.audit.report import Report
+    from msgid.audit.facts import RateFact
 
 _MAX_ROWS: Final = 500
 """Number of rows of a table in the page; the JSON has all that the report lists."""
@@ -88,28 +86,38 @@ _TABLES: Final = (
 )
 
 
-def page(report: Report) -> str:
+class Content(NamedTuple):
+    """What a page shows: the summary, the notes, the rates, and the lists of a report by name."""
+
+    summary: str
+    notes: list[str]
+    rates: list[RateFact]
+    lists: dict[str, list[Any]]
+
+
+def page(content: Content) -> str:
     """Return a report as one HTML page."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Audit of message IDs</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
-        f'</head><body class="msgid-audit-page">{fragment(report)}<script>{_SCRIPT}</script></body></html>\n'
+        f'</head><body class="msgid-audit-page">{fragment(content)}<script>{_SCRIPT}</script></body></html>\n'
     )
 
 
-def fragment(report: Report) -> str:
+def fragment(content: Content) -> str:
     """Return a report as a part of a page, without the script that sorts its tables."""
+    lists = content.lists
     charts = [
-        _section("Findings", "bars", bars(report.findings)),
-        _section("Offsets of each log, gaps marked", "timelines", timelines(report.logs, report.gaps)),
-        _section("IDs per minute of each generator", "rates", rates(report.rates)),
+        _section("Findings", "bars", bars(lists["findings"])),
+        _section("Offsets of each log, gaps marked", "timelines", timelines(lists["logs"], lists["gaps"])),
+        _section("IDs per minute of each generator", "rates", rates(content.rates)),
     ]
-    notes = "".join(f"<li>{escape(note)}</li>" for note in report.notes)
+    notes = "".join(f"<li>{escape(note)}</li>" for note in content.notes)
     shown = f"<h2>What the table cannot show</h2><ul>{notes}</ul>" if notes else ""
-    tables = "".join(_table(report, *table) for table in _TABLES)
+    tables = "".join(_table(lists, *table) for table in _TABLES)
     return (
-        f'<style>{_STYLE}</style><main class="msgid-audit"><h1>Audit of message IDs</h1><p>{report.summary}</p>'
+        f'<style>{_STYLE}</style><main class="msgid-audit"><h1>Audit of message IDs</h1><p>{content.summary}</p>'
         f"{''.join(charts)}{shown}{tables}</main>"
     )
 
@@ -118,8 +126,8 @@ def _section(title: str, name: str, chart: str) -> str:
     return f'<section id="{name}"><h2>{title}</h2>{chart}</section>' if chart else ""
 
 
-def _table(report: Report, name: str, title: str, caption: str) -> str:
-    rows: Sequence[Any] = getattr(report, name)
+def _table(lists: dict[str, list[Any]], name: str, title: str, caption: str) -> str:
+    rows = lists[name]
     if not rows:
         return ""
     heads = "".join(f'<th scope="col">{field}</th>' for field in rows[0]._fields)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgid._moments import UNIX_EPOCH
+from msgid.audit._lists import Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow
 from msgid.audit.definitions import CHECKS, SEVERITIES
 from msgid.ids.node import shared_by
 from msgid.layout import format_mac, origin_of
@@ -15,87 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from os import PathLike
 
+    from msgid.audit._page import Content
     from msgid.audit.definitions import Severity
     from msgid.audit.facts import Counted, Facts, RateFact
 
 _WIDEST: Final = 100
 """Number of characters of the longest name or example in a printed report."""
-
-
-class Finding(NamedTuple):
-    """A fault that the table shows.
-
-    Attributes:
-        check: Name of the check, one of `msgid.audit.CHECKS`.
-        severity: ``error``, ``warning`` or ``info``.
-        scope: A source, a generator ``mac/pid``, a node, or ``table``.
-        count: Number of messages, IDs or sequence numbers.
-        example: An ID, an offset or a range.
-        meaning: The meaning of the finding and its usual cause.
-    """
-
-    check: str
-    severity: Severity
-    scope: str
-    count: int  # type: ignore[assignment]  # a tuple has a method of this name
-    example: str | None
-    meaning: str
-
-
-class Gap(NamedTuple):
-    """A range of missing offsets or sequence numbers; ``first`` and ``last`` are both missing."""
-
-    kind: str
-    scope: str
-    first: int
-    last: int
-    count: int  # type: ignore[assignment]  # a tuple has a method of this name
-
-
-class LogRow(NamedTuple):
-    """One log: its rows, and the number of its faults."""
-
-    source: str
-    rows: int
-    first_offset: int
-    last_offset: int
-    first_time: datetime | None
-    last_time: datetime | None
-    missing: int
-    duplicates: int
-    conflicts: int
-    late: int
-
-
-class GeneratorRow(NamedTuple):
-    """One run of a generator; ``run`` counts the runs of its node and pid from 1."""
-
-    node: str
-    pid: int
-    run: int
-    ids: int
-    first_time: datetime
-    last_time: datetime
-    first_sequence: int
-    last_sequence: int
-    missing: int
-
-
-class NodeRow(NamedTuple):
-    """One node: its origin, its generators at the same time, and why it is shared, or None."""
-
-    node: str
-    origin: str
-    generators: int
-    shared: str | None
-
-
-class KindRow(NamedTuple):
-    """The rows of a kind and origin; of the kind ``malformed``, the origin is the reason."""
-
-    kind: str
-    origin: str | None
-    rows: int
+_LISTS: Final = ("findings", "gaps", "logs", "generators", "nodes", "kinds")
 
 
 class Report:
@@ -195,8 +122,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as values that JSON has: moments are text."""
-        parts = ("findings", "gaps", "logs", "generators", "nodes", "kinds")
-        listed = {name: [_plain(row) for row in getattr(self, name)] for name in parts}
+        listed = {name: [_plain(row) for row in getattr(self, name)] for name in _LISTS}
         return {"rows": self.rows, "unplaced": self.unplaced, **listed, "notes": self.notes}
 
     def to_json(self) -> str:
@@ -216,7 +142,7 @@ class Report:
         """
         from msgid.audit._page import page
 
-        text = page(self)
+        text = page(self._content())
         if path is not None:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
@@ -226,7 +152,12 @@ class Report:
         """Return the charts and tables as a part of a page, for notebooks."""
         from msgid.audit._page import fragment
 
-        return fragment(self)
+        return fragment(self._content())
+
+    def _content(self) -> Content:
+        from msgid.audit._page import Content
+
+        return Content(self.summary, self.notes, self.rates, {name: getattr(self, name) for name in _LISTS})
 
 
 def report_of(facts: Facts) -> Report:

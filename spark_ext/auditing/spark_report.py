@@ -9,8 +9,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from msgid.audit._lists import Finding
     from msgid.audit.definitions import Severity
-    from msgid.audit.report import Finding, Report
+    from msgid.audit.report import Report
 
 _SCHEMAS: Final = {
     "findings": "check string, severity string, scope string, count bigint, example string, meaning string",
