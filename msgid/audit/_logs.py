@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgid.audit._ids import repeats, starts_of
-from msgid.audit.facts import Counted, GapFact, LogFact
+from msgid.audit.facts import NOTHING, Counted, Facts, GapFact, LogFact, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,12 +70,12 @@ def per_scope(
         yield Counted(check, names[scope[place]], int(total), int(x[place]), second)
 
 
-def log_facts(rows: LogRows, names: list[str]) -> tuple[list[LogFact], list[GapFact], list[Counted]]:
-    """Return the logs, their missing ranges, and their findings."""
+def log_facts(rows: LogRows, names: list[str]) -> Facts:
+    """Return the facts of logs: the logs, their missing ranges, and their findings."""
     import numpy as np
 
     if not len(rows.log):
-        return [], [], []
+        return NOTHING
     order = np.lexsort((rows.offset, rows.log))
     rows = rows.take(order)
     first = np.flatnonzero(starts_of(rows.log, rows.offset))
@@ -118,7 +118,7 @@ def log_facts(rows: LogRows, names: list[str]) -> tuple[list[LogFact], list[GapF
             )
         )
     gaps = [GapFact("offset", names[scope], int(low), int(high)) for scope, low, high in zip(*missing, strict=True)]
-    return logs, gaps, counted
+    return part_of(counted, logs=logs, gaps=gaps)
 
 
 _COLUMNS = ("missing_offsets", "duplicate_messages", "conflicting_messages", "late_messages")

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgid import layout
 from msgid.audit._ids import id_counts, kinds_of
 from msgid.audit._logs import LogRows, log_facts
-from msgid.audit._runs import GeneratorFacts, generator_facts
-from msgid.audit.definitions import MAX_ROWS, MAX_SCOPES
-from msgid.audit.facts import Counted, Facts, GapFact, LogFact
+from msgid.audit._runs import generator_facts
+from msgid.audit.facts import NOTHING, Facts, merged, part_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,32 +58,21 @@ def facts_of_rows(rows: Rows, columns: Columns, earliest: int | None, clock_jump
         max_gaps: Number of ranges to list.
     """
     ids, timestamp, landed = rows.ids, rows.timestamp, rows.landed
-    counted: list[Counted] = []
-    made = GeneratorFacts([], [], [], [], [])
-    kinds: list[tuple[str, str | None, int]] = []
+    parts = [NOTHING._replace(rows=rows.number, columns=columns.given)]
     if ids is not None:
-        counted += id_counts(ids, rows.content, landed or timestamp, landed, rows.parents, earliest)
-        made = generator_facts(ids, clock_jump)
-        kinds = kinds_of(ids)
+        counted = id_counts(ids, rows.content, landed or timestamp, landed, rows.parents, earliest)
+        parts += [part_of(counted, kinds=kinds_of(ids)), generator_facts(ids, clock_jump, max_gaps)]
     of_id = None if ids is None else (ids.unix * 1_000_000, ids.is_v1)
-    unplaced = 0
-    logs: list[LogFact] = []
-    gaps: list[GapFact] = []
     if rows.places is not None:
         log, names, offset, valid = rows.places
         placed = valid & (log >= 0)
-        unplaced = int((~placed).sum())
         shown = timestamp if timestamp is not None else of_id
         in_logs = LogRows(log, offset, rows.content, timestamp, landed, shown).take(placed)
-        logs, gaps, found = log_facts(in_logs, names)
-        counted += found
+        parts.append(log_facts(in_logs, names)._replace(unplaced=int((~placed).sum())))
     elif ids is not None:
         in_logs, names = _positions(ids)
-        logs, gaps, found = log_facts(in_logs._replace(shown=of_id).take(ids.origins() == "position"), names)
-        counted += found
-    return bounded(
-        rows.number, kinds, [*counted, *made.counted], logs, made, [*gaps, *made.gaps], unplaced, columns, max_gaps
-    )
+        parts.append(log_facts(in_logs._replace(shown=of_id).take(ids.origins() == "position"), names))
+    return merged(parts, max_gaps)
 
 
 def _positions(ids: Ids) -> tuple[LogRows, list[str]]:
@@ -98,35 +86,3 @@ def _positions(ids: Ids) -> tuple[LogRows, list[str]]:
     log[placed] = codes.reshape(-1)
     offset = ids.v1.pid.astype(np.int64) << 32 | ids.v1.sequence.astype(np.int64)
     return LogRows(log, offset, None, None, None, None), [layout.format_mac(int(one)) for one in nodes]
-
-
-def bounded(
-    rows: int,
-    kinds: list[tuple[str, str | None, int]],
-    counted: list[Counted],
-    logs: list[LogFact],
-    made: GeneratorFacts,
-    gaps: list[GapFact],
-    unplaced: int,
-    columns: Columns,
-    max_gaps: int,
-) -> Facts:
-    """Return the facts with their lists cut to the limits, the largest first, and the totals of all."""
-    found = sorted((one for one in counted if one.count), key=lambda one: (one.check, -one.count, one.scope))
-    totals: dict[str, tuple[int, int]] = {}
-    listed = []
-    for one in found:
-        count, scopes = totals.get(one.check, (0, 0))
-        totals[one.check] = count + one.count, scopes + 1
-        if scopes < MAX_SCOPES:
-            listed.append(one)
-    faults = sorted(
-        logs, key=lambda log: (-(log.missing + log.duplicates + log.conflicts + log.late), -log.rows, log[0])
-    )
-    runs = sorted(made.runs, key=lambda run: (-run.missing, -run.ids, run.node, run.pid, run.run))
-    nodes = sorted(made.nodes, key=lambda node: (-node.generators, -node.ids, node.node))
-    ranges = sorted(gaps, key=lambda gap: (gap.first - gap.last, gap.kind, gap.scope, gap.first))
-    return Facts(
-        rows, kinds[:MAX_ROWS], listed, totals, ranges[:max_gaps], len(ranges), faults[:MAX_ROWS], len(faults),
-        runs[:MAX_ROWS], len(runs), nodes[:MAX_ROWS], len(nodes), made.rates, unplaced, columns.given,
-    )  # fmt: skip

@@ -1,39 +1,23 @@
-"""The generators of a table in NumPy: their runs, missing sequence numbers, clocks and rates."""
+"""The generators of a table in NumPy: their runs, missing sequence numbers, clocks and rates, from a digest."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgid import layout
+from msgid.audit._digests import Read, cells_of, marked, marked_words, words_of
 from msgid.audit._ids import starts_of
-from msgid.audit._logs import Holes, holes, per_scope
+from msgid.audit._logs import Holes, per_scope
 from msgid.audit.definitions import COUNTED, RATE_GENERATORS, RUN_STEP, rate_width, split_pieces
-from msgid.audit.facts import Counted, GapFact, NodeFact, RateFact, RunFact
+from msgid.audit.facts import NOTHING, Counted, Facts, GapFact, NodeFact, RateFact, RunFact, part_of
 from msgid.ids.node import shared_by
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from msgid.audit._digests import Cells, Words
     from msgid.audit._ids import Ids
-
-
-class GeneratorFacts(NamedTuple):
-    """The facts of all generators of a table."""
-
-    runs: list[RunFact]
-    nodes: list[NodeFact]
-    gaps: list[GapFact]
-    counted: list[Counted]
-    rates: list[RateFact]
-
-
-class Points(NamedTuple):
-    """The distinct IDs of generators: the place of the generator, Unix seconds and the sequence number."""
-
-    generator: NDArray[np.int64]
-    seconds: NDArray[np.int64]
-    sequence: NDArray[np.int64]
 
 
 class Runs(NamedTuple):
@@ -60,6 +44,7 @@ class Shown(NamedTuple):
 
     runs: Runs
     gaps: Holes
+    gap_total: int
     steps: Steps
 
 
@@ -70,74 +55,166 @@ class Named(NamedTuple):
     pid: NDArray[np.int64]
 
 
-def generator_facts(ids: Ids, clock_jump: int) -> GeneratorFacts:
+def generator_facts(ids: Ids, clock_jump: int, max_gaps: int) -> Facts:
     """Return the facts of the generators of a table's IDs.
 
     Args:
         ids: The IDs.
         clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
+        max_gaps: Number of ranges to list.
     """
     import numpy as np
 
     rows = np.flatnonzero(np.isin(ids.origins(), COUNTED))
     if not len(rows):
-        return GeneratorFacts([], [], [], [], [])
-    a, b, _ = ids.keys
-    pairs = np.unique(np.stack([a[rows], b[rows]], axis=1), axis=0)
-    named, codes = named_by(pairs[:, 0])
-    seconds = (pairs[:, 1] >> np.uint64(32)).astype(np.int64) + layout.EPOCH_UNIX
-    sequence = (pairs[:, 1] & np.uint64(layout.UINT32_MASK)).astype(np.int64)
-    points = Points(codes, seconds, sequence)
-    rates = rates_of(named, codes, seconds, np.ones(len(codes), np.int64))
-    return facts_of_generators(named, shown_by(points, clock_jump), rates)
+        return NOTHING
+    named, generator = named_by(ids.v1.node[rows], ids.v1.pid[rows])
+    words = words_of(generator, ids.unix[rows], ids.v1.sequence[rows].astype(np.int64))
+    cells = cells_of(words)
+    facts = facts_of_digest(named, cells, marked_words(cells, words), clock_jump, max_gaps)
+    return facts._replace(rates=rates_of(named, cells.generator, cells.seconds, cells.ids))
 
 
-def named_by(codes: NDArray[np.uint64]) -> tuple[Named, NDArray[np.int64]]:
-    """Return the generators of some codes, each a node and a pid in 64 bits, and the place of each code's generator."""
+def named_by(node: NDArray[Any], pid: NDArray[Any]) -> tuple[Named, NDArray[np.int64]]:
+    """Return the generators of some nodes and pids by their names, and the place of each pair's generator."""
     import numpy as np
 
-    named, places = np.unique(codes, return_inverse=True)
-    node, pid = named >> np.uint64(16), named & np.uint64(layout.PID_MAX)
-    return Named(node.astype(np.int64), pid.astype(np.int64)), places.reshape(-1).astype(np.int64)
+    codes, places = np.unique(node.astype(np.uint64) << np.uint64(16) | pid.astype(np.uint64), return_inverse=True)
+    named = Named((codes >> np.uint64(16)).astype(np.int64), (codes & np.uint64(layout.PID_MAX)).astype(np.int64))
+    order = np.lexsort((named.pid.astype(np.str_), named.node))
+    return Named(*(column[order] for column in named)), np.argsort(order)[places.reshape(-1)]
 
 
-def shown_by(points: Points, clock_jump: int) -> Shown:
-    """Return what the distinct IDs of generators show."""
+def shown_by(cells: Cells, words: Words, clock_jump: int, most: int) -> Shown:
+    """Return the runs of generators, their gaps and the steps of their clocks.
+
+    Args:
+        cells: The cells of all generators, at least one.
+        words: The words of the blocks that `msgid.audit._digests.marked` marks.
+        clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
+        most: Number of gaps to return, the largest first; the largest of each generator is always one of them.
+    """
     import numpy as np
 
-    points, run = _runs_of(points)
-    starts = np.flatnonzero(starts_of(run))
-    ends = np.append(starts[1:], len(run))
-    generator = points.generator[starts]
+    cells = cells.take(np.lexsort((cells.seconds, cells.block, cells.generator)))
+    ids = Read(cells, words)
+    used = np.full(len(cells.ids), -1, np.int64)
+    for cell, sequence in ids:
+        order = np.lexsort((cells.seconds[cell], sequence, cells.generator[cell]))
+        again = np.flatnonzero(~starts_of(cells.generator[cell[order]], sequence[order]))
+        np.maximum.at(used, cell[order][again], cells.seconds[cell[order][again - 1]])
+    run = _runs_of_cells(cells, used)
+    found = _Found(clock_jump, most)
+    _between_cells(cells, run, marked(cells), found)
+    for cell, number in ids:
+        order = np.lexsort((number, run[cell]))
+        place = cell[order]
+        near = np.flatnonzero(~starts_of(run[place], cells.block[place]))
+        seconds, sequence = cells.seconds[place], number[order]
+        found.add(cells.generator[place[near]], sequence[near - 1], sequence[near], seconds[near] - seconds[near - 1])
+    order = np.argsort(run, kind="stable")
+    by_run, first = cells.take(order), np.flatnonzero(starts_of(run[order]))
     runs = Runs(
-        generator,
-        ends - starts,
-        np.minimum.reduceat(points.seconds, starts),
-        np.maximum.reduceat(points.seconds, starts),
-        points.sequence[starts],
-        points.sequence[ends - 1],
+        by_run.generator[first],
+        np.add.reduceat(by_run.ids, first),
+        np.minimum.reduceat(by_run.seconds, first),
+        np.maximum.reduceat(by_run.seconds, first),
+        np.minimum.reduceat(by_run.low, first),
+        np.maximum.reduceat(by_run.high, first),
     )
-    missing = holes(run, points.sequence)
-    step = points.seconds[1:] - points.seconds[:-1]
-    place = np.flatnonzero((run[1:] == run[:-1]) & ((step < 0) | (step > clock_jump)))
-    steps = Steps(points.generator[place + 1], points.sequence[place + 1], step[place])
-    return Shown(runs, missing._replace(scope=generator[missing.scope]), steps)
+    return Shown(runs, found.gaps, found.gap_total, found.steps())
 
 
-def facts_of_generators(named: Named, shown: Shown, rates: list[RateFact]) -> GeneratorFacts:
-    """Return the facts that follow from the runs of all generators."""
+class _Found:
+    """Gaps and steps between neighbours, as they are found: of many gaps, the largest alone."""
+
+    def __init__(self, clock_jump: int, most: int) -> None:
+        import numpy as np
+
+        nothing = np.zeros(0, np.int64)
+        self._clock_jump, self._most = clock_jump, most
+        self._steps = [Steps(nothing, nothing, nothing)]
+        self.gaps = Holes(nothing, nothing, nothing)
+        self.gap_total = 0
+
+    def add(
+        self,
+        generator: NDArray[np.int64],
+        before: NDArray[np.int64],
+        sequence: NDArray[np.int64],
+        seconds: NDArray[np.int64],
+    ) -> None:
+        """Add neighbours: the sequence numbers of two IDs of a run, and the seconds from one to the other."""
+        import numpy as np
+
+        stepped = (seconds < 0) | (seconds > self._clock_jump)
+        self._steps.append(Steps(generator[stepped], sequence[stepped], seconds[stepped]))
+        holed = sequence - before > 1
+        self.gap_total += int(holed.sum())
+        new = Holes(generator[holed], before[holed] + 1, sequence[holed] - 1)
+        gaps = Holes(*(np.concatenate(pair) for pair in zip(self.gaps, new, strict=True)))
+        if len(gaps.first) > self._most:
+            order = np.lexsort((gaps.first, gaps.scope, gaps.first - gaps.last))
+            gaps = Holes(*(column[order] for column in gaps))
+            kept = np.arange(len(order)) < self._most
+            kept[np.unique(gaps.scope, return_index=True)[1]] = True
+            gaps = Holes(*(column[kept] for column in gaps))
+        self.gaps = gaps
+
+    def steps(self) -> Steps:
+        """Return all steps by generator and sequence number."""
+        import numpy as np
+
+        steps = Steps(*(np.concatenate(columns) for columns in zip(*self._steps, strict=True)))
+        order = np.lexsort((steps.seconds, steps.sequence, steps.generator))
+        return Steps(*(column[order] for column in steps))
+
+
+def _between_cells(cells: Cells, run: NDArray[np.int64], is_marked: NDArray[np.bool_], found: _Found) -> None:
+    """Find what neighbouring cells of a run show: in blocks that are not marked, and from block to block."""
+    import numpy as np
+
+    order = np.lexsort((cells.low, run))
+    cells, run, is_marked = cells.take(order), run[order], is_marked[order]
+    starts = starts_of(run, cells.block)
+    first = np.flatnonzero(starts)
+    # The last number of a marked block may be in any of its cells.
+    last = np.lexsort((cells.high, np.cumsum(starts)))[np.append(first[1:], len(run)) - 1]
+    before = np.arange(len(run)) - 1
+    before[first[1:]] = last[:-1]
+    near = np.flatnonzero((starts | ~is_marked) & ~starts_of(run))
+    before = before[near]
+    seconds = cells.seconds[near] - cells.seconds[before]
+    found.add(cells.generator[near], cells.high[before], cells.low[near], seconds)
+
+
+def facts_of_digest(named: Named, cells: Cells, words: Words, clock_jump: int, max_gaps: int) -> Facts:
+    """Return the facts of generators, without their rates.
+
+    Args:
+        named: The generators.
+        cells: All cells of their nodes.
+        words: The words of the blocks that `msgid.audit._digests.marked` marks.
+        clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
+        max_gaps: Number of ranges to list.
+    """
     import numpy as np
 
     names = [f"{layout.format_mac(int(n))}/{p}" for n, p in zip(*named, strict=True)]
-    gaps, steps = shown.gaps, shown.steps
-    wide = gaps.last - gaps.first + 1
-    counted = [*per_scope("missing_sequences", names, gaps.scope, wide, wide, gaps.first, gaps.last)]
+    shown = shown_by(cells, words, clock_jump, max_gaps)
+    gaps, steps, runs = shown.gaps, shown.steps, shown.runs
+    missing = np.zeros(len(names), np.int64)
+    np.add.at(missing, runs.generator, runs.last_sequence - runs.first_sequence + 1 - runs.ids)
+    size = gaps.last - gaps.first + 1
+    largest = per_scope("missing_sequences", names, gaps.scope, size, size, gaps.first, gaps.last)
+    holed = np.flatnonzero(missing)
+    counted = [one._replace(count=int(missing[g])) for g, one in zip(holed, largest, strict=True)]
     for check, held in (("clock_backwards", steps.seconds < 0), ("clock_jump", steps.seconds > 0)):
-        of, sequence, size = (column[held] for column in steps)
+        of, sequence, step = (column[held] for column in steps)
         ones = np.ones(len(of), np.int64)
-        counted += per_scope(check, names, of, ones, 0 * ones, sequence, np.abs(size))
-    runs = _run_facts(shown.runs, named)
-    nodes = _node_facts(runs)
+        counted += per_scope(check, names, of, ones, 0 * ones, sequence, np.abs(step))
+    listed = _run_facts(runs, named)
+    nodes = _node_facts(listed)
     for one in nodes:
         if one.overlapping or shared_by(one.node):
             counted.append(
@@ -146,38 +223,39 @@ def facts_of_generators(named: Named, shown: Shown, rates: list[RateFact]) -> Ge
         origin = layout.origin_of(one.node)
         if origin != "mac":
             counted.append(Counted("synthetic_node", layout.format_mac(one.node), one.ids, text=origin))
-    listed = [GapFact("sequence", names[g], int(low), int(high)) for g, low, high in zip(*gaps, strict=True)]
-    return GeneratorFacts(runs, nodes, listed, counted, rates)
+    ranges = [GapFact("sequence", names[g], int(low), int(high)) for g, low, high in zip(*gaps, strict=True)]
+    return part_of(counted, gaps=ranges, gap_total=shown.gap_total, runs=listed, nodes=nodes)
 
 
-def _runs_of(points: Points) -> tuple[Points, NDArray[np.int64]]:
-    """Return the points sorted by run and sequence, and the number of the run of each, from 0 in the whole table."""
+def _runs_of_cells(cells: Cells, used: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the number of the run of each cell, from 0 in the whole table.
+
+    Args:
+        cells: The cells, ordered by generator, block and seconds.
+        used: For each cell, the last second at which one of its numbers was used before; -1 if none was.
+    """
     import numpy as np
 
-    order = np.lexsort((points.seconds, points.sequence, points.generator))
-    generator, seconds, sequence = (part[order] for part in points)
-    # A step of many numbers is a new run, whatever the time says.
-    apart = starts_of(generator)
-    apart[1:] |= sequence[1:] - sequence[:-1] > RUN_STEP
-    part = np.cumsum(apart) - 1
-    used = np.full(len(order), -1, np.int64)  # the last second at which the same number was used before
-    again = np.flatnonzero(~starts_of(generator, sequence) & ~apart)
-    used[again] = seconds[again - 1]
+    # A step of many numbers is a new run, whatever the time says. It is a step from block to block.
+    blocks = np.flatnonzero(starts_of(cells.generator, cells.block))
+    low, high = np.minimum.reduceat(cells.low, blocks), np.maximum.reduceat(cells.high, blocks)
+    apart = starts_of(cells.generator[blocks])
+    apart[1:] |= low[1:] - high[:-1] > RUN_STEP
+    part = np.repeat(np.cumsum(apart) - 1, np.diff(np.append(blocks, len(used))))
     # By time: seconds, and pieces in which the sequence grows.
-    order = np.lexsort((sequence, seconds, part))
-    generator, seconds, sequence, part, used = (values[order] for values in (generator, seconds, sequence, part, used))
-    first = np.flatnonzero(starts_of(part, seconds))
-    last = np.append(first[1:], len(order)) - 1
-    latest = np.maximum.reduceat(used, first)
-    new_piece = starts_of(part[first])
-    new_piece[1:] |= sequence[first][1:] <= sequence[last][:-1]
-    piece = np.cumsum(new_piece) - 1
+    order = np.lexsort((cells.seconds, part))
+    part, by_time = part[order], cells.take(order)
+    first = np.flatnonzero(starts_of(part, by_time.seconds))
+    of, at = part[first], by_time.seconds[first]
+    begin, end = np.minimum.reduceat(by_time.low, first), np.maximum.reduceat(by_time.high, first)
+    new_piece = starts_of(of)
+    new_piece[1:] |= begin[1:] <= end[:-1]
     heads = np.flatnonzero(new_piece)
-    piece_part, piece_start = part[first][heads], seconds[first][heads]
-    run_of_piece = _split(piece_part, piece_start, np.maximum.reduceat(latest, heads))
-    run = np.repeat(run_of_piece[piece], np.diff(np.append(first, len(run_of_piece) and len(order))))
-    order = np.lexsort((sequence, run))
-    return Points(generator[order], seconds[order], sequence[order]), run[order]
+    latest = np.maximum.reduceat(used[order], first)
+    run_of_piece = _split(of[heads], at[heads], np.maximum.reduceat(latest, heads))
+    run = np.zeros(len(used), np.int64)
+    run[order] = np.repeat(run_of_piece[np.cumsum(new_piece) - 1], np.diff(np.append(first, len(used))))
+    return run
 
 
 def _split(part: NDArray[np.int64], start: NDArray[np.int64], used: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -186,13 +264,11 @@ def _split(part: NDArray[np.int64], start: NDArray[np.int64], used: NDArray[np.i
 
     heads = np.flatnonzero(starts_of(part))
     bounds = np.append(heads, len(part))
-    runs = np.zeros(len(part), np.int64)
-    number = 0
-    for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        inner = split_pieces(zip(start[low:high].tolist(), used[low:high].tolist(), strict=True))
-        runs[low:high] = np.array(inner) + number
-        number += inner[-1] + 1
-    return runs
+    inner = np.zeros(len(part), np.int64)
+    for place in np.flatnonzero(np.diff(bounds) > 1):
+        own = slice(bounds[place], bounds[place + 1])
+        inner[own] = split_pieces(zip(start[own].tolist(), used[own].tolist(), strict=True))
+    return np.cumsum(starts_of(part, inner)) - 1
 
 
 def _run_facts(runs: Runs, named: Named) -> list[RunFact]:

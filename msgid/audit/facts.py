@@ -5,7 +5,13 @@ NumPy and Spark compute the same facts in different ways. `msgid.audit.report` m
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgid.audit.definitions import MAX_ROWS, MAX_SCOPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 
 class Counted(NamedTuple):
@@ -99,3 +105,58 @@ class Facts(NamedTuple):
     """Rows without a source or a valid offset, if the table has offsets."""
     columns: dict[str, bool]
     """Which of offset, timestamp, landed, content and parent were given."""
+
+
+NOTHING: Final = Facts(0, [], [], {}, [], 0, [], 0, [], 0, [], 0, [], 0, {})
+
+
+def part_of(counted: Iterable[Counted], **lists: Any) -> Facts:
+    """Return facts with some counts and lists; a total that is not given is the length of its list."""
+    found = [one for one in counted if one.count]
+    totals: dict[str, tuple[int, int]] = {}
+    for one in found:
+        count, scopes = totals.get(one.check, (0, 0))
+        totals[one.check] = count + one.count, scopes + 1
+    lengths = {f"{name[:-1]}_total": len(lists[name]) for name in ("gaps", "logs", "runs", "nodes") if name in lists}
+    return NOTHING._replace(found=found, totals=totals, **{**lengths, **lists})
+
+
+def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
+    """Return the facts of a table whose scopes are each in one of some parts; the parts merge in any order.
+
+    The lists are cut to their limits, the largest first; the totals count everything. Rates are not merged: those of
+    the first part that has some are returned.
+
+    Args:
+        parts: At least one part.
+        max_gaps: Number of ranges to list.
+    """
+    totals: dict[str, tuple[int, int]] = {}
+    for part in parts:
+        for check, (count, scopes) in part.totals.items():
+            count_before, scopes_before = totals.get(check, (0, 0))
+            totals[check] = count_before + count, scopes_before + scopes
+    found: dict[str, list[Counted]] = {}
+    for one in sorted(chain.from_iterable(p.found for p in parts), key=lambda one: (one.check, -one.count, one.scope)):
+        found.setdefault(one.check, []).append(one)
+    ranges = chain.from_iterable(part.gaps for part in parts)
+    gaps = sorted(ranges, key=lambda gap: (gap.first - gap.last, gap.kind, gap.scope, gap.first))
+    logs = sorted(
+        chain.from_iterable(part.logs for part in parts),
+        key=lambda log: (-(log.missing + log.duplicates + log.conflicts + log.late), -log.rows, log.source),
+    )
+    runs = sorted(
+        chain.from_iterable(part.runs for part in parts), key=lambda r: (-r.missing, -r.ids, r.node, r.pid, r.run)
+    )
+    nodes = sorted(chain.from_iterable(part.nodes for part in parts), key=lambda n: (-n.generators, -n.ids, n.node))
+    kinds = sorted(chain.from_iterable(p.kinds for p in parts), key=lambda kind: (-kind[2], kind[0], kind[1] or ""))
+    columns = {name: given for part in parts for name, given in part.columns.items()}
+    return Facts(
+        sum(part.rows for part in parts), kinds[:MAX_ROWS],
+        [one for held in found.values() for one in held[:MAX_SCOPES]], totals,
+        gaps[:max_gaps], sum(part.gap_total for part in parts),
+        logs[:MAX_ROWS], sum(part.log_total for part in parts),
+        runs[:MAX_ROWS], sum(part.run_total for part in parts),
+        nodes[:MAX_ROWS], sum(part.node_total for part in parts),
+        next((part.rates for part in parts if part.rates), []), sum(part.unplaced for part in parts), columns,
+    )  # fmt: skip

@@ -48,11 +48,6 @@ def is_set(mask: Column, place: Column) -> Column:
     return mask.bitwiseAND(F.call_function("shiftleft", F.lit(1).cast("bigint"), place.cast("int"))) != 0
 
 
-def _numbers(word: Column, mask: Column) -> Column:
-    places = F.filter(F.sequence(F.lit(0), F.lit(WORD_BITS - 1)), lambda place: is_set(mask, place))
-    return F.transform(places, lambda place: word * WORD_BITS + place)
-
-
 def _ranges(word: Column, mask: Column) -> Column:
     """Return the ranges that are missing between the numbers of a word."""
 
@@ -68,12 +63,6 @@ def _ranges(word: Column, mask: Column) -> Column:
         return F.struct(start.alias("first"), (start + zeros - 1).alias("last"))
 
     return F.transform(F.filter(F.sequence(F.lit(0), F.lit(WORD_BITS - 2)), is_start), range_at)
-
-
-def exploded(words: DataFrame, name: str) -> DataFrame:
-    """Return one row per number, in a column of this name instead of ``word`` and ``mask``."""
-    others = [column for column in words.columns if column not in ("word", "mask")]
-    return words.select(*others, F.explode(_numbers(F.col("word"), F.col("mask"))).alias(name))
 
 
 def holes(words: DataFrame, scope: list[str]) -> DataFrame:

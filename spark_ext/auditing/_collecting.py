@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
-from msgid.audit.definitions import COUNTED, MAX_ROWS
-from msgid.audit.facts import Counted, Facts
+from msgid.audit.definitions import COUNTED
+from msgid.audit.facts import NOTHING, Facts, merged, part_of
+from spark_ext.auditing._generators import generator_facts
 from spark_ext.auditing._id_facts import id_facts, orphans
 from spark_ext.auditing._log_facts import logs_of
-from spark_ext.auditing._on_driver import facts_on_driver
-from spark_ext.auditing._run_facts import counter_words, position_words, with_fields
-from spark_ext.auditing._spread import spread_facts
+from spark_ext.auditing._on_driver import log_facts
+from spark_ext.auditing._words import counter_words, position_words, with_fields
 from spark_ext.auditing.summaries import merged_ids, merged_logs
 
 if TYPE_CHECKING:
@@ -45,27 +45,27 @@ def facts_of(
         merge: Whether the summaries are several that must be merged.
     """
     # A checkpoint ends the plan: with the plans of the rows in each, planning would take longer than the work.
-    kinds: list[tuple[str, str | None, int]] = []
-    counted: list[Counted] = []
-    words = placed = None
+    parts = []
+    rows = unplaced = 0
+    placed = None
     if summaries.ids is not None:
         ids = with_fields(merged_ids(summaries.ids, merge=merge)).localCheckpoint()
         kinds, counted = id_facts(ids, df, columns, is_binary=summaries.is_binary)
         if summaries.parents is not None:
             counted += orphans(ids, summaries.parents)
+        rows = sum(n for _, _, n in kinds)
+        parts.append(part_of(counted, kinds=kinds))
         origins = {origin for kind, origin, _ in kinds if kind == "v1"}
         if origins & set(COUNTED):
-            words = counter_words(ids)
+            parts.append(generator_facts(counter_words(ids), clock_jump, max_gaps))
         if columns.offset is None and "position" in origins:
             placed = position_words(ids)
-    rows = sum(n for _, _, n in kinds)
-    unplaced = 0
     if summaries.logs is not None:
         placed = merged_logs(summaries.logs, merge=merge).localCheckpoint()
         total = placed.agg(F.sum("n").alias("n"), F.sum(F.when(F.col("source").isNull(), F.col("n"))).alias("no"))
         (held,) = total.collect()
         rows, unplaced = held["n"] or 0, held["no"] or 0
-    logs = None if placed is None else logs_of(placed)
-    facts = Facts(rows, kinds[:MAX_ROWS], counted, {}, [], 0, [], 0, [], 0, [], 0, [], unplaced, columns.given)
-    bounded = facts_on_driver(facts, words, logs, columns, clock_jump, max_gaps, df)
-    return bounded if bounded is not None else spread_facts(facts, words, logs, columns, clock_jump, max_gaps, df)
+    if placed is not None:
+        parts.append(log_facts(logs_of(placed), columns, max_gaps, df))
+    parts.append(NOTHING._replace(rows=rows, unplaced=unplaced, columns=columns.given))
+    return merged(parts, max_gaps)

@@ -8,7 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from spark_ext.auditing._bits import bit_of, bits_in, highest, lowest, word_of
-from spark_ext.auditing._run_facts import positions
+from spark_ext.auditing._words import positions
 from spark_ext.auditing.summaries import log_summary
 
 if TYPE_CHECKING:

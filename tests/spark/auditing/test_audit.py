@@ -18,7 +18,7 @@ import msgid.audit
 import spark_ext
 from msgid import layout
 from msgid.audit import demonstration
-from spark_ext.auditing import _on_driver, _small_table
+from spark_ext.auditing import _generators, _on_driver, _small_table
 from spark_ext.auditing.summaries import id_summary, log_summary
 from spark_ext.cli import spark_ext as command
 
@@ -53,7 +53,9 @@ def take(way, monkeypatch):
     if way != "driver":
         monkeypatch.setattr(_small_table, "SMALL_ROWS", 0)
     if way == "spread":
-        monkeypatch.setattr(_on_driver, "MOST", dict.fromkeys(_on_driver.MOST, 0))
+        for module in (_generators, _on_driver):
+            monkeypatch.setattr(module, "MOST", dict.fromkeys(module.MOST, 0))
+        monkeypatch.setattr(_generators, "TASK_CELLS", 100)
 
 
 DRIVER_OFTEN = ["driver", *(pytest.param(way, marks=pytest.mark.variants) for way in ("summaries", "spread"))]
