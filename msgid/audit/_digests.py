@@ -6,9 +6,10 @@ joined by OR. NumPy makes digests of IDs here; Spark makes the same words and ce
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid.audit._ids import starts_of
+from msgid.audit.facts import Counted, GapFact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,16 @@ _MOST_POINTS: Final = 1 << 20
 """The number of IDs that one step reads of the words of many blocks; a block with more is one step."""
 
 
+def starts_of(*keys: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where sorted keys change; the first place is one."""
+    import numpy as np
+
+    changed = np.ones(len(keys[0]), bool)
+    if len(changed):
+        changed[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    return changed
+
+
 class Words(NamedTuple):
     """Words as columns: the place of the generator, Unix seconds, the word and the mask of its 32 numbers."""
 
@@ -31,9 +42,20 @@ class Words(NamedTuple):
     word: NDArray[np.int64]
     mask: NDArray[np.int64]
 
+    @property
+    def block(self) -> NDArray[np.int64]:
+        """The block of each word."""
+        return self.word >> (BLOCK_SHIFT - WORD_SHIFT)
+
     def take(self, rows: Any) -> Words:
         """Return some of the words, by their places or by a mask."""
         return Words(*(column[rows] for column in self))
+
+    def of_blocks(self, generator: NDArray[np.int64], block: NDArray[np.int64]) -> Words:
+        """Return the words of some blocks."""
+        import numpy as np
+
+        return self.take(np.isin(self.generator << 32 | self.block, generator << 32 | block))
 
 
 class Cells(NamedTuple):
@@ -73,12 +95,11 @@ def merged_words(*digests: Words) -> Words:
 
 
 def cells_of(words: Words) -> Cells:
-    """Return the cells of words, each of which is there once."""
+    """Return the cells of words. Each word must be there once."""
     import numpy as np
 
-    block = words.word >> (BLOCK_SHIFT - WORD_SHIFT)
-    order = np.lexsort((words.seconds, block, words.generator))
-    words, block = words.take(order), block[order]
+    words = words.take(np.lexsort((words.seconds, words.block, words.generator)))
+    block = words.block
     first = np.flatnonzero(starts_of(words.generator, block, words.seconds))
     low = (words.word << WORD_SHIFT) + np.bitwise_count((words.mask & -words.mask) - 1)
     high = (words.word << WORD_SHIFT) + np.frexp(words.mask.astype(np.float64))[1] - 1
@@ -120,12 +141,27 @@ def marked_blocks(cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64], N
 
 def marked_words(cells: Cells, words: Words) -> Words:
     """Return the words of the blocks that must be read."""
+    return words.of_blocks(*marked_blocks(cells)[:2])
+
+
+def in_steps(words: Words) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield the numbers of words, each with the place of its word, in steps that end with a block.
+
+    Args:
+        words: Words, ordered by generator and block.
+    """
     import numpy as np
 
-    generator, block, _ = marked_blocks(cells)
-    shift = 32 - BLOCK_SHIFT
-    of_word = words.generator << shift | words.word >> (BLOCK_SHIFT - WORD_SHIFT)
-    return words.take(np.isin(of_word, generator << shift | block))
+    if not len(words.word):
+        return
+    ids = np.cumsum(np.bitwise_count(words.mask), dtype=np.int64)
+    ends = np.append(np.flatnonzero(starts_of(words.generator, words.block))[1:], len(ids))
+    step = ids[ends - 1] // _MOST_POINTS
+    bounds = [0, *ends[np.append(step[1:] != step[:-1], True)].tolist()]
+    bits = np.arange(1 << WORD_SHIFT, dtype=np.uint32)
+    for start, end in itertools.pairwise(bounds):
+        rows, place = np.nonzero((words.mask[start:end].astype(np.uint32)[:, None] >> bits) & np.uint32(1))
+        yield rows + start, (words.word[start:end][rows] << WORD_SHIFT) + place
 
 
 class Read:
@@ -140,26 +176,61 @@ class Read:
         import numpy as np
 
         places = np.flatnonzero(marked(cells))
-        block = words.word >> (BLOCK_SHIFT - WORD_SHIFT)
-        order = np.lexsort((words.word, words.seconds, block, words.generator))
-        words, block = words.take(order), block[order]
-        starts = starts_of(words.generator, block, words.seconds)
+        self._words = words.take(np.lexsort((words.word, words.seconds, words.block, words.generator)))
+        starts = starts_of(self._words.generator, self._words.block, self._words.seconds)
         if int(starts.sum()) != len(places):
             raise ValueError("`words` must be all words of the marked blocks")
         self._cell = places[np.cumsum(starts) - 1]
-        self._word, self._mask = words.word, words.mask
-        # A step ends with a block, as soon as enough IDs have come together.
-        ids = np.cumsum(np.bitwise_count(words.mask), dtype=np.int64)
-        ends = np.append(np.flatnonzero(starts_of(words.generator, block))[1:], len(block))[: len(block)]
-        step = ids[ends - 1] // _MOST_POINTS
-        self._bounds = [0, *ends[np.append(step[1:] != step[:-1], True)[: len(ends)]].tolist()]
 
     def __iter__(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Yield for each step the places of the IDs' cells and their sequence numbers."""
+        for place, number in in_steps(self._words):
+            yield self._cell[place], number
+
+
+class Gaps:
+    """Missing ranges of scopes, as they are found: of many, the largest and the largest of each scope.
+
+    Args:
+        most: Number of ranges to list.
+    """
+
+    def __init__(self, most: int) -> None:
         import numpy as np
 
-        bits = np.arange(1 << WORD_SHIFT, dtype=np.uint32)
-        for start, end in zip(self._bounds[:-1], self._bounds[1:], strict=True):
-            mask = self._mask[start:end].astype(np.uint32)
-            rows, place = np.nonzero((mask[:, None] >> bits) & np.uint32(1))
-            yield self._cell[start:end][rows], (self._word[start:end][rows] << WORD_SHIFT) + place
+        self._most = most
+        self.scope = self.first = self.last = np.zeros(0, np.int64)
+        self.total = 0
+
+    def add(self, scope: NDArray[np.int64], before: NDArray[np.int64], number: NDArray[np.int64]) -> None:
+        """Add neighbours: two numbers of a scope, between which all numbers are missing."""
+        import numpy as np
+
+        found = number - before > 1
+        self.total += int(found.sum())
+        scope = np.concatenate([self.scope, scope[found]])
+        first, last = np.concatenate([self.first, before[found] + 1]), np.concatenate([self.last, number[found] - 1])
+        order = np.lexsort((first, scope, first - last))
+        if len(order) > self._most:
+            kept = np.arange(len(order)) < self._most
+            kept[np.unique(scope[order], return_index=True)[1]] = True
+            order = order[kept]
+        self.scope, self.first, self.last = scope[order], first[order], last[order]
+
+    def counted(
+        self, check: str, names: list[str], scope: NDArray[np.int64], missing: NDArray[np.int64]
+    ) -> list[Counted]:
+        """Return the number of missing numbers of each scope, with its largest range."""
+        import numpy as np
+
+        place = dict(zip(*(part.tolist() for part in np.unique(self.scope, return_index=True)), strict=True))
+        return [
+            Counted(check, names[one], count, int(self.first[place[one]]), int(self.last[place[one]]))
+            for one, count in zip(scope.tolist(), missing.tolist(), strict=True)
+            if count
+        ]
+
+    def listed(self, kind: str, names: list[str]) -> list[GapFact]:
+        """Return the ranges, largest first."""
+        columns = (self.scope.tolist(), self.first.tolist(), self.last.tolist())
+        return [GapFact(kind, names[scope], first, last) for scope, first, last in zip(*columns, strict=True)]

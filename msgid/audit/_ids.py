@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
+from msgid.audit._digests import starts_of
 from msgid.audit.definitions import LONGEST_MONTH_MS, MALFORMED, TABLE, UUID
 from msgid.audit.facts import Counted
 from msgid.errors import InvalidMessageId
@@ -172,16 +173,6 @@ class Repeats(NamedTuple):
     row: NDArray[np.int64]
     duplicates: NDArray[np.int64]
     conflicts: NDArray[np.int64]
-
-
-def starts_of(*keys: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return where sorted keys change; the first place is one."""
-    import numpy as np
-
-    changed = np.ones(len(keys[0]), bool)
-    if len(changed):
-        changed[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
-    return changed
 
 
 def repeats(keys: tuple[NDArray[Any], ...], content: NDArray[np.int64] | None) -> Repeats:

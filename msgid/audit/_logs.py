@@ -1,11 +1,16 @@
-"""The logs of a table in NumPy: missing, repeated and late messages, and times that go back."""
+"""The logs of a table in NumPy: missing, repeated and late messages, and times that go back.
+
+A log is divided into blocks of offsets. `blocks_of` finds the faults of each block, and `facts_of_blocks` makes the
+facts of all logs of the blocks. Only blocks in which offsets are missing are read offset by offset.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid.audit._ids import repeats, starts_of
-from msgid.audit.facts import NOTHING, Counted, Facts, GapFact, LogFact, part_of
+from msgid.audit._digests import BLOCK_SHIFT, Gaps, in_steps, starts_of, words_of
+from msgid.audit.definitions import MAX_ROWS
+from msgid.audit.facts import NOTHING, Counted, Facts, LogFact, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,7 +18,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from msgid.audit._digests import Words
+
 Moments = tuple["NDArray[np.int64]", "NDArray[np.bool_]"]
+
+NEVER: Final = (1 << 63) - 1
+"""The moment of a message without one; as the last of several moments, its negative."""
 
 
 class LogRows(NamedTuple):
@@ -32,20 +42,53 @@ class LogRows(NamedTuple):
         return LogRows(*(_taken(part, rows) for part in self))
 
 
-class Holes(NamedTuple):
-    """Ranges that are missing between neighbours of a scope; both ends included."""
+class Messages(NamedTuple):
+    """Messages of logs, one row per log and offset, in this order.
 
-    scope: NDArray[np.int64]
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
+    ``rows`` counts their rows and ``contents`` their different contents. ``landed_after`` is the least landing in later
+    blocks, ``timestamp_before`` the last timestamp in earlier ones.
+    """
+
+    log: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    contents: NDArray[np.int64]
+    timestamp: NDArray[np.int64]
+    landed: NDArray[np.int64]
+    first_time: NDArray[np.int64]
+    last_time: NDArray[np.int64]
+    landed_after: NDArray[np.int64]
+    timestamp_before: NDArray[np.int64]
 
 
-def holes(scope: NDArray[np.int64], number: NDArray[np.int64]) -> Holes:
-    """Return the ranges between the numbers of each scope, which are sorted and each there once."""
-    import numpy as np
+class Blocks(NamedTuple):
+    """Blocks of logs: their rows and messages, the ends of their offsets and times, and their faults.
 
-    found = np.flatnonzero((scope[1:] == scope[:-1]) & (number[1:] - number[:-1] > 1))
-    return Holes(scope[found], number[found] + 1, number[found + 1] - 1)
+    Of each fault there is the count and the offset of an example, and the microseconds by which a time is wrong.
+    """
+
+    log: NDArray[np.int64]
+    block: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    messages: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    first_time: NDArray[np.int64]
+    last_time: NDArray[np.int64]
+    duplicates: NDArray[np.int64]
+    duplicate_at: NDArray[np.int64]
+    conflicts: NDArray[np.int64]
+    conflict_at: NDArray[np.int64]
+    late: NDArray[np.int64]
+    late_at: NDArray[np.int64]
+    lag: NDArray[np.int64]
+    backwards: NDArray[np.int64]
+    backward_at: NDArray[np.int64]
+    back: NDArray[np.int64]
+
+    def take(self, rows: Any) -> Blocks:
+        """Return some of the blocks, by their places or by a mask."""
+        return Blocks(*(column[rows] for column in self))
 
 
 def per_scope(
@@ -70,59 +113,20 @@ def per_scope(
         yield Counted(check, names[scope[place]], int(total), int(x[place]), second)
 
 
-def log_facts(rows: LogRows, names: list[str]) -> Facts:
-    """Return the facts of logs: the logs, their missing ranges, and their findings."""
-    import numpy as np
+def log_facts(rows: LogRows, names: list[str], max_gaps: int) -> Facts:
+    """Return the facts of logs: the logs, their missing ranges, and their findings.
 
+    Args:
+        rows: The rows that stand in a log.
+        names: The names of the logs, sorted.
+        max_gaps: Number of ranges to list.
+    """
     if not len(rows.log):
         return NOTHING
-    order = np.lexsort((rows.offset, rows.log))
-    rows = rows.take(order)
-    first = np.flatnonzero(starts_of(rows.log, rows.offset))
-    log, offset = rows.log[first], rows.offset[first]
-    found = repeats((rows.log, rows.offset), rows.content)
-    missing = holes(log, offset)
-    wide = missing.last - missing.first + 1
-    late, lag = _late(log, offset, _least(rows.landed, first))
-    back, by = _backwards(log, _least(rows.timestamp, first))
-    where_log, where_offset = rows.log[found.row], rows.offset[found.row]
-    counted = [*per_scope("missing_offsets", names, missing.scope, wide, wide, missing.first, missing.last)]
-    for check, counts in (("duplicate_messages", found.duplicates), ("conflicting_messages", found.conflicts)):
-        held = counts > 0
-        counted += per_scope(check, names, where_log[held], counts[held], 0 * counts[held], where_offset[held])
-    ones = np.ones(len(late), np.int64)
-    counted += per_scope("late_messages", names, log[late], ones, lag, offset[late], lag)
-    ones = np.ones(len(back), np.int64)
-    counted += per_scope("time_backwards", names, log[back], ones, 0 * ones, offset[back], by)
-    sums = {check: dict.fromkeys(range(len(names)), 0) for check in _COLUMNS}
-    places = {name: place for place, name in enumerate(names)}
-    for one in counted:
-        if one.check in sums:
-            sums[one.check][places[one.scope]] = one.count
-    starts = np.flatnonzero(starts_of(log))
-    ends = np.append(starts[1:], len(log))
-    row_ends = np.append(first, len(rows.log))
-    logs = []
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        code = int(log[start])
-        begin, stop = int(row_ends[start]), int(row_ends[end])
-        times = _between(rows.shown, begin, stop)
-        logs.append(
-            LogFact(
-                names[code],
-                stop - begin,
-                int(offset[start]),
-                int(offset[end - 1]),
-                *times,
-                *(sums[check][code] for check in _COLUMNS),
-            )
-        )
-    gaps = [GapFact("offset", names[scope], int(low), int(high)) for scope, low, high in zip(*missing, strict=True)]
-    return part_of(counted, logs=logs, gaps=gaps)
-
-
-_COLUMNS = ("missing_offsets", "duplicate_messages", "conflicting_messages", "late_messages")
-"""The checks whose counts are columns of a log, in their order."""
+    messages = messages_of(rows)
+    blocks = blocks_of(messages)
+    words = words_of(messages.log, 0 * messages.log, messages.offset)
+    return facts_of_blocks(names, blocks, short_words(blocks, words), max_gaps)
 
 
 def _taken(part: Any, rows: Any) -> Any:
@@ -131,58 +135,180 @@ def _taken(part: Any, rows: Any) -> Any:
     return tuple(one[rows] for one in part) if isinstance(part, tuple) else part[rows]
 
 
-def _between(moments: Moments | None, start: int, stop: int) -> tuple[int | None, int | None]:
-    if moments is None:
-        return None, None
-    held = moments[0][start:stop][moments[1][start:stop]]
-    return (int(held.min()), int(held.max())) if len(held) else (None, None)
-
-
-def _least(moments: Moments | None, first: NDArray[np.int64]) -> Moments | None:
-    """Return the earliest moment of each message, and which messages have one."""
+def messages_of(rows: LogRows) -> Messages:
+    """Return the messages of all rows of some logs."""
     import numpy as np
 
-    if moments is None or not len(first):
-        return None
-    value, known = moments
-    highest = np.iinfo(np.int64).max
-    least = np.minimum.reduceat(np.where(known, value, highest), first)
-    return least, np.logical_or.reduceat(known, first)
+    content = 0 * rows.log if rows.content is None else rows.content
+    order = np.lexsort((content, rows.offset, rows.log))
+    rows, content = rows.take(order), content[order]
+    starts = starts_of(rows.log, rows.offset)
+    first = np.flatnonzero(starts)
+    contents = np.add.reduceat(starts_of(rows.log, rows.offset, content).astype(np.int64), first)
+
+    def least(moments: Moments | None, sign: int = 1) -> NDArray[np.int64]:
+        if moments is None:
+            return np.full(len(first), NEVER)
+        return np.minimum.reduceat(np.where(moments[1], sign * moments[0], NEVER), first)
+
+    log, offset, timestamp, landed = rows.log[first], rows.offset[first], least(rows.timestamp), least(rows.landed)
+    blocks = starts_of(log, offset >> BLOCK_SHIFT)
+    after, before = ends_of(
+        log[blocks], np.minimum.reduceat(landed, np.flatnonzero(blocks)), _last_of_group(timestamp, blocks)
+    )
+    of_block = np.cumsum(blocks) - 1
+    return Messages(
+        log, offset, np.diff(np.append(first, len(order))), contents, timestamp, landed, least(rows.shown),
+        -least(rows.shown, -1), after[of_block], before[of_block],
+    )  # fmt: skip
 
 
-def _late(
-    log: NDArray[np.int64], offset: NDArray[np.int64], landed: Moments | None
+def _last_of_group(values: NDArray[np.int64], starts: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the last known value of each group."""
+    import numpy as np
+
+    ends = np.append(np.flatnonzero(starts)[1:], len(values))
+    known = np.maximum.accumulate(np.where(values != NEVER, np.arange(len(values)), -1))[ends - 1]
+    return np.where(known >= np.flatnonzero(starts), values[known], NEVER)
+
+
+def ends_of(
+    log: NDArray[np.int64], landed: NDArray[np.int64], timestamp: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the messages that landed after a higher offset of their log, and by how many microseconds."""
+    """Return for each block the least landing of the later blocks of its log, and the last timestamp of the earlier.
+
+    Args:
+        log: The logs of blocks, ordered by log and block.
+        landed: The least landing of each block, or `NEVER`.
+        timestamp: The last timestamp of each block, or `NEVER`.
+    """
+    return _least_after(log, landed), _last_before(log, timestamp)
+
+
+def _least_after(group: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the least of the values after each place in its group, or `NEVER`."""
     import numpy as np
 
-    if landed is None:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    value, known = landed
-    highest = np.iinfo(np.int64).max
-    after = np.full(len(log), highest)
-    # The least landing of all higher offsets: from the end of each log to its start.
-    for start, end in _spans(log):
-        least = np.minimum.accumulate(np.where(known, value, highest)[start:end][::-1])[::-1]
-        after[start : end - 1] = least[1:]
-    late = np.flatnonzero(known & (after < value))
-    return late, value[late] - after[late]
+    if not len(group):
+        return values
+    # From the end: the places of all values, lower in each group than in all groups before.
+    distinct, code = np.unique(values, return_inverse=True)
+    base = np.cumsum(starts_of(group)[::-1])
+    base = np.append(0, base[:-1]) * len(distinct)
+    least = (np.minimum.accumulate(code.reshape(-1)[::-1] - base) + base)[::-1]
+    after = np.full(len(group), NEVER)
+    same = group[1:] == group[:-1]
+    after[:-1][same] = distinct[least[1:][same]]
+    return after
 
 
-def _backwards(log: NDArray[np.int64], times: Moments | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the messages whose time is before that of the message before them, and by how many microseconds."""
+def _last_before(group: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the last known value before each place in its group, or `NEVER`."""
     import numpy as np
 
-    if times is None:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    known = np.flatnonzero(times[1])  # a message without a time is skipped
-    value, of = times[0][known], log[known]
-    back = np.flatnonzero((of[1:] == of[:-1]) & (value[1:] < value[:-1])) + 1
-    return known[back], value[back - 1] - value[back]
+    places = np.arange(len(group))
+    known = np.maximum.accumulate(np.where(values != NEVER, places, -1))
+    start = np.maximum.accumulate(np.where(starts_of(group), places, 0))
+    known = np.append(-1, known[:-1])[: len(group)]
+    return np.where(known >= start, values[known], NEVER)
 
 
-def _spans(codes: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def blocks_of(messages: Messages) -> Blocks:
+    """Return the blocks of messages, which are ordered by log and offset, with their faults."""
     import numpy as np
 
-    starts = np.flatnonzero(starts_of(codes))
-    yield from zip(starts.tolist(), np.append(starts[1:], len(codes)).tolist(), strict=True)
+    log, offset = messages.log, messages.offset
+    starts = starts_of(log, offset >> BLOCK_SHIFT)
+    first, of_block = np.flatnonzero(starts), np.cumsum(starts) - 1
+    after = np.minimum(_least_after(of_block, messages.landed), messages.landed_after)
+    before = _last_before(of_block, messages.timestamp)
+    before = np.where(before == NEVER, messages.timestamp_before, before)
+    is_late = (messages.landed != NEVER) & (after < messages.landed)
+    is_back = (messages.timestamp != NEVER) & (before != NEVER) & (messages.timestamp < before)
+    lag, back = np.where(is_late, messages.landed - after, 0), np.where(is_back, before - messages.timestamp, 0)
+
+    def total(values: NDArray[Any]) -> NDArray[np.int64]:
+        return np.add.reduceat(values.astype(np.int64), first)
+
+    def at(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return np.minimum.reduceat(np.where(chosen, offset, NEVER), first)
+
+    most = np.maximum.reduceat(lag, first)
+    backward_at = at(is_back)
+    return Blocks(
+        log[first], offset[first] >> BLOCK_SHIFT, total(messages.rows), np.diff(np.append(first, len(log))),
+        offset[first], offset[np.append(first[1:], len(log)) - 1],
+        np.minimum.reduceat(messages.first_time, first), np.maximum.reduceat(messages.last_time, first),
+        total(messages.rows - messages.contents), at(messages.rows > messages.contents),
+        total(messages.contents - 1), at(messages.contents > 1),
+        total(is_late), at(is_late & (lag == most[of_block])), most,
+        total(is_back), backward_at, np.maximum.reduceat(np.where(offset == backward_at[of_block], back, 0), first),
+    )  # fmt: skip
+
+
+def is_short(blocks: Blocks) -> NDArray[np.bool_]:
+    """Return which blocks must be read, because offsets are missing in them."""
+    return blocks.high - blocks.low + 1 > blocks.messages
+
+
+def short_words(blocks: Blocks, words: Words) -> Words:
+    """Return the words of the blocks that must be read."""
+    return words.of_blocks(blocks.log[is_short(blocks)], blocks.block[is_short(blocks)])
+
+
+def facts_of_blocks(names: list[str], blocks: Blocks, words: Words, max_gaps: int) -> Facts:
+    """Return the facts of logs: the logs, their missing ranges, and their findings.
+
+    Args:
+        names: The names of the logs, sorted.
+        blocks: All blocks of the logs, at least one.
+        words: The words of the short blocks; their generator is the log, and their second 0.
+        max_gaps: Number of ranges to list.
+    """
+    import numpy as np
+
+    blocks = blocks.take(np.lexsort((blocks.block, blocks.log)))
+    gaps = Gaps(max_gaps)
+    near = np.flatnonzero(~starts_of(blocks.log))
+    gaps.add(blocks.log[near], blocks.high[near - 1], blocks.low[near])
+    for place, number in in_steps(words):
+        log = words.generator[place]
+        near = np.flatnonzero(~starts_of(log, number >> BLOCK_SHIFT))
+        gaps.add(log[near], number[near - 1], number[near])
+    first = np.flatnonzero(starts_of(blocks.log))
+    log, end = blocks.log[first], np.append(first[1:], len(blocks.log)) - 1
+
+    def total(values: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.add.reduceat(values, first)
+
+    missing = blocks.high[end] - blocks.low[first] + 1 - total(blocks.messages)
+    counted = gaps.counted("missing_offsets", names, log, missing)
+    faults: list[tuple[str, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]] = [
+        ("duplicate_messages", blocks.duplicates, blocks.duplicate_at, None),
+        ("conflicting_messages", blocks.conflicts, blocks.conflict_at, None),
+        ("late_messages", blocks.late, blocks.late_at, blocks.lag),
+        ("time_backwards", blocks.backwards, blocks.backward_at, blocks.back),
+    ]
+    for check, count, at, wrong in faults:
+        held = count > 0
+        rank = wrong if wrong is not None and check == "late_messages" else 0 * count
+        y = None if wrong is None else wrong[held]
+        counted += per_scope(check, names, blocks.log[held], count[held], rank[held], at[held], y)
+    duplicates, conflicts, late = total(blocks.duplicates), total(blocks.conflicts), total(blocks.late)
+    rows = total(blocks.rows)
+    worst = np.lexsort((log, -rows, -(missing + duplicates + conflicts + late)))[:MAX_ROWS]
+    first_time = np.minimum.reduceat(blocks.first_time, first)
+    last_time = np.maximum.reduceat(blocks.last_time, first)
+    logs = [
+        LogFact(
+            names[log[place]], int(rows[place]), int(blocks.low[first[place]]), int(blocks.high[end[place]]),
+            _known(int(first_time[place])), _known(int(last_time[place])), int(missing[place]),
+            int(duplicates[place]), int(conflicts[place]), int(late[place]),
+        )
+        for place in worst.tolist()
+    ]  # fmt: skip
+    return part_of(counted, logs=logs, log_total=len(log), gaps=gaps.listed("offset", names), gap_total=gaps.total)
+
+
+def _known(moment: int) -> int | None:
+    return None if abs(moment) == NEVER else moment

@@ -87,7 +87,7 @@ _TABLES: Final = (
 
 
 class Content(NamedTuple):
-    """What a page shows: the summary, the notes, the rates, and the lists of a report by name."""
+    """The content of a page: the summary, the notes, the rates, and the lists of a report by name."""
 
     summary: str
     notes: list[str]

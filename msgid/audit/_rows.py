@@ -68,10 +68,10 @@ def facts_of_rows(rows: Rows, columns: Columns, earliest: int | None, clock_jump
         placed = valid & (log >= 0)
         shown = timestamp if timestamp is not None else of_id
         in_logs = LogRows(log, offset, rows.content, timestamp, landed, shown).take(placed)
-        parts.append(log_facts(in_logs, names)._replace(unplaced=int((~placed).sum())))
+        parts.append(log_facts(in_logs, names, max_gaps)._replace(unplaced=int((~placed).sum())))
     elif ids is not None:
         in_logs, names = _positions(ids)
-        parts.append(log_facts(in_logs._replace(shown=of_id).take(ids.origins() == "position"), names))
+        parts.append(log_facts(in_logs._replace(shown=of_id).take(ids.origins() == "position"), names, max_gaps))
     return merged(parts, max_gaps)
 
 

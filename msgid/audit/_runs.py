@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgid import layout
-from msgid.audit._digests import Read, cells_of, marked, marked_words, words_of
-from msgid.audit._ids import starts_of
-from msgid.audit._logs import Holes, per_scope
+from msgid.audit._digests import Gaps, Read, cells_of, marked, marked_words, starts_of, words_of
+from msgid.audit._logs import per_scope
 from msgid.audit.definitions import COUNTED, RATE_GENERATORS, RUN_STEP, rate_width, split_pieces
-from msgid.audit.facts import NOTHING, Counted, Facts, GapFact, NodeFact, RateFact, RunFact, part_of
+from msgid.audit.facts import NOTHING, Counted, Facts, NodeFact, RateFact, RunFact, part_of
 from msgid.ids.node import shared_by
 
 if TYPE_CHECKING:
@@ -43,8 +42,7 @@ class Shown(NamedTuple):
     """The runs of generators, their missing ranges and the steps of their clocks."""
 
     runs: Runs
-    gaps: Holes
-    gap_total: int
+    gaps: Gaps
     steps: Steps
 
 
@@ -122,20 +120,19 @@ def shown_by(cells: Cells, words: Words, clock_jump: int, most: int) -> Shown:
         np.minimum.reduceat(by_run.low, first),
         np.maximum.reduceat(by_run.high, first),
     )
-    return Shown(runs, found.gaps, found.gap_total, found.steps())
+    return Shown(runs, found.gaps, found.steps())
 
 
 class _Found:
-    """Gaps and steps between neighbours, as they are found: of many gaps, the largest alone."""
+    """Gaps and steps between neighbours, as they are found."""
 
     def __init__(self, clock_jump: int, most: int) -> None:
         import numpy as np
 
         nothing = np.zeros(0, np.int64)
-        self._clock_jump, self._most = clock_jump, most
+        self._clock_jump = clock_jump
         self._steps = [Steps(nothing, nothing, nothing)]
-        self.gaps = Holes(nothing, nothing, nothing)
-        self.gap_total = 0
+        self.gaps = Gaps(most)
 
     def add(
         self,
@@ -145,21 +142,9 @@ class _Found:
         seconds: NDArray[np.int64],
     ) -> None:
         """Add neighbours: the sequence numbers of two IDs of a run, and the seconds from one to the other."""
-        import numpy as np
-
         stepped = (seconds < 0) | (seconds > self._clock_jump)
         self._steps.append(Steps(generator[stepped], sequence[stepped], seconds[stepped]))
-        holed = sequence - before > 1
-        self.gap_total += int(holed.sum())
-        new = Holes(generator[holed], before[holed] + 1, sequence[holed] - 1)
-        gaps = Holes(*(np.concatenate(pair) for pair in zip(self.gaps, new, strict=True)))
-        if len(gaps.first) > self._most:
-            order = np.lexsort((gaps.first, gaps.scope, gaps.first - gaps.last))
-            gaps = Holes(*(column[order] for column in gaps))
-            kept = np.arange(len(order)) < self._most
-            kept[np.unique(gaps.scope, return_index=True)[1]] = True
-            gaps = Holes(*(column[kept] for column in gaps))
-        self.gaps = gaps
+        self.gaps.add(generator, before, sequence)
 
     def steps(self) -> Steps:
         """Return all steps by generator and sequence number."""
@@ -205,10 +190,7 @@ def facts_of_digest(named: Named, cells: Cells, words: Words, clock_jump: int, m
     gaps, steps, runs = shown.gaps, shown.steps, shown.runs
     missing = np.zeros(len(names), np.int64)
     np.add.at(missing, runs.generator, runs.last_sequence - runs.first_sequence + 1 - runs.ids)
-    size = gaps.last - gaps.first + 1
-    largest = per_scope("missing_sequences", names, gaps.scope, size, size, gaps.first, gaps.last)
-    holed = np.flatnonzero(missing)
-    counted = [one._replace(count=int(missing[g])) for g, one in zip(holed, largest, strict=True)]
+    counted = gaps.counted("missing_sequences", names, np.arange(len(names)), missing)
     for check, held in (("clock_backwards", steps.seconds < 0), ("clock_jump", steps.seconds > 0)):
         of, sequence, step = (column[held] for column in steps)
         ones = np.ones(len(of), np.int64)
@@ -223,8 +205,8 @@ def facts_of_digest(named: Named, cells: Cells, words: Words, clock_jump: int, m
         origin = layout.origin_of(one.node)
         if origin != "mac":
             counted.append(Counted("synthetic_node", layout.format_mac(one.node), one.ids, text=origin))
-    ranges = [GapFact("sequence", names[g], int(low), int(high)) for g, low, high in zip(*gaps, strict=True)]
-    return part_of(counted, gaps=ranges, gap_total=shown.gap_total, runs=listed, nodes=nodes)
+    ranges = gaps.listed("sequence", names)
+    return part_of(counted, gaps=ranges, gap_total=gaps.total, runs=listed, nodes=nodes)
 
 
 def _runs_of_cells(cells: Cells, used: NDArray[np.int64]) -> NDArray[np.int64]:

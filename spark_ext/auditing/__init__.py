@@ -1,5 +1,5 @@
-"""Audits of DataFrames: the facts of `msgid.audit`, computed without bringing a log or a generator to one task.
+"""Audits of DataFrames: the rules of `msgid.audit` on digests that Spark makes.
 
-`spark_ext.auditing.summaries` reduces rows to words: 32 offsets or sequence numbers are one row with a mask.
-The other modules compute facts from these rows, and `spark_ext.auditing.table_audit` collects the report.
+`spark_ext.auditing.summaries` reduces rows to words: 32 offsets or sequence numbers are one row with a mask. The
+modules `_generators` and `_log_blocks` reduce words to blocks, and pass both to the rules. `_id_facts` counts single IDs.
 """

@@ -10,8 +10,7 @@ from msgid.audit.definitions import COUNTED
 from msgid.audit.facts import NOTHING, Facts, merged, part_of
 from spark_ext.auditing._generators import generator_facts
 from spark_ext.auditing._id_facts import id_facts, orphans
-from spark_ext.auditing._log_facts import logs_of
-from spark_ext.auditing._on_driver import log_facts
+from spark_ext.auditing._log_blocks import log_facts
 from spark_ext.auditing._words import counter_words, position_words, with_fields
 from spark_ext.auditing.summaries import merged_ids, merged_logs
 
@@ -66,6 +65,6 @@ def facts_of(
         (held,) = total.collect()
         rows, unplaced = held["n"] or 0, held["no"] or 0
     if placed is not None:
-        parts.append(log_facts(logs_of(placed), columns, max_gaps, df))
+        parts.append(log_facts(placed, columns, max_gaps, df))
     parts.append(NOTHING._replace(rows=rows, unplaced=unplaced, columns=columns.given))
     return merged(parts, max_gaps)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from msgid.audit.definitions import RATE_GENERATORS, rate_width
 from msgid.audit.facts import RateFact, merged
-from spark_ext.auditing._bits import bits_in, highest, lowest
+from spark_ext.auditing._bits import bits_in, block_of, highest, lowest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,6 @@ MOST: Final = {"cells": 500_000, "points": 500_000, "blocks": 10_000}
 """The number of cells, of IDs and of marked blocks up to which a table is one task."""
 TASK_CELLS: Final = 250_000
 """The number of cells of a task; a node with more is one task."""
-_BLOCK_SHIFT: Final = 11
 _ROW: Final = ("node", "pid", "seconds", "low", "high", "ids")
 
 
@@ -42,7 +41,7 @@ def generator_facts(words: DataFrame, clock_jump: int, max_gaps: int) -> Facts:
         max_gaps: Number of ranges to list.
     """
     word, mask = F.col("word"), F.col("mask")
-    words = words.withColumn("block", F.shiftright("word", _BLOCK_SHIFT))
+    words = words.withColumn("block", block_of(word))
     cells = words.groupBy("node", "pid", "block", "seconds").agg(
         F.min(lowest(word, mask)).alias("low"),
         F.max(highest(word, mask)).alias("high"),

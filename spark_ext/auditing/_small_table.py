@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
 from msgid.audit._columns import Columns
+from msgid.audit._rows import facts_of_rows
+from msgid.audit._tables import rows_of
 from spark_ext.auditing._values import content_columns, id_value, offset_column, source_column
 from spark_ext.columns._moments import micros_column
 
@@ -28,7 +30,7 @@ _LONG: Final = "is_long"
 
 
 def small_facts(df: DataFrame, columns: Columns, earliest: int | None, clock_jump: int, max_gaps: int) -> Facts | None:
-    """Return the facts of a table of few rows; None if the table is larger, or if NumPy or PyArrow is missing.
+    """Return the facts of a table of few rows; None if the table is larger.
 
     Args:
         df: The rows.
@@ -37,13 +39,7 @@ def small_facts(df: DataFrame, columns: Columns, earliest: int | None, clock_jum
         clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
         max_gaps: Number of ranges to list.
     """
-    try:
-        from msgid.audit._rows import facts_of_rows
-        from msgid.audit._tables import rows_of
-
-        table = _collected(df, columns)
-    except ImportError:
-        return None
+    table = _collected(df, columns)
     if table is None:
         return None
     given = {**columns.given, "id": columns.id is not None}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgid import layout
 from msgid._moments import aware
-from msgid._validate import integer
+from msgid._validate import check_installed, integer
 from msgid.audit._columns import checked_columns
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 from msgid.audit.report import report_of
@@ -96,6 +96,7 @@ def audit_batches(
     >>> update = audit_batches("/data/audit", lambda report: report.to_html("/data/audit.html"))
     >>> query = stream.writeStream.foreachBatch(update)  # doctest: +SKIP
     """
+    check_installed("an audit on Spark", "spark", "numpy", "pyarrow")
     known = {"id", "source", "offset", "timestamp", "landed", "content", "parent"}
     wrong = sorted(set(columns) - known)
     if wrong:

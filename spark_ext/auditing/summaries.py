@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from msgid import layout
+from msgid.audit._digests import BLOCK_SHIFT
 from spark_ext.auditing._bits import WORD_BITS, bit_of, bits_in, word_of
 from spark_ext.auditing._values import content_columns, offset_column, source_column
 from spark_ext.columns._crc import look_up, octet, word
@@ -180,7 +181,7 @@ def _by_message(rows: DataFrame, *, merge_times: bool) -> DataFrame:
     content = ["content"] if "content" in rows.columns else []
     # One shuffle by blocks of offsets serves all that follows: each block is in one task, a log is not.
     # Rows in no log keep to the tasks that they came in.
-    block = F.coalesce(F.shiftright("offset", 16), -1 - F.spark_partition_id().cast("bigint"))
+    block = F.coalesce(F.shiftright("offset", BLOCK_SHIFT), -1 - F.spark_partition_id().cast("bigint"))
     blocks = rows.withColumn("block", block).repartition("source", "block")
     low, high = ("time", "time") if merge_times else ("first_time", "last_time")
     return blocks.groupBy("source", "block", "offset", *content).agg(

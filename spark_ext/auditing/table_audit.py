@@ -8,7 +8,7 @@ from pyspark.sql.types import BinaryType
 
 from msgid import layout
 from msgid._moments import aware
-from msgid._validate import integer
+from msgid._validate import check_installed, integer
 from msgid.audit._columns import checked_columns
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 from msgid.audit.report import report_of
@@ -47,9 +47,11 @@ def audit(
     and RocketMQ: their columns are known. Without ``offset``, IDs of the origin ``position`` give the positions.
 
     A table of at most 50,000 rows is collected by one action and audited on the driver. The rows of a larger table are
-    read once for the IDs and once for the positions, in the JVM, and reduced to blocks of 32 numbers. With
-    ``timestamp``, ``landed`` or ``content``, each message is compared by itself, which takes more time. The driver
-    collects a bounded number of rows.
+    read once for the IDs and once for the positions, in the JVM, and reduced to words of 32 numbers and blocks of
+    65,536. The rules of `msgid.audit` read the blocks, and the words of those blocks alone in which something is
+    missing or out of order: on the driver, or in Python workers if there are many. With ``timestamp``, ``landed`` or
+    ``content``, each message is compared by itself, which takes more time. The driver collects a bounded number of
+    rows.
 
     Parameters
     ----------
@@ -104,6 +106,7 @@ def audit(
     """
     if df.isStreaming:
         raise ValueError("cannot audit a stream: pass `audit_batches` to its foreachBatch")
+    check_installed("an audit on Spark", "spark", "numpy", "pyarrow")
     columns = checked_columns(df.columns, id, source, offset, timestamp, landed, content, parent)
     jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
     most = integer("max_gaps", max_gaps, 0, 1_000_000)

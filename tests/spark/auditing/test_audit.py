@@ -18,7 +18,7 @@ import msgid.audit
 import spark_ext
 from msgid import layout
 from msgid.audit import demonstration
-from spark_ext.auditing import _generators, _on_driver, _small_table
+from spark_ext.auditing import _generators, _log_blocks, _small_table
 from spark_ext.auditing.summaries import id_summary, log_summary
 from spark_ext.cli import spark_ext as command
 
@@ -53,9 +53,10 @@ def take(way, monkeypatch):
     if way != "driver":
         monkeypatch.setattr(_small_table, "SMALL_ROWS", 0)
     if way == "spread":
-        for module in (_generators, _on_driver):
+        for module in (_generators, _log_blocks):
             monkeypatch.setattr(module, "MOST", dict.fromkeys(module.MOST, 0))
         monkeypatch.setattr(_generators, "TASK_CELLS", 100)
+        monkeypatch.setattr(_log_blocks, "TASK_ROWS", {"blocks": 10, "messages": 100})
 
 
 DRIVER_OFTEN = ["driver", *(pytest.param(way, marks=pytest.mark.variants) for way in ("summaries", "spread"))]

@@ -1,0 +1,217 @@
+"""The facts of logs on Spark: the blocks of a table, and the words of those in which offsets are missing.
+
+`msgid.audit._logs` makes the facts of both. If times or contents are compared, it also finds the faults of the messages
+of each block, in tasks of many blocks: a log does not have to fit in a task.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from msgid.audit.facts import merged
+from spark_ext.auditing._bits import bit_of, bits_in, block_of, highest, lowest, word_of
+from spark_ext.auditing._words import positions
+from spark_ext.auditing.summaries import log_summary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from msgid.audit._columns import Columns
+    from msgid.audit.facts import Facts
+
+MOST: Final = {"blocks": 200_000, "offsets": 5_000_000}
+"""The number of blocks, and of offsets in short blocks, up to which a table is one task."""
+TASK_ROWS: Final = {"blocks": 100_000, "messages": 500_000}
+"""The number of blocks or of messages of a task; for blocks, a log with more is one task."""
+_COUNTS: Final = (
+    "rows", "messages", "low", "high", "first_time", "last_time", "duplicates", "duplicate_at", "conflicts",
+    "conflict_at", "late", "late_at", "lag", "backwards", "backward_at", "back",
+)  # fmt: skip
+_ROW: Final = ("source", "block", *_COUNTS)
+_BLOCKS: Final = ", ".join(["source string", *(f"{name} bigint" for name in _ROW[1:])])
+_ENDS: Final = "source string, block bigint, landed_after bigint, timestamp_before bigint"
+
+
+def log_facts(summary: DataFrame, columns: Columns, max_gaps: int, df: DataFrame | None) -> Facts:
+    """Return the facts of logs.
+
+    Args:
+        summary: The summary that `spark_ext.auditing.summaries.merged_logs` returned.
+        columns: The columns of the rows.
+        max_gaps: Number of ranges to list.
+        df: The rows, in which examples are looked for; None if they are gone.
+    """
+    placed = summary.where(F.col("source").isNotNull())
+    if "word" in summary.columns:
+        facts = _facts_of(_blocks_of_words(placed), placed, max_gaps)
+        return _with_offsets(facts, df, columns)
+    messages = _messages(placed)
+    offset = F.col("offset")
+    words = messages.groupBy("source", word_of(offset).alias("word")).agg(F.bit_or(bit_of(offset)).alias("mask"))
+    return _facts_of(_blocks_of_messages(messages), words, max_gaps)
+
+
+def _blocks_of_words(words: DataFrame) -> DataFrame:
+    """Return the blocks of words; the example of a duplicate is the first word that repeats an offset."""
+    word, mask = F.col("word"), F.col("mask")
+    none = F.lit(0).cast("bigint")
+    blocks = words.groupBy("source", block_of(F.col("word")).alias("block")).agg(
+        F.sum("n").alias("rows"), F.sum(bits_in(mask)).alias("messages"),
+        F.min(lowest(word, mask)).alias("low"), F.max(highest(word, mask)).alias("high"),
+        F.min("first_time").alias("first_time"), F.max("last_time").alias("last_time"),
+        F.min(F.when(F.col("n") > bits_in(mask), word)).alias("duplicate_at"),
+    )  # fmt: skip
+    rest = {name: none for name in _COUNTS if name not in blocks.columns}
+    return blocks.withColumns({**rest, "duplicates": F.col("rows") - F.col("messages")}).select(*_ROW)
+
+
+def _messages(summary: DataFrame) -> DataFrame:
+    """Return one row per message, with the number of its rows and of its contents."""
+    contents = F.count(F.lit(1)) if "content" in summary.columns else F.lit(1).cast("bigint")
+    return summary.groupBy("source", "block", "offset").agg(
+        F.sum("n").alias("rows"), contents.alias("contents"), F.min("timestamp").alias("timestamp"),
+        F.min("landed").alias("landed"), F.min("first_time").alias("first_time"),
+        F.max("last_time").alias("last_time"),
+    )  # fmt: skip
+
+
+def _blocks_of_messages(messages: DataFrame) -> DataFrame:
+    """Return the blocks of messages with their faults."""
+    dated = F.when(F.col("timestamp").isNotNull(), F.col("offset"))
+    ends = messages.groupBy("source", "block").agg(
+        F.max_by("timestamp", dated).alias("timestamp"), F.min("landed").alias("landed")
+    )
+    tasks = F.lit(messages.count() // TASK_ROWS["messages"] + 1)
+    ends = ends.groupBy(F.pmod(F.hash("source"), tasks)).applyInArrow(_ends, _ENDS)
+    task = F.pmod(F.hash("source", "block"), tasks)
+    return messages.join(ends, ["source", "block"]).groupBy(task).applyInArrow(_blocks, _BLOCKS)
+
+
+def _ends(ends: pa.Table) -> pa.Table:
+    """Return what the other blocks of its log say of each block."""
+    import numpy as np
+    import pyarrow as pa
+
+    from msgid.audit._logs import ends_of
+
+    _, log, source = _named(ends)
+    block, timestamp, landed = (_numbers(ends, name) for name in ("block", "timestamp", "landed"))
+    order = np.lexsort((block, log))
+    after, before = ends_of(log[order], landed[order], timestamp[order])
+    columns = {"block": block[order], "landed_after": after, "timestamp_before": before}
+    return pa.table({"source": source.take(pa.array(order)), **columns})
+
+
+def _blocks(messages: pa.Table) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    from msgid.audit._logs import Messages, blocks_of
+
+    names, log, _ = _named(messages)
+    columns = Messages(log, *(_numbers(messages, name) for name in Messages._fields[1:]))
+    order = np.lexsort((columns.offset, columns.log))
+    found = blocks_of(Messages(*(column[order] for column in columns)))
+    source = pa.array(names).take(pa.array(found.log))
+    return pa.table({"source": source, **dict(zip(_ROW[1:], found[1:], strict=True))})
+
+
+def _facts_of(blocks: DataFrame, words: DataFrame, max_gaps: int) -> Facts:
+    """Return the facts of logs, made on the driver if they have few blocks, else in tasks of whole logs."""
+    import pyarrow as pa
+
+    blocks = blocks.localCheckpoint()
+    words = words.withColumn("block", block_of(F.col("word")))
+    is_short = F.col("high") - F.col("low") + 1 > F.col("messages")
+    short = blocks.where(is_short).select("source", "block")
+    counts = (F.count(F.lit(1)).alias("n"), F.sum(F.when(is_short, F.col("messages"))).alias("ids"))
+    (held,) = blocks.agg(*counts).collect()
+    read = words.join(short, ["source", "block"], "left_semi")
+    others = [F.lit(None).cast("bigint").alias(name) for name in _COUNTS if name not in ("rows", "low", "high")]
+    values = (F.lit(0).cast("bigint").alias("rows"), F.col("word").alias("low"), F.col("mask").alias("high"))
+    rows = blocks.select(*_ROW)
+    if held["ids"]:
+        rows = rows.unionByName(read.select("source", "block", *values, *others))
+    if held["n"] <= MOST["blocks"] and (held["ids"] or 0) <= MOST["offsets"]:
+        return _facts(rows.toArrow(), max_gaps)
+
+    def pickled(table: pa.Table) -> pa.Table:
+        return pa.table({"facts": [pickle.dumps(merged([_facts(table, max_gaps)], max_gaps))]})
+
+    task = F.pmod(F.hash("source"), F.lit(held["n"] // TASK_ROWS["blocks"] + 1))
+    parts = rows.groupBy(task).applyInArrow(pickled, "facts binary").collect()
+    return merged([pickle.loads(part["facts"]) for part in parts], max_gaps)
+
+
+def _facts(rows: pa.Table, max_gaps: int) -> Facts:
+    """Return the facts of blocks and words; a word has no rows, ``low`` is the word and ``high`` its mask."""
+    import numpy as np
+
+    from msgid.audit._digests import Words
+    from msgid.audit._logs import Blocks, facts_of_blocks
+    from msgid.audit.facts import NOTHING
+
+    names, log, _ = _named(rows)
+    blocks = Blocks(log, *(_numbers(rows, name, -1 if name == "last_time" else 1) for name in _ROW[1:]))
+    is_word = blocks.rows == 0
+    words = Words(log, 0 * log, blocks.low, blocks.high).take(is_word)
+    words = words.take(np.lexsort((words.word, words.generator)))
+    return facts_of_blocks(names, blocks.take(~is_word), words, max_gaps) if len(log) else NOTHING
+
+
+def _named(rows: pa.Table) -> tuple[list[str], Any, pa.Array]:
+    """Return the names of the logs in their order, the place of each row's log, and the column of names."""
+    import numpy as np
+    import pyarrow as pa
+
+    source = rows["source"].combine_chunks()
+    source = source.combine_chunks() if isinstance(source, pa.ChunkedArray) else source
+    coded = source.dictionary_encode()
+    names = coded.dictionary.to_pylist()
+    order = sorted(range(len(names)), key=names.__getitem__)
+    place = np.empty(len(names), np.int64)
+    place[order] = np.arange(len(names))
+    return [names[one] for one in order], place[coded.indices.to_numpy().astype(np.int64)], source
+
+
+def _numbers(rows: pa.Table, name: str, sign: int = 1) -> Any:
+    """Return a column of integers; NULL is the moment that no message has."""
+    import pyarrow.compute as pc
+
+    from msgid.audit._logs import NEVER
+
+    return pc.fill_null(rows[name], sign * NEVER).to_numpy()
+
+
+def _with_offsets(facts: Facts, df: DataFrame | None, columns: Columns) -> Facts:
+    """Set the examples of duplicates, which are words: the first offset of the word that several rows have."""
+    words = [(one.scope, one.x) for one in facts.found if one.check == "duplicate_messages"]
+    if not words:
+        return facts
+    first = {}
+    if df is not None:
+        asked = df.sparkSession.createDataFrame(words, "source string, word bigint")
+        first = {row["source"]: row["first"] for row in _first_repeated(df, columns, asked).collect()}
+    found = [one._replace(x=first.get(one.scope)) if one.check == "duplicate_messages" else one for one in facts.found]
+    return facts._replace(found=found)
+
+
+def _first_repeated(df: DataFrame, columns: Columns, words: DataFrame) -> DataFrame:
+    """Return the lowest repeated offset in a word of each log: ``source`` and ``first``.
+
+    Args:
+        df: The rows of the table.
+        columns: Their columns.
+        words: One word per log: ``source`` and ``word``.
+    """
+    if columns.offset is not None:
+        by_offset = log_summary(df, columns._replace(timestamp=None, landed=None, content=()), whole=True)
+    else:
+        assert columns.id is not None
+        by_offset = positions(df, columns.id)
+    held = by_offset.join(F.broadcast(words), ["source", "word"], "left_semi").groupBy("source", "offset").count()
+    return held.where("count > 1").groupBy("source").agg(F.min("offset").alias("first"))
