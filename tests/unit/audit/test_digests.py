@@ -108,6 +108,7 @@ def restarted(steps, start, restart_at):
 
 @given(IDS)
 @example({(0, 5, 7), (0, 5, 9), (0, 5, 50_000_000), (0, 99, 10), (0, 99, 50_000_003)})
+@example({(0, 5, BLOCK - 6), (0, 5, BLOCK - 1), (0, 6, BLOCK - 4), (0, 7, BLOCK), (0, 9, BLOCK + 2)})
 @example({(0, n // 30_000, n) for n in (*range(65_530, 65_534), *range(65_540, 65_542))})
 def test_digest_of_any_ids_shows_what_single_ids_show(ids):
     """Runs, gaps and steps are those of the plain model, whatever the order of seconds and numbers is."""
@@ -134,11 +135,19 @@ def test_digest_reads_marked_blocks_alone():
 
 
 def test_digest_reads_blocks_in_steps(monkeypatch):
-    """The runs, gaps and steps do not depend on the size of the steps."""
+    """A step has whole blocks, and the runs, gaps and steps of the clock do not depend on its size."""
     chance = random.Random(7)
     ids = {(n % 3, n // 50, (n // 3) * 40_000 + chance.randrange(50)) for n in range(600)}
     whole = shown_by(ids)
+    words = digests.words_of(*columns_of(ids))
+    words = words.take(np.lexsort((words.word, words.seconds, words.block, words.generator)))
+    assert len(list(digests.in_steps(words))) == 1
     monkeypatch.setattr(digests, "_MOST_POINTS", 7)
+    steps = [
+        {(words.generator[at], words.block[at]) for at in places.tolist()} for places, _ in digests.in_steps(words)
+    ]
+    assert 1 < len(steps) <= len(set.union(*steps)) == sum(map(len, steps))
+    assert max(map(len, steps)) <= 7
     stepped = shown_by(ids)
     assert listed(stepped.runs) == listed(whole.runs)
     assert ranges(stepped.gaps) == ranges(whole.gaps)

@@ -82,6 +82,7 @@ def shown(facts):
 
 
 @given(ROWS)
+@example([(0, 1, 0, None, 5), (0, 2, 0, None, 9), (0, 3, 0, None, 4)])
 @example([(0, BLOCK - 1, 0, 5, 9), (0, BLOCK, 0, None, None), (0, 3 * BLOCK, 0, 3, 8), (1, 0, 0, 1, 1)])
 def test_blocks_of_logs_show_what_single_messages_show(rows):
     """Counts, examples, ranges and the lines of logs are those of the plain model, across blocks too."""
