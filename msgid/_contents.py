@@ -88,6 +88,8 @@ def _moment_or_other(value: object) -> tuple[bytes, bytes]:
         return b"D" if isinstance(value, date) else b"T", value.isoformat().encode()
     if isinstance(value, UUID):
         return b"u", value.bytes
+    if type(value).__name__ == "VariantVal" and hasattr(value, "toPython"):  # Spark's VARIANT, without importing Spark
+        return b"v", encoded(value.toPython())
     raise TypeError(f"value must have a canonical form, got {type(value).__name__}")
 
 
