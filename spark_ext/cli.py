@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,7 @@ from spark_ext.formats.message_formats import format_names
 from spark_ext.tables import table_formats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from msgid.audit import Severity
     from spark_ext.jobs._bad_files import BadFile
@@ -25,9 +26,27 @@ if TYPE_CHECKING:
 _LEFT_OUT, _SHOWN_FILES = 3, 10
 """The exit status if files were left out, and the number of such files that are printed."""
 
+
+class _Registered(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """The name of a registered format. The names are read late, after modules with more formats are imported."""
+
+    name = "format"
+
+    def __init__(self, names: Callable[[], Sequence[str]]) -> None:
+        self._names = names
+
+    def get_metavar(self, *_: Any, **__: Any) -> str:
+        return f"[{'|'.join(self._names())}]"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self._names():
+            self.fail(f"must be one of {', '.join(self._names())}, got {value!r}", param, ctx)
+        return value
+
+
 _table_format = click.option(
     "--table-format",
-    type=click.Choice(table_formats.table_format_names()),
+    type=_Registered(table_formats.table_format_names),
     default="parquet",
     show_default=True,
     help="The format of the tables: Parquet for one writer, Delta for several writers or readers.",
@@ -36,8 +55,20 @@ _table_format = click.option(
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(msgid.__version__)
-def spark_ext() -> None:
+@click.option(
+    "--import",
+    "modules",
+    multiple=True,
+    metavar="MODULE",
+    help="Import a module first, such as one that registers a message format or a table format. May be repeated.",
+)
+def spark_ext(modules: tuple[str, ...]) -> None:
     """Work on message IDs with Spark."""
+    for module in modules:
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise click.BadParameter(f"cannot import {module}: {error}", param_hint="--import") from None
 
 
 @spark_ext.command()
@@ -139,9 +170,9 @@ def ids(
 @click.option(
     "-f",
     "--format",
-    type=click.Choice(format_names()),
+    type=_Registered(format_names),
     required=True,
-    help="iggy: segment files. iggy-message, iggy-poll, danube: encoded messages. kafka, rocketmq: exported rows.",
+    help="iggy: segment files. iggy-message, iggy-poll, danube: encoded messages. Others: exported rows.",
 )
 @click.option(
     "--files",
@@ -341,7 +372,7 @@ def _report_unreadable(files: Sequence[BadFile], output: str) -> None:
 @click.option(
     "-f",
     "--format",
-    type=click.Choice(["csv", "tsv", "json", "text", *table_formats.table_format_names()]),
+    type=_Registered(lambda: ["csv", "tsv", "json", "text", *table_formats.table_format_names()]),
     help="The input's format.  [default: found by the input]",
 )
 def audit(

@@ -60,7 +60,8 @@ class MessageFormat(ABC):
         """
 
 
-ENCODED: Final = ("iggy", "iggy-message", "iggy-poll", "iggy-json", "danube", "danube-json")
+DANUBE: Final = ("danube", "danube-json")
+ENCODED: Final = ("iggy", "iggy-message", "iggy-poll", "iggy-json", *DANUBE)
 """The formats of Iggy and Danube, whose messages are bytes or JSON in files or in one column."""
 _HOMES: Final = {"kafka": "spark_ext.formats.kafka", "rocketmq": "spark_ext.formats.rocketmq"}
 """The modules of the formats of this package, which are imported when they are first used."""
@@ -84,6 +85,8 @@ def register_message_format(format: MessageFormat) -> None:
     ------
     TypeError
         if the argument is not a `MessageFormat`.
+    ValueError
+        if its ``name``, ``columns`` or ``time`` is missing, or if the name is one of Iggy's and Danube's formats.
 
     Examples
     --------
@@ -91,6 +94,12 @@ def register_message_format(format: MessageFormat) -> None:
     """
     if not isinstance(format, MessageFormat):
         raise TypeError(f"format must be a MessageFormat, got {format!r}")
+    for attribute, kind in (("name", str), ("columns", tuple), ("time", str)):
+        value = getattr(format, attribute, None)
+        if not isinstance(value, kind) or not value:
+            raise ValueError(f"`{attribute}` of a message format must be a {kind.__name__}, got {value!r}")
+    if format.name in ENCODED:
+        raise ValueError(f"`name` of a message format must be another than {', '.join(ENCODED)}, got {format.name!r}")
     _known[format.name] = format
 
 

@@ -23,7 +23,7 @@ from spark_ext.columns.making import position_id
 from spark_ext.columns.message_fields import iggy_id_to_id
 from spark_ext.formats import danube, iggy
 from spark_ext.formats._row_columns import by_name
-from spark_ext.formats.message_formats import ENCODED, FormatOptions, format_names, message_format
+from spark_ext.formats.message_formats import DANUBE, ENCODED, FormatOptions, format_names, message_format
 from spark_ext.formats.schema_check import check_schema
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def messages(
     checked_framing(framing)
     if checked_policy(policy) != "none" and registry is None:
         raise ValueError(f"policy {policy!r} needs a registry of schemas: pass registry")
-    if format.startswith("danube") and logged is None and df.isStreaming:
+    if format in DANUBE and logged is None and df.isStreaming:
         raise ValueError("logged must be True or False for a stream, got None: later offsets are unknown")
     if encoding not in get_args(Encoding):
         raise ValueError(f"encoding must be one of {', '.join(get_args(Encoding))}, got {encoding!r}")
@@ -163,7 +163,7 @@ def messages(
         known = message_format(format)
         df = with_moment(by_name(df, *known.columns), known.time)
         table = _of_rows(df, known.rows(df, FormatOptions(cluster, id_header, encoding)))
-    elif format.startswith("danube"):
+    elif format in DANUBE:
         table = _danube_rows(df, format, column, logged)
     else:
         table = _checked_sums(_iggy_rows(df, format, column, layout, topic, partition))

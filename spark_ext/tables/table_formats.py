@@ -128,6 +128,8 @@ def register_table_format(format: TableFormat) -> None:
     ------
     TypeError
         if the argument is not a `TableFormat`.
+    ValueError
+        if its ``name`` is missing.
 
     Examples
     --------
@@ -135,6 +137,9 @@ def register_table_format(format: TableFormat) -> None:
     """
     if not isinstance(format, TableFormat):
         raise TypeError(f"format must be a TableFormat, got {format!r}")
+    name = getattr(format, "name", None)
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"`name` of a table format must be a str, got {name!r}")
     _known[format.name] = format
 
 

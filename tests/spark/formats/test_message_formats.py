@@ -3,10 +3,12 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import functions as F
 
 import msgid
 import spark_ext as ids
+from spark_ext.cli import spark_ext as command
 from spark_ext.formats import message_formats
 from spark_ext.jobs import audit_job, messages_job
 
@@ -82,3 +84,54 @@ def test_unknown_message_format_is_refused_with_the_known_ones(spark, pulsar):
         ids.messages(spark.range(1), "nats")
     with pytest.raises(TypeError, match="format must be a MessageFormat, got 'kafka'"):
         ids.register_message_format("kafka")
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "reason"),
+    [
+        ("name", None, "`name` of a message format must be a str, got None"),
+        ("name", "", "`name` of a message format must be a str, got ''"),
+        ("name", "iggy", "`name` of a message format must be another than iggy, .*, got 'iggy'"),
+        ("name", "danube-json", "got 'danube-json'"),
+        ("columns", ["a"], "`columns` of a message format must be a tuple"),
+        ("time", None, "`time` of a message format must be a str, got None"),
+    ],
+)
+def test_incomplete_message_format_is_refused_when_it_is_registered(pulsar, attribute, value, reason):
+    """Also a name of Iggy's or Danube's formats, which `messages` would not pass to it."""
+    own = Pulsar()
+    setattr(own, attribute, value)
+    with pytest.raises(ValueError, match=reason):
+        ids.register_message_format(own)
+
+
+def test_format_whose_name_starts_with_danube_needs_no_argument_of_danube(spark, pulsar, tmp_path):
+    """A stream of such a format starts without ``logged``."""
+    own = Pulsar()
+    own.name = "danube-two"
+    ids.register_message_format(own)
+    df = spark.readStream.schema("topic string, message_id string, published string, payload string").json(
+        str(tmp_path)
+    )
+    assert "id" in ids.messages(df, "danube-two").columns
+
+
+def test_command_line_knows_the_formats_of_imported_modules(tmp_path, pulsar, monkeypatch):
+    """``--import`` runs a module first, which registers its formats; a missing module is one line."""
+    (tmp_path / "own_formats.py").write_text(
+        "import spark_ext\n"
+        "class Own(spark_ext.MessageFormat):\n"
+        "    name, columns, time = 'own', ('a',), 'a'\n"
+        "    def rows(self, df, options): ...\n"
+        "spark_ext.register_message_format(Own())\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    run = CliRunner().invoke
+    assert "|own]" not in run(command, ["messages", "--help"]).output
+    assert "|own]" in run(command, ["--import", "own_formats", "messages", "--help"]).output
+    result = run(command, ["messages", str(tmp_path), "-o", "x", "-f", "nats"])
+    assert result.exit_code == 2
+    assert "must be one of iggy" in result.output
+    result = run(command, ["--import", "no_such_module", "messages", "--help"])
+    assert result.exit_code == 2
+    assert "cannot import no_such_module" in result.output
