@@ -204,12 +204,19 @@ class Gaps:
 
     def add(self, scope: NDArray[np.int64], before: NDArray[np.int64], number: NDArray[np.int64]) -> None:
         """Add neighbours: two numbers of a scope, between which all numbers are missing."""
+        found = number - before > 1
+        self.add_ranges(scope[found], before[found] + 1, number[found] - 1, int(found.sum()))
+
+    def add_ranges(
+        self, scope: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], total: int
+    ) -> None:
+        """Add ranges: the largest of ``total`` ranges, and the largest of each scope."""
         import numpy as np
 
-        found = number - before > 1
-        self.total += int(found.sum())
-        scope = np.concatenate([self.scope, scope[found]])
-        first, last = np.concatenate([self.first, before[found] + 1]), np.concatenate([self.last, number[found] - 1])
+        self.total += total
+        scope, first, last = (
+            np.concatenate(pair) for pair in zip((self.scope, self.first, self.last), (scope, first, last), strict=True)
+        )
         order = np.lexsort((first, scope, first - last))
         if len(order) > self._most:
             kept = np.arange(len(order)) < self._most

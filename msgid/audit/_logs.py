@@ -126,7 +126,7 @@ def log_facts(rows: LogRows, names: list[str], max_gaps: int) -> Facts:
     messages = messages_of(rows)
     blocks = blocks_of(messages)
     words = words_of(messages.log, 0 * messages.log, messages.offset)
-    return facts_of_blocks(names, blocks, short_words(blocks, words), max_gaps)
+    return facts_of_blocks(names, blocks, gaps_in(short_words(blocks, words), max_gaps))
 
 
 def _taken(part: Any, rows: Any) -> Any:
@@ -256,25 +256,36 @@ def short_words(blocks: Blocks, words: Words) -> Words:
     return words.of_blocks(blocks.log[is_short(blocks)], blocks.block[is_short(blocks)])
 
 
-def facts_of_blocks(names: list[str], blocks: Blocks, words: Words, max_gaps: int) -> Facts:
+def gaps_in(words: Words, most: int) -> Gaps:
+    """Return the missing ranges in blocks.
+
+    Args:
+        words: The words of the blocks, ordered by log and word; their generator is the log.
+        most: Number of ranges to list.
+    """
+    import numpy as np
+
+    gaps = Gaps(most)
+    for place, number in in_steps(words):
+        log = words.generator[place]
+        near = np.flatnonzero(~starts_of(log, number >> BLOCK_SHIFT))
+        gaps.add(log[near], number[near - 1], number[near])
+    return gaps
+
+
+def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
     """Return the facts of logs: the logs, their missing ranges, and their findings.
 
     Args:
         names: The names of the logs, sorted.
         blocks: All blocks of the logs, at least one.
-        words: The words of the short blocks; their generator is the log, and their second 0.
-        max_gaps: Number of ranges to list.
+        gaps: The missing ranges in the short blocks. Those between blocks are added.
     """
     import numpy as np
 
     blocks = blocks.take(np.lexsort((blocks.block, blocks.log)))
-    gaps = Gaps(max_gaps)
     near = np.flatnonzero(~starts_of(blocks.log))
     gaps.add(blocks.log[near], blocks.high[near - 1], blocks.low[near])
-    for place, number in in_steps(words):
-        log = words.generator[place]
-        near = np.flatnonzero(~starts_of(log, number >> BLOCK_SHIFT))
-        gaps.add(log[near], number[near - 1], number[near])
     first = np.flatnonzero(starts_of(blocks.log))
     log, end = blocks.log[first], np.append(first[1:], len(blocks.log)) - 1
 

@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
 MOST: Final = {"blocks": 200_000, "offsets": 5_000_000}
 """The number of blocks, and of offsets in short blocks, up to which a table is one task."""
-TASK_ROWS: Final = {"blocks": 100_000, "messages": 500_000}
-"""The number of blocks or of messages of a task; for blocks, a log with more is one task."""
+TASK_ROWS: Final = {"blocks": 100_000, "messages": 500_000, "offsets": 5_000_000}
+"""The number of blocks, messages or offsets of a task. The blocks of one log are in one task, its rows are not."""
 _COUNTS: Final = (
     "rows", "messages", "low", "high", "first_time", "last_time", "duplicates", "duplicate_at", "conflicts",
     "conflict_at", "late", "late_at", "lag", "backwards", "backward_at", "back",
 )  # fmt: skip
 _ROW: Final = ("source", "block", *_COUNTS)
 _BLOCKS: Final = ", ".join(["source string", *(f"{name} bigint" for name in _ROW[1:])])
+_RANGES: Final = "source string, low bigint, high bigint, messages bigint"
 _ENDS: Final = "source string, block bigint, landed_after bigint, timestamp_before bigint"
 
 
@@ -121,46 +122,66 @@ def _blocks(messages: pa.Table) -> pa.Table:
 
 
 def _facts_of(blocks: DataFrame, words: DataFrame, max_gaps: int) -> Facts:
-    """Return the facts of logs, made on the driver if they have few blocks, else in tasks of whole logs."""
+    """Return the facts of logs: on the driver if they have few blocks, else in tasks of short blocks and whole logs."""
     import pyarrow as pa
 
     blocks = blocks.localCheckpoint()
-    words = words.withColumn("block", block_of(F.col("word")))
     is_short = F.col("high") - F.col("low") + 1 > F.col("messages")
-    short = blocks.where(is_short).select("source", "block")
-    counts = (F.count(F.lit(1)).alias("n"), F.sum(F.when(is_short, F.col("messages"))).alias("ids"))
+    counts = (F.count(F.lit(1)).alias("all"), F.sum(F.when(is_short, F.col("messages"))).alias("offsets"))
     (held,) = blocks.agg(*counts).collect()
-    read = words.join(short, ["source", "block"], "left_semi")
-    others = [F.lit(None).cast("bigint").alias(name) for name in _COUNTS if name not in ("rows", "low", "high")]
-    values = (F.lit(0).cast("bigint").alias("rows"), F.col("word").alias("low"), F.col("mask").alias("high"))
-    rows = blocks.select(*_ROW)
-    if held["ids"]:
-        rows = rows.unionByName(read.select("source", "block", *values, *others))
-    if held["n"] <= MOST["blocks"] and (held["ids"] or 0) <= MOST["offsets"]:
-        return _facts(rows.toArrow(), max_gaps)
+    offsets = held["offsets"] or 0
+    words = words.withColumn("block", block_of(F.col("word")))
+    read = words.join(blocks.where(is_short), ["source", "block"], "left_semi").select("source", "word", "mask")
+    if held["all"] <= MOST["blocks"] and offsets <= MOST["offsets"]:
+        ranges = [_ranges(read.toArrow(), max_gaps)] if offsets else []
+        return _facts(pa.concat_tables([blocks.toArrow(), *ranges], promote_options="default"), max_gaps)
 
     def pickled(table: pa.Table) -> pa.Table:
         return pa.table({"facts": [pickle.dumps(merged([_facts(table, max_gaps)], max_gaps))]})
 
-    task = F.pmod(F.hash("source"), F.lit(held["n"] // TASK_ROWS["blocks"] + 1))
+    def ranges_of(table: pa.Table) -> pa.Table:
+        return _ranges(table, max_gaps)
+
+    rows = blocks
+    if offsets:
+        task = F.pmod(F.hash("source", block_of(F.col("word"))), F.lit(offsets // TASK_ROWS["offsets"] + 1))
+        rows = rows.unionByName(read.groupBy(task).applyInArrow(ranges_of, _RANGES), allowMissingColumns=True)
+    task = F.pmod(F.hash("source"), F.lit(held["all"] // TASK_ROWS["blocks"] + 1))
     parts = rows.groupBy(task).applyInArrow(pickled, "facts binary").collect()
     return merged([pickle.loads(part["facts"]) for part in parts], max_gaps)
 
 
-def _facts(rows: pa.Table, max_gaps: int) -> Facts:
-    """Return the facts of blocks and words; a word has no rows, ``low`` is the word and ``high`` its mask."""
+def _ranges(words: pa.Table, max_gaps: int) -> pa.Table:
+    """Return the largest missing ranges in short blocks; ``messages`` is the number of ranges that a row counts."""
     import numpy as np
+    import pyarrow as pa
 
     from msgid.audit._digests import Words
-    from msgid.audit._logs import Blocks, facts_of_blocks
+    from msgid.audit._logs import gaps_in
+
+    names, log, _ = _named(words)
+    word, mask = (_numbers(words, name) for name in ("word", "mask"))
+    order = np.lexsort((word, log))
+    gaps = gaps_in(Words(log, 0 * log, word, mask).take(order), max_gaps)
+    counts = np.ones(len(gaps.scope), np.int64)
+    counts[:1] += gaps.total - len(counts)
+    source = pa.array(names, pa.string()).take(pa.array(gaps.scope))
+    return pa.table({"source": source, "low": gaps.first, "high": gaps.last, "messages": counts})
+
+
+def _facts(rows: pa.Table, max_gaps: int) -> Facts:
+    """Return the facts of blocks, and of the missing ranges that `_ranges` returned: rows without a block."""
+    from msgid.audit._digests import Gaps
+    from msgid.audit._logs import NEVER, Blocks, facts_of_blocks
     from msgid.audit.facts import NOTHING
 
     names, log, _ = _named(rows)
-    blocks = Blocks(log, *(_numbers(rows, name, -1 if name == "last_time" else 1) for name in _ROW[1:]))
-    is_word = blocks.rows == 0
-    words = Words(log, 0 * log, blocks.low, blocks.high).take(is_word)
-    words = words.take(np.lexsort((words.word, words.generator)))
-    return facts_of_blocks(names, blocks.take(~is_word), words, max_gaps) if len(log) else NOTHING
+    blocks = Blocks(log, *(_numbers(rows, name) for name in _ROW[1:]))
+    is_range = blocks.block == NEVER
+    ranges = blocks.take(is_range)
+    gaps = Gaps(max_gaps)
+    gaps.add_ranges(ranges.log, ranges.low, ranges.high, int(ranges.messages.sum()))
+    return facts_of_blocks(names, blocks.take(~is_range), gaps) if len(log) else NOTHING
 
 
 def _named(rows: pa.Table) -> tuple[list[str], Any, pa.Array]:
@@ -178,13 +199,13 @@ def _named(rows: pa.Table) -> tuple[list[str], Any, pa.Array]:
     return [names[one] for one in order], place[coded.indices.to_numpy().astype(np.int64)], source
 
 
-def _numbers(rows: pa.Table, name: str, sign: int = 1) -> Any:
-    """Return a column of integers; NULL is the moment that no message has."""
+def _numbers(rows: pa.Table, name: str) -> Any:
+    """Return a column of integers; NULL is the moment that no message has, and its negative as the last of several."""
     import pyarrow.compute as pc
 
     from msgid.audit._logs import NEVER
 
-    return pc.fill_null(rows[name], sign * NEVER).to_numpy()
+    return pc.fill_null(rows[name], -NEVER if name == "last_time" else NEVER).to_numpy()
 
 
 def _with_offsets(facts: Facts, df: DataFrame | None, columns: Columns) -> Facts:

@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import random
 from collections import Counter
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
@@ -56,7 +57,7 @@ def take(way, monkeypatch):
         for module in (_generators, _log_blocks):
             monkeypatch.setattr(module, "MOST", dict.fromkeys(module.MOST, 0))
         monkeypatch.setattr(_generators, "TASK_CELLS", 100)
-        monkeypatch.setattr(_log_blocks, "TASK_ROWS", {"blocks": 10, "messages": 100})
+        monkeypatch.setattr(_log_blocks, "TASK_ROWS", {"blocks": 10, "messages": 100, "offsets": 50})
 
 
 DRIVER_OFTEN = ["driver", *(pytest.param(way, marks=pytest.mark.variants) for way in ("summaries", "spread"))]
@@ -171,6 +172,30 @@ ODD = {
     "id": "my.id", "source": "the `log`", "offset": "Offset No.", "timestamp": "sent.at", "landed": "day",
     "content": "body.",
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ["summaries", pytest.param("spread", marks=pytest.mark.variants)], indirect=True)
+def test_audit_of_rows_without_some_times_is_that_of_python(spark, tmp_path, way):
+    """NULL as a time, a landing or a content, in logs of several blocks, is not an early or a late moment."""
+    chance = random.Random(11)
+
+    def moment():
+        return None if chance.random() < 0.4 else AT + timedelta(seconds=chance.randrange(60))
+
+    rows = 300
+    table = pa.table(
+        {
+            "id": [chance.choice((None, V1)) for _ in range(rows)],
+            "source": [chance.choice("abc") for _ in range(rows)],
+            "offset": [chance.choice((0, 65_500, 131_050)) + chance.randrange(60) for _ in range(rows)],
+            "timestamp": pa.array([moment() for _ in range(rows)], pa.timestamp("us", "UTC")),
+            "landed": pa.array([moment() for _ in range(rows)], pa.timestamp("us", "UTC")),
+            "content": [chance.choice((None, "x", "y")) for _ in range(rows)],
+        }
+    )
+    df = read(spark, table, tmp_path)
+    for columns in (DETAILS, {**PLACES, "content": "content"}):
+        same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
 @pytest.mark.parametrize("way", DRIVER_OFTEN, indirect=True)

@@ -100,4 +100,8 @@ def test_blocks_of_logs_may_be_made_in_any_tasks(rows, chance):
     parts = [logs.blocks_of(logs.Messages(*(column[of_block == n] for column in messages))) for n in numbers]
     joined = logs.Blocks(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     words = logs.short_words(whole, digests.words_of(messages.log, 0 * messages.log, messages.offset))
-    assert shown(logs.facts_of_blocks(NAMES, joined, words, 1_000)) == model(rows)
+    gaps = digests.Gaps(1_000)
+    for rest in (0, 1):
+        own = logs.gaps_in(words.take(words.block % 2 == rest), 1_000)
+        gaps.add_ranges(own.scope, own.first, own.last, own.total)
+    assert shown(logs.facts_of_blocks(NAMES, joined, gaps)) == model(rows)
