@@ -8,8 +8,8 @@ import pytest
 def covering(*lists, strength=2):
     """Return every combination of one value of each list, as parameters of a test.
 
-    The default run has combinations with every pair of values, or with ``strength=1`` every value. The others have the
-    mark ``variants``.
+    The default run has combinations with every pair of values, with ``strength=1`` every value, and with ``strength=0``
+    the first combination. The others have the mark ``variants``.
     """
     places = list(itertools.combinations(range(len(lists)), strength))
 

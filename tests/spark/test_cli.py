@@ -50,6 +50,7 @@ def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
     assert both.exit_code == 2
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("table_format", first_by_default(["delta", "parquet"], 1))
 def test_process_of_a_folder_run_again_writes_nothing_new(spark, rocksdb, tmp_path, table_format):
     """``process`` runs the handler of a user's module on a folder; a second run writes no new rows."""

@@ -98,10 +98,10 @@ def by_hash(numbers, time):
 
 
 @pytest.mark.parametrize("place", [by_time, by_hash])
-@pytest.mark.parametrize("rows", [20, 3000])
+@pytest.mark.parametrize("rows", [20, 1000])
 def test_forgotten_ids_leave_the_state_in_micro_batches_of_any_size(place, rows):
     """The state stays below three times the IDs that are needed, which are those of 50 micro-batches and the delay."""
-    told = stream(300, rows, place, per_second=1000)
+    told = stream(160, rows, place, per_second=1000)
     needed = 2 * 50 * rows
     assert max(entries for _, _, entries in told) < 3 * needed
 

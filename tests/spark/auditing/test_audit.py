@@ -137,6 +137,7 @@ def hostile():
     return pa.table({"id": values, "parent": parents, "landed": landed, "n": range(len(values))})
 
 
+@pytest.mark.details
 def test_audit_of_hostile_ids_is_that_of_python(spark, tmp_path, way):
     """Kinds, reasons, examples, wrapped months, orphans and positions in IDs are those of Python."""
     table = hostile()
@@ -298,6 +299,7 @@ def test_stream_of_latest_batches_covers_them_alone(spark, tmp_path):
         assert left == ["batch=2", "batch=3"]
 
 
+@pytest.mark.details
 def test_stream_finds_parents_of_other_batches(spark, tmp_path):
     """A derived ID is an orphan until the batch of its parent lands; the parent may also be in an earlier batch."""
     child = str(msgid.derive_id(V1, "bill"))
@@ -352,6 +354,7 @@ def test_command_audits_the_outputs_of_jobs_without_options(spark, tmp_path):
     assert "`offset` must be a column of the table, got 'no'" in missing.output
 
 
+@pytest.mark.details
 def test_command_audits_message_tables_and_outputs_of_process(spark, tmp_path):
     """A table of messages is audited by source and offset, and the outputs of process by their IDs."""
     rows = [{"topic": "a", "partition": 0, "offset": n, "timestamp": AT, "value": b"v"} for n in (1, 2, 2, 5)]

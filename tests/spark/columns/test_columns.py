@@ -136,6 +136,7 @@ def test_columns_of_any_text_agree_with_msgid(spark, ansi, valid, texts):
     check_all(spark, [*spelled, *readable, *(row.id for row in vectors.REAL_IDS), *HOSTILE.values()])
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("ansi", first_by_default(["false", "true"], 1), indirect=True)
 def test_columns_in_generated_code_agree_with_msgid(spark, generated_code, ansi):
     """Real IDs and hostile text, in the code that Spark generates and compiles by default."""
@@ -354,6 +355,7 @@ def test_assign_id_with_bad_arguments_raises(spark):
         spark_ext.assign_id("x", "today")
 
 
+@pytest.mark.details
 def test_columns_of_functions_are_named_after_them(spark):
     """As Spark's own are; and a column may be given by name or as itself."""
     functions = [getattr(spark_ext, name) for name in OF_AN_ID]

@@ -144,6 +144,7 @@ def test_v0_time_of_any_id_is_the_one_of_msgid(spark, rows):
             assert row.made is None
 
 
+@pytest.mark.details
 def test_generate_id_on_executors_makes_different_ids(spark):
     """Real MAC and pid, valid, distinct over all workers, and new ones each time."""
     df = spark.range(20_000, numPartitions=4).select(spark_ext.generate_id())
@@ -223,7 +224,7 @@ def test_position_id_of_an_offset_that_is_not_an_integer_raises_before_the_query
 
 @pytest.mark.parametrize(
     ("at", "ansi"),
-    covering([-62_135_596_801, 253_402_300_800, 1_648_047_038_000], ANSI, strength=1),
+    covering([1_648_047_038_000, -62_135_596_801, 253_402_300_800], ANSI, strength=0),
     indirect=["ansi"],
 )
 def test_times_outside_the_years_1_to_9999_raise_as_in_python(spark, ansi, at):

@@ -92,6 +92,7 @@ def test_source_of_any_file_has_the_messages_of_msgid(spark, tmp_path_factory, d
     assert [plain(row) for row in rows] == [fields(message) for message in made]
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("split", [500, 5000, 100_000])
 def test_source_of_a_large_file_reads_it_in_chunks(spark, tmp_path, split):
     """A file that is read in parts of any size has each message once."""

@@ -51,6 +51,7 @@ def batches(spark, folder):
     return len([name for name in os.listdir(log) if name.isdigit()])
 
 
+@pytest.mark.details
 def test_stream_of_a_purged_topic_reads_the_segment_begun_anew(spark, tmp_path):
     """The new segment has the name of the old one, and is longer."""
     root = tmp_path / "in"
@@ -76,6 +77,7 @@ def test_stream_whose_path_is_spelled_otherwise_reads_nothing_again(spark, tmp_p
     assert files == {str(segment(root, 0))}
 
 
+@pytest.mark.details
 def test_stream_with_limits_reads_a_backlog_in_many_batches(spark, tmp_path):
     """``maxBytesPerTrigger`` and ``maxFilesPerTrigger`` bound a batch of ``availableNow``; all of it is read."""
     root = tmp_path / "in"

@@ -152,6 +152,7 @@ def test_stream_of_a_file_that_vanishes_goes_on_and_reads_it_when_it_is_back(spa
     assert written(spark, tmp_path) == [0, 1]
 
 
+@pytest.mark.details
 def test_stream_that_ends_before_the_others_are_written_reads_each_file_once(spark, here, tmp_path, monkeypatch):
     """The process lists a file and ends, and the file is repaired. The replay leaves it out, a later run reads it."""
     put(tmp_path / "in", "0.json.gz", whole_file("json", range(3)))
@@ -212,6 +213,7 @@ def test_stream_without_an_end_reads_a_repaired_file_after_a_batch(spark, tmp_pa
     assert [path.rpartition("/")[2] for path in tried] == [name]
 
 
+@pytest.mark.details
 def test_run_of_a_damaged_file_leaves_it_out_until_a_run_that_replaces_the_output(spark, tmp_path):
     """Partition folders stay columns; the file is listed until a run replaces the output."""
     put(tmp_path / "in" / "day=1", "0.parquet", whole_file("parquet", range(3)))
@@ -228,6 +230,7 @@ def test_run_of_a_damaged_file_leaves_it_out_until_a_run_that_replaces_the_outpu
     assert written(spark, tmp_path) == [*range(3), *range(100, 600)]
 
 
+@pytest.mark.details
 def test_run_of_a_file_with_columns_of_other_types_leaves_it_out(spark, tmp_path):
     """Each file can be read alone; the columns of the first file decide."""
     import pyarrow as pa
@@ -264,6 +267,7 @@ def test_messages_stream_of_a_damaged_file_goes_on_and_reads_it_when_repaired(sp
     assert (summary.rows, len(summary.unreadable)) == (101, 0)
 
 
+@pytest.mark.details
 def test_messages_run_of_a_damaged_file_leaves_it_out(spark, tmp_path):
     """A run leaves out a damaged Parquet file with a column of messages."""
     put(tmp_path / "in", "0.parquet", whole_file("parquet", range(3)))
@@ -312,6 +316,7 @@ def test_ids_job_with_a_setting_that_skips_damaged_files_lists_them(spark, tmp_p
     assert (summary.rows, len(summary.unreadable)) == (3, 1)
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("at", first_by_default(["bigint", "double", "timestamp"], 1))
 def test_ids_job_with_milliseconds_as_the_time_quarantines_them(spark, tmp_path, at):
     """A time outside the years 1 to 9999 is not one, and does not stop the job."""

@@ -22,6 +22,7 @@ def table(spark, out, name):
     return spark.read.parquet(f"{out}/{name}")
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("stream", [False, pytest.param(True, marks=pytest.mark.variants)])
 def test_ids_job_on_files_of_other_column_orders_reads_by_name(spark, tmp_path, stream):
     """A file is read by its own header; rows of a file with other names are quarantined with both headers."""
@@ -79,7 +80,7 @@ TIMES = [
 
 @pytest.mark.parametrize(
     ("zone", "ansi"),
-    covering(["Asia/Tokyo", "UTC", "America/New_York"], ["true", "false"], strength=1),
+    covering(["Asia/Tokyo", "UTC", "America/New_York"], ["true", "false"], strength=0),
     indirect=["ansi"],
 )
 def test_ids_job_with_times_in_text_gives_the_same_ids_in_every_zone(spark, ansi, tmp_path, zone):
@@ -155,7 +156,7 @@ def test_ids_job_on_bytes_that_are_not_utf_8_keeps_the_line(spark, tmp_path, hea
     assert bad.reason == expected
 
 
-@pytest.mark.parametrize("note", ['"open', '"a" b', '"open\n0,"x'], ids=["open", "after a cell", "two marks"])
+@pytest.mark.parametrize("note", first_by_default(['"open\n0,"x', '"open', '"a" b'], 1))
 @pytest.mark.parametrize("header", first_by_default(["id,note", "note,id"], 1))
 def test_ids_job_on_a_quotation_mark_that_is_not_closed_loses_no_line(spark, tmp_path, note, header):
     """Lines that one cell has merged are in quarantine with their whole text; cells of several lines stay valid."""

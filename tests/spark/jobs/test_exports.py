@@ -86,6 +86,7 @@ def test_messages_job_on_a_kafka_export_keeps_every_line(spark, tmp_path):
     assert all(row.id is None for row in poisoned.values())
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("how", first_by_default(["json", "parquet"], 1))
 def test_messages_job_on_an_export_in_folders_keeps_names_of_digits(spark, tmp_path, how):
     """A topic 007 in the name of a folder is not the topic 7, and its messages have the IDs of plain Python."""
@@ -115,6 +116,7 @@ def test_messages_job_on_a_rocketmq_export_has_the_ids_of_plain_python(spark, tm
     assert [row.payload for row in table] == [b"\xff", b"\xff"]
 
 
+@pytest.mark.details
 def test_messages_job_on_properties_in_json_reads_an_object_and_its_text(spark, tmp_path):
     """The properties of a line are a JSON object, or the text of a JSON object."""
     row = {"topic": "orders", "brokerName": "a", "queueId": 2, "queueOffset": 0, "storeTimestamp": 0, "body": ""}
@@ -164,6 +166,7 @@ def test_messages_job_on_files_of_unknown_format_is_refused(spark, tmp_path, nam
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("stream", first_by_default([False, True], 1))
 def test_messages_job_on_keys_in_another_case_reads_them_by_name(spark, tmp_path, stream):
     """Files of one folder may write the keys in any case; a line of unknown or ambiguous keys keeps its text."""
@@ -188,6 +191,7 @@ def test_messages_job_on_keys_in_another_case_reads_them_by_name(spark, tmp_path
     assert sorted(poisoned) == sorted(map(json.dumps, lines["odd.json"]))
 
 
+@pytest.mark.details
 def test_messages_job_on_rocketmq_keys_in_another_case_reads_them_by_name(spark, tmp_path):
     """Properties may be an object or its text."""
     row = {
@@ -205,6 +209,7 @@ def test_messages_job_on_rocketmq_keys_in_another_case_reads_them_by_name(spark,
     assert [(row.id, row.payload) for row in written(spark, tmp_path / "out")] == [(UUID, b"v")] * 2
 
 
+@pytest.mark.details
 def test_messages_job_on_a_line_with_an_array_reads_each_of_its_objects(spark, tmp_path):
     """An export may hold its rows as arrays, one array per line."""
     good = {"topic": "orders", "partition": 3, "timestamp": 1648047038000, "value": "v"}
@@ -214,6 +219,7 @@ def test_messages_job_on_a_line_with_an_array_reads_each_of_its_objects(spark, t
     assert [row.offset for row in written(spark, tmp_path / "out")] == [None, 0, 1, 2]
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("sensitive", ["true", "false"])
 def test_messages_job_on_parquet_columns_in_another_case_reads_them_by_name(spark, tmp_path, sensitive):
     """The headers hold the IDs, so a column that is spelled otherwise is not left out."""

@@ -48,7 +48,7 @@ def test_format_of_a_folder_is_that_of_its_files(spark, tmp_path, names, format)
         format_of(str(tmp_path / "in"))
 
 
-@pytest.mark.parametrize("name", ["a[1].csv", "b{x,y}.csv", "c?*.csv", "d\\e.csv"])
+@pytest.mark.parametrize("name", first_by_default(["a[1].csv", "b{x,y}.csv", "c?*.csv", "d\\e.csv"], 1))
 def test_ids_command_on_a_file_named_like_a_pattern_reads_this_file(spark, tmp_path, name):
     """A file or folder that exists is read by its name, and not as a pattern."""
     (tmp_path / "in [1]").mkdir()
@@ -120,6 +120,7 @@ def test_command_on_an_empty_folder_prints_one_line(spark, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.details
 def test_messages_job_on_a_folder_of_parquet_files_reads_their_column(spark, tmp_path):
     """The files are not messages themselves; beside other files, they are refused."""
     spark.createDataFrame([(b"?",), (b"!",)], "value binary").coalesce(1).write.parquet(str(tmp_path / "in"))
@@ -132,6 +133,7 @@ def test_messages_job_on_a_folder_of_parquet_files_reads_their_column(spark, tmp
         messages_job.run(spark, str(tmp_path / "in"), str(tmp_path / "out2"), source)
 
 
+@pytest.mark.details
 def test_ids_job_on_a_folder_of_text_reads_lines(spark, tmp_path):
     """Files without a known ending are lines of text."""
     put(tmp_path / "in", "ids.log", f"{V1}\n")
@@ -164,6 +166,7 @@ def test_audit_job_on_a_folder_that_is_not_a_table_is_refused(spark, tmp_path):
         audit_job.read_input(spark, str(tmp_path / "in"), "delta")
 
 
+@pytest.mark.details
 @pytest.mark.parametrize(
     ("table_format", "later", "name"),
     [
@@ -185,6 +188,7 @@ def test_stream_restarted_on_other_columns_is_refused(spark, tmp_path, table_for
     assert ids_job.summary(spark, out) == before
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("job", first_by_default(["kafka", "ids", "iggy-json"], 1))
 def test_job_on_files_in_inner_folders_warns_of_them(spark, tmp_path, job):
     """Spark reads folders of values only, and leaves out others in silence; a pattern reads them."""

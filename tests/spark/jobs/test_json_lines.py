@@ -79,6 +79,7 @@ def test_read_rows_of_a_nested_key_twice_keeps_the_text(spark, tmp_path):
     assert {line for *_, line in found - whole} == {lines[2]}
 
 
+@pytest.mark.details
 def test_ids_command_on_keys_in_another_case_says_so(spark, tmp_path):
     """The command names the spellings; the column has the spelling of the option."""
     write_lines(tmp_path, "in.json", {"Key": V1.format(0)}, {"key": V1.format(1)})
@@ -167,6 +168,7 @@ def test_read_rows_of_known_columns_gives_the_rows_of_spark(spark, tmp_path):
     assert corrupt == theirs
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("stream", first_by_default([False, True], 1))
 def test_ids_job_on_several_objects_in_a_line_keeps_the_line(spark, tmp_path, stream):
     """Only one object of a line is read by Spark, so such a line is in quarantine as a whole; a comma after it is not.

@@ -138,6 +138,7 @@ def test_messages_job_with_options_that_clash_is_refused(spark, tmp_path, source
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.details
 def test_messages_job_as_a_stream_of_files_of_one_message_reads_each_file_once(spark, tmp_path):
     """A file is one encoded message; a later run reads the new files only, and a malformed file is a row."""
     folder, out = tmp_path / "in", str(tmp_path / "out")
@@ -151,6 +152,7 @@ def test_messages_job_as_a_stream_of_files_of_one_message_reads_each_file_once(s
     assert found.states == [("available", 2), ("poisoned", 1)]
 
 
+@pytest.mark.details
 def test_messages_job_as_a_stream_of_another_format_on_its_checkpoint_raises_one_line(spark, tmp_path):
     """The checkpoint of segments has other offsets than one of files, in both directions."""
     segment(tmp_path / "segments", made(3))

@@ -29,6 +29,7 @@ def segment(folder, messages):
     (folder / f"{messages[0].offset:020d}.log").write_bytes(iggy.encode_log(messages))
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("table_format", ["parquet", pytest.param("delta", marks=pytest.mark.variants)])
 def test_output_of_a_batch_run_and_a_stream_is_shared_or_refused(spark, tmp_path, table_format):
     """Readers see the rows of both runs, or the second run is an error before it writes; in either order."""
@@ -99,6 +100,7 @@ def test_messages_job_whose_checkpoint_was_lost_is_refused(spark, tmp_path, tabl
     assert read_table(spark, str(tmp_path / "out" / "messages")).count() == 10
 
 
+@pytest.mark.details
 def test_messages_job_as_a_stream_by_segment_needs_delta(spark, tmp_path):
     """``--by-segment`` of a stream needs Delta: in Parquet, one segment would be in the folders of several batches."""
     segment(tmp_path / "in", made(10))

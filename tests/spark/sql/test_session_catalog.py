@@ -85,6 +85,7 @@ def test_functions_mean_the_same_whatever_the_settings_at_their_creation(session
     assert tuple(session.range(1).selectExpr(*asked).first()) == (str(msgid.position_id("orders", 7, 0)), False, False)
 
 
+@pytest.mark.details
 def test_threads_that_register_by_statements_leave_the_settings(session, monkeypatch):
     """The second thread finds the settings of the session, and not those that the first one works under."""
     monkeypatch.setattr(registration, "create_like", lambda *_: False)

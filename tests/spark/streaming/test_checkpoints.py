@@ -66,6 +66,7 @@ def test_check_checkpoint_without_state_is_silent(spark, rocksdb, tmp_path):
     spark_ext.check_checkpoint(spark, str(tmp_path / "checkpoint"))
 
 
+@pytest.mark.details
 @since(4, 1)  # the first version with the row-wise operator
 def test_process_on_a_checkpoint_with_timers_is_refused(spark, rocksdb, tmp_path):
     """Version 0.2 set timers. The check and the job name the folder; without them Spark ends the query."""

@@ -93,6 +93,7 @@ def test_process_of_a_handler_gives_the_outputs_of_the_processor(spark, rocksdb,
     assert {row.key for row in rows} == {"player 0", "player 1", "player 2"}
 
 
+@pytest.mark.details
 def test_process_of_a_forgotten_message_is_too_late(spark, rocksdb, tmp_path):
     """A message that is redelivered after its time is reported, not handled; a newer one is handled."""
     from pyspark import cloudpickle
@@ -110,6 +111,7 @@ def test_process_of_a_forgotten_message_is_too_late(spark, rocksdb, tmp_path):
     assert contents([row for row in rows if row.kind == "new"]) == expected([made])
 
 
+@pytest.mark.details
 def test_process_of_a_malformed_row_is_kept_with_its_reason(spark, rocksdb, tmp_path):
     """No ID, an empty one, no key, a line that is not JSON, a reason of its own: the others are handled."""
     (good,) = shots(1)

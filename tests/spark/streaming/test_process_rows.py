@@ -120,6 +120,7 @@ def test_process_malformed_time_under_ansi_is_a_malformed_row(rows):
     assert [row.kind for row in rows if row.input_id == "orders-0-45"] == ["new"]
 
 
+@pytest.mark.details
 def test_process_message_dated_2099_closes_nothing(spark, rocksdb, tmp_path):
     """After its entry is forgotten, messages of any date and of none are handled as new."""
     batches = [[line("a-1", when=FUTURE)], [line("a-2", "other")], [line(V0), line(V1), line("a-3", when="1970-01-01")]]
@@ -128,6 +129,7 @@ def test_process_message_dated_2099_closes_nothing(spark, rocksdb, tmp_path):
     assert {json.loads(row.body)["count"] for row in rows if row.key == "1"} == {0, 1, 2, 3}
 
 
+@pytest.mark.details
 def test_process_after_a_code_change_reports_changed_outputs(spark, rocksdb, tmp_path):
     """A redelivered message gets no second body under the same ID; and from kept outputs it gets the first body."""
     run(spark, tmp_path, later, [line("a-1")])
@@ -141,6 +143,7 @@ def test_process_after_a_code_change_reports_changed_outputs(spark, rocksdb, tmp
     assert first["a-3"][1] == '"changed"'
 
 
+@pytest.mark.details
 def test_process_with_another_number_of_buckets_is_refused(spark, rocksdb, tmp_path):
     """The number is part of the checkpoint, also if the messages are in buckets that both numbers have."""
     run(spark, tmp_path, echo, [line("a-1")], buckets=4)

@@ -90,6 +90,7 @@ def test_clean_of_a_delta_table_with_mark_sets_the_state_in_one_commit(spark, pa
     assert keys(spark, path, "state = 'marked_for_deletion'") == GONE
 
 
+@pytest.mark.details
 def test_clean_of_a_delta_table_keeps_rows_that_another_commit_adds(spark, path, monkeypatch):
     """Rows that are added to a segment after it was checked are checked too."""
     import spark_ext.tables._segment_rows as module
@@ -110,6 +111,7 @@ def test_clean_of_a_delta_table_keeps_rows_that_another_commit_adds(spark, path,
     assert ids.read_table(spark, path).where("payload = X'6C617465'").count() == 1
 
 
+@pytest.mark.details
 def test_clean_of_a_delta_table_that_always_changes_raises(spark, path, monkeypatch):
     """Rows that were checked in another version of the table are not deleted."""
     import spark_ext.tables._segment_rows as module

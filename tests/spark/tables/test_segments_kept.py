@@ -105,6 +105,7 @@ def test_clean_of_a_folder_that_another_system_manages_raises(spark, table, inne
     assert sorted(table.rglob("*")) == before
 
 
+@pytest.mark.details
 def test_clean_of_a_table_of_500_topics_judges_each(spark, tmp_path):
     """The depth of the expression does not grow with the number of topics."""
     policy = RetentionPolicy(default_expiry=60, topics={f"t{n}": n % 2 * 10**9 for n in range(500)})
@@ -143,6 +144,7 @@ def test_segment_report_of_a_column_of_another_type_raises(spark, column, type, 
         ids.segment_report(df, POLICY, now(0))
 
 
+@pytest.mark.details
 def test_clean_does_not_depend_on_the_time_zone_of_the_session(spark, table):
     """A segment expires at the same time in every time zone of the session."""
     zone = spark.conf.get("spark.sql.session.timeZone")

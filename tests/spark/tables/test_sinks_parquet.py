@@ -131,6 +131,7 @@ def test_write_once_another_checkpoint_never_reports_rows_it_did_not_write(spark
     assert spark.read.parquet(str(tmp_path / "out")).count() == 5
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 def test_write_once_one_app_id_of_two_queries_is_refused(spark, connect, tmp_path, format):
     """A name belongs to one checkpoint: the batches of a second query would look written."""

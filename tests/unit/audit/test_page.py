@@ -5,6 +5,7 @@ import shutil
 from datetime import datetime, timezone
 
 import pytest
+from helpers.covering import first_by_default
 
 pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
@@ -96,7 +97,7 @@ def test_page_without_its_script_has_everything(report):
     assert "@import" not in text
 
 
-@pytest.mark.parametrize("character", ["é", '"', "&", "\N{GRINNING FACE}"])
+@pytest.mark.parametrize("character", first_by_default(['"', "&", "é", "\N{GRINNING FACE}"], 1))
 def test_page_of_a_hostile_table_is_escaped_and_small(character):
     """Names are text and not markup, long names are cut, and the page of the largest report stays below 2 MB."""
     moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
