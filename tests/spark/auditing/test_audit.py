@@ -97,6 +97,7 @@ def test_audit_of_200_simulated_tables_is_that_of_python(spark, tmp_path, column
     same(spark_ext.audit(read(spark, table, tmp_path), **columns), msgid.audit.audit_table(table, **columns))
 
 
+@pytest.mark.details
 def test_audit_of_40_simulated_tables_finds_exactly_their_faults(spark, tmp_path, monkeypatch):
     """Counts and ranges are those of the simulation, not only those of Python."""
     take("summaries", monkeypatch)

@@ -277,6 +277,7 @@ def test_messages_run_of_a_damaged_file_leaves_it_out(spark, tmp_path):
     assert (summary.rows, len(summary.unreadable)) == (3, 1)
 
 
+@pytest.mark.details
 def test_cli_of_a_damaged_file_ends_with_status_3(spark, tmp_path, monkeypatch):
     """The output names the file, the reason and the list."""
     monkeypatch.setattr(cli, "session", lambda **_: spark)

@@ -58,6 +58,7 @@ def test_messages_job_on_a_kafka_export_has_the_ids_of_plain_python(spark, tmp_p
     assert [row.payload for row in table] == [b"\xff", b"\xff", None]
 
 
+@pytest.mark.details
 def test_messages_job_on_a_kafka_export_keeps_every_line(spark, tmp_path):
     """A JSON line of other types does not change the other rows, and is in the table with its text."""
     good = {"topic": "orders", "partition": 3, "offset": 7, "timestamp": 1648047038000, "value": "v"}

@@ -51,6 +51,7 @@ def test_output_of_a_batch_run_and_a_stream_is_shared_or_refused(spark, tmp_path
     assert [row.n for row in rows] == ["2"]
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("table_format", ["parquet", pytest.param("delta", marks=pytest.mark.variants)])
 def test_ids_job_whose_checkpoint_was_lost_is_refused(spark, tmp_path, table_format):
     """A job without its checkpoint would write no rows, or all rows twice, so it is rejected."""
