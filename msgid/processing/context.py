@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._moments import UNIX_EPOCH
+from msgid._validate import is_utf8, quote
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import id_bytes, identity, identity_bytes
 from msgid.ids.derived import derive_from_bytes, derived_text
@@ -122,8 +123,12 @@ class Context:
             The ID of the new message: ``derive_id(message.id, "output 0")`` for the first one.
 
         Raises:
-            TypeError: if JSON cannot represent the body.
+            TypeError: if JSON cannot represent the body, or if the topic is not text.
+            ValueError: if UTF-8 cannot encode the topic.
         """
+        if topic is not None and not is_utf8(topic):
+            error = ValueError if isinstance(topic, str) else TypeError
+            raise error(f"topic must be text that UTF-8 can encode, or None, got {quote(topic)}")
         known = self._own_id()
         number = len(self.outputs)
         id = derived_text(known.raw, b"output %d" % number, known.seconds or 0)

@@ -34,6 +34,16 @@ def publish(body):
     return handler
 
 
+def publish_to(topic):
+    """Return a handler that publishes to a topic."""
+
+    def handler(state, message, context):
+        context.publish("body", topic)
+        return state
+
+    return handler
+
+
 def raise_(error):
     """Return a handler that raises an error."""
 
@@ -81,11 +91,14 @@ def test_outputs_are_compared_as_by_the_processor(case):
         (raise_(NoText()), "NoText: its text cannot be made"),
         (raise_(SystemExit(3)), "SystemExit: 3"),
         (cancelled, "CancelledError: stopped"),
+        (publish_to(5), "TypeError: topic must be text that UTF-8 can encode, or None, got 5"),
+        (publish_to("\ud800"), "ValueError: topic must be text that UTF-8 can encode, or None, got '\\ud800'"),
         (publish("\ud800"), "UnicodeEncodeError: "),
         (publish({1, 2}), "TypeError: "),
         (lambda state, message, context: {1, 2}, "TypeError: "),
     ],
     ids=["error", "error without text", "lone surrogate", "error whose text raises", "exit", "cancelled",
+         "topic that is a number", "topic with a lone surrogate",
          "output with a lone surrogate", "output that is not JSON", "state that is not JSON"],
 )  # fmt: skip
 def test_error_of_a_handler_fails_its_message_alone(handler, reason):
