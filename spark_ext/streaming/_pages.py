@@ -162,9 +162,11 @@ class Pages(Generic[Content]):
         self._insert(page + 1, others)
 
     def _put(self, page: int, raw: bytes) -> None:
-        self._bytes[page] = len(raw)
         if raw:
             self._values.put("", self._number[page], raw)
+        elif self._bytes[page]:
+            self._values.remove("", self._number[page])
+        self._bytes[page] = len(raw)
 
     def _insert(self, page: int, others: list[tuple[int, Content]]) -> None:
         """Add pages before a page; the page before them was swept when they were."""
