@@ -51,7 +51,8 @@ def write_batch(
         _write(batch_df, f"{path}/{inner}", "overwrite", partition_by)
         _mark(files, f"{base}/{inner}")
         return True
-    hidden = f"writer={writer.name}/{_WRITING}/batch={batch_id}-{uuid4().hex}"
+    # Its own name is hidden too: HDFS moves it into the folder of a batch that another driver wrote at the same moment.
+    hidden = f"writer={writer.name}/{_WRITING}/.batch={batch_id}-{uuid4().hex}"
     _write(batch_df, f"{path}/{hidden}", "error", partition_by)
     _mark(files, f"{base}/{hidden}")
     won = _rename(files, f"{base}/{hidden}", f"{base}/{inner}")

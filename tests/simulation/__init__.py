@@ -3,7 +3,9 @@
 ``PYTHONPATH=tests python -m simulation --minutes 60`` runs new seeds until the first violation.
 """
 
+from simulation.cleaners import Cleaners
 from simulation.generators import Generators
 from simulation.processors import Processors
+from simulation.sinks import Sinks
 
-WORLDS = {"generators": Generators, "processors": Processors}
+WORLDS = {"generators": Generators, "processors": Processors, "cleaners": Cleaners, "sinks": Sinks}

@@ -50,6 +50,30 @@ def test_store_that_forgets_a_message_is_found():
         assert "Violation" in violated("processors")
 
 
+def test_cleaner_that_deletes_a_changed_file_is_found():
+    """A file that was created anew between the look and the deletion has messages that have not expired."""
+    from simulation.disk import CleanerFiles
+
+    state = CleanerFiles.state
+
+    def remembered(self, path):
+        found = state(self, path)
+        name = path.rpartition("/")[2].lstrip(".")[:20]
+        self.seen = {**getattr(self, "seen", {}), **({} if ".removing" in path else {name: found})}
+        return self.seen.get(name, found)
+
+    with mock.patch.object(CleanerFiles, "state", remembered):
+        assert "was deleted" in violated("cleaners", "any")
+
+
+def test_sink_that_writes_in_place_is_found():
+    """Without a hidden folder and its rename, a reader sees a part of a batch."""
+    from spark_ext.tables import _parquet
+
+    with mock.patch.object(_parquet, "RENAMES", ()):
+        assert "Violation" in violated("sinks")
+
+
 def test_report_of_a_failing_seed_runs_it_again():
     """The report has the command for the seed and the last operations; the same seed fails the same way."""
     with mock.patch("simulation.generators.Alive.__getitem__", return_value=True):
