@@ -67,7 +67,7 @@ def connect(session: nox.Session) -> None:
 
 @nox.session
 def nightly(session: nox.Session) -> None:
-    """Run all tests, under Spark's own settings, those that are not in the default run too, and an hour of the simulation: about three hours."""
+    """Run all tests, under Spark's own settings, and an hour of the simulation: about three hours."""
     install(session, ".[test]")
     pytest(session, "tests", "-m", "not systems", "--spark-defaults", *TWO_WORKERS)
     if not session.posargs:

@@ -68,11 +68,10 @@ if TYPE_CHECKING:
     from spark_ext.streaming.checkpoint import OldCheckpoint, check_checkpoint
     from spark_ext.streaming.deduplicate import deduplicate, rows_too_late
     from spark_ext.streaming.process import process
-    from spark_ext.tables._segment_folders import TableBusy
-    from spark_ext.tables._writers import TableConflict
+    from spark_ext.tables._writers import TableConflict, Writer
     from spark_ext.tables.segments import CleanedSegment, clean, segment_report
     from spark_ext.tables.sinks import read_table, write_once
-    from spark_ext.tables.table_formats import JudgedSegment, TableFormat, register_table_format
+    from spark_ext.tables.table_formats import JudgedSegment, TableBusy, TableFormat, register_table_format
     from spark_ext.tables.upsert import PostgresError, Upserted, upsert_postgres
 
 __all__ = [
@@ -87,6 +86,7 @@ __all__ = [
     "TableConflict",
     "TableFormat",
     "Upserted",
+    "Writer",
     "assign_id",
     "assign_ids",
     "audit",
@@ -162,11 +162,10 @@ _MODULES: Final = {
     "streaming.deduplicate": "deduplicate rows_too_late",
     "streaming.process": "process",
     "tables.upsert": "PostgresError Upserted upsert_postgres",
-    "tables._segment_folders": "TableBusy",
-    "tables._writers": "TableConflict",
+    "tables._writers": "TableConflict Writer",
     "tables.segments": "CleanedSegment clean segment_report",
     "tables.sinks": "read_table write_once",
-    "tables.table_formats": "JudgedSegment TableFormat register_table_format",
+    "tables.table_formats": "JudgedSegment TableBusy TableFormat register_table_format",
     "sql.registration": "register",
 }
 """The module that defines each public name. A module is imported when one of its names is first used (PEP 562)."""

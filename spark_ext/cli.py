@@ -276,8 +276,8 @@ def expire(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, t
     from datetime import datetime, timezone
 
     from msgid.retention import InvalidPolicy, RetentionPolicy
-    from spark_ext.tables._segment_folders import TableBusy
     from spark_ext.tables.segments import clean
+    from spark_ext.tables.table_formats import TableBusy
 
     now = datetime.now(timezone.utc)
     with _one_line_errors(table):

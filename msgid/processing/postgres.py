@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import random
 import threading
-import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from msgid._retrying import retry, within
 from msgid._validate import check_installed
 from msgid.processing._fork import register
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
@@ -163,23 +163,27 @@ class PostgresStore(SqlStore):
         """Run work on a connection; repeat it on a new one if the server closed the connection or ended a deadlock."""
         import psycopg
 
-        deadline = time.monotonic() + self._timeout
-        while True:
+        lost = False
+
+        def once() -> _T:
+            nonlocal lost
             connection = None
             try:
                 connection = self._take()
                 return work(connection)
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                lost = connection is None or connection.closed
-                again = isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure)
-                if not (lost or again) or time.monotonic() >= deadline:
-                    raise
-                if lost:
-                    self.close()  # the other connections belong to the same server
             finally:
+                lost = connection is None or connection.closed
                 if connection is not None:
                     self._give_back(connection)
-            time.sleep(random.uniform(0.01, 0.1))
+
+        def again(error: Exception) -> bool:
+            if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+                return False
+            if lost:
+                self.close()  # the other connections belong to the same server
+            return lost or isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure)
+
+        return retry(once, again, within(self._timeout, lambda: random.uniform(0.01, 0.1)))
 
     def _take(self) -> Any:
         with self._lock:

@@ -7,11 +7,11 @@ import random
 import sqlite3
 import sys
 import threading
-import time
 import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from msgid._retrying import retry, within
 from msgid.processing._fork import CLOSING, at_each_fork, register
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
 from msgid.processing.errors import InvalidStore
@@ -200,15 +200,10 @@ class SqliteStore(SqlStore):
 
         SQLite itself waits in most cases, but not while another process switches the file to WAL or recovers it.
         """
-        deadline = time.monotonic() + self._timeout
+        begin = "" if plain else "BEGIN IMMEDIATE" if writes else "BEGIN"
+        delays = within(self._timeout, lambda: random.uniform(0.001, 0.01))
         with self._lock:
-            while True:
-                try:
-                    return self._once(work, "" if plain else "BEGIN IMMEDIATE" if writes else "BEGIN")
-                except sqlite3.OperationalError as error:
-                    if "locked" not in str(error) or time.monotonic() >= deadline:
-                        raise
-                time.sleep(random.uniform(0.001, 0.01))
+            return retry(lambda: self._once(work, begin), _is_locked, delays)
 
     def _once(self, work: Callable[[sqlite3.Connection], _T], begin: str) -> _T:
         connection = self._connection()
@@ -286,6 +281,10 @@ class SqliteStore(SqlStore):
 
     def _after_fork_in_child(self) -> None:
         self._held.clear()
+
+
+def _is_locked(error: Exception) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
 
 
 def _close(held: list[_Connection]) -> None:

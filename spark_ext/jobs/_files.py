@@ -63,9 +63,9 @@ def read_rows(
     Raises:
         BadInput: if the files do not show the format or the columns.
     """
-    logged = format in table_format_names() and format != "parquet"
-    if logged or (format in {None, "parquet"} and holds_table(input_of(path))):
-        return read_logged_table(spark, path, "delta" if format is None else format, stream=stream)
+    has_log = None if format not in table_format_names() else table_format(format).has_log
+    if has_log or ((format is None or has_log is False) and holds_table(input_of(path))):
+        return read_logged_table(spark, path, format if has_log else None, stream=stream)
     if format is None:
         format = format_of(input_of(path))
     warn_of_folders(path)
@@ -95,18 +95,22 @@ def read_rows(
 
 
 def read_logged_table(
-    spark: SparkSession, path: str | Files, format: str = "delta", *, stream: bool = False
+    spark: SparkSession, path: str | Files, format: str | None = None, *, stream: bool = False
 ) -> DataFrame:
-    """Read a table that has a log, such as Delta's: without the log, rows that were deleted would be read too.
+    """Read a table that has a log: without the log, rows that were deleted would be read too.
 
     Raises:
         BadInput: if the folder is not such a table, for a stream, and for some of its files.
     """
-    if not holds_table(input_of(path)):
-        raise BadInput(f"cannot read {input_of(path)}: it is not a {format.capitalize()} table")
+    folder = input_of(path)
+    found = format_of_table(folder) if holds_table(folder) else None
+    if found is None or format not in {None, found}:
+        kind = "a table with a log" if format is None else f"a table of the format {format!r}"
+        raise BadInput(f"cannot read {folder}: it is not {kind}")
     if stream or not isinstance(path, str):
-        name = format_of_table(input_of(path)).capitalize()
-        raise BadInput(f"cannot read single files of {input_of(path)}: it is a {name} table, which is read as a whole")
+        raise BadInput(
+            f"cannot read single files of {folder}: a table of the format {found!r} has a log and is read as a whole"
+        )
     return read_table(spark, path)
 
 
@@ -173,9 +177,7 @@ def check_output(tables: dict[str, DataFrame], format: str, checkpoint: str) -> 
     known = table_format(format)
     try:
         for path, rows in tables.items():
-            known.check_columns(rows)
-            if not known.checks_later_columns:
-                _check_columns(rows, path)
+            known.check_columns(rows, path)
     except TableConflict as error:
         raise BadInput(str(error)) from None
     if query_of_checkpoint(*filesystem(checkpoint)) is None:
@@ -185,20 +187,6 @@ def check_output(tables: dict[str, DataFrame], format: str, checkpoint: str) -> 
                     f"cannot write to {path}: an earlier stream has written it, and its checkpoint {checkpoint} is "
                     "missing. Restore the checkpoint, or choose another output"
                 )
-
-
-def _check_columns(rows: DataFrame, path: str) -> None:
-    """Check that a Parquet table has the columns. Spark reads a table with the columns of its first file."""
-    table = None if format_of_table(path) != "parquet" else written(rows.sparkSession, path)
-    held = {} if table is None else {field.name.lower(): field.dataType.simpleString() for field in table.schema}
-    for field in rows.schema if held else ():
-        type, now = held.get(field.name.lower()), field.dataType.simpleString()
-        if type != now:
-            has = "lacks it" if type is None else f"has the type {type}, and the input {now}"
-            raise BadInput(
-                f"cannot write column {field.name!r} to {path}: the table {has}. Readers would not see its values. "
-                "Choose another output"
-            )
 
 
 def follow(

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from spark_ext._filesystem import PathError, filesystem, literal
-from spark_ext.tables.table_formats import format_of_table
+from spark_ext.tables.table_formats import format_of_table, table_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -170,8 +170,8 @@ def is_table(path: str) -> bool:
 
 
 def holds_table(path: str) -> bool:
-    """Check whether an input is a table with a log, such as Delta's; False for a store that only Spark can reach."""
+    """Check whether an input is a table with a log; False for a store that only Spark can reach."""
     try:
-        return format_of_table(path) != "parquet"
+        return table_format(format_of_table(path)).has_log
     except (PathError, OSError):
         return False

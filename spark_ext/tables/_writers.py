@@ -37,7 +37,13 @@ class TableConflict(ValueError):
 
 
 class Writer(NamedTuple):
-    """The name under which batches are stored, and the query with this name."""
+    """The name under which batches are stored, and the query with this name.
+
+    Examples
+    --------
+    >>> Writer("orders", query=None, chosen=True).name
+    'orders'
+    """
 
     name: str
     query: str | None

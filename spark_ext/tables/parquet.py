@@ -1,29 +1,75 @@
-"""Parquet as a table format: one writer, and folders that appear and disappear as a whole."""
+"""Parquet as a table format: one writer, and folders that appear and disappear as a whole.
+
+A micro-batch is a folder ``writer=NAME/batch=N``, and a segment of messages is a folder, each complete or missing.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+from uuid import uuid4
 
-from spark_ext._filesystem import literal
-from spark_ext.tables import _parquet
-from spark_ext.tables._segment_folders import SegmentFolders, TableBusy
+from pyspark.errors import AnalysisException
+from pyspark.sql import types as T
+
+from msgid._retrying import retry
+from spark_ext._filesystem import PathError, filesystem, literal
+from spark_ext._private import FILE_SINK_LOG
+from spark_ext.tables._table_columns import check_fits, plain
 from spark_ext.tables._writers import TableConflict
-from spark_ext.tables.table_formats import JudgedSegment, TableFormat, format_of_table
+from spark_ext.tables.table_formats import MARKED, JudgedSegment, TableBusy, TableFormat, format_of_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
+    import pyarrow.fs as pafs
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_ext.tables._writers import Writer
 
+_CLAIM: Final = "_writer.json"
+"""File with the query, the partition columns and the columns of a writer. Readers skip files that start with ``_``."""
+_COLUMNS: Final = "_columns.json"
+"""File with the columns of a batch run. The names of folders do not show the types of their values."""
+_WRITING: Final = ".writing"
+"""Folder of batches that are being written. Readers skip folders that start with a dot."""
+RENAMES: Final = ("local", "hdfs")
+"""Arrow's names of the file systems that rename a folder in one step."""
+_RESERVED: Final = {"writer": T.StringType(), "batch": T.LongType()}
+"""The columns of the folders of micro-batches."""
+_FOREIGN: Final = {
+    FILE_SINK_LOG: "Spark's own file sink manages it",
+    "metadata": "it looks like an Iceberg table",
+}
+
+State = frozenset[tuple[str, int, Any]]
+"""The data files of a folder, each with its size and modification time."""
+
+_NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+_REMOVING: Final = ".removing-"
+"""Prefix of a folder that has been renamed, and must be compared with the files that were checked."""
+_REMOVED: Final = ".removed-"
+"""Prefix of a folder that has been compared, and is being deleted."""
+_OURS: Final = re.compile(rf"(?:{re.escape(_REMOVING)}|{re.escape(_REMOVED)})(?:[0-9a-f]{{32}}-)?(.+)")
+_MARKING: Final = ".marking-"
+_BUSY: Final = ("_temporary", ".spark-staging")
+"""Entries in a table's folder while Spark writes to it."""
+_FOLDER: Final = re.compile(r"(\w+)=([^/]*)")
+_LOGS: Final = {
+    "_delta_log": "it is part of a Delta table; pass format='delta'",
+    FILE_SINK_LOG: "Spark's own file sink manages it",
+    ".hoodie": "it is part of a Hudi table",
+}
+_ICEBERG: Final = "it is part of an Iceberg table"
+
 
 class _Parquet(TableFormat):
     name = "parquet"
-    checks_later_columns = False
-
-    def is_table(self, path: str) -> bool:
-        return False  # any folder can be one
+    has_log = False
 
     def write_batch(
         self,
@@ -34,23 +80,47 @@ class _Parquet(TableFormat):
         partition_by: tuple[str, ...],
         storage_options: dict[str, str] | None,
     ) -> bool:
-        return _parquet.write_batch(df, batch_id, path, writer, partition_by)
+        # The rows are written to a hidden folder, which is then renamed: of two drivers that write one batch, the first
+        # rename succeeds and the second fails. A store without a rename of folders (S3) gets the rows in place; the
+        # file _SUCCESS, written last, marks them as complete. Two drivers must not write one batch there.
+        _check_names(df)
+        files, base = filesystem(path)
+        _claim(files, base, path, writer, partition_by, df)
+        inner = f"writer={writer.name}/batch={batch_id}"
+        if _is_complete(files, f"{base}/{inner}"):
+            return False
+        if files.type_name not in RENAMES:
+            _write(df, f"{path}/{inner}", "overwrite", partition_by)
+            _mark(files, f"{base}/{inner}")
+            return True
+        # Its own name is hidden too: HDFS moves it into the folder of a batch that another driver has just written.
+        hidden = f"writer={writer.name}/{_WRITING}/.batch={batch_id}-{uuid4().hex}"
+        _write(df, f"{path}/{hidden}", "error", partition_by)
+        _mark(files, f"{base}/{hidden}")
+        won = _rename(files, f"{base}/{hidden}", f"{base}/{inner}")
+        _clean_up(files, f"{base}/writer={writer.name}/{_WRITING}", batch_id)
+        return won
 
     def is_written(self, batch_id: int, path: str, writer: Writer) -> bool:
-        return _parquet.is_written(batch_id, path, writer)
+        files, base = filesystem(path)
+        return _is_complete(files, f"{base}/writer={writer.name}/batch={batch_id}")
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
-        return spark.read.parquet(path)
+        return _read(spark, path)
 
-    def check_columns(self, df: DataFrame) -> None:
-        _parquet.check_columns(df)
+    def check_columns(self, df: DataFrame, path: str) -> None:
+        _check_names(df)
+        _check_own(path)
+        _fitting(df, path)
 
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
-        other = format_of_table(path)
-        if other != self.name:
-            raise TableConflict(f"cannot write to {path}: it is a {other.capitalize()} table; pass format={other!r}")
+        _check_own(path)
+        columns = _fitting(df, path) if mode == "append" else None
         writer = df.write.mode(mode)
         (writer.partitionBy(*partition_by) if partition_by else writer).parquet(path)
+        files, base = filesystem(path)
+        with files.open_output_stream(f"{base}/{_COLUMNS}") as out:
+            out.write(json.dumps(plain(columns or df.schema).jsonValue()).encode())
 
     def clean(
         self,
@@ -69,7 +139,7 @@ class _Parquet(TableFormat):
         if not before:
             return []
         try:
-            rows = judge(_read(spark, path))
+            rows = judge(_read(spark, path, _EVERY))
         finally:
             changed = table.list() != before
             if changed:
@@ -90,13 +160,463 @@ class _Parquet(TableFormat):
 FORMAT: Final = _Parquet()
 
 
-def _read(session: SparkSession, path: str) -> DataFrame:
-    """Read every file of a table. Settings of the session that skip files, or guess types, are overridden."""
-    from pyspark.sql.types import IntegerType, LongType, StringType, StructType
+def _check_names(df: DataFrame) -> None:
+    for name in df.columns:
+        if name.lower() in _RESERVED:
+            raise TableConflict(
+                f"cannot write a column named {name!r}: the folders of the table have that name, and readers would "
+                "see the folder's value instead. Rename the column, or use format='delta'"
+            )
 
-    every = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
-    types = {"source": StringType(), "topic": StringType(), "partition": IntegerType(), "segment": LongType()}
-    schema = StructType()
-    for field in session.read.options(**every).parquet(literal(path)).schema:
-        schema.add(field.name, types.get(field.name, field.dataType))
-    return session.read.options(**every).schema(schema).parquet(literal(path))
+
+def _claim(
+    files: pafs.FileSystem, base: str, path: str, writer: Writer, partition_by: tuple[str, ...], df: DataFrame
+) -> None:
+    """Check that this writer may write these columns to the table; with its first batch, record the writer."""
+    claim = f"{base}/writer={writer.name}/{_CLAIM}"
+    said = _read_json(files, claim)
+    if said is not None:
+        _check_claim(said, path, writer, partition_by)
+    else:
+        _check_free(files, base, path, writer)
+    columns = _fitting(df, path)
+    if said is not None and "columns" in said and columns is not None:
+        return
+    files.create_dir(f"{base}/writer={writer.name}/{_WRITING}", recursive=True)
+    partial = f"{base}/writer={writer.name}/{_WRITING}/{uuid4().hex}"
+    query = writer.query if said is None else said["query"]
+    kept = plain(T.StructType([field for field in columns or df.schema if field.name not in _RESERVED])).jsonValue()
+    with files.open_output_stream(partial) as out:
+        out.write(json.dumps({"query": query, "partition_by": list(partition_by), "columns": kept}).encode())
+    with suppress(OSError):  # another driver of the same query was first
+        files.move(partial, claim)
+    try:
+        # Another query may have claimed the table at the same moment.
+        _check_free(files, base, path, writer)
+        _fitting(df, path)
+    except TableConflict:
+        if said is None:
+            files.delete_file(claim)
+        raise
+    claimed = _read_json(files, claim)
+    if claimed is None:
+        raise OSError(f"cannot create {claim}")
+    _check_claim(claimed, path, writer, partition_by)
+
+
+def _read_json(files: pafs.FileSystem, path: str) -> dict[str, Any] | None:
+    """Return the object in a file, or None if the file is missing."""
+    try:
+        with files.open_input_file(path) as file:
+            found: dict[str, Any] = json.loads(file.read())
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _recorded(path: str) -> list[T.StructType]:
+    """Return the columns that a batch run or each writer of a table has recorded."""
+    import pyarrow.fs as pafs
+
+    try:
+        files, base = filesystem(path)
+        rows = _read_json(files, f"{base}/{_COLUMNS}")
+        if rows is not None:
+            return [T.StructType.fromJson(rows)]
+        found = files.get_file_info(pafs.FileSelector(base, allow_not_found=True))
+        names = sorted(info.base_name for info in found if info.base_name.startswith("writer="))
+        claims = [_read_json(files, f"{base}/{name}/{_CLAIM}") or {} for name in names]
+    except (PathError, OSError):  # a pattern, or a store that only Spark can reach
+        return []
+    folders = [T.StructField(name, type) for name, type in _RESERVED.items()]
+    return [T.StructType([*T.StructType.fromJson(said["columns"]), *folders]) for said in claims if "columns" in said]
+
+
+def _fitting(df: DataFrame, path: str) -> T.StructType | None:
+    """Return the columns of a table, which the rows of a DataFrame must fit; None if the table has no rows."""
+    recorded = _recorded(path)
+    try:
+        for columns in recorded:
+            check_fits(df.schema, columns, path)
+    except TableConflict:
+        if _has_rows(path):
+            raise
+        return None
+    if recorded:
+        return recorded[0]
+    try:
+        columns = df.sparkSession.read.parquet(literal(path)).schema
+    except AnalysisException as error:
+        if error.getCondition() in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
+            return None
+        raise
+    check_fits(df.schema, columns, path)
+    return columns
+
+
+def _has_rows(path: str) -> bool:
+    """Return whether a table has data files that readers see."""
+    import pyarrow.fs as pafs
+
+    files, base = filesystem(path)
+    found = files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
+    inner = (info.path[len(base) :].split("/")[1:] for info in found if info.type == pafs.FileType.File)
+    return any(not any(map(_is_hidden, parts)) for parts in inner)
+
+
+def _check_claim(said: dict[str, Any], path: str, writer: Writer, partition_by: tuple[str, ...]) -> None:
+    if None not in (said["query"], writer.query) and said["query"] != writer.query:
+        raise TableConflict(
+            f"cannot write to {path}: its writer {writer.name!r} is the query {said['query']}, and this is the query "
+            f"{writer.query}. Restore that query's checkpoint, or choose another app_id or another folder"
+        )
+    if said["partition_by"] != list(partition_by):
+        raise TableConflict(
+            f"cannot write to {path}: partition_by must stay {tuple(said['partition_by'])}, got {partition_by}"
+        )
+
+
+def _check_own(path: str) -> None:
+    """Check that a folder is not a table of another format."""
+    other = format_of_table(path)
+    if other != FORMAT.name:
+        raise TableConflict(f"cannot write to {path}: it is a table of the format {other!r}; pass format={other!r}")
+
+
+def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) -> None:
+    """Check that a folder is empty, or holds only writers that allow this one."""
+    import pyarrow.fs as pafs
+
+    _check_own(path)
+    for info in files.get_file_info(pafs.FileSelector(base, allow_not_found=True)):
+        name = info.base_name
+        if name in _FOREIGN:
+            raise TableConflict(f"cannot write to {path}: {_FOREIGN[name]}")
+        if name.startswith("writer="):
+            if name != f"writer={writer.name}" and not writer.chosen:
+                raise TableConflict(
+                    f"cannot write to {path}: it belongs to the query {name[7:]}, and this is the query "
+                    f"{writer.query}. Restore that query's checkpoint, or choose another folder; for a table of "
+                    "several writers, pass app_id or use format='delta'"
+                )
+        elif not name.startswith((".", "_")):
+            raise TableConflict(
+                f"cannot write to {path}: it holds {name}, which no stream has written (a batch run, perhaps). "
+                "Readers would not see all rows. Choose another folder, or use format='delta'"
+            )
+
+
+def _write(batch_df: DataFrame, folder: str, mode: str, partition_by: tuple[str, ...]) -> None:
+    writer: Any = batch_df.write.mode(mode)
+    if partition_by:
+        writer = writer.partitionBy(*partition_by)
+    # With dynamic partition overwrite, Spark would keep files of an interrupted attempt.
+    writer.option("partitionOverwriteMode", "static").parquet(folder)
+
+
+def _mark(files: pafs.FileSystem, folder: str) -> None:
+    """Write ``_SUCCESS``, because a setting can stop Spark from writing it."""
+    with files.open_output_stream(f"{folder}/_SUCCESS"):
+        pass
+
+
+def _is_complete(files: pafs.FileSystem, folder: str) -> bool:
+    import pyarrow.fs as pafs
+
+    return bool(files.get_file_info(f"{folder}/_SUCCESS").type == pafs.FileType.File)
+
+
+def _rename(files: pafs.FileSystem, hidden: str, folder: str) -> bool:
+    """Rename the hidden folder of a batch; if another driver was first, delete it and return False."""
+    import pyarrow.fs as pafs
+
+    nested = f"{folder}/{hidden.rpartition('/')[2]}"  # HDFS moves a folder into an existing one
+
+    def rename() -> bool:
+        if _is_complete(files, folder):
+            files.delete_dir(hidden)
+            return False
+        files.move(hidden, folder)
+        if files.get_file_info(nested).type == pafs.FileType.Directory:
+            files.delete_dir(nested)
+            return False
+        return True
+
+    def clear(error: Exception) -> bool:
+        if isinstance(error, OSError):
+            _set_aside(files, folder, f"{hidden}-in-the-way")
+        return isinstance(error, OSError)
+
+    return retry(rename, clear, [0, 0])
+
+
+def _set_aside(files: pafs.FileSystem, folder: str, aside: str) -> None:
+    """Delete an incomplete folder of a batch, which a driver on a store without renames has left.
+
+    The folder is renamed before it is checked. A check before the rename could delete a batch that another driver
+    completes between the check and the deletion.
+    """
+    if _is_complete(files, folder):
+        return
+    with suppress(OSError):
+        files.move(folder, aside)
+        if _is_complete(files, aside):
+            files.move(aside, folder)
+        else:
+            files.delete_dir(aside)
+
+
+def _clean_up(files: pafs.FileSystem, writing: str, batch_id: int) -> None:
+    """Delete incomplete files of earlier batches. Those of the current batch may belong to another driver."""
+    import pyarrow.fs as pafs
+
+    for info in files.get_file_info(pafs.FileSelector(writing, allow_not_found=True)):
+        number = info.base_name.partition("=")[2].partition("-")[0]
+        if info.type == pafs.FileType.Directory and number.isdigit() and int(number) < batch_id:
+            with suppress(OSError):
+                files.delete_dir(info.path)
+
+
+_EVERY: Final = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+"""Options that override settings of the session which skip files in silence."""
+_KEY_TYPES: Final = {
+    "source": T.StringType(), "topic": T.StringType(), "partition": T.IntegerType(), "segment": T.LongType(),
+}  # fmt: skip
+"""The types of the columns of a segment's key, for a table that another program has written."""
+
+
+def _read(spark: SparkSession, path: str, options: Mapping[str, str] | None = None) -> DataFrame:
+    """Read a table with the recorded types. Spark itself guesses the type of values in the names of folders."""
+    reader, recorded = spark.read.options(**(options or {})), _recorded(path)
+    if recorded:
+        return reader.schema(recorded[0]).parquet(literal(path))
+    if options is None:
+        return reader.parquet(path)
+    found = reader.parquet(literal(path)).schema
+    types = [T.StructField(field.name, _KEY_TYPES.get(field.name, field.dataType)) for field in found]
+    return reader.schema(T.StructType(types)).parquet(literal(path))
+
+
+class SegmentFolders:
+    """The folders of a message table.
+
+    Raises
+    ------
+    ValueError
+        if another system manages the folder, or it holds a symbolic link.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._files, base = filesystem(path)
+        self._base = base.rstrip("/")
+        self._check_unmanaged()
+        self._keys: dict[tuple[Any, ...], str] = {}
+        self._columns: tuple[str, ...] = ()
+
+    def folder_of(self, values: Mapping[str, Any]) -> str:
+        """Return the folder of a segment for the values of its columns."""
+        return self._keys[tuple(values[name] for name in self._columns)]
+
+    def list(self) -> dict[str, State]:
+        """Return the folders of all segments, each with its data files.
+
+        Raises
+        ------
+        TableBusy
+            if the table is being written to.
+        ValueError
+            if a file is outside the segments' folders, or the files of a segment are in several folders.
+        """
+        found: dict[str, set[tuple[str, int, Any]]] = {}
+        keys: dict[tuple[Any, ...], str] = {}
+        self._check_links()
+        for inner, info in self._entries(self._base):
+            parts = inner.split("/")
+            if any(part.startswith(_BUSY) for part in parts):
+                raise TableBusy(f"{self.path} is being written to: there is {inner}")
+            for part in parts:
+                if part in _LOGS:
+                    raise ValueError(f"cannot clean {self.path}: there is {inner}, and {_LOGS[part]}")
+            if not info.is_file or any(map(_is_hidden, parts)):
+                continue
+            folder = inner.rpartition("/")[0]
+            values = dict(_FOLDER.findall(folder))
+            numbers = [values.get(name, _NO_VALUE) for name in ("partition", "segment")]
+            if not {"topic", "segment"} <= values.keys() or not all(map(_is_number, numbers)):
+                raise ValueError(f"{self.path} is not partitioned by topic and segment: there is {inner}")
+            self._columns = tuple(name for name in ("source", "topic", "partition", "segment") if name in values)
+            key = tuple(_value(name, values[name]) for name in self._columns)
+            if keys.setdefault(key, folder) != folder:
+                raise ValueError(
+                    f"segment {values['segment']} of topic {values['topic']!r} is in both {keys[key]} and {folder}"
+                )
+            found.setdefault(folder, set()).add((info.base_name, info.size, info.mtime_ns))
+        self._keys = keys
+        return {folder: frozenset(files) for folder, files in found.items()}
+
+    def complete_removals(self) -> None:
+        """Restore the folders that an earlier run renamed and did not compare, and delete the compared folders."""
+        import pyarrow.fs as pafs
+
+        for _, info in self._entries(self._base):
+            match = _OURS.fullmatch(info.base_name)
+            if match is None or info.type != pafs.FileType.Directory:
+                continue
+            if info.base_name.startswith(_REMOVED):
+                with suppress(FileNotFoundError):  # another clean-up was first
+                    self._files.delete_dir(info.path)
+            else:
+                self._put_back(info.path, f"{info.path.rpartition('/')[0]}/{match[1]}")
+
+    def remove(self, folder: str, judged: State) -> str | None:
+        """Delete a segment's folder if it still holds the checked files; return the reason if it is kept, or None."""
+        path = f"{self._base}/{folder}"
+        try:
+            if self._files.type_name not in RENAMES:
+                return self._remove_files(path, judged)
+            parent, _, name = path.rpartition("/")
+            unique = uuid4().hex
+            hidden, gone = f"{parent}/{_REMOVING}{unique}-{name}", f"{parent}/{_REMOVED}{unique}-{name}"
+            self._files.move(path, hidden)
+            if self._state(hidden) != judged:
+                self._put_back(hidden, path)
+                return "its files have changed since they were read"
+            self._files.move(hidden, gone)
+        except FileNotFoundError:
+            return "another process has removed it or put it back"
+        except OSError as error:
+            return f"cannot delete it: {error}"
+        with suppress(OSError):  # readers skip it, and the next run deletes the rest
+            self._files.delete_dir(gone)
+        return None
+
+    def mark(self, folder: str, judged: State) -> str | None:
+        """Set the state in the checked files, and replace each as a whole; return the reason if they stay, or None."""
+        try:
+            for info in self._files.get_file_info([f"{self._base}/{folder}/{name}" for name, _, _ in sorted(judged)]):
+                if (info.base_name, info.size, info.mtime_ns) not in judged:
+                    return "its files have changed since they were read"
+                self._mark(info)
+        except OSError as error:
+            return f"cannot mark it: {error}"
+        return None
+
+    def _mark(self, info: pafs.FileInfo) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        import pyarrow.fs as pafs
+        import pyarrow.parquet as pq
+
+        with self._files.open_input_file(info.path) as file:
+            held = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+            old_times = any(held.schema.column(n).physical_type == "INT96" for n in range(len(held.schema)))
+            rows = held.read()
+        if pc.all(pc.fill_null(pc.equal(rows["state"], MARKED), False)).as_py():
+            return
+        place = rows.column_names.index("state")
+        marked = rows.set_column(place, rows.field(place), pa.repeat(pa.scalar(MARKED), rows.num_rows))
+        parent = info.path.rpartition("/")[0]
+        partial, sums = f"{parent}/{_MARKING}{info.base_name}", f"{parent}/.{info.base_name}.crc"
+        with self._files.open_output_stream(partial) as out:
+            pq.write_table(marked, out, use_deprecated_int96_timestamps=old_times)  # with the types that Spark wrote
+        if self._files.get_file_info(sums).type == pafs.FileType.File:
+            self._files.delete_file(sums)  # on a local disk, Hadoop's checksum of the old file
+        self._files.move(partial, info.path)
+
+    def _entries(self, folder: str) -> Iterator[tuple[str, pafs.FileInfo]]:
+        """Yield the entries of a folder at any depth, each with its path in the folder."""
+        import pyarrow.fs as pafs
+
+        for info in self._files.get_file_info(pafs.FileSelector(folder, recursive=True)):
+            yield info.path[len(folder) + 1 :], info
+
+    def _state(self, folder: str) -> State:
+        """Return the data files of a folder, at any depth."""
+        return frozenset(
+            (inner, info.size, info.mtime_ns)
+            for inner, info in self._entries(folder)
+            if info.is_file and not any(map(_is_hidden, inner.split("/")))
+        )
+
+    def _remove_files(self, path: str, judged: State) -> str | None:
+        """Delete only the files that were checked, on a store that cannot rename folders."""
+        if self._state(path) != judged:
+            return "its files have changed since they were read"
+        for name, _, _ in judged:
+            with suppress(FileNotFoundError):
+                self._files.delete_file(f"{path}/{name}")
+        return None
+
+    def _put_back(self, hidden: str, path: str) -> None:
+        """Restore the name of a folder; if a writer has created a new folder of that name, move the files into it."""
+        import pyarrow.fs as pafs
+
+        with suppress(FileNotFoundError):  # another clean-up has restored it
+            if self._files.get_file_info(path).type == pafs.FileType.NotFound:
+                with suppress(OSError):
+                    self._files.move(hidden, path)
+                    hidden = f"{path}/{hidden.rpartition('/')[2]}"  # HDFS moves a folder into one that is there
+            if self._files.get_file_info(hidden).type == pafs.FileType.NotFound:
+                return
+            for inner, info in self._entries(hidden):
+                if info.is_file and self._files.get_file_info(f"{path}/{inner}").type == pafs.FileType.NotFound:
+                    self._files.create_dir(f"{path}/{inner}".rpartition("/")[0], recursive=True)
+                    self._files.move(info.path, f"{path}/{inner}")
+            if not self._state(hidden):
+                self._files.delete_dir(hidden)
+
+    def _check_unmanaged(self) -> None:
+        """Check that the folder and its parents do not belong to a system that keeps its own list of files."""
+        parts = self._base.split("/")
+        around = ["/".join(parts[: number + 1]) for number in range(len(parts)) if parts[number]]
+        for folder in reversed(around):
+            try:
+                found = self._manager_of(folder)
+            except OSError:
+                if folder == self._base:
+                    raise
+                break  # a parent folder without read permission
+            if found is not None:
+                raise ValueError(f"cannot clean {self.path}: there is {found[0]}, and {found[1]}")
+
+    def _manager_of(self, folder: str) -> tuple[str, str] | None:
+        """Return the name of an entry that shows that another system manages a folder, and the system."""
+        import pyarrow.fs as pafs
+
+        infos = self._files.get_file_info([f"{folder}/{name}" for name in (*_LOGS, "metadata")])
+        found = [info for info in infos if info.type != pafs.FileType.NotFound]
+        for info in found:
+            if info.base_name in _LOGS:
+                return info.path, _LOGS[info.base_name]
+            if folder == self._base:
+                return info.path, _ICEBERG
+            if info.type == pafs.FileType.Directory:
+                inside = self._files.get_file_info(pafs.FileSelector(info.path))
+                if any(entry.base_name.endswith((".metadata.json", "version-hint.text")) for entry in inside):
+                    return info.path, _ICEBERG
+        return None
+
+    def _check_links(self) -> None:
+        """Check that a local table does not hold symbolic links: their targets may belong to another table."""
+        if self._files.type_name != "local":
+            return
+        for folder, folders, files in os.walk(self._base):
+            for name in (*folders, *files):
+                if os.path.islink(os.path.join(folder, name)):
+                    raise ValueError(f"cannot clean {self.path}: {os.path.join(folder, name)} is a symbolic link")
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether Spark's readers skip a file or folder of this name."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def _is_number(text: str) -> bool:
+    return text == _NO_VALUE or (text.isascii() and text.isdigit())
+
+
+def _value(name: str, text: str) -> str | int | None:
+    if text == _NO_VALUE:
+        return None
+    return int(text) if name in ("partition", "segment") else unquote(text)

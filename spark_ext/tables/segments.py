@@ -44,7 +44,7 @@ class CleanedSegment(NamedTuple):
     closed: bool
     expired: bool
     folder: str
-    """Folder of the segment in the table; for a Delta table, the name that a Parquet table would use."""
+    """Folder of the segment in the table; if the table lacks such folders, the name that a Parquet table would use."""
     action: str
     """``kept``, ``removed`` or ``marked``; in a dry run, the action that a run would take."""
     source: str | None = None
@@ -239,8 +239,13 @@ def clean(
     found = []
     for row, folder, kept in judged:
         action = done if row["expired"] and kept is None else "kept"
-        found.append(_cleaned(row, folder, action, kept or _gap(row)))
+        found.append(_cleaned(row, folder or _folder_of(row), action, kept or _gap(row)))
     return found
+
+
+def _folder_of(row: dict[str, Any]) -> str:
+    """Return the name of the folder that a segment has in a Parquet table."""
+    return "/".join(f"{name}={row[name]}" for name in _KEY if name in row)
 
 
 def _cleaned(row: dict[str, Any], folder: str, action: str, reason: str | None) -> CleanedSegment:

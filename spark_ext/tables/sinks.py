@@ -83,7 +83,11 @@ def write_once(
     if isinstance(partition_by, str):
         raise ValueError(f"partition_by must be a tuple of column names, got {partition_by!r}")
     writer = writer_of(batch_df, app_id)
-    return table.write_batch(batch_df, batch_id, path, writer, tuple(partition_by), storage_options)
+    if table.write_batch(batch_df, batch_id, path, writer, tuple(partition_by), storage_options):
+        return True
+    # Run the batch without writing: Spark commits state only for a batch that runs completely.
+    batch_df.write.format("noop").mode("overwrite").save()
+    return False
 
 
 def is_written(

@@ -1,4 +1,7 @@
-"""Table formats: what `write_once`, `read_table`, `clean` and the jobs need of a table, and the known formats."""
+"""Table formats: what `write_once`, `read_table`, `clean` and the jobs need of a table, and the known formats.
+
+No other module of the package asks for the name of a format: what differs between formats is a member of `TableFormat`.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,39 @@ from abc import ABC, abstractmethod
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgid.messages import MessageState
+from spark_ext import _filesystem
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pyarrow.fs as pafs
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_ext.tables._writers import Writer
+
+
+MARKED: Final = str(MessageState.MARKED_FOR_DELETION)
+"""The state of the messages that a clean-up marks."""
+
+
+class TableBusy(RuntimeError):
+    """A table is being written to, so `clean` cannot tell its old files from new ones.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from datetime import datetime, timezone
+    >>> from msgid.retention import RetentionPolicy
+    >>> from spark_ext import clean
+    >>> path = tempfile.mkdtemp()
+    >>> os.mkdir(os.path.join(path, "_temporary"))  # Spark creates it while it writes
+    >>> try:
+    ...     clean(path, RetentionPolicy(default_expiry=60), datetime.now(timezone.utc))
+    ... except TableBusy as busy:
+    ...     print(str(busy).removeprefix(path))
+    is being written to: there is _temporary
+    """
 
 
 class JudgedSegment(NamedTuple):
@@ -19,14 +49,14 @@ class JudgedSegment(NamedTuple):
 
     Examples
     --------
-    >>> JudgedSegment({"topic": "orders", "segment": 0, "expired": True}, "topic=orders/segment=0").reason is None
+    >>> JudgedSegment({"topic": "orders", "segment": 0, "expired": True}).reason is None
     True
     """
 
     row: dict[str, Any]
     """The segment's row of `segment_report`."""
-    folder: str
-    """The name of the segment's folder in the table."""
+    folder: str | None = None
+    """The name of the segment's folder in the table; None if the table lacks such folders."""
     reason: str | None = None
     """Why an expired segment is kept; None if it is deleted or marked."""
 
@@ -44,13 +74,29 @@ class TableFormat(ABC):
     """The name, as in ``write_once(format=...)`` and ``--table-format``."""
     batches_share_segments: bool = False
     """Whether a segment of messages can be in several micro-batches and still be cleaned as a whole."""
+    has_log: bool = True
+    """Whether a log lists the files of a table.
 
-    checks_later_columns: bool = True
-    """Whether `write_batch` refuses a later micro-batch whose columns do not fit those of the table."""
+    Such a table is recognized by `is_table`, and jobs read it as a whole. Without a log, any folder can be a table.
+    """
 
-    @abstractmethod
+    @staticmethod
+    def filesystem(path: str) -> tuple[pafs.FileSystem, str]:
+        """Return Arrow's file system of a path or URL that Spark accepts, and the path in it.
+
+        Raises
+        ------
+        ValueError
+            if the scheme of the URL is not supported.
+        """
+        return _filesystem.filesystem(path)
+
     def is_table(self, path: str) -> bool:
-        """Return whether a folder is a table of this format, which other formats must not write to."""
+        """Return whether a folder is a table of this format, which other formats must not write to.
+
+        A format with a log must have this method.
+        """
+        return False
 
     @abstractmethod
     def write_batch(
@@ -62,7 +108,7 @@ class TableFormat(ABC):
         partition_by: tuple[str, ...],
         storage_options: dict[str, str] | None,
     ) -> bool:
-        """Write a micro-batch exactly once; return False if it was written before. Then run it without writing.
+        """Write a micro-batch exactly once; return False if it was written before.
 
         ``writer.name`` is the name under which batches are stored; ``writer.query`` is the ID of the query, or None.
         """
@@ -79,8 +125,11 @@ class TableFormat(ABC):
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
         """Write the rows of a batch run; ``mode`` is ``error``, ``append`` or ``overwrite``."""
 
-    def check_columns(self, df: DataFrame) -> None:  # noqa: B027, a format may hold every column
-        """Raise `TableConflict` if a table cannot hold the columns of a DataFrame."""
+    def check_columns(self, df: DataFrame, path: str) -> None:  # noqa: B027, a format may hold every column
+        """Raise `TableConflict` if a table cannot hold the columns of a DataFrame, or the table at a path lacks them.
+
+        Jobs call it before a stream starts.
+        """
 
     def is_streamed(self, path: str) -> bool:
         """Return whether `write_batch` has written to a table, as far as a new checkpoint would repeat its batches."""
@@ -106,6 +155,8 @@ class TableFormat(ABC):
         raise ValueError(f"cannot clean {path}: a table of the format {self.name!r} cannot be cleaned")
 
 
+DEFAULT: Final = "parquet"
+"""The name of the format of a folder that is not a table of another format."""
 _HOMES: Final = {"parquet": "spark_ext.tables.parquet", "delta": "spark_ext.tables.delta"}
 """The modules of the formats of this package, which are imported when they are first used."""
 _known: Final[dict[str, TableFormat]] = {}
@@ -164,9 +215,6 @@ def table_format(name: str) -> TableFormat:
     return _known[name]
 
 
-def format_of_table(path: str, default: str = "parquet") -> str:
+def format_of_table(path: str) -> str:
     """Return the name of the format whose table a folder is, or the default."""
-    for name in table_format_names():
-        if name != default and table_format(name).is_table(path):
-            return name
-    return default
+    return next((name for name in table_format_names() if table_format(name).is_table(path)), DEFAULT)

@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
-import time
+import io
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from spark_ext.tables._postgres_rows import REASON, column_types, csv_lines, prepared, with_canonical_key
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from msgid._retrying import retry
+from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns._identity import identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-_ATTEMPTS: Final = 5
+_DELAYS: Final = (0.4, 0.8, 1.6, 3.2)
+"""Seconds before each repetition of a transaction."""
 _STAGED: Final = "msgid_staged"
 _NAME_LENGTH: Final = 63
 _COUNTS: Final = "inserted bigint, present bigint, conflicts bigint"
+REASON: Final = "msgid_reason"
+"""The column with the reason why a row cannot be stored."""
+_TYPES: Final[tuple[tuple[Any, str], ...]] = (
+    (T.StringType, "text"),
+    (T.LongType, "bigint"),
+    (T.IntegerType, "integer"),
+    (T.ShortType, "smallint"),
+    (T.ByteType, "smallint"),
+    (T.BooleanType, "boolean"),
+    (T.DoubleType, "double precision"),
+    (T.FloatType, "real"),
+    (T.BinaryType, "bytea"),
+    (T.DateType, "date"),
+    (T.TimestampType, "timestamp with time zone"),
+    (T.TimestampNTZType, "timestamp without time zone"),
+    ((T.ArrayType, T.MapType, T.StructType), "jsonb"),
+)
+_NUL: Final = "\0"
+_NUL_IN_JSON: Final = r"(?<!\\)(?:\\\\)*\\u0000"
 
 
 class PostgresError(RuntimeError):
@@ -159,20 +184,14 @@ def _connect(target: _Target) -> Any:
 
 
 class _Unreachable(Exception):
-    """A connection could not be opened."""
+    """A connection could not be opened, or was lost, or the database ended the transaction because of another one."""
 
 
 def _with_retries(target: _Target, work: Any) -> Any:
     """Run one transaction; repeat it if the connection broke, or if the database ended it because of another one."""
-    said = ""
-    for attempt in range(_ATTEMPTS):
-        if attempt:
-            time.sleep(0.2 * 2**attempt)
-        try:
-            connection = _connect(target)
-        except _Unreachable as error:
-            said = str(error)
-            continue
+
+    def transact() -> Any:
+        connection = _connect(target)
         import psycopg
 
         try:
@@ -180,11 +199,18 @@ def _with_retries(target: _Target, work: Any) -> Any:
                 return work(connection)
         except (psycopg.OperationalError, psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable) as error:
             # A deadlock is an OperationalError. Two drivers that create one table at once get a UniqueViolation.
-            said = error.diag.message_primary or type(error).__name__
+            raise _Unreachable(error.diag.message_primary or type(error).__name__) from None
         except psycopg.Error as error:
             said = error.diag.message_primary or type(error).__name__
             raise PostgresError(f"cannot write to table {'.'.join(target.table)}: {said}") from None
-    raise PostgresError(f"cannot write to table {'.'.join(target.table)} after {_ATTEMPTS} attempts: {said}")
+
+    try:
+        return retry(transact, lambda error: isinstance(error, _Unreachable), _DELAYS)
+    except _Unreachable as error:
+        attempts = len(_DELAYS) + 1
+        raise PostgresError(
+            f"cannot write to table {'.'.join(target.table)} after {attempts} attempts: {error}"
+        ) from None
 
 
 def _names(target: _Target) -> dict[str, Any]:
@@ -347,3 +373,108 @@ def _keep_aside(connection: Any, names: dict[str, Any], key: str | None, row: st
         "INSERT INTO {side} (fingerprint, key, row, reason) VALUES (md5(%s || %s), %s, %s, %s) ON CONFLICT DO NOTHING"
     )
     _run(connection, statement, names, [row, reason, key, row, reason])
+
+
+def column_types(schema: T.StructType) -> dict[str, str]:
+    """Return the PostgreSQL type of each column.
+
+    Raises
+    ------
+    ValueError
+        if PostgreSQL lacks a type, or a column has the name of the added one.
+
+    Examples
+    --------
+    >>> column_types(T.StructType.fromDDL("id string, amount decimal(10, 2), tags array<string>"))
+    {'id': 'text', 'amount': 'numeric(10,2)', 'tags': 'jsonb'}
+    """
+    types: dict[str, str] = {}
+    for field in schema:
+        if field.name == REASON:
+            raise ValueError(f"the rows must not have a column {REASON!r}: rename it")
+        if isinstance(field.dataType, T.DecimalType):
+            types[field.name] = f"numeric({field.dataType.precision},{field.dataType.scale})"
+            continue
+        found = [name for kinds, name in _TYPES if isinstance(field.dataType, kinds)]
+        if not found:
+            raise ValueError(
+                f"cannot store column {field.name!r} in PostgreSQL: it lacks the type "
+                f"{field.dataType.simpleString()}; cast it, for example to string"
+            )
+        types[field.name] = found[0]
+    return types
+
+
+def with_canonical_key(df: DataFrame, key: str) -> DataFrame:
+    """Return the rows with the key in its canonical form if it is text or binary: one spelling per ID."""
+    column, type = F.col(quoted_name(key)), df.schema[key].dataType
+    if isinstance(type, T.StringType):
+        return df.withColumn(key, F.coalesce(identity(column), column))
+    if isinstance(type, T.BinaryType):
+        text = identity(column)  # the hex digits of an ID, or 0x and the hex digits of other bytes
+        return df.withColumn(key, F.when(text.startswith("0x"), column).otherwise(F.coalesce(F.unhex(text), column)))
+    return df
+
+
+def prepared(df: DataFrame, key: str) -> DataFrame:
+    """Return the rows with nested values as JSON, and a last column with the reason why a row cannot be stored.
+
+    The reason is NULL for other rows. For a row that cannot be stored, all values are NULL, and the last column has the
+    reason and, on the next line, the row as JSON. The columns are named by their positions, because `mapInArrow` does
+    not accept a name with a dot.
+    """
+    columns: list[Column] = []
+    problems: list[Column] = [F.when(F.col(quoted_name(key)).isNull(), F.lit(f"the key {key!r} is NULL"))]
+    for field in df.schema:
+        column = F.col(quoted_name(field.name))
+        if isinstance(field.dataType, (T.ArrayType, T.MapType, T.StructType)):
+            column = F.to_json(column, {"ignoreNullFields": "false"})
+            problems.append(_when(field.name, column.rlike(_NUL_IN_JSON), "has a NUL character"))
+        elif isinstance(field.dataType, T.StringType):
+            problems.append(_when(field.name, F.contains(column, F.lit(_NUL)), "has a NUL character"))
+            problems.append(_when(field.name, ~F.is_valid_utf8(column), "is not UTF-8"))
+        elif isinstance(field.dataType, (T.DateType, T.TimestampType, T.TimestampNTZType)):
+            outside = ~F.year(column).between(1, 9999)
+            problems.append(_when(field.name, outside, "is outside the years 1 to 9999"))
+        columns.append(column)
+    whole = F.to_json(F.struct(*(_printable(field) for field in df.schema)), {"ignoreNullFields": "false"})
+    marked = df.withColumn(REASON, F.coalesce(*problems))
+    bad = F.col(REASON).isNotNull()
+    # The text of such a row is in the reason, because no other column can hold text for every type.
+    reason = F.when(bad, F.concat(F.col(REASON), F.lit("\n"), whole)).alias(REASON)
+    values = [F.when(~bad, column).alias(f"c{place}") for place, column in enumerate(columns)]
+    return marked.select(*values, reason)
+
+
+def _when(name: str, condition: Column, says: str) -> Column:
+    return F.when(condition, F.lit(f"column {name!r} {says}"))
+
+
+def _printable(field: T.StructField) -> Column:
+    column = F.col(quoted_name(field.name))
+    if isinstance(field.dataType, T.StringType):
+        column = F.make_valid_utf8(column)
+    elif isinstance(field.dataType, (T.DateType, T.TimestampType, T.TimestampNTZType)):
+        column = column.cast("string")
+    return column.alias(field.name)
+
+
+def csv_lines(batch: pa.RecordBatch) -> bytes:
+    """Return a batch as the lines of ``COPY ... (FORMAT csv)``: NULL is an empty field, and empty text is quoted."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    columns = []
+    for column in batch.columns:
+        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+            # Arrow cannot convert bytes to hex digits.
+            values = [None if value is None else "\\x" + value.hex() for value in column.to_pylist()]
+            columns.append(pa.array(values, pa.string()))
+        elif pa.types.is_decimal(column.type):
+            columns.append(column.cast(pa.string()))
+        else:
+            columns.append(column)
+    out = io.BytesIO()
+    options = csv.WriteOptions(include_header=False, quoting_style="all_valid")
+    csv.write_csv(pa.RecordBatch.from_arrays(columns, batch.schema.names), out, options)
+    return out.getvalue()

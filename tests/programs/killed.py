@@ -17,7 +17,7 @@ import shooting_range
 
 import spark_ext
 from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
-from spark_ext.tables import _parquet
+from spark_ext.tables import parquet
 
 plan = json.loads(sys.argv[1])
 ends_executor = plan.get("ends_executor", False)
@@ -25,8 +25,8 @@ for module in (shooting_range, killing):
     cloudpickle.register_pickle_by_value(module)
 spark = killing.session(plan["master"]).config(PROVIDER, ROCKSDB).getOrCreate()
 
-killing.step_around(_parquet, "mark", "_mark", "marked")
-killing.step_around(_parquet, "rename", "_rename", "renamed")
+killing.step_around(parquet, "mark", "_mark", "marked")
+killing.step_around(parquet, "rename", "_rename", "renamed")
 
 
 def start(name, at):

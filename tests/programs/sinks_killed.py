@@ -16,17 +16,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 import killing
 
 import spark_ext
-from spark_ext.tables import _delta, _parquet, upsert
+from spark_ext.tables import delta, parquet, upsert
 
 plan = json.loads(sys.argv[1])
 who = plan.get("who")
 for module in (killing, upsert):  # with the steps that are added to it
     cloudpickle.register_pickle_by_value(module)
 spark = killing.session(plan["master"]).getOrCreate()
-killing.step_around(_parquet, "mark", "_mark", "marked")
-killing.step_around(_parquet, "rename", "_rename", "renamed")
-killing.step_around(_delta, "files", "_write_files", "written")
-killing.step_around(_delta, "commit", "_commit", "committed")
+killing.step_around(parquet, "mark", "_mark", "marked")
+killing.step_around(parquet, "rename", "_rename", "renamed")
+killing.step_around(delta, "files", "_write_files", "written")
+killing.step_around(delta, "commit", "_commit", "committed")
 running = {}
 """The folder of the query that was started last and the number of its batch, as its workers get them."""
 

@@ -10,10 +10,13 @@ import threading
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from pyspark.errors import AnalysisException
+from pyspark.sql.types import LongType, StructField, StructType
+
 from simulation.disk import Disk, TableFiles
 from simulation.processes import Process
 from simulation.scheduler import Operation, Violation
-from spark_ext.tables import _parquet
+from spark_ext.tables import parquet
 from spark_ext.tables._writers import Writer
 
 if TYPE_CHECKING:
@@ -31,9 +34,14 @@ class _Batch:
     """A batch as the sink takes it: a DataFrame whose rows are the numbers of its parts."""
 
     columns = ("id",)
+    schema = StructType([StructField("id", LongType())])
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.sparkSession = mock.Mock()
+        missing = AnalysisException("no files")
+        missing.getCondition = lambda: "PATH_NOT_FOUND"
+        self.sparkSession.read.parquet.side_effect = missing
 
 
 class Sinks:
@@ -53,9 +61,8 @@ class Sinks:
         self.done: set[int] = set()
         """The batches of which a driver was told that they are written."""
         self._patches = [
-            mock.patch.object(_parquet, "filesystem", self._filesystem),
-            mock.patch.object(_parquet, "_write", self._write),
-            mock.patch.object(_parquet, "run_without_writing", return_value=None),
+            mock.patch.object(parquet, "filesystem", self._filesystem),
+            mock.patch.object(parquet, "_write", self._write),
         ]
         for patch in self._patches:
             patch.start()
@@ -108,7 +115,7 @@ class Sinks:
 
         def call() -> Any:
             try:
-                result = _parquet.write_batch(_Batch(batch), batch, TABLE, WRITER)
+                result = parquet.FORMAT.write_batch(_Batch(batch), batch, TABLE, WRITER, (), None)
             except OSError as error:
                 return error
             self.done.add(batch)

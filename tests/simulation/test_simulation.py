@@ -68,9 +68,9 @@ def test_cleaner_that_deletes_a_changed_file_is_found():
 
 def test_sink_that_writes_in_place_is_found():
     """Without a hidden folder and its rename, a reader sees a part of a batch."""
-    from spark_ext.tables import _parquet
+    from spark_ext.tables import parquet
 
-    with mock.patch.object(_parquet, "RENAMES", ()):
+    with mock.patch.object(parquet, "RENAMES", ()):
         assert "Violation" in violated("sinks")
 
 

@@ -3,6 +3,8 @@
 import pytest
 from helpers import markdown
 
+from spark_ext.tables import table_formats
+
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(not markdown.PAGES.exists(), reason="outside the repository")]
 
 
@@ -19,6 +21,7 @@ PAGES = [
 def test_examples_of_a_page_give_what_they_show(spark, page, monkeypatch, tmp_path):
     """All blocks of a page run in order, in an empty folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(table_formats, "_known", dict(table_formats._known))  # a page registers a format
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     try:

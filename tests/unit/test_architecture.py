@@ -22,7 +22,7 @@ IMPORTS = {
 LAYERS = {
     "msgid": [
         ["errors", "layout"],
-        ["_validate"],
+        ["_retrying", "_validate"],
         ["_moments"],
         ["_contents", "ids"],
         ["messages"],

@@ -154,15 +154,15 @@ def test_job_on_a_delta_table_does_not_read_deleted_rows(spark, tmp_path, job):
     for stream in ([], ["--stream"]):
         done = CliRunner().invoke(command, [options[0], path, "-o", out, *options[1:], *stream])
         if stream:
-            assert (done.exit_code, "it is a Delta table" in done.output) == (1, True), done.output
+            assert (done.exit_code, "a table of the format 'delta' has a log" in done.output) == (1, True), done.output
         else:
             assert (done.exit_code, done.output.split()[0]) == (0, "1"), done.output
 
 
 def test_audit_job_on_a_folder_that_is_not_a_table_is_refused(spark, tmp_path):
-    """The error says that the folder is not a Delta table."""
+    """The error says that the folder is not a table of the format."""
     put(tmp_path / "in", "1.json", "{}")
-    with pytest.raises(BadInput, match=r"cannot read .*/in: it is not a Delta table"):
+    with pytest.raises(BadInput, match=r"cannot read .*/in: it is not a table of the format 'delta'"):
         audit_job.read_input(spark, str(tmp_path / "in"), "delta")
 
 

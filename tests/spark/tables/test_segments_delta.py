@@ -93,7 +93,7 @@ def test_clean_of_a_delta_table_with_mark_sets_the_state_in_one_commit(spark, pa
 @pytest.mark.details
 def test_clean_of_a_delta_table_keeps_rows_that_another_commit_adds(spark, path, monkeypatch):
     """Rows that are added to a segment after it was checked are checked too."""
-    import spark_ext.tables._segment_rows as module
+    import spark_ext.tables.delta as module
 
     original, late = module._predicate, []
 
@@ -114,18 +114,18 @@ def test_clean_of_a_delta_table_keeps_rows_that_another_commit_adds(spark, path,
 @pytest.mark.details
 def test_clean_of_a_delta_table_that_always_changes_raises(spark, path, monkeypatch):
     """Rows that were checked in another version of the table are not deleted."""
-    import spark_ext.tables._segment_rows as module
+    import spark_ext.tables.delta as module
 
-    original, count = module.read_files, []
+    original, count = module._read, []
 
-    def read_files(*arguments):
-        read = original(*arguments)
+    def read(*arguments):
+        found = original(*arguments)
         count.append(1)
         write(spark, path, [row("iggy:1", "audit", 4)], len(count))
-        return read
+        return found
 
-    monkeypatch.setattr(module, "_ATTEMPTS", 2)
-    monkeypatch.setattr(module, "read_files", read_files)
+    monkeypatch.setattr(module, "_CLEANING_ATTEMPTS", 2)
+    monkeypatch.setattr(module, "_read", read)
     with pytest.raises(TableBusy, match=f"{re.escape(path)} is being written to: 2 commits of others came first"):
         clean(spark, path, dry_run=False)
     assert keys(spark, path) >= ALL
@@ -144,7 +144,7 @@ def test_clean_of_a_delta_table_with_another_format_raises(spark, path, tmp_path
 
 def test_predicate_of_thousands_of_topics_has_little_depth():
     """The predicate stays flat, because the parser rejects a chain of a thousand conditions."""
-    from spark_ext.tables._segment_rows import _predicate
+    from spark_ext.tables.delta import _predicate
 
     text = _predicate([{"topic": str(number), "segment": 0} for number in range(4096)])
     depth = deepest = 0

@@ -10,7 +10,7 @@ from helpers.sinks import numbers
 
 import spark_ext as ids
 from spark_ext import TableConflict
-from spark_ext.tables import _delta
+from spark_ext.tables import delta
 
 pytestmark = pytest.mark.spark
 
@@ -188,7 +188,7 @@ def test_write_once_delta_failed_commit_leaves_no_visible_rows(spark, tmp_path, 
     """Files of a failed commit are in the folder and not in the table; the replay writes them again."""
     write(spark.range(1), 0, tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(_delta, "_commit", lambda *_: (_ for _ in ()).throw(OSError("the store is away")))
+        patch.setattr(delta, "_commit", lambda *_: (_ for _ in ()).throw(OSError("the store is away")))
         with pytest.raises(OSError, match="the store is away"):
             write(spark.range(1, 3), 1, tmp_path)
     assert len(both(spark, tmp_path)) == 1
@@ -208,8 +208,8 @@ def test_write_once_delta_with_an_old_deltalake_is_refused(spark, tmp_path, monk
 def test_write_once_delta_commit_whose_answer_is_lost_is_kept(spark, tmp_path, monkeypatch):
     """If the answer of a commit is lost, its files are in the table and are not deleted."""
     write(spark.range(1), 0, tmp_path)
-    commit = _delta._commit
-    monkeypatch.setattr(_delta, "_commit", lambda *arguments: commit(*arguments) and False)
+    commit = delta._commit
+    monkeypatch.setattr(delta, "_commit", lambda *arguments: commit(*arguments) and False)
     assert write(spark.range(1, 3), 1, tmp_path)
     assert sorted(row["id"] for row in both(spark, tmp_path)) == [0, 1, 2]
 

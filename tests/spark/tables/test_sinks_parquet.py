@@ -8,7 +8,8 @@ from helpers.sinks import numbers, run_query
 
 import spark_ext as ids
 from spark_ext import TableConflict
-from spark_ext.tables import _parquet
+from spark_ext.tables import parquet
+from spark_ext.tables.table_formats import table_format
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +54,7 @@ def test_write_once_where_spark_marks_no_output_marks_the_batch(spark, tmp_path)
 def test_write_once_without_rename_writes_in_place(spark, tmp_path, monkeypatch):
     """On a store that cannot rename folders, a batch without the mark ``_SUCCESS`` is replaced."""
     path = str(tmp_path / "table")
-    monkeypatch.setattr(_parquet, "RENAMES", ())
+    monkeypatch.setattr(parquet, "RENAMES", ())
     assert ids.write_once(spark.range(5), 0, path, app_id="a")
     assert not ids.write_once(spark.range(5), 0, path, app_id="a")
     (tmp_path / "table" / "writer=a" / "batch=0" / "_SUCCESS").unlink()
@@ -150,7 +151,7 @@ def test_write_once_one_app_id_of_two_queries_is_refused(spark, connect, tmp_pat
         ("batch=0/part-0.parquet", "a batch run, perhaps"),
         ("part-0.parquet", "a batch run, perhaps"),
         ("topic=a/part-0.parquet", "a batch run, perhaps"),
-        ("_delta_log/0.json", "it is a Delta table; pass format='delta'"),
+        ("_delta_log/0.json", "it is a table of the format 'delta'; pass format='delta'"),
         ("_spark_metadata/0", "Spark's own file sink manages it"),
         ("metadata/v1.metadata.json", "it looks like an Iceberg table"),
     ],
@@ -182,4 +183,92 @@ def test_write_once_other_partitions_or_reserved_columns_are_refused(spark, tmp_
     with pytest.raises(TableConflict, match="cannot write a column named 'Batch'"):
         ids.write_once(spark.range(1).selectExpr("id AS `Batch`"), 0, str(tmp_path / "other"), app_id="a")
     claim = json.loads((tmp_path / "table" / "writer=a" / "_writer.json").read_text())
-    assert claim == {"query": None, "partition_by": ["k"]}
+    assert (claim["query"], claim["partition_by"]) == (None, ["k"])
+    assert [field["name"] for field in claim["columns"]["fields"]] == ["id", "k"]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_write_once_columns_that_readers_would_not_see_are_refused(spark, tmp_path, format):
+    """A new column and another type are refused, also from another writer; a missing column is not."""
+    path = str(tmp_path / "table")
+
+    def write(number, columns, app_id="a"):
+        rows = spark.sql(f"SELECT {columns}")
+        return ids.write_once(rows, number, path, format=format, app_id=app_id)
+
+    assert write(0, "1L AS id, 'x' AS text, NAMED_STRUCT('n', 1) AS s")
+    for app_id in ("a", "b"):
+        for columns, says in [
+            ("1L AS id, 2 AS new", "cannot write column 'new' to .*: the table has id, text, s"),
+            ("'1' AS id", "cannot write column 'id' to .*: it must be bigint, got string"),
+            ("NAMED_STRUCT('n', 1, 'm', 2) AS s", "it must be struct<n:int>, got struct<n:int,m:int>"),
+        ]:
+            with pytest.raises(TableConflict, match=says):
+                write(1, columns, app_id)
+    assert write(1, "NAMED_STRUCT('n', 2) AS s, 2L AS id")
+    assert write(0, "3L AS id", "b")
+    rows = ids.read_table(spark, path).select("id", "text", "s.n").orderBy("id").collect()
+    assert [tuple(row) for row in rows] == [(1, "x", 1), (2, None, 2), (3, None, None)]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_write_once_partition_values_keep_their_type(spark, tmp_path, format):
+    """Digits as text stay text, also the names of writers; Spark alone would read '007' and '7' as one integer."""
+    path = str(tmp_path / "table")
+    rows = spark.createDataFrame([(1, "007"), (2, "7"), (3, None)], "id int, k string")
+    ids.write_once(rows, 0, path, format=format, app_id="2026", partition_by=("k",))
+    ids.write_once(rows.where("id = 3"), 1, path, format=format, app_id="2026", partition_by=("k",))
+    table = ids.read_table(spark, path)
+    assert sorted(map(tuple, table.select("id", "k").collect()), key=str) == [
+        (1, "007"), (2, "7"), (3, None), (3, None),
+    ]  # fmt: skip
+    if format == "parquet":
+        assert {row.writer for row in table.collect()} == {"2026"}
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_table_of_empty_batches_has_its_columns(spark, tmp_path, format):
+    """Readers get no row and all columns, with partitions and without them."""
+    for partition_by in ((), ("k",)):
+        path = str(tmp_path / f"table{len(partition_by)}")
+        rows = spark.sql("SELECT 1 AS id, 'a' AS k").where("id = 2")
+        assert ids.write_once(rows, 0, path, format=format, app_id="a", partition_by=partition_by)
+        assert not ids.write_once(rows, 0, path, format=format, app_id="a", partition_by=partition_by)
+        table = ids.read_table(spark, path)
+        assert table.select("id", "k").dtypes == rows.dtypes
+        assert table.count() == 0
+
+
+def test_write_once_columns_of_a_batch_that_failed_do_not_bind(spark, tmp_path):
+    """A first batch that wrote no row leaves the columns open."""
+    path = str(tmp_path / "table")
+    with pytest.raises(Exception, match="no such value"):
+        ids.write_once(spark.sql("SELECT raise_error('no such value') AS id"), 0, path, app_id="a")
+    assert ids.write_once(spark.range(2), 0, path, app_id="a")
+    assert numbers(ids.read_table(spark, path)) == [0, 1]
+
+
+def test_write_once_continues_a_table_of_version_0_2(spark, tmp_path):
+    """Its writers did not record the columns: those of the files count, and the next batch records them."""
+    path = tmp_path / "table"
+    ids.write_once(spark.range(2), 0, str(path), app_id="a")
+    (path / "writer=a" / "_writer.json").write_text('{"query": null, "partition_by": []}')
+    with pytest.raises(TableConflict, match="cannot write column 'new'"):
+        ids.write_once(spark.sql("SELECT 2L AS id, 1 AS new"), 1, str(path), app_id="a")
+    assert ids.write_once(spark.range(2, 3), 1, str(path), app_id="a")
+    assert "columns" in json.loads((path / "writer=a" / "_writer.json").read_text())
+    assert numbers(ids.read_table(spark, str(path))) == [0, 1, 2]
+
+
+def test_batch_run_keeps_the_types_of_its_partitions(spark, tmp_path):
+    """The rows of a batch run have text in their folders, and `read_table` and later runs know it."""
+    path = str(tmp_path / "table")
+    rows = spark.createDataFrame([(1, "007"), (2, "7")], "id int, k string")
+    table = table_format("parquet")
+    table.write_rows(rows, path, "error", ("k",))
+    table.write_rows(rows.where("id = 2"), path, "append", ("k",))
+    assert sorted(row.k for row in ids.read_table(spark, path).collect()) == ["007", "7", "7"]
+    with pytest.raises(TableConflict, match="cannot write column 'new'"):
+        table.write_rows(rows.selectExpr("*", "1 AS new"), path, "append", ("k",))
+    table.write_rows(rows.selectExpr("*", "1 AS new"), path, "overwrite", ("k",))
+    assert ids.read_table(spark, path).columns == ["id", "new", "k"]

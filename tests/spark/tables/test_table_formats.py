@@ -1,7 +1,8 @@
 """A table format of one's own, in one file: sinks, jobs, the clean-up and the audit use it by its name."""
 
 import pytest
-from helpers.message_tables import POLICY, now
+from helpers.message_tables import EXPIRED, POLICY, SCHEMA, now, rows
+from pyarrow.fs import FileSelector
 
 import msgid
 import spark_ext as ids
@@ -12,38 +13,55 @@ pytestmark = pytest.mark.spark
 
 
 class JsonTables(ids.TableFormat):
-    """Each micro-batch is a folder of JSON files; a file marks the table."""
+    """Each micro-batch is a folder of JSON files; a file names the columns of the table."""
 
     name = "json-lines"
+    batches_share_segments = True
 
     def is_table(self, path):
-        from spark_ext._filesystem import filesystem
-
-        files, base = filesystem(path)
-        return files.get_file_info(f"{base}/_json_table").is_file
+        files, base = self.filesystem(path)
+        return files.get_file_info(f"{base}/_columns").is_file
 
     def write_batch(self, df, batch_id, path, writer, partition_by, storage_options):
         if self.is_written(batch_id, path, writer):
-            df.write.format("noop").mode("overwrite").save()
             return False
-        self.write_rows(df, path, "append", partition_by, f"{writer.name}-{batch_id}")
+        self._write(df, path, f"{writer.name}-{batch_id}", "overwrite")
         return True
 
     def is_written(self, batch_id, path, writer):
-        from spark_ext._filesystem import filesystem
-
-        files, base = filesystem(path)
+        files, base = self.filesystem(path)
         return files.get_file_info(f"{base}/{writer.name}-{batch_id}/_SUCCESS").is_file
 
     def read(self, spark, path, storage_options):
-        return spark.read.json(f"{path}/*")
+        files, base = self.filesystem(path)
+        with files.open_input_file(f"{base}/_columns") as file:
+            columns = file.read().decode()
+        return spark.read.schema(columns).json(f"{path}/*")
 
-    def write_rows(self, df, path, mode, partition_by, folder="rows"):
-        from spark_ext._filesystem import filesystem
+    def write_rows(self, df, path, mode, partition_by):
+        self._write(df, path, "rows", mode)
 
+    def clean(self, spark, path, judge, *, dry_run, mark, storage_options):
+        rows = judge(self.read(spark, path, storage_options))
+        expired = [row for row in rows if row["expired"]]
+        if expired and not dry_run:
+            table = self.read(spark, path, storage_options)
+            gone = spark.createDataFrame(
+                [(row["topic"], row["segment"]) for row in expired], "topic string, segment int"
+            )
+            kept = table.join(gone, ["topic", "segment"], "leftanti").select(*table.columns)
+            files, base = self.filesystem(path)
+            old = [info.path for info in files.get_file_info(FileSelector(base)) if info.base_name[0] not in "._"]
+            self._write(kept, path, f"rows-{len(old)}", "error")
+            for folder in old:
+                files.delete_dir(folder)
+        return [ids.JudgedSegment(row) for row in rows]
+
+    def _write(self, df, path, folder, mode):
+        files, base = self.filesystem(path)
         df.write.mode(mode).json(f"{path}/{folder}")
-        files, base = filesystem(path)
-        files.open_output_stream(f"{base}/_json_table").close()
+        with files.open_output_stream(f"{base}/_columns") as out:
+            out.write(", ".join(f"`{name}` {type}" for name, type in df.dtypes).encode())
 
 
 @pytest.fixture
@@ -53,7 +71,7 @@ def json_tables(monkeypatch):
 
 
 def test_own_table_format_writes_each_batch_once_and_is_recognized(spark, tmp_path, json_tables):
-    """`read_table` finds the format of the folder; Parquet does not write into it, and it cannot be cleaned."""
+    """`read_table` finds the format of the folder, and Parquet does not write into it."""
     path = str(tmp_path / "t")
     assert [ids.write_once(spark.range(3), n, path, format="json-lines", app_id="a") for n in (0, 1, 0)] == [
         True,
@@ -61,10 +79,36 @@ def test_own_table_format_writes_each_batch_once_and_is_recognized(spark, tmp_pa
         False,
     ]
     assert ids.read_table(spark, path).count() == 6
-    with pytest.raises(ids.TableConflict, match="it is a Json-lines table; pass format='json-lines'"):
+    with pytest.raises(ids.TableConflict, match="it is a table of the format 'json-lines'; pass format='json-lines'"):
         table_formats.table_format("parquet").write_rows(spark.range(1), path, "append", ())
+    with pytest.raises(ids.TableConflict, match="it is a table of the format 'json-lines'; pass"):
+        ids.write_once(spark.range(1), 2, path, app_id="a")
+
+
+def test_own_table_format_is_cleaned(spark, tmp_path, json_tables):
+    """`clean` judges the segments by the rule of all formats, and the format deletes the expired ones."""
+    path = str(tmp_path / "t")
+    for number, part in enumerate(
+        spark.createDataFrame([*rows(), *rows("007", 2)], SCHEMA).randomSplit([0.5, 0.5], seed=1)
+    ):
+        ids.write_once(part, number, path, format="json-lines", app_id="a")
+    options = {"spark": spark, "format": "json-lines"}
+    for dry_run in (True, False):
+        found = ids.clean(path, POLICY, now(121), dry_run, **options)
+        assert {(s.topic, s.segment) for s in found if s.action == "removed"} == EXPIRED
+        assert {s.folder.split("/")[0] for s in found} == {f"topic={s.topic}" for s in found}
+    left = {(row.topic, row.segment) for row in ids.read_table(spark, path).collect()}
+    assert left == {(s.topic, s.segment) for s in found} - EXPIRED
+    assert not [s for s in ids.clean(path, POLICY, now(121), **options) if s.action == "removed"]
+
+
+def test_table_format_without_a_clean_up_says_so(spark, tmp_path, monkeypatch):
+    """The default of `clean` names the format."""
+    monkeypatch.setattr(table_formats, "_known", dict(table_formats._known))
+    monkeypatch.delattr(JsonTables, "clean")
+    ids.register_table_format(JsonTables())
     with pytest.raises(ValueError, match="a table of the format 'json-lines' cannot be cleaned"):
-        ids.clean(path, POLICY, now(0), spark=spark, format="json-lines")
+        ids.clean(str(tmp_path), POLICY, now(0), spark=spark, format="json-lines")
 
 
 def test_jobs_and_audits_use_an_own_table_format(spark, tmp_path, json_tables):
@@ -76,7 +120,7 @@ def test_jobs_and_audits_use_an_own_table_format(spark, tmp_path, json_tables):
         run(spark, str(tmp_path / "in"), str(tmp_path / out), table_format="json-lines")
         table = ids.read_table(spark, str(tmp_path / out / "ids"))
         assert {row.id for row in table.collect()} == set(made)
-        assert (tmp_path / out / "ids" / "_json_table").exists()
+        assert (tmp_path / out / "ids" / "_columns").exists()
         found = audit_job.run(spark, str(tmp_path / out / "ids"), id="id")
         assert "in 5 rows" in str(found)
 

@@ -176,7 +176,7 @@ def test_upsert_postgres_table_that_does_not_fit_is_refused(spark, server, defin
 
 def test_upsert_postgres_errors_show_no_password(spark, monkeypatch):
     """The errors of a malformed connection string and of an unreachable server do not show the password."""
-    monkeypatch.setattr("spark_ext.tables.upsert._ATTEMPTS", 1)
+    monkeypatch.setattr("spark_ext.tables.upsert._DELAYS", ())
     rows = spark.sql("SELECT 'a' AS id")
     for conninfo, error in [("password=hunter2 host", ValueError), ("host=/nowhere password=hunter2", PostgresError)]:
         with pytest.raises(error) as caught:
