@@ -1,4 +1,4 @@
-"""The ``.index`` and ``.timeindex`` files that servers keep beside a segment.
+"""The ``.index`` files that servers keep beside a segment.
 
 An index can be wrong: some releases wrote wrong positions, and it can be ahead of its log or behind it. So nothing here
 is more than a hint: `msgid.iggy.parts` checks every position in the log.
@@ -42,10 +42,6 @@ _FORMS: Final[dict[str, list[_Form]]] = {
     "h56-xxh3": [_OFFSET_POSITION_TIME],
     "h64": [_OFFSET_POSITION_TIME],
     "batch256": [_Form(struct.Struct("<QQQ"), ("offset", "timestamp", "position"))],
-}
-_TIMES: Final[dict[str, _Form]] = {
-    "m45": _Form(struct.Struct("<Q"), ("timestamp",)),
-    "batch24": _Form(struct.Struct("<IQ"), ("offset", "timestamp")),
 }
 
 
@@ -138,32 +134,3 @@ class Index:
 def _entry(form: _Form, values: Sequence[int]) -> IndexEntry:
     held = dict(zip(form.order, values, strict=True))
     return IndexEntry(held.get("offset"), held.get("position", 0), held.get("timestamp"))
-
-
-def index_entries(data: bytes | memoryview, layout: str, *, stride: int | None = None) -> list[IndexEntry]:
-    """Return the entries of an ``.index`` file; half an entry at its end is left out.
-
-    Args:
-        data: The bytes of the file.
-        layout: The layout of the segment.
-        stride: The size of an entry: for ``batch24`` 16, or 8 up to release 0.4.60. Default: the newest.
-
-    >>> index_entries(bytes.fromhex("020000000000000003000000e6000000"), "batch24", stride=8)[1]
-    IndexEntry(offset=3, position=230, timestamp=None)
-    """
-    index = Index(data, layout, stride)
-    return [index[number] for number in range(len(index))]
-
-
-def time_entries(data: bytes | memoryview, layout: str) -> list[IndexEntry]:
-    """Return the entries of a ``.timeindex`` file, which releases up to 0.4.60 wrote; their ``position`` is 0.
-
-    >>> time_entries(bytes.fromhex("4072eeb272570600"), "m45")
-    [IndexEntry(offset=None, position=0, timestamp=1785000000123456)]
-    """
-    name = name_of(layout)
-    if name not in _TIMES:
-        raise ValueError(f"layout must be one of {', '.join(_TIMES)}, got {quote(layout)}")
-    form = _TIMES[name]
-    whole = len(data) - len(data) % form.packed.size
-    return [_entry(form, values) for values in form.packed.iter_unpack(memoryview(data)[:whole])]

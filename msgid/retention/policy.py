@@ -23,6 +23,10 @@ DEFAULT_INTERVAL: Final = 60
 """The default number of seconds between two rounds of the cleaner."""
 
 
+GAP: Final = "the next segment starts at offset %d, not at %d: offsets are missing, or it is a stray file"
+"""Why a segment is kept whose successor does not begin at its last offset + 1."""
+
+
 class InvalidPolicy(ValueError):
     """A setting of a retention policy is unknown, or has a value that is not allowed."""
 
@@ -162,6 +166,11 @@ class Decision(NamedTuple):
     reason: str | None = None
     """Why the segment is kept although a later one has messages."""
 
+    @property
+    def action(self) -> str:
+        """``removed`` for an expired segment, otherwise ``kept``."""
+        return "removed" if self.expired else "kept"
+
 
 def decide(
     segments: Sequence[Segment],
@@ -192,10 +201,10 @@ def decide(
 
     >>> log = [Segment(0, 4, 9, False, 0), Segment(5, 6, 9, False, 0), Segment(9, 9, 9, False, 0)]
     >>> for decision in decide(log, RetentionPolicy(default_expiry=1), now=2_000_000):
-    ...     print(decision.closed, decision.expired, decision.reason)
-    True True None
-    False False the next segment starts at offset 9, not at 7: offsets are missing, or it is a stray file
-    False False None
+    ...     print(decision.action, decision.closed, decision.reason)
+    removed True None
+    kept False the next segment starts at offset 9, not at 7: offsets are missing, or it is a stray file
+    kept False None
     """
     expiry = policy.expiry_of(topic)
     starts = {segment.first_offset for segment in segments if segment.follows}
@@ -209,15 +218,10 @@ def decide(
             if not closed and place < len(filled):
                 closed = allow_gaps or last is None
                 if last is not None and not closed:
-                    reason = gap_reason(filled[place], last)
+                    reason = GAP % (filled[place], last + 1)
         expired = policy.enabled and closed and latest is not None and is_expired(latest, expiry, now)
         decisions.append(Decision(closed, expired, reason))
     return decisions
-
-
-def gap_reason(start: int, last: int) -> str:
-    """Return why a segment is kept whose successor does not begin at its last offset + 1."""
-    return f"the next segment starts at offset {start}, not at {last + 1}: offsets are missing, or it is a stray file"
 
 
 def checked_policy(policy: object) -> RetentionPolicy:

@@ -9,7 +9,7 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid.retention.policy import checked_policy, gap_reason
+from msgid.retention.policy import GAP, checked_policy
 from spark_ext.columns._dialect import F
 from spark_ext.columns.expiry import has_expired
 from spark_ext.tables.table_formats import table_format
@@ -75,8 +75,8 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime, 
     DataFrame
         one row per segment: ``source``, ``topic``, ``partition``, ``segment``, ``messages``, ``bytes`` (of the
         payloads), ``first_offset``, ``last_offset``, ``latest``, ``closed`` (a later segment of the partition begins at
-        ``last_offset + 1``), ``expired`` (closed, and all messages have expired) and ``gap_at`` (where a later segment
-        begins, if the segment is not closed because offsets are missing). The rules are those of
+        ``last_offset + 1``), ``expired`` (closed, and all messages have expired), ``action`` (``removed`` or ``kept``)
+        and ``reason`` (why a segment is kept although a later one has messages). Rules and words are those of
         `msgid.retention.decide`. A message without a timestamp never expires. Messages without a segment are one row
         per partition, never expired.
 
@@ -122,23 +122,28 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime, 
     later = [F.col(name).alias(f"later {name}") for name in place]
     starts = grouped.select(*later, F.col("segment").alias("start"))
     same = [F.col(name).eqNullSafe(F.col(f"later {name}")) for name in place]
-    whole = Window.partitionBy(*place)
-    filled = F.when(F.col("last_offset").isNotNull(), F.col("segment"))
-    following = whole.orderBy("segment").rowsBetween(1, Window.unboundedFollowing)
-    grouped = grouped.withColumns({"next": F.min(filled).over(following), "newest": F.max(filled).over(whole)})
+    # Two rows per segment, in one order: where it ends, and where it starts if it has messages. The next start after an
+    # end is where the log goes on.
+    ends, filled = F.greatest("segment", "last_offset"), F.when(F.col("last_offset").isNotNull(), F.col("segment"))
+    points = [F.struct(at.alias("at"), F.lit(end).alias("end")) for at, end in ((filled, False), (ends, True))]
+    following = Window.partitionBy(*place).orderBy("point.at", "point.end").rowsBetween(1, Window.unboundedFollowing)
+    grouped = grouped.withColumn("point", F.explode(F.array(*points)))
+    grouped = grouped.withColumn("beyond", F.min(F.when(~F.col("point.end"), F.col("point.at"))).over(following))
+    grouped = grouped.where("point.end")
     grouped = grouped.join(starts, reduce(and_, same, F.col("last_offset") + 1 == F.col("start")), "left")
-    ends = F.greatest("segment", "last_offset")
-    beyond = F.when(F.col("next") > ends, F.col("next")).when(F.col("newest") > ends, F.col("newest"))
+    beyond = F.when(F.col("segment").isNotNull(), F.col("beyond"))
     followed = F.coalesce(F.col("start") > F.col("segment"), F.lit(False))
     closed = followed | (beyond.isNotNull() & (F.lit(allow_gaps) | F.col("last_offset").isNull()))
     known = F.col("dated") == F.col("messages")
     due = has_expired("latest", F.col(_EXPIRY), now, policy.default_expiry)
     judged = grouped.withColumn("closed", closed)
     judged = judged.withColumn("expired", F.coalesce(F.col("closed") & known & due, F.lit(False)))
-    judged = judged.withColumn("gap_at", F.when(~F.col("closed"), beyond))
+    judged = judged.withColumn("action", F.when(F.col("expired"), "removed").otherwise("kept"))
+    gap = F.format_string(GAP, beyond, F.col("last_offset") + 1)
+    judged = judged.withColumn("reason", F.when(~F.col("closed") & beyond.isNotNull(), gap))
     order = [*place, "segment"]
     kept = [name for name in columns if name != "dated"]
-    return judged.select(*kept, "closed", "expired", "gap_at").orderBy(*order)
+    return judged.select(*kept, "closed", "expired", "action", "reason").orderBy(*order)
 
 
 def _check_types(messages: DataFrame) -> None:
@@ -235,11 +240,10 @@ def clean(
         return [row.asDict() for row in segment_report(messages, policy, now, allow_gaps).collect()]
 
     judged = tables.clean(_active(spark), path, judge, dry_run=dry_run, mark=mark, storage_options=storage_options)
-    done = "marked" if mark else "removed"
     found = []
     for row, folder, kept in judged:
-        action = done if row["expired"] and kept is None else "kept"
-        found.append(_cleaned(row, folder or _folder_of(row), action, kept or _gap(row)))
+        action = "kept" if kept else "marked" if mark and row["expired"] else row["action"]
+        found.append(_cleaned(row, folder or _folder_of(row), action, kept or row["reason"]))
     return found
 
 
@@ -263,11 +267,6 @@ def _cleaned(row: dict[str, Any], folder: str, action: str, reason: str | None) 
         row.get("source"),
         reason,
     )
-
-
-def _gap(row: dict[str, Any]) -> str | None:
-    """Return why a segment before a gap of offsets is kept."""
-    return None if row["gap_at"] is None else gap_reason(row["gap_at"], row["last_offset"])
 
 
 def _active(spark: SparkSession | None) -> SparkSession:

@@ -54,7 +54,7 @@ def random_log(random):
 
 @pytest.mark.parametrize("allow_gaps", [False, True])
 def test_segment_report_decides_as_python_does(spark, allow_gaps):
-    """In random logs, one per partition, the same segments are closed, expired, or kept before a gap."""
+    """In random logs, one per partition, the same segments are closed, expired, or kept with the same reason."""
     random = Random(7)
     logs = [random_log(random) for _ in range(400)]
     held = []
@@ -67,16 +67,29 @@ def test_segment_report_decides_as_python_does(spark, allow_gaps):
     df = spark.createDataFrame(held, schema)
     policy = RetentionPolicy(default_expiry=60)
     rows = ids.segment_report(df, policy, now(120), allow_gaps).collect()
-    found = {(row.partition, row.segment): (row.closed, row.expired, row.gap_at is not None) for row in rows}
+    found = {(row.partition, row.segment): (row.closed, row.expired, row.action, row.reason) for row in rows}
     expected = {
-        (partition, segment.first_offset): (decision.closed, decision.expired, decision.reason is not None)
+        (partition, segment.first_offset): (*decision[:2], decision.action, decision.reason)
         for partition, log in enumerate(logs)
         for segment, decision in zip(
             log, decide(log, policy, 120_000_000, topic="orders", allow_gaps=allow_gaps), strict=True
         )
     }
     assert found == expected
-    assert {sum(values) for values in zip(*found.values(), strict=True)} - {0} or allow_gaps
+    assert {reason is None for *_, reason in found.values()} == ({True} if allow_gaps else {True, False})
+
+
+@pytest.mark.parametrize("allow_gaps", [False, True])
+def test_segment_report_messages_without_a_segment_never_expire(spark, allow_gaps):
+    """They are one row per partition, which no segment closes."""
+    held = [("orders", 0, segment, offset, now(0), b"x") for segment, offset in [(None, 0), (5, 5), (None, 7), (9, 9)]]
+    schema = "topic string, partition int, segment bigint, offset bigint, timestamp timestamp, payload binary"
+    policy = RetentionPolicy(default_expiry=60)
+    found = ids.segment_report(spark.createDataFrame(held, schema), policy, now(120), allow_gaps).collect()
+    assert [(row.segment, row.messages, row.action) for row in found] == [
+        (None, 2, "kept"), (5, 1, "removed" if allow_gaps else "kept"), (9, 1, "kept"),
+    ]  # fmt: skip
+    assert (found[0].closed, found[0].expired, found[0].reason) == (False, False, None)
 
 
 def test_clean_of_a_table_with_missing_offsets_keeps_the_segment_before_them(spark, tmp_path):

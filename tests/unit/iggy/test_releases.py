@@ -213,19 +213,15 @@ def test_every_scan_of_a_vector_is_the_same_compiled_and_in_python():
             assert tuple(reference.scan(*arguments)) == checksums.native.scan(*arguments)
 
 
-@named("index-", "timeindex-")
+@named("index-")
 def test_index_of_each_release_has_the_entries_of_the_vector(vector):
     """Entries have the vector's numbers."""
     raw, layout = raw_of(vector), vector["layout"]
-    if vector["name"].startswith("timeindex"):
-        times = index.time_entries(raw, layout)
-        expected = vector.get("entries") or [[None, message["timestamp"]] for message in VECTORS["log-m45"]["messages"]]
-        assert [[entry.offset, entry.timestamp] for entry in times] == expected
-        return
     if "expect" in vector:
         pytest.skip("split points of a rebuilt index: test_parts")
     stride = 8 if vector["name"].endswith("24-8") else None
-    entries = index.index_entries(raw, layout, stride=stride)
+    held = index.Index(raw, layout, stride)
+    entries = [held[number] for number in range(len(held))]
     if "positions" in vector:
         assert [entry.position for entry in entries] == vector["positions"]
     else:
