@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from msgid import layout
+from msgid._known_tables import Columns, KnownTable
 from msgid._moments import moment_of
 from msgid._validate import INT32_MAX, in_range, quote
 from msgid.errors import InvalidMessage
@@ -28,6 +29,12 @@ CLUSTER: Final = "kafka"
 """The default name of the cluster, which is part of every source name."""
 ID_HEADER: Final = "message_id"
 """The default name of the header that may hold a message's own ID."""
+
+ROWS: Final = KnownTable(
+    Columns(None, ("topic", "partition"), f"kafka:{CLUSTER}/", "offset", "timestamp", content=("value",)),
+    ("topic", "partition", "offset"),
+)
+"""What an audit reads of the rows of Spark's Kafka source."""
 
 Headers = tuple[tuple[str, "bytes | None"], ...]
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from msgid import layout
+from msgid._known_tables import Columns, KnownTable
 from msgid._moments import moment_of
 from msgid._validate import INT32_MAX, in_range, quote
 from msgid.errors import InvalidMessage
@@ -37,6 +38,11 @@ KEYS: Final = "KEYS"
 """The property that holds the message's business keys, with a space between them."""
 OFFSET_ID: Final = "offsetMsgId"
 """The column that may hold the broker-offset ID."""
+ROWS: Final = KnownTable(
+    Columns(None, ("brokerName", "topic", "queueId"), "rocketmq:", "queueOffset", "storeTimestamp", content=("body",)),
+    ("brokerName", "topic", "queueId", "queueOffset"),
+)
+"""What an audit reads of the rows of RocketMQ's connector."""
 
 
 @dataclass(frozen=True, slots=True)

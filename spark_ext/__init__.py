@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from spark_ext.columns.v0 import id_kind, parse_v0, translate_v0, try_parse_v0, try_translate_v0, v0_time
     from spark_ext.formats.danube import danube_id, danube_message, try_danube_message
     from spark_ext.formats.iggy import iggy_message, iggy_messages, try_iggy_message, try_iggy_messages
-    from spark_ext.formats.message_formats import FormatOptions, MessageFormat, register_message_format
+    from spark_ext.formats.message_formats import FormatOption, MessageFormat, register_message_format
     from spark_ext.formats.message_table import messages
     from spark_ext.formats.schema_check import check_schema
     from spark_ext.sql.registration import register
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AuditReport",
     "CleanedSegment",
-    "FormatOptions",
+    "FormatOption",
     "JudgedSegment",
     "MessageFormat",
     "OldCheckpoint",
@@ -156,7 +156,7 @@ _MODULES: Final = {
     "formats.iggy": "iggy_message iggy_messages try_iggy_message try_iggy_messages",
     "formats.danube": "danube_id danube_message try_danube_message",
     "formats.schema_check": "check_schema",
-    "formats.message_formats": "FormatOptions MessageFormat register_message_format",
+    "formats.message_formats": "FormatOption MessageFormat register_message_format",
     "formats.message_table": "messages",
     "streaming.checkpoint": "OldCheckpoint check_checkpoint",
     "streaming.deduplicate": "deduplicate rows_too_late",

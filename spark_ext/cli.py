@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import msgid
+from msgid._known_tables import QUARANTINE
 from msgid.cli import audit_options, finish_audit
-from msgid.iggy._wire import ALIASES, LAYOUTS
-from msgid.kafka import CLUSTER, ID_HEADER
 from spark_ext._session import NoJava, session
-from spark_ext.formats.message_formats import format_names
+from spark_ext.formats.message_formats import format_options, message_formats
 from spark_ext.tables import table_formats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from msgid.audit import Severity
+    from spark_ext.formats.message_formats import FormatOption
     from spark_ext.jobs._bad_files import BadFile
 
 _LEFT_OUT, _SHOWN_FILES = 3, 10
@@ -32,7 +33,7 @@ class _Registered(click.ParamType):  # type: ignore[type-arg]  # not generic in 
 
     name = "format"
 
-    def __init__(self, names: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
         self._names = names
 
     def get_metavar(self, *_: Any, **__: Any) -> str:
@@ -42,6 +43,24 @@ class _Registered(click.ParamType):  # type: ignore[type-arg]  # not generic in 
         if value not in self._names():
             self.fail(f"must be one of {', '.join(self._names())}, got {value!r}", param, ctx)
         return value
+
+
+class _Messages(click.Command):
+    """A command with the options of all message formats. They are read late, as the names of the formats."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        *own, helping = super().get_params(ctx)
+        return [*own, *map(_option_of, format_options().values()), helping]
+
+
+@cache
+def _option_of(option: FormatOption) -> click.Option:
+    flags = option.flags or (f"--{option.name.replace('_', '-')}",)
+    default = "" if option.default is None else f"  [default: {option.default}]"
+    type: Any = click.Choice(option.choices) if option.choices else option.type
+    if option.type is int:
+        type = click.IntRange(min=0)
+    return click.Option([option.name, *flags], type=type, default=None, help=option.help + default)
 
 
 _table_format = click.option(
@@ -159,32 +178,25 @@ def ids(
     for count in result.counts:
         click.echo(f"{count.rows:>{width},} {count.kind}" + (f" {count.origin}" if count.origin else ""))
     click.echo(f"{result.malformed:>{width},} malformed" + (", in quarantine" if result.malformed else ""))
-    click.echo(f"written to {output}/{job.IDS}" + (f" and {output}/{job.QUARANTINE}" if result.malformed else ""))
+    click.echo(f"written to {output}/{job.IDS}" + (f" and {output}/{QUARANTINE}" if result.malformed else ""))
     _report_unreadable(result.unreadable, output)
 
 
-@spark_ext.command()
+@spark_ext.command(cls=_Messages)
 @click.argument("input")
 @click.option("-o", "--output", required=True, help="The output folder; its folder 'messages' is written.")
 @_table_format
 @click.option(
     "-f",
     "--format",
-    type=_Registered(format_names),
+    type=_Registered(message_formats),
     required=True,
-    help="iggy: segment files. iggy-message, iggy-poll, danube: encoded messages. Others: exported rows.",
+    help="The input's message format.",
 )
 @click.option(
     "--files",
     type=click.Choice(["parquet", "json"]),
-    help="Kafka and RocketMQ: the format of the files.  [default: by their endings]",
-)
-@click.option("--layout", type=click.Choice(["auto", *ALIASES, *LAYOUTS]), default="auto", help="Iggy: the layout.")
-@click.option("-c", "--column", help="Parquet: the column of encoded messages.  [default: value]")
-@click.option("--topic", help="Iggy: the topic, if the path does not contain it.")
-@click.option("--partition", type=click.IntRange(min=0), help="Iggy: the partition, if the path does not contain it.")
-@click.option(
-    "--logged/--unlogged", default=None, help="Danube: whether topics have a log.  [default: found by the offsets]"
+    help="Exported rows: the format of the files.  [default: by their endings]",
 )
 @click.option("--registry", help="The file of a schema registry, written by msgid.schemas.SchemaRegistry.")
 @click.option("--subject", help="The subject that the messages' schemas must have.  [default: the topic]")
@@ -199,14 +211,6 @@ def ids(
     type=click.Choice(["none", "confluent"]),
     default="none",
     help="The bytes before a payload; confluent: a zero byte and the schema ID.  [default: none]",
-)
-@click.option("--cluster", default=CLUSTER, show_default=True, help="Kafka: the name of the cluster, part of each ID.")
-@click.option("--id-header", default=ID_HEADER, show_default=True, help="Kafka: the header with a message's own ID.")
-@click.option(
-    "--encoding",
-    type=click.Choice(["utf-8", "base64"]),
-    default="utf-8",
-    help="Kafka and RocketMQ: how text encodes bytes. Spark writes bytes to JSON as base64.  [default: utf-8]",
 )
 @click.option("--by-segment", is_flag=True, help="Partition the table by segment, for 'expire'.")
 @click.option("--overwrite", is_flag=True, help="Replace the table in the output folder.")
@@ -227,7 +231,7 @@ def messages(
     """Write messages to one table: their IDs, offsets, states, checksums and payloads.
 
     INPUT is a file or folder: Iggy's .log segments, text files with one JSON message per line, Parquet files with a
-    column of encoded messages, or files with one message each. Rows of Kafka and RocketMQ are in Parquet or JSON files.
+    column of encoded messages, or files with one message each. Exported rows are in Parquet or JSON files.
     A message that is malformed, or fails its checksum or its schema, is in the table as 'poisoned', with the reason and
     its bytes. Files that cannot be read are listed in 'unreadable', and the exit status is 3. With --stream, a later
     run reads them after a repair.

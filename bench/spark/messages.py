@@ -70,8 +70,8 @@ def serve(cores: int, folder: str) -> None:
     from pyspark.sql import SparkSession
 
     import spark_ext
+    from spark_ext.formats.iggy import IGGY_COLUMNS
     from spark_ext.formats.iggy_source import IggyDataSource
-    from spark_ext.formats.message_table import IGGY_COLUMNS
     from spark_ext.jobs import messages_job
 
     if hasattr(os, "sched_setaffinity"):  # a task and its Python worker would take two cores

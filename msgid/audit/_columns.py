@@ -1,18 +1,18 @@
-"""Columns of a table for an audit: which ones a known table has, and Arrow columns as NumPy arrays."""
+"""Columns of a table for an audit: those that are passed or known, and Arrow columns as NumPy arrays."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgid import layout
 from msgid._contents import codes as codes_of_contents
+from msgid._known_tables import Columns, known_columns
 from msgid._moments import moment_of, unix_micros
 from msgid._validate import quote
 from msgid.errors import InvalidMessage
-from msgid.kafka import CLUSTER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from decimal import Decimal
 
     import numpy as np
@@ -21,78 +21,6 @@ if TYPE_CHECKING:
 
 LOG = "log"
 """The name of the one log of a table without a source column."""
-
-
-class Columns(NamedTuple):
-    """The columns of a table that an audit reads, by name; None if the table does not have one.
-
-    Attributes:
-        id: IDs.
-        source: Columns whose values, joined by ``/``, name the log; empty if the table is one log.
-        prefix: Text in front of the name of the log.
-        offset: Offsets in the log.
-        timestamp: The messages' own times.
-        landed: Times at which the rows were written.
-        content: Columns by which rows of one ID or offset are compared.
-        parent: IDs of the messages from which derived IDs were made.
-    """
-
-    id: str | None = "id"
-    source: tuple[str, ...] = ()
-    prefix: str = ""
-    offset: str | None = None
-    timestamp: str | None = None
-    landed: str | None = None
-    content: tuple[str, ...] = ()
-    parent: str | None = None
-
-    @property
-    def names(self) -> dict[str, str]:
-        """The columns by the argument that names them."""
-        single = {"id": self.id, "offset": self.offset, "timestamp": self.timestamp, "landed": self.landed}
-        named = {key: name for key, name in {**single, "parent": self.parent}.items() if name is not None}
-        several = {"source": self.source, "content": self.content}
-        return named | {f"{key} {n}": name for key, names in several.items() for n, name in enumerate(names)}
-
-    @property
-    def given(self) -> dict[str, bool]:
-        """Whether offset, timestamp, landed, content and parent are given."""
-        names = ("offset", "timestamp", "landed", "content", "parent")
-        return {name: getattr(self, name) not in (None, ()) for name in names}
-
-
-def known_columns(names: Iterable[str]) -> Columns | None:
-    """Return the columns of a table that this library or a connector has written; None for any other table.
-
-    Known are the outputs of the jobs ``ids``, ``messages`` and ``process``, the rows of the connectors of Kafka and
-    RocketMQ, and those of ``format("iggy")``, whose IDs are text in ``id_text``.
-
-    >>> known_columns(["id", "source", "offset", "state", "timestamp", "payload"]).offset
-    'offset'
-    >>> known_columns(["a", "b"])
-    """
-    held = set(names)
-    id = next((name.removesuffix("_canonical") for name in sorted(held) if _is_parsed(name, held)), None)
-    id = id or ("id" if "id" in held else None)
-    if held >= {"id", "source", "offset", "state", "timestamp", "payload"}:
-        return Columns(
-            "id_text" if "id_text" in held else "id", ("source",), "", "offset", "timestamp", None, ("payload",)
-        )
-    if held >= {"topic", "partition", "offset"}:
-        content = ("value",) if "value" in held else ()
-        time = "timestamp" if "timestamp" in held else None
-        return Columns(id, ("topic", "partition"), f"kafka:{CLUSTER}/", "offset", time, None, content)
-    if held >= {"brokerName", "topic", "queueId", "queueOffset"}:
-        content, time = ("body",) if "body" in held else (), "storeTimestamp" if "storeTimestamp" in held else None
-        return Columns(id, ("brokerName", "topic", "queueId"), "rocketmq:", "queueOffset", time, None, content)
-    if held >= {"id", "number", "input_id", "body", "kind"}:
-        return Columns("id", content=("body",))
-    return Columns(id) if id is not None else None
-
-
-def _is_parsed(name: str, held: set[str]) -> bool:
-    base = name.removesuffix("_canonical")
-    return base != name and {base, f"{base}_kind"} <= held
 
 
 def checked_columns(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgid._known_tables import JOB_TABLES
 from msgid._validate import check_installed, quote
 from msgid.audit._tables import audit_table
 
@@ -14,11 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from msgid.audit.report import Report
-
-_TABLES = ("ids", "messages", "outputs")
-"""The folders that the jobs of `spark_ext` write in their output folder."""
-_ASIDE = "quarantine"
-"""Where the job ``ids`` writes the rows without a valid ID."""
 
 
 def audit_file(path: str | PathLike[str], **columns: Any) -> Report:
@@ -85,6 +81,7 @@ def read_table(path: str | PathLike[str]) -> pa.Table:
 
 def _read_folder(folder: Path) -> pa.Table:
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
     def read(path: Path) -> pa.Table:
@@ -94,14 +91,15 @@ def _read_folder(folder: Path) -> pa.Table:
         partitioning = ds.partitioning(flavor="hive")
         return ds.dataset(files, format="parquet", partitioning=partitioning, partition_base_dir=str(path)).to_table()
 
-    inner = next((folder / name for name in _TABLES if (folder / name).is_dir()), folder)
-    table = read(inner)
-    if inner.name == "outputs" and "kind" in table.column_names:
-        import pyarrow.compute as pc
-
-        table = table.filter(pc.equal(table["kind"].cast(pa.string()), "new"))
-    aside = folder / _ASIDE
-    if inner.name == "ids" and aside.is_dir() and any(aside.rglob("*.parquet")):
+    written = next((known for known in JOB_TABLES if (folder / known.folder).is_dir()), None)
+    if written is None:
+        return read(folder)
+    table = read(folder / written.folder)
+    if written.only is not None:
+        name, value = written.only
+        table = table.filter(pc.equal(table[name].cast(pa.string()), value))
+    aside = folder / (written.aside or "")
+    if written.aside is not None and any(aside.rglob("*.parquet")):
         table = pa.concat_tables([table, read(aside)], promote_options="default")
     return table
 

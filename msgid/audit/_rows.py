@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from msgid.audit._columns import Columns
+    from msgid._known_tables import Columns
     from msgid.audit._ids import Ids
     from msgid.audit._logs import Moments
 

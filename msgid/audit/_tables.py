@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from msgid.audit._columns import Columns
+    from msgid._known_tables import Columns
     from msgid.audit._logs import Moments
     from msgid.audit.report import Report
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
+from msgid._known_tables import Columns, KnownTable
 from msgid._moments import last_moment
 from msgid._validate import INT32_MAX, INT64_MAX, check_installed
 from msgid.errors import InvalidMessage
@@ -28,6 +29,11 @@ _LENGTH_MAX: Final = INT32_MAX
 _TIMESTAMP_MAX: Final = last_moment(1_000_000)
 """The last microsecond of the year 9999, which is the maximum of timestamps in most databases."""
 _STATE_AT: Final = 8
+ROWS: Final = KnownTable(
+    Columns("id_text", ("source",), offset="offset", timestamp="timestamp", content=("payload",)),
+    ("id", "id_text", "source", "offset", "state", "timestamp", "payload"),
+)
+"""What an audit reads of the rows of Iggy's data source on Spark, whose IDs are text in ``id_text``."""
 
 
 class Malformed(NamedTuple):

@@ -17,7 +17,7 @@ from spark_ext.auditing.summaries import merged_ids, merged_logs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from msgid.audit._columns import Columns
+    from msgid._known_tables import Columns
 
 
 class Summaries(NamedTuple):

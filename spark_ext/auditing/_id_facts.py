@@ -19,7 +19,7 @@ from spark_ext.columns.v0 import try_parse_v0
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from msgid.audit._columns import Columns
+    from msgid._known_tables import Columns
 
 _MALFORMED: Final = "malformed"
 _ORIGINS: Final = [layout.origin_of(bits << 40) for bits in range(16)]

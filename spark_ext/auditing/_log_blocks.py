@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from msgid.audit._columns import Columns
+    from msgid._known_tables import Columns
     from msgid.audit.facts import Facts
 
 MOST: Final = {"blocks": 200_000, "offsets": 5_000_000}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
-from msgid.audit._columns import Columns
+from msgid._known_tables import Columns
 from msgid.audit._rows import facts_of_rows
 from msgid.audit._tables import rows_of
 from spark_ext.auditing._values import content_columns, id_value, offset_column, source_column

@@ -15,7 +15,7 @@ from spark_ext.streaming._fingerprint import fingerprint_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from msgid.audit._columns import Columns
+    from msgid._known_tables import Columns
 
 _DAY_MICROS = 86_400_000_000
 

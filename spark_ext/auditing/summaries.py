@@ -22,7 +22,7 @@ from spark_ext.columns._moments import micros_column
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from msgid.audit._columns import Columns
+    from msgid._known_tables import Columns
 
 OTHER: Final = 8
 EMPTY: Final = 9

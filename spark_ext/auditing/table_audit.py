@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from msgid.audit._columns import Columns
+    from msgid._known_tables import Columns
 
 
 def audit(

@@ -48,6 +48,12 @@ def by_name(df: DataFrame, *names: str) -> DataFrame:
     return df
 
 
+def opened(df: DataFrame, column: str, outcome: Column) -> DataFrame:
+    """Return the ``raw`` values of a column and, of the struct of their outcome, the ``reason`` and the ``message``."""
+    rows = df.select(F.col(quoted_name(column)).alias("raw"), outcome.alias("outcome"))
+    return rows.select("raw", "outcome.reason", F.col("outcome.value").alias("message"))
+
+
 def text_of(df: DataFrame, name: str) -> Column:
     """Return a column as text; NULL if the DataFrame does not have it."""
     return null_text() if type_of(df, name) is None else F.col(quoted_name(name)).cast("string")

@@ -5,18 +5,24 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
+from msgid import layout
 from msgid._moments import last_moment
 from msgid._validate import INT64_MAX
 from msgid.danube import StreamMessage
 from msgid.errors import InvalidMessage
+from msgid.messages import MessageState
 from spark_ext.columns._dialect import F
-from spark_ext.columns._expressions import column
-from spark_ext.columns._udfs import each
+from spark_ext.columns._expressions import column, quoted_name
+from spark_ext.columns._udfs import each, outcomes
 from spark_ext.columns.making import position_id
+from spark_ext.formats._row_columns import opened
+from spark_ext.formats.message_formats import EncodedFormat, FormatOption
 
 if TYPE_CHECKING:
+    from types import SimpleNamespace
+
     import pyarrow
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
     from spark_ext.columns._expressions import ColumnOrName
 
@@ -160,3 +166,72 @@ def _row(message: StreamMessage) -> dict[str, Any]:
         if isinstance(value, int) and value > most:
             raise InvalidMessage(f"{name} must be at most {most}, got {value}")
     return row
+
+
+class _Danube(EncodedFormat):
+    options = (
+        *EncodedFormat.options,
+        FormatOption(
+            "logged",
+            None,
+            "Danube: whether topics have a log.  [default: found by the offsets]",
+            type=bool,
+            flags=("--logged/--unlogged",),
+        ),
+    )
+
+    def __init__(self, name: str, *, is_text: bool = False) -> None:
+        self.name, self.is_text = name, is_text
+
+    def decode(self, df: DataFrame, options: SimpleNamespace) -> DataFrame:
+        if options.logged is None and df.isStreaming:
+            raise ValueError("logged must be True or False for a stream, got None: later offsets are unknown")
+        name = options.column or "value"
+        values = F.col(quoted_name(name)).cast("binary")
+        rows = opened(df, name, outcomes(of_json if self.is_text else of_protobuf, message_type(), values))
+        if options.logged is not None:
+            return rows.withColumn("logged", F.lit(options.logged))
+        return _with_reach(rows).withColumn("logged", F.col("reach") > 0)
+
+    def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
+        message, logged, failed = F.col("message"), F.col("logged"), F.col("reason").isNotNull()
+        offset, time = F.col("message.msg_id.topic_offset"), F.timestamp_millis("message.publish_time")
+        fits = offset <= layout.OFFSET_MAX
+        source = source_of(message)
+        no_id = (
+            F.when(failed, F.col("reason"))
+            .when(~logged, F.lit("no ID: a topic without a log, so all messages have offset 0"))
+            .when(~fits, F.concat(F.lit("no ID: offset "), offset.cast("string"), F.lit(" has more than 48 bits")))
+        )
+        schema = F.struct(F.col("message.schema_id").alias("id"), F.col("message.schema_version").alias("version"))
+        return {
+            "id": F.when(logged & fits, position_id(source, F.when(logged & fits, offset), time)),
+            "source": F.coalesce(source, F.lit("danube")),
+            "topic": F.col("message.msg_id.topic_name"),
+            "offset": offset,
+            "state": F.when(failed, F.lit(str(MessageState.POISONED))).otherwise(F.lit(str(MessageState.AVAILABLE))),
+            "timestamp": time,
+            "attributes": F.col("message.attributes"),
+            "schema": F.when(schema["id"].isNotNull() | schema["version"].isNotNull(), schema),
+            "payload": F.col("message.payload"),
+            "reason": no_id,
+            "original": F.when(failed, F.col("raw").cast("binary")),
+        }
+
+
+def _with_reach(rows: DataFrame) -> DataFrame:
+    """Add the last offset of each message's topic and producer.
+
+    A join and not a window, so that the messages of one producer stay in several tasks.
+    """
+    topic, producer = F.col("message.msg_id.topic_name"), F.col("message.msg_id.producer_id")
+    totals = (
+        rows.where(topic.isNotNull())
+        .groupBy(topic.alias("its_topic"), producer.alias("its_producer"))
+        .agg(F.max("message.msg_id.topic_offset").alias("reach"))
+    )
+    same = (topic == F.col("its_topic")) & (producer == F.col("its_producer"))
+    return rows.join(F.broadcast(totals), same, "left").drop("its_topic", "its_producer")
+
+
+FORMATS: Final = (_Danube("danube"), _Danube("danube-json", is_text=True))

@@ -1,24 +1,33 @@
-"""Columns of Iggy messages: one encoded message per row, or one poll response per row."""
+"""Columns of Iggy messages, encoded or in poll responses, and Iggy's message formats."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import functions as F
+
 from msgid.errors import InvalidMessage
-from msgid.iggy._wire import AUTO, Layout, name_of
+from msgid.iggy._wire import ALIASES, AUTO, LAYOUTS, Layout, name_of
 from msgid.iggy.json_form import messages_from_json
 from msgid.iggy.log import encode
 from msgid.iggy.poll import decode_poll
 from msgid.iggy.table import decode_table
-from spark_ext.columns._udfs import arrow_column, each
+from msgid.messages import MessageState
+from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns._udfs import arrow_column, each, outcomes
+from spark_ext.columns.message_fields import iggy_id_to_id
+from spark_ext.formats._row_columns import opened
+from spark_ext.formats.message_formats import EncodedFormat, FormatOption, MessageFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import SimpleNamespace
 
     import pyarrow
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
     from spark_ext.columns._expressions import ColumnOrName
+    from spark_ext.formats.message_formats import MessageFiles
 
 _POLL_HEAD: Final = 16
 """The bytes of a poll response before its messages."""
@@ -244,3 +253,150 @@ def of_json(text: bytes) -> list[dict[str, Any]]:
         layout: Any = message.layout
         rows += _rows(encode(message, layout), layout)
     return rows
+
+
+# --- The message formats ------------------------------------------------------------------------------------------
+
+IGGY_COLUMNS: Final = (
+    *("source", "stream", "topic", "partition", "segment", "offset", "state", "timestamp", "id_text", "checksum"),
+    *("checksum_ok", "layout", "headers", "payload", "reason", "original"),
+)
+"""The columns of ``format("iggy")`` that `messages` reads."""
+_UNCHANGED: Final = ("segment", "offset", "timestamp", "checksum", "headers", "payload", "layout")
+_AVAILABLE, _POISONED = str(MessageState.AVAILABLE), str(MessageState.POISONED)
+_OPTIONS: Final = (
+    FormatOption("layout", AUTO, "Iggy: the layout.", (AUTO, *LAYOUTS, *ALIASES)),
+    FormatOption("topic", None, "Iggy: the topic, if the path does not contain it."),
+    FormatOption("partition", None, "Iggy: the partition, if the path does not contain it.", type=int),
+)
+
+
+class _Segments(MessageFormat):
+    """The rows of ``format("iggy")``."""
+
+    name = "iggy"
+    columns = IGGY_COLUMNS
+    options = _OPTIONS
+
+    def read(self, files: MessageFiles, options: SimpleNamespace) -> DataFrame:
+        from spark_ext.formats._iggy_files import segments
+        from spark_ext.formats.iggy_source import IggyDataSource
+
+        segments(files.path)  # raises OSError if they are missing
+        return files.source(IggyDataSource, layout=options.layout, columns=",".join(IGGY_COLUMNS))
+
+    def decode(self, df: DataFrame, options: SimpleNamespace) -> DataFrame:
+        held = {column.lower() for column in df.columns}
+        missing = [name for name in IGGY_COLUMNS if name not in held]
+        if missing:
+            raise ValueError(f"a DataFrame must have the columns of format('iggy'), got none of {', '.join(missing)}")
+        return df
+
+    def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
+        return _table_columns(options)
+
+
+class _Message(EncodedFormat):
+    """One encoded message per value."""
+
+    name = "iggy-message"
+    options = (*EncodedFormat.options, *_OPTIONS)
+
+    def opened(self, df: DataFrame, column: str, layout: Layout) -> DataFrame:
+        """Return the ``raw`` values, the ``message`` or the ``reason`` of each, and the ``partition``."""
+        rows = opened(df, column, _outcome_of_each(column, layout))
+        return rows.withColumn("partition", F.lit(None).cast("int"))
+
+    def decode(self, df: DataFrame, options: SimpleNamespace) -> DataFrame:
+        failed, none = F.col("reason").isNotNull(), F.lit(None)
+        return self.opened(df, options.column or "value", options.layout).select(
+            F.lit("iggy").alias("source"),
+            none.cast("string").alias("stream"),
+            none.cast("string").alias("topic"),
+            F.when(~failed, F.col("partition")).alias("partition"),
+            none.cast("bigint").alias("segment"),
+            F.when(failed, F.lit(_POISONED)).otherwise(F.col("message.state")).alias("state"),
+            iggy_id_to_id("message.id").alias("id_text"),
+            *(f"message.{name}" for name in ("offset", "timestamp", "checksum", "checksum_ok", "layout")),
+            *(f"message.{name}" for name in ("headers", "payload")),
+            "reason",
+            F.when(failed, F.col("raw").cast("binary")).alias("original"),
+        )
+
+    def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
+        return _table_columns(options)
+
+
+class _Json(_Message):
+    """A message, an array of messages, or a poll response as JSON."""
+
+    name, is_text = "iggy-json", True
+
+    def opened(self, df: DataFrame, column: str, layout: Layout) -> DataFrame:
+        return _exploded(df, column, of_json).withColumn("partition", F.lit(None).cast("int"))
+
+
+class _Poll(_Message):
+    """One poll response per value."""
+
+    name = "iggy-poll"
+
+    def opened(self, df: DataFrame, column: str, layout: Layout) -> DataFrame:
+        # A response starts with its partition: four bytes in little-endian order.
+        digits = F.concat(*(F.hex(F.substring(F.col("raw").cast("binary"), place, 1)) for place in (4, 3, 2, 1)))
+        return _exploded(df, column, of_poll(layout)).withColumn("partition", F.conv(digits, 16, 10).try_cast("int"))
+
+
+def _exploded(df: DataFrame, column: str, function: Callable[[Any], Any]) -> DataFrame:
+    """Decode values of several messages. A response without messages gives no row, a malformed one gives one."""
+    values = F.col(quoted_name(column)).cast("binary")
+    rows = opened(df, column, outcomes(function, message_type(many=True), values))
+    several = F.when(F.col("reason").isNotNull(), F.array(F.lit(None))).otherwise(F.col("message"))
+    return rows.select("raw", "reason", F.explode(several).alias("message"))
+
+
+def _outcome_of_each(column: str, layout: Layout) -> Column:
+    """Decode one message per row, a batch at once, to a struct of ``value`` and ``reason``."""
+    import pyarrow as pa
+
+    type = pa.struct([pa.field("value", message_type()), pa.field("reason", pa.string())])
+
+    def decoded(values: Any) -> Any:
+        rows, errors = decode_each(values, layout)
+        missing = ["no message" if value is None else None for value in values.to_pylist()]
+        reasons = [str(error) if error else none for error, none in zip(errors, missing, strict=True)]
+        return pa.StructArray.from_arrays([rows, pa.array(reasons, pa.string())], fields=list(type))
+
+    return arrow_column(decoded, type, quoted_name(column))
+
+
+def _table_columns(options: SimpleNamespace) -> dict[str, Column]:
+    """Return the columns of the message table; a message with a wrong checksum is poisoned."""
+    topic = F.coalesce(F.lit(options.topic), F.col("topic"))
+    partition = F.coalesce(F.lit(options.partition), F.col("partition"))
+    source, held = F.col("source"), F.col("checksum").cast("string")
+    if options.topic is not None or options.partition is not None:
+        stream, number = F.concat("stream", F.lit("/")), F.concat(F.lit("#"), partition.cast("string"))
+        parts = (F.lit("iggy:"), F.coalesce(stream, F.lit("")), topic, F.coalesce(number, F.lit("")))
+        source = F.coalesce(F.concat(*parts), source)
+    of_payload = F.concat(F.lit("checksum must be "), F.crc32("payload").cast("string"), F.lit(", got "), held)
+    of_message = F.concat(F.lit("checksum "), held, F.lit(" does not match the message"))
+    words = F.when(F.col("layout").isin("m45", "batch24"), of_payload).otherwise(of_message)
+    wrong = ~F.col("checksum_ok")
+    # Layouts without states have only messages that can be consumed.
+    state = F.coalesce("state", F.lit(_AVAILABLE))
+    return {
+        "id": F.col("id_text"),
+        "source": source,
+        "topic": topic,
+        "partition": partition,
+        "state": F.when(wrong, F.lit(_POISONED)).otherwise(state),
+        "reason": F.when(wrong, words).otherwise(F.col("reason")),
+        "original": F.when(wrong, F.col("payload")).otherwise(F.col("original")),
+        **{
+            name: F.col(name) for name in ("segment", "offset", "timestamp", "checksum", "headers", "payload", "layout")
+        },
+    }
+
+
+FORMATS: Final = (_Segments(), _Message(), _Poll(), _Json())

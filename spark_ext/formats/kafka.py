@@ -8,17 +8,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from msgid import layout
+from msgid.kafka import CLUSTER, ID_HEADER
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
 from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
 from spark_ext.formats._row_columns import bound, bytes_column, own_id, require, text_of
-from spark_ext.formats.message_formats import MessageFormat
+from spark_ext.formats.message_formats import ENCODING, FormatOption, MessageFormat
 
 if TYPE_CHECKING:
+    from types import SimpleNamespace
+
     from pyspark.sql import Column, DataFrame
 
     from msgid.messages import Encoding
-    from spark_ext.formats.message_formats import FormatOptions
 
 
 class _Kafka(MessageFormat):
@@ -26,16 +28,21 @@ class _Kafka(MessageFormat):
     columns = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
     time = "timestamp"
     pairs = ("headers",)
+    options = (
+        FormatOption("cluster", CLUSTER, "Kafka: the name of the cluster, part of each ID."),
+        FormatOption("id_header", ID_HEADER, "Kafka: the header with a message's own ID."),
+        ENCODING,
+    )
 
-    def rows(self, df: DataFrame, options: FormatOptions) -> dict[str, Column]:
-        return _rows(df, *options)
+    def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
+        require(df, self.name, "topic", "partition", "offset", "timestamp", "value")
+        return _rows(df, options.cluster, options.id_header, options.encoding)
 
 
-FORMAT: Final = _Kafka()
+FORMATS: Final = (_Kafka(),)
 
 
 def _rows(df: DataFrame, cluster: str, header: str, encoding: Encoding) -> dict[str, Column]:
-    require(df, "kafka", "topic", "partition", "offset", "timestamp", "value")
     topic, partition = text_of(df, "topic"), integer_column(df, "partition").try_cast("int")
     offset, time = integer_column(df, "offset"), moment_column(df, "timestamp")
     key_type, value_type = type_of(df, "key"), type_of(df, "value")

@@ -1,38 +1,89 @@
-"""Message formats with one message per row: what `messages` and the job need of a format, and the known formats."""
+"""Message formats: what `messages` and the job ``messages`` need of a format, and the known formats."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, get_args
 
-from msgid.kafka import CLUSTER, ID_HEADER
+from msgid import _known_tables as known_tables
+from msgid.messages import Encoding
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.datasource import DataSource
 
-    from msgid.messages import Encoding
 
-
-class FormatOptions(NamedTuple):
-    """The options of `messages` that a format may use.
+class FormatOption(NamedTuple):
+    """An option of a message format: an argument of `messages`, and an option of the command ``messages``.
 
     Examples
     --------
-    >>> FormatOptions(cluster="eu").cluster
-    'eu'
+    >>> cluster = FormatOption("cluster", "pulsar", "Pulsar: the name of the cluster, part of each ID.")
+    >>> cluster.checked(None)
+    'pulsar'
     """
 
-    cluster: str = CLUSTER
-    """Name of the cluster, which is part of each source name."""
-    id_header: str = ID_HEADER
-    """Name of the header that may hold a message's own ID."""
-    encoding: Encoding = "utf-8"
-    """How text stands for the bytes of keys and payloads: ``utf-8`` or ``base64``."""
+    name: str
+    """The name of the argument. Formats may share an option."""
+    default: Any
+    """The value if none is passed."""
+    help: str
+    """What the option does, in one line for ``--help``."""
+    choices: tuple[str, ...] = ()
+    """The allowed values. Default: any text."""
+    type: type = str
+    """``str``, ``bool``, or ``int`` for a number of 0 or more."""
+    flags: tuple[str, ...] = ()
+    """The words on the command line. Default: ``--name``."""
+
+    def checked(self, value: Any) -> Any:
+        """Return a value that was passed, or the default for None; ValueError if it is not one of the choices."""
+        value = self.default if value is None else value
+        if self.choices and value not in self.choices:
+            raise ValueError(f"{self.name} must be one of {', '.join(self.choices)}, got {value!r}")
+        return value
+
+
+ENCODING: Final = FormatOption(
+    "encoding",
+    "utf-8",
+    "Exported rows: how text encodes bytes. Spark writes bytes to JSON as base64.",
+    get_args(Encoding),
+)
+COLUMN: Final = FormatOption(
+    "column",
+    None,
+    "Parquet: the column of encoded messages.  [default: value]",
+    flags=("-c", "--column"),
+)
+
+
+class MessageFiles(Protocol):
+    """The input of the job ``messages``. A format reads it by one of the methods."""
+
+    @property
+    def path(self) -> str:
+        """The file or folder that the job was given."""
+
+    def rows(self, columns: tuple[str, ...], pairs: tuple[str, ...] = ()) -> DataFrame:
+        """Read exported rows: Parquet files, or JSON lines with these columns."""
+
+    def lines(self) -> DataFrame:
+        """Read text files: each line is a ``value``."""
+
+    def values(self, column: str | None) -> DataFrame:
+        """Read Parquet files with a column of encoded messages, or other files, each of which is one ``value``."""
+
+    def source(self, source: type[DataSource], **options: str) -> DataFrame:
+        """Read with a data source in Python."""
 
 
 class MessageFormat(ABC):
-    """A format with one message per row. A subclass is one file; `register_message_format` makes it known.
+    """A format of messages. A subclass is one file; `register_message_format` makes it known.
 
     Examples
     --------
@@ -48,28 +99,67 @@ class MessageFormat(ABC):
     """The column of the messages' times."""
     pairs: tuple[str, ...] = ()
     """The columns that are lists of pairs of ``key`` and ``value`` in JSON lines; all other columns are text there."""
+    options: tuple[FormatOption, ...] = ()
+    """The format's own options."""
+    log: Mapping[str, Any] | None = None
+    """The arguments of `audit` for the rows, ``source`` and ``offset`` at least, and the ``prefix`` of the log's name.
+
+    An audit then needs no argument for such rows.
+    """
+    required: ClassVar[dict[str, type]] = {"name": str, "columns": tuple, "time": str}
+    """The attributes that a format must have."""
 
     @abstractmethod
-    def rows(self, df: DataFrame, options: FormatOptions) -> dict[str, Column]:
+    def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
         """Return the columns of the message table by their names.
 
-        Required: ``id`` (text), ``source``, ``topic``, ``partition`` (int), ``offset`` (bigint), ``timestamp``,
-        ``payload`` (binary), and ``malformed``: the reason why a row is malformed, or NULL. Optional: ``note`` (a
-        reason that does not make the row malformed), ``original`` (bytes of a malformed row), ``key``, ``headers``,
-        ``attributes`` and ``segment``.
+        Required: ``id`` (text), ``source``, ``topic``, ``offset`` (bigint), ``timestamp``, ``payload`` (binary), and
+        ``malformed``: the reason why a row is malformed, or NULL. Optional: ``note`` (a reason that does not make the
+        row malformed), ``original`` (bytes of a malformed row), and each other column of the table. A format that
+        judges its rows itself returns ``state`` and ``reason`` instead of ``malformed``.
         """
 
+    def decode(self, df: DataFrame, options: SimpleNamespace) -> DataFrame:
+        """Return a DataFrame with one message per row, for `rows`. Default: the rows, with times in place of text."""
+        from spark_ext.columns._moments import with_moment
+        from spark_ext.formats._row_columns import by_name
 
-DANUBE: Final = ("danube", "danube-json")
-ENCODED: Final = ("iggy", "iggy-message", "iggy-poll", "iggy-json", *DANUBE)
-"""The formats of Iggy and Danube, whose messages are bytes or JSON in files or in one column."""
-_HOMES: Final = {"kafka": "spark_ext.formats.kafka", "rocketmq": "spark_ext.formats.rocketmq"}
-"""The modules of the formats of this package, which are imported when they are first used."""
+        return with_moment(by_name(df, *self.columns), self.time)
+
+    def read(self, files: MessageFiles, options: SimpleNamespace) -> DataFrame:
+        """Read the input of the job ``messages``. Default: exported rows."""
+        return files.rows(self.columns, self.pairs)
+
+    def chosen(self, given: Mapping[str, Any]) -> SimpleNamespace:
+        """Return the values of the format's options; options of other formats are ignored."""
+        return SimpleNamespace(**{option.name: option.checked(given.get(option.name)) for option in self.options})
+
+
+class EncodedFormat(MessageFormat):
+    """A format whose messages are bytes, or JSON text, in one column or in files."""
+
+    required: ClassVar[dict[str, type]] = {"name": str}
+    options: tuple[FormatOption, ...] = (COLUMN,)
+    is_text: bool = False
+    """Whether the messages are lines of text."""
+
+    def read(self, files: MessageFiles, options: SimpleNamespace) -> DataFrame:
+        """Read lines of text, or a column or files of encoded messages."""
+        return files.lines() if self.is_text else files.values(options.column)
+
+
+_HOMES: Final = (
+    "spark_ext.formats.iggy",
+    "spark_ext.formats.danube",
+    "spark_ext.formats.kafka",
+    "spark_ext.formats.rocketmq",
+)
+"""The modules of the formats of this package, which are imported when a format is first used."""
 _known: Final[dict[str, MessageFormat]] = {}
 
 
 def register_message_format(format: MessageFormat) -> None:
-    """Make a message format known to `messages` and the job ``messages`` of this process.
+    """Make a message format known to `messages`, the job ``messages`` and the audits of this process.
 
     Parameters
     ----------
@@ -86,7 +176,7 @@ def register_message_format(format: MessageFormat) -> None:
     TypeError
         if the argument is not a `MessageFormat`.
     ValueError
-        if its ``name``, ``columns`` or ``time`` is missing, or if the name is one of Iggy's and Danube's formats.
+        if its ``name``, ``columns`` or ``time`` is missing.
 
     Examples
     --------
@@ -94,22 +184,40 @@ def register_message_format(format: MessageFormat) -> None:
     """
     if not isinstance(format, MessageFormat):
         raise TypeError(f"format must be a MessageFormat, got {format!r}")
-    for attribute, kind in (("name", str), ("columns", tuple), ("time", str)):
+    for attribute, kind in format.required.items():
         value = getattr(format, attribute, None)
         if not isinstance(value, kind) or not value:
             raise ValueError(f"`{attribute}` of a message format must be a {kind.__name__}, got {value!r}")
-    if format.name in ENCODED:
-        raise ValueError(f"`name` of a message format must be another than {', '.join(ENCODED)}, got {format.name!r}")
-    _known[format.name] = format
+    if format.log is not None:
+        columns = known_tables.Columns(**{"id": None, **format.log})
+        known_tables.register(format.name, known_tables.KnownTable(columns, tuple(columns.names.values())))
+    message_formats()[format.name] = format
 
 
-def format_names() -> tuple[str, ...]:
-    """Return the names of all message formats."""
-    return tuple(dict.fromkeys([*ENCODED, *_HOMES, *_known]))
+def message_formats() -> dict[str, MessageFormat]:
+    """Return all message formats by their names."""
+    if not _known:
+        _known.update({format.name: format for home in _HOMES for format in import_module(home).FORMATS})
+    return _known
 
 
 def message_format(name: str) -> MessageFormat:
-    """Return the format of a name; KeyError if it is unknown."""
-    if name not in _known:
-        _known.setdefault(name, import_module(_HOMES[name]).FORMAT)
-    return _known[name]
+    """Return the message format of a name.
+
+    Raises
+    ------
+    ValueError
+        if the name is unknown.
+    """
+    known = message_formats()
+    if name not in known:
+        raise ValueError(f"format must be one of {', '.join(known)}, got {name!r}")
+    return known[name]
+
+
+def format_options() -> dict[str, FormatOption]:
+    """Return the options of all message formats by their names; of several, the first one of a name."""
+    found: dict[str, FormatOption] = {}
+    for option in (option for format in message_formats().values() for option in format.options):
+        found.setdefault(option.name, option)
+    return found

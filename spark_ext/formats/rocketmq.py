@@ -13,13 +13,14 @@ from spark_ext.columns._expressions import integer_column, quoted_name, type_of
 from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
 from spark_ext.formats._row_columns import bound, bytes_column, own_id, require, text_of
-from spark_ext.formats.message_formats import MessageFormat
+from spark_ext.formats.message_formats import ENCODING, MessageFormat
 
 if TYPE_CHECKING:
+    from types import SimpleNamespace
+
     from pyspark.sql import Column, DataFrame
 
     from msgid.messages import Encoding
-    from spark_ext.formats.message_formats import FormatOptions
 
 
 _MAP = "map<string, string>"
@@ -29,16 +30,17 @@ class _RocketMQ(MessageFormat):
     name = "rocketmq"
     columns = ("topic", "body", "properties", "brokerName", "queueId", "queueOffset", "storeTimestamp", OFFSET_ID)
     time = "storeTimestamp"
+    options = (ENCODING,)
 
-    def rows(self, df: DataFrame, options: FormatOptions) -> dict[str, Column]:
+    def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
+        require(df, self.name, "topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
         return _rows(df, options.encoding)
 
 
-FORMAT: Final = _RocketMQ()
+FORMATS: Final = (_RocketMQ(),)
 
 
 def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
-    require(df, "rocketmq", "topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
     topic, broker = text_of(df, "topic"), text_of(df, "brokerName")
     queue, offset = (
         integer_column(df, "queueId").try_cast("int"),

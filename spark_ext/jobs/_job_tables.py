@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from spark_ext._filesystem import filesystem
 from spark_ext._private import files_of_batch, query_of_checkpoint
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from spark_ext.jobs._bad_files import Entry
+
+CHECKPOINT: Final = "checkpoint"
+"""The folder with the progress of a stream, in the output folder."""
 
 
 class Input(NamedTuple):

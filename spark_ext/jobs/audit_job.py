@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgid._known_tables import JOB_TABLES
 from spark_ext.auditing.table_audit import audit
 from spark_ext.jobs._files import read_rows, written
 from spark_ext.jobs._formats import BadInput, is_table
-from spark_ext.jobs.ids_job import IDS, QUARANTINE
-from spark_ext.jobs.messages_job import MESSAGES
-from spark_ext.jobs.process_job import OUTPUTS
-from spark_ext.streaming._processing.handling import NEW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,18 +46,14 @@ def read_input(spark: SparkSession, input: str, format: str | None = None, prefe
 
     ``prefer`` lists names for columns of JSON whose spellings differ in case.
     """
-    if format is None:
-        ids = _table(spark, f"{input}/{IDS}")
-        if ids is not None:
-            # Rows without a valid ID are in quarantine: they are rows of the table too.
-            aside = _table(spark, f"{input}/{QUARANTINE}")
-            return ids if aside is None else ids.unionByName(aside, allowMissingColumns=True)
-        messages = _table(spark, f"{input}/{MESSAGES}")
-        if messages is not None:
-            return messages
-        outputs = _table(spark, f"{input}/{OUTPUTS}")
-        if outputs is not None:
-            return outputs.where(outputs["kind"] == NEW)
+    for known in JOB_TABLES if format is None else ():
+        rows = _table(spark, f"{input}/{known.folder}")
+        if rows is None:
+            continue
+        if known.only is not None:
+            rows = rows.where(rows[known.only[0]] == known.only[1])
+        aside = None if known.aside is None else _table(spark, f"{input}/{known.aside}")
+        return rows if aside is None else rows.unionByName(aside, allowMissingColumns=True)
     return read_rows(spark, input, format, prefer=prefer)
 
 

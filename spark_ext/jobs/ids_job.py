@@ -6,19 +6,21 @@ Its parts can be used alone: `with_assigned_ids`, `split_malformed`, `with_id_co
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from msgid import layout
+from msgid._known_tables import CANONICAL, KIND, QUARANTINE
+from msgid._known_tables import IDS as JOB_IDS
 from spark_ext.columns._expressions import CORRUPT, hex_text, misfit_reason, no_id_reason, quoted_name
 from spark_ext.columns.making import assign_ids, generate_id, position_id
 from spark_ext.columns.reading import try_parse_id
 from spark_ext.columns.v0 import try_parse_v0, try_translate_v0
 from spark_ext.jobs._files import check_output, column_of, follow, read_rows, written
 from spark_ext.jobs._formats import BadInput, format_of
-from spark_ext.jobs._job_tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
+from spark_ext.jobs._job_tables import CHECKPOINT, BatchWriter, Input, Table, read_stream, unreadable_files, write_run
 from spark_ext.jobs._times import moment_in
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 REASON = "reason"
 _NO_POSITION = "no position: source, offset or time is missing or malformed, or the time does not name its time zone"
-IDS, QUARANTINE, CHECKPOINT = "ids", "quarantine", "checkpoint"
+IDS: Final = JOB_IDS.folder
 
 
 class Count(NamedTuple):
@@ -118,8 +120,8 @@ def with_id_columns(df: DataFrame, column: str = "id") -> DataFrame:
         df, hex_text(id), try_parse_id(id), try_parse_v0(id), try_translate_v0(id)
     )
     parts = {
-        "kind": F.when(v1.isNotNull(), F.lit(layout.KIND_V1)).otherwise(v0.kind),
-        "canonical": F.when(v1.isNotNull(), F.upper(text)).otherwise(v0_canonical),
+        KIND: F.when(v1.isNotNull(), F.lit(layout.KIND_V1)).otherwise(v0.kind),
+        CANONICAL: F.when(v1.isNotNull(), F.upper(text)).otherwise(v0_canonical),
         "time": v1.time,
         "mac": v1.mac,
         "origin": v1.origin,

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
+from msgid import _known_tables as known_tables
 from msgid.iggy._wire import LAYOUTS
-from msgid.kafka import CLUSTER, ID_HEADER
 from msgid.messages import MessageState
 from msgid.schemas import SchemaRegistry
-from spark_ext._filesystem import resolve
-from spark_ext.formats._iggy_files import segments
 from spark_ext.formats._iggy_reading import LOST
-from spark_ext.formats.iggy_source import IggyDataSource
-from spark_ext.formats.message_formats import ENCODED
-from spark_ext.formats.message_table import IGGY_COLUMNS, messages
-from spark_ext.jobs._exports import read_export
-from spark_ext.jobs._files import check_output, column_of, follow, read_rows, reader_of, written
-from spark_ext.jobs._formats import BadInput, Files, formats_in, input_of, names_of, warn_of_folders
-from spark_ext.jobs._job_tables import BatchWriter, Input, Table, read_stream, unreadable_files, write_run
+from spark_ext.formats.message_formats import message_format
+from spark_ext.formats.message_table import messages
+from spark_ext.jobs._files import check_output, follow, written
+from spark_ext.jobs._formats import BadInput, Files
+from spark_ext.jobs._job_tables import CHECKPOINT, BatchWriter, Input, Table, read_stream, unreadable_files, write_run
+from spark_ext.jobs._message_files import JobFiles
 from spark_ext.tables import table_formats
 
 if TYPE_CHECKING:
@@ -29,41 +26,44 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from msgid.iggy._wire import Layout
-    from msgid.messages import Encoding
     from msgid.schemas import Framing, Policy
     from spark_ext.jobs._bad_files import BadFile
 
-MESSAGES, CHECKPOINT = "messages", "checkpoint"
+MESSAGES: Final = known_tables.MESSAGES.folder
 LISTED = 1000
 """How many ranges of lost bytes a summary lists; their number is in its ``reasons``."""
-_BINARY_FILE = "path string, modificationTime timestamp, length bigint, content binary"
-"""The columns of Spark's format ``binaryFile``, which a stream must be given."""
 _POISONED = str(MessageState.POISONED)
 SEGMENTS = ("topic", "partition", "segment")
 FOLDERS = ("source", *SEGMENTS)
 """Parquet: one folder per segment of a source, so that two streams with equal topic names have folders of their own."""
 
 
-class Source(NamedTuple):
-    """How to read the input: the arguments of `spark_ext.messages`, with the schema registry as a file."""
+class Source:
+    """How to read the input: the arguments of `spark_ext.messages`, with the schema registry as a file.
 
-    format: str
-    column: str | None = None
-    """The column of encoded messages in Parquet files. Default: ``value``."""
-    layout: Layout = "auto"
-    topic: str | None = None
-    partition: int | None = None
-    logged: bool | None = None
-    registry: str | None = None
-    subject: str | None = None
-    policy: Policy = "none"
-    framing: Framing = "none"
-    cluster: str = CLUSTER
-    id_header: str = ID_HEADER
-    encoding: Encoding = "utf-8"
-    files: str | None = None
-    """The format of files of Kafka or RocketMQ: ``parquet`` or ``json``. Default: by their endings."""
+    Args:
+        format: name of the message format.
+        files: ``parquet`` or ``json``: the format of files of exported rows. Default: by their endings.
+        registry: file of a schema registry.
+        subject: subject of the schemas.
+        policy: check of schemas.
+        framing: framing of payloads.
+        options: the options of the format; None is the default.
+    """
+
+    def __init__(
+        self,
+        format: str,
+        *,
+        files: str | None = None,
+        registry: str | None = None,
+        subject: str | None = None,
+        policy: Policy = "none",
+        framing: Framing = "none",
+        **options: Any,
+    ) -> None:
+        self.format, self.files, self.registry, self.options = format, files, registry, options
+        self._schemas: dict[str, Any] = {"subject": subject, "policy": policy, "framing": framing}
 
     def read(
         self,
@@ -74,34 +74,11 @@ class Source(NamedTuple):
         schema: StructType | None = None,
     ) -> DataFrame:
         """Read the input, a path or some of its files, as a DataFrame for `spark_ext.messages`."""
-        reader, names = reader_of(spark, path, stream=stream), names_of(path)
-        if self.format == "iggy":
-            spark.dataSource.register(IggyDataSource)
-            try:
-                segments(input_of(path))
-            except OSError as error:
-                raise BadInput(str(error)) from None
-            place = resolve(input_of(path))  # the source's workers do not see the session's default file system
-            names = place if "://" in place else path if isinstance(path, str) else path.names
-            reader = reader.format("iggy").option("layout", self.layout)
-            read: DataFrame = reader.option("columns", ",".join(IGGY_COLUMNS)).load(names)
-            return read
-        if self.format not in ENCODED:
-            return read_export(spark, path, self.format, self.files, stream=stream, schema=schema)
-        if self.format.endswith("json"):
-            warn_of_folders(path)
-            return reader.text(names)  # type: ignore[no-any-return]
-        endings = formats_in(input_of(path))
-        if self.column is None and len(endings) > 1 and "parquet" in endings:
-            raise BadInput(f"cannot read Parquet files and other files in one folder, got {input_of(path)}")
-        if self.column is not None or endings == {"parquet"}:
-            rows = read_rows(spark, path, "parquet", stream=stream, schema=schema)
-            column_of(rows, self.column or "value")
-            return rows
-        # Each file is one message, or one poll response.
-        reader = reader.format("binaryFile").schema(_BINARY_FILE).option("recursiveFileLookup", "true")
-        read = reader.load(names)
-        return read.select(F.col("content").alias("value"))
+        format = message_format(self.format)
+        try:
+            return format.read(JobFiles(spark, path, self.files, stream, schema), format.chosen(self.options))
+        except OSError as error:
+            raise BadInput(str(error)) from None
 
     def table(self, df: DataFrame) -> DataFrame:
         """Return the message table of the rows that `read` returned."""
@@ -109,22 +86,7 @@ class Source(NamedTuple):
             if self.registry is not None and not Path(self.registry).exists():
                 raise BadInput(f"no schema registry {self.registry}")
             registry = None if self.registry is None else SchemaRegistry(self.registry)
-            return messages(
-                df,
-                self.format,
-                column="value" if self.column is None else self.column,
-                layout=self.layout,
-                topic=self.topic,
-                partition=self.partition,
-                logged=self.logged,
-                registry=registry,
-                subject=self.subject,
-                policy=self.policy,
-                framing=self.framing,
-                cluster=self.cluster,
-                id_header=self.id_header,
-                encoding=self.encoding,
-            )
+            return messages(df, self.format, registry=registry, **self._schemas, **self.options)
         except (ValueError, OSError) as error:
             raise BadInput(str(error)) from None
 

@@ -13,6 +13,8 @@ from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
+from msgid._known_tables import KIND, NEW
+from msgid._known_tables import OUTPUTS as JOB_OUTPUTS
 from spark_ext._filesystem import filesystem
 from spark_ext._private import files_of_batch, last_batch, python_error_in
 from spark_ext.jobs._bad_files import BadFile, Ledger, is_unreadable
@@ -21,7 +23,7 @@ from spark_ext.jobs._formats import BadInput, format_of
 from spark_ext.jobs._job_tables import Input, read_stream
 from spark_ext.jobs._progress import Progress
 from spark_ext.streaming._bucket_state import OTHER_FORMAT
-from spark_ext.streaming._processing.handling import CHANGED, DUPLICATE, FAILED, MALFORMED, NEW, TOO_LATE
+from spark_ext.streaming._processing.handling import CHANGED, DUPLICATE, FAILED, MALFORMED, TOO_LATE
 from spark_ext.streaming.checkpoint import OldCheckpoint, check_checkpoint
 from spark_ext.streaming.process import ATTEMPTS, BUCKETS, process
 from spark_ext.tables.sinks import write_once
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     from msgid.processing.context import Handler
 
-OUTPUTS = "outputs"
+OUTPUTS: Final = JOB_OUTPUTS.folder
 _OTHER_BUCKETS: Final = r"ValueError: (`buckets` must be .*)"
 
 
@@ -152,9 +154,9 @@ def run(
         check_output({table: handled}, table_format, checkpoint)
 
         def write(batch: DataFrame, number: int) -> None:
-            rows = progress.observed(batch).where(F.col("kind") != DUPLICATE)
+            rows = progress.observed(batch).where(F.col(KIND) != DUPLICATE)
             # One write for all kinds: a second write would run the handler a second time.
-            write_once(rows, number, table, format=table_format, partition_by=("kind",))
+            write_once(rows, number, table, format=table_format, partition_by=(KIND,))
             progress.written()
             if tolerant:
                 list_unreadable(batch.sparkSession, number)

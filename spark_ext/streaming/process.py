@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
+from msgid._known_tables import OUTPUTS
 from msgid._validate import is_integer
 from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quoted_name
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
 from spark_ext.streaming._packing import PACKED, packer
 from spark_ext.streaming._processing.handling import Settings
-from spark_ext.streaming._processing.operator import OUTPUTS, Operator
+from spark_ext.streaming._processing.operator import Operator
 from spark_ext.streaming._processing.packing import preparer
 from spark_ext.streaming._state_store import check_state_store
 
@@ -136,7 +137,8 @@ def process(
     # Columns are named by numbers: a user's column may have any name, and two names may differ only in case.
     numbered = df.select(*control, "*").toDF(*(str(place) for place in range(len(control) + len(df.columns))))
     packed = numbered.mapInArrow(packer(preparer(tuple(df.columns), body), bucket_keys(buckets)), PACKED)
-    return packed.groupBy("bucket").transformWithStateInPandas(operator, OUTPUTS, "append", "None")
+    outputs = ", ".join(f"{name} {type}" for name, type in OUTPUTS.types.items())
+    return packed.groupBy("bucket").transformWithStateInPandas(operator, outputs, "append", "None")
 
 
 def _control(

@@ -25,7 +25,7 @@ LAYERS = {
         ["_retrying", "_validate"],
         ["_moments"],
         ["_contents", "ids"],
-        ["messages"],
+        ["_known_tables", "messages"],
         ["danube", "iggy", "kafka", "rocketmq", "schemas"],
         ["audit", "processing", "retention"],
         [""],

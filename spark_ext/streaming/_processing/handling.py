@@ -9,6 +9,7 @@ import copy
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgid._known_tables import NEW
 from msgid.processing._flow import Earlier, attempt, decide, error_text
 from msgid.processing._json import dumps, loads, text
 from msgid.processing.context import Message, fingerprint
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from spark_ext.streaming._processing.codec import Runner
     from spark_ext.streaming._processing.pages import Bucket
 
-NEW: Final = "new"
 DUPLICATE: Final = "duplicate"
 TOO_LATE: Final = "too late"
 MALFORMED: Final = "malformed"

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from msgid._known_tables import OUTPUTS
 from spark_ext.streaming._bucket_state import BucketState
 from spark_ext.streaming._processing.codec import Runner
 from spark_ext.streaming._processing.handling import MALFORMED, Handling, Settings
@@ -24,12 +25,7 @@ if TYPE_CHECKING:
     from spark_ext.streaming._processing.handling import Arrival
     from spark_ext.streaming._processing.packing import Rows
 
-OUTPUTS: Final = (
-    "id string, number int, input_id string, key string, topic string, body string, kind string, reason string"
-)
-_COLUMNS: Final = [
-    (column.split()[0], pa.int32() if column.endswith(" int") else pa.string()) for column in OUTPUTS.split(", ")
-]
+_COLUMNS: Final = [(name, pa.int32() if type == "int" else pa.string()) for name, type in OUTPUTS.types.items()]
 _SWEEPS: Final = 4
 """How often each page of keys is swept within the retention period, if there are enough micro-batches."""
 

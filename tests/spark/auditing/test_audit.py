@@ -236,7 +236,7 @@ def test_summaries_of_a_table_need_no_python_worker_and_no_task_of_their_own_log
     """The plans have Spark's own functions alone, and a log of many offsets is many groups."""
     table = pa.table({"id": [V1] * 3, "source": ["a"] * 3, "offset": [0, 40, 70_000], "content": [b"x"] * 3})
     df = read(spark, table, tmp_path)
-    columns = msgid.audit._columns.Columns("id", ("source",), offset="offset")
+    columns = msgid._known_tables.Columns("id", ("source",), offset="offset")
     details = columns._replace(content=("content",))
     assert log_summary(df, columns).count() == 3
     assert log_summary(df, details).select("block").distinct().count() == 2

@@ -1,0 +1,167 @@
+"""Known tables: the folders and columns that the jobs write and the audits read, and the rows of queues' connectors.
+
+A job takes its names from here, and so does an audit. A format whose rows are known has a `KnownTable` in its own
+module.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+class Columns(NamedTuple):
+    """The columns of a table that an audit reads, by name; None if the table does not have one.
+
+    Attributes:
+        id: IDs.
+        source: Columns whose values, joined by ``/``, name the log; empty if the table is one log.
+        prefix: Text in front of the name of the log.
+        offset: Offsets in the log.
+        timestamp: The messages' own times.
+        landed: Times at which the rows were written.
+        content: Columns by which rows of one ID or offset are compared.
+        parent: IDs of the messages from which derived IDs were made.
+    """
+
+    id: str | None = "id"
+    source: tuple[str, ...] = ()
+    prefix: str = ""
+    offset: str | None = None
+    timestamp: str | None = None
+    landed: str | None = None
+    content: tuple[str, ...] = ()
+    parent: str | None = None
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The columns by the argument that names them."""
+        single = {"id": self.id, "offset": self.offset, "timestamp": self.timestamp, "landed": self.landed}
+        named = {key: name for key, name in {**single, "parent": self.parent}.items() if name is not None}
+        several = {"source": self.source, "content": self.content}
+        return named | {f"{key} {n}": name for key, names in several.items() for n, name in enumerate(names)}
+
+    @property
+    def given(self) -> dict[str, bool]:
+        """Whether offset, timestamp, landed, content and parent are given."""
+        names = ("offset", "timestamp", "landed", "content", "parent")
+        return {name: getattr(self, name) not in (None, ()) for name in names}
+
+
+class KnownTable(NamedTuple):
+    """A table that an audit knows by its columns."""
+
+    columns: Columns
+    """What the audit reads. A time or content that a table does not have is left out; ``id`` None is any ID column."""
+    needs: tuple[str, ...]
+    """The columns that show this table. Of several tables that fit, the one that needs most is meant."""
+
+
+class JobTable(NamedTuple):
+    """A table that a job writes to its output folder, and an audit reads."""
+
+    folder: str
+    """The name of the table's folder in the output folder."""
+    types: dict[str, str]
+    """The columns and their types on Spark; empty if the input decides."""
+    known: KnownTable | None = None
+    aside: str | None = None
+    """The folder with further rows of the input, which belong to the table in an audit."""
+    only: tuple[str, str] | None = None
+    """The column and the value of the rows that an audit reads. Default: all rows."""
+
+
+KIND, CANONICAL = "kind", "canonical"
+"""The job ``ids`` adds columns such as ``id_kind`` and ``id_canonical`` to the column ``id``."""
+NEW: Final = "new"
+"""The kind of the outputs that the job ``process`` has written for the first time."""
+
+QUARANTINE: Final = "quarantine"
+"""The folder of the rows without a valid ID."""
+IDS: Final = JobTable("ids", {}, aside=QUARANTINE)
+MESSAGES: Final = JobTable(
+    "messages",
+    {
+        "id": "string",
+        "source": "string",
+        "topic": "string",
+        "partition": "int",
+        "segment": "bigint",
+        "offset": "bigint",
+        "state": "string",
+        "timestamp": "timestamp",
+        "checksum": "bigint",
+        "headers": "map<string, struct<kind: string, value: binary>>",
+        "attributes": "map<string, string>",
+        "schema": "struct<id: bigint, version: bigint>",
+        "key": "binary",
+        "payload": "binary",
+        "reason": "string",
+        "original": "binary",
+        "layout": "string",
+    },
+    KnownTable(
+        Columns("id", ("source",), offset="offset", timestamp="timestamp", content=("payload",)),
+        ("id", "source", "offset", "state", "timestamp", "payload"),
+    ),
+)
+OUTPUTS: Final = JobTable(
+    "outputs",
+    {
+        "id": "string",
+        "number": "int",
+        "input_id": "string",
+        "key": "string",
+        "topic": "string",
+        "body": "string",
+        KIND: "string",
+        "reason": "string",
+    },
+    KnownTable(Columns("id", content=("body",)), ("id", "number", "input_id", "body", KIND)),
+    only=(KIND, NEW),
+)
+JOB_TABLES: Final = (IDS, MESSAGES, OUTPUTS)
+"""The tables of the jobs, in the order in which an audit looks for them."""
+
+_HOMES: Final = ("msgid.iggy.table", "msgid.kafka", "msgid.rocketmq")
+"""The modules of the formats whose rows are known, each with a ``ROWS``; imported when they are first used."""
+_registered: Final[dict[str, KnownTable]] = {}
+
+
+def register(name: str, table: KnownTable) -> None:
+    """Make the rows of a message format known to the audits of this process."""
+    _registered[name] = table
+
+
+def known_columns(names: Iterable[str]) -> Columns | None:
+    """Return the columns of a table that this library or a connector has written; None for any other table.
+
+    >>> known_columns(["id", "source", "offset", "state", "timestamp", "payload"]).offset
+    'offset'
+    >>> known_columns(["a", "b"])
+    """
+    held = set(names)
+    bases = (name.removesuffix(f"_{CANONICAL}") for name in sorted(held) if name.endswith(f"_{CANONICAL}"))
+    id = next((base for base in bases if {base, f"{base}_{KIND}"} <= held), "id" if "id" in held else None)
+    found = max(
+        (table for table in _known_tables() if held.issuperset(table.needs)),
+        key=lambda table: len(table.needs),
+        default=None,
+    )
+    if found is None:
+        return None if id is None else Columns(id)
+    columns = found.columns
+    return columns._replace(
+        id=columns.id or id,
+        timestamp=columns.timestamp if columns.timestamp in held else None,
+        content=tuple(name for name in columns.content if name in held),
+    )
+
+
+def _known_tables() -> Iterator[KnownTable]:
+    yield from (table.known for table in JOB_TABLES if table.known is not None)
+    yield from (import_module(home).ROWS for home in _HOMES)
+    yield from _registered.values()
