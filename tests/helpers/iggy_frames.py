@@ -68,7 +68,8 @@ BROKEN = [
 
 
 def row(message):
-    """Return a message as a row of the table."""
+    """Return a message as a row of the table, which has no times after the year 9999."""
+    origin = message.origin_timestamp
     return {
         "offset": message.offset,
         "state": None if message.state is None else str(message.state),
@@ -77,7 +78,7 @@ def row(message):
         "checksum": None if message.checksum is None else (message.checksum + 2**63) % 2**64 - 2**63,
         "headers": [(str(key), {"kind": str(kind), "value": raw}) for key, (kind, raw) in message.headers.items()],
         "payload": message.payload,
-        "origin_timestamp": message.origin_timestamp,
+        "origin_timestamp": None if origin is None or origin >= 253_402_300_800 * 10**6 else origin,
         "checksum_ok": message.checksum_ok,
         "layout": message.layout,
     }
