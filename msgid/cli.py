@@ -147,7 +147,8 @@ def completion(shell: str) -> None:
 def expire(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: bool) -> None:
     """Report expired Iggy segments in a FOLDER; with --apply, delete them.
 
-    The policy sets default_expiry in seconds (0: never), and the expiry of single topics under [topics].
+    The policy sets default_expiry in seconds (0: never), and the expiry of single topics under [topics]. A topic has
+    the name of its folder: 2, or 1/2 in stream 1. An entry that does not match one topic is an error.
     """
     from msgid.retention import InvalidPolicy, RetentionPolicy
     from msgid.retention.cleaner import Cleaner

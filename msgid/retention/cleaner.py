@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
 from msgid._moments import last_moment
-from msgid._validate import integer
+from msgid._validate import integer, quote
 from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy.log import read_log
 from msgid.retention._disk import Files, OsFiles, State
-from msgid.retention.policy import MICROSECONDS, Segment, checked_policy, decide
+from msgid.retention.policy import MICROSECONDS, InvalidPolicy, Segment, checked_policy, decide
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from msgid.iggy._wire import Layout
     from msgid.retention.policy import RetentionPolicy
@@ -34,6 +34,7 @@ _SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _BESIDE: Final = re.compile(r"(\d{20})\.(?:index|timeindex)", re.ASCII)
 _HIDDEN: Final = re.compile(r"\.(\d{20})\.[0-9a-f]{32}\.removing", re.ASCII)
 """A log that has been renamed and is not deleted yet."""
+_STREAM: Final = "streams"
 _TOPIC: Final = "topics"
 _PARTITION: Final = "partitions"
 """Iggy's folders: streams/1/topics/2/partitions/3."""
@@ -52,6 +53,20 @@ class SegmentFile(NamedTuple):
     """Why the segment is kept although it is closed or has expired."""
     removed: bool = False
     """Whether this run deleted the segment; False in a dry run."""
+
+
+class _Topic(NamedTuple):
+    """A topic by its folder."""
+
+    above: str
+    """The folder of the stream's topics."""
+    stream: str | None
+    name: str
+
+    @property
+    def full_name(self) -> str:
+        """The name with the stream, if the path has one: ``1/2`` of ``streams/1/topics/2``."""
+        return self.name if self.stream is None else f"{self.stream}/{self.name}"
 
 
 class _Looked(NamedTuple):
@@ -84,7 +99,8 @@ class Cleaner:
 
     Args:
         folder: Folder of the segments, at any depth.
-        policy: Retention by topic; the topic is the folder's name in ``topics/NAME/partitions/NUMBER``.
+        policy: Retention by topic. The topic is the name of its folder, with or without the stream: ``2`` or ``1/2`` is
+            the topic in ``streams/1/topics/2``. A server gives these folders numbers, also if the topics have names.
         layout: Layout of the messages. Default: found by checksum.
         files: File operations.
         clock: Returns the current time in microseconds since 1970.
@@ -143,7 +159,8 @@ class Cleaner:
         Raises:
             FileNotFoundError: if the folder is missing.
             OSError: if a folder cannot be read.
-            InvalidPolicy: if the policy has been changed to a value that is not allowed.
+            InvalidPolicy: if the policy has been changed to a value that is not allowed, or if an entry of its topics
+                does not match exactly one topic in the folder. Nothing has been deleted then.
             ValueError: if the clock's time is not in microseconds since 1970, before the year 10000.
         """
         policy = checked_policy(self.policy)
@@ -151,11 +168,14 @@ class Cleaner:
             return []
         now = integer("the clock's time in microseconds", self._clock(), 0, last_moment(MICROSECONDS))
         report: list[SegmentFile] = []
-        for folder, names in self._files.walk(self.folder):
+        folders = self._files.walk(self.folder)
+        topics = {folder: _topic_of(folder) for folder, _ in folders}
+        entries = _entries(policy.topics, {topic for topic in topics.values() if topic is not None}, self.folder)
+        for folder, names in folders:
             if any(_SEGMENT.fullmatch(name) or _HIDDEN.fullmatch(name) for name in names):
                 try:
                     with nullcontext() if dry_run else self._files.lock(folder):
-                        report += self._clean(folder, names, now, dry_run)
+                        report += self._clean(folder, names, topics[folder], entries, now, dry_run)
                 except FileNotFoundError:
                     continue  # another process deleted the topic
         return report
@@ -163,7 +183,8 @@ class Cleaner:
     def run(self, stop: threading.Event, *, report: Callable[[list[SegmentFile]], object] | None = None) -> None:
         """Clean now and then once per interval, until ``stop`` is set. A disabled policy ends the loop.
 
-        A round that fails is logged by the logger ``msgid.retention``, and the loop goes on.
+        A round that fails is logged by the logger ``msgid.retention``, and the loop goes on. A topic of the policy that
+        is missing ends the loop in the first round alone, because a topic may be deleted later.
 
         Args:
             stop: Ends the loop after the current round.
@@ -173,12 +194,16 @@ class Cleaner:
             InvalidPolicy: as for `clean`.
             ValueError: as for `clean`.
         """
-        while self.policy.enabled:
+        checked = False
+        while checked_policy(self.policy).enabled:
             try:
                 found = self.clean(dry_run=False)
-            except OSError:
+            except (OSError, InvalidPolicy) as error:
+                if isinstance(error, InvalidPolicy) and not checked:
+                    raise
                 _log.exception("cannot clean %s; the next try is in %g seconds", self.folder, self.policy.interval)
             else:
+                checked = True
                 for kept in found:
                     if kept.reason is not None:
                         _log.warning("cannot remove %s: %s", kept.path, kept.reason)
@@ -187,13 +212,22 @@ class Cleaner:
             if stop.wait(min(self.policy.interval, threading.TIMEOUT_MAX)):
                 return
 
-    def _clean(self, folder: str, names: Sequence[str], now: int, dry_run: bool) -> list[SegmentFile]:
+    def _clean(
+        self,
+        folder: str,
+        names: Sequence[str],
+        topic: _Topic | None,
+        entries: Mapping[_Topic, str],
+        now: int,
+        dry_run: bool,
+    ) -> list[SegmentFile]:
         """Clean one folder."""
         logs = {name for name in names if _SEGMENT.fullmatch(name)}
         if not dry_run:
             logs |= self._put_back(folder, names)
         looked = [found for found in (self._look(folder, name) for name in sorted(logs)) if found is not None]
-        report = self._judged(folder, looked, now)
+        name, entry = (None, None) if topic is None else (topic.name, entries.get(topic))
+        report = self._judged(folder, looked, name, entry, now)
         if dry_run:
             return report
         for place, found in enumerate(report):
@@ -272,10 +306,12 @@ class Cleaner:
             reason = f"cannot read it: {error}"
         return _Looked(first, name, state, starts, last, latest, 0 if state is None else state[2], reason, cut)
 
-    def _judged(self, folder: str, looked: Sequence[_Looked], now: int) -> list[SegmentFile]:
-        topic, report = _topic_of(folder), []
+    def _judged(
+        self, folder: str, looked: Sequence[_Looked], topic: str | None, entry: str | None, now: int
+    ) -> list[SegmentFile]:
+        report = []
         segments = [Segment(found.first, found.last, found.size, False, found.latest, found.starts) for found in looked]
-        decided = decide(segments, self.policy, now, topic=topic, allow_gaps=self.allow_gaps)
+        decided = decide(segments, self.policy, now, topic=entry, allow_gaps=self.allow_gaps)
         for found, segment, (closed, expired, gap) in zip(looked, segments, decided, strict=True):
             reason = found.reason or gap
             if not closed and gap is None and (found.cut or found.starts):
@@ -285,17 +321,41 @@ class Cleaner:
         return report
 
 
-def _topic_of(folder: str) -> str | None:
-    """Return the topic of a partition's folder, by its path, or else by the path without symbolic links."""
+def _topic_of(folder: str) -> _Topic | None:
+    """Return the topic of a folder, by its path, or else by the path without symbolic links."""
     return _topic_in(os.path.abspath(folder)) or _topic_in(os.path.realpath(folder))
 
 
-def _topic_in(path: str) -> str | None:
+def _topic_in(path: str) -> _Topic | None:
     parts = Path(path).parts
     places = [place for place, part in enumerate(parts[:-1]) if part == _TOPIC]
     whole = [place for place in places if parts[place + 2 : place + 3] == (_PARTITION,) and len(parts) > place + 3]
-    if whole:
-        return parts[whole[-1] + 1]
-    # Without a folder of partitions: the name after the last "topics", or after the first of several in a row.
-    first = [place for place in places if place - 1 not in places]
-    return parts[first[-1] + 1] if first else None
+    if not whole:
+        # Without a folder of partitions: the name after the last "topics", or after the first of several in a row.
+        whole = [place for place in places if place - 1 not in places]
+    if not whole:
+        return None
+    place = whole[-1]
+    stream = parts[place - 1] if place > 1 and parts[place - 2] == _STREAM else None
+    return _Topic(os.path.join(*parts[: place + 1]), stream, parts[place + 1])
+
+
+def _entries(entries: Iterable[str], topics: Collection[_Topic], folder: str) -> dict[_Topic, str]:
+    """Return the entry of each topic that has one, or raise `InvalidPolicy` if an entry is not for one topic."""
+    found: dict[_Topic, str] = {}
+    outer = {str(path) for topic in topics for path in Path(topic.above, topic.name).parents}
+    # The folder of a stream "topics" looks like a topic, but it has topics in it.
+    topics = [topic for topic in topics if os.path.join(topic.above, topic.name) not in outer]
+    known = ", ".join(sorted(topic.full_name for topic in topics)) or "none"
+    for entry in entries:
+        matches = sorted(topic for topic in topics if entry in (topic.name, topic.full_name))
+        if not matches:
+            raise InvalidPolicy(f"topics must name folders of topics in {folder} ({known}), got {quote(entry)}")
+        if len(matches) > 1:
+            several = " and ".join(topic.full_name for topic in matches)
+            raise InvalidPolicy(f"topics must name one topic per entry, got {quote(entry)} for {several}")
+        if matches[0] in found:
+            both = f"{quote(found[matches[0]])} and {quote(entry)}"
+            raise InvalidPolicy(f"topics must name each topic once, got {both} for {matches[0].full_name}")
+        found[matches[0]] = entry
+    return found

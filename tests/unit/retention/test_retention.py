@@ -1,6 +1,7 @@
 """Expiry of messages and deletion of segments: a table of the rules, and a cleaner killed at every operation."""
 
 import os
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -139,13 +140,13 @@ def test_policy_in_a_file_is_read(tmp_path):
         RetentionPolicy.load(tmp_path / "nothing.toml")
 
 
-POLICY = RetentionPolicy(default_expiry=60, topics={"audit": 0})
+POLICY = RetentionPolicy(default_expiry=60)
 BESIDE = (".index", ".timeindex")
 
 
-def fill(folder, topic="orders", segments=4, ending=b""):
+def fill(folder, topic="orders", segments=4, ending=b"", stream="1"):
     """Create segments of two messages each, a minute apart, with their indexes; return their folder."""
-    inner = folder / "streams" / "1" / "topics" / topic / "partitions" / "1"
+    inner = folder / "streams" / stream / "topics" / topic / "partitions" / "1"
     inner.mkdir(parents=True)
     for number in range(segments):
         messages = [
@@ -201,11 +202,80 @@ def test_cleaner_of_the_active_segment_never_touches_it(tmp_path):
     assert names(inner) == [f"{6:020d}{suffix}" for suffix in (".index", ".log", ".timeindex")]
 
 
-def test_cleaner_with_a_policy_of_a_topic_uses_its_expiry(tmp_path):
-    """Segments of a topic that never expires are kept."""
-    kept, gone = fill(tmp_path, "audit"), fill(tmp_path, "orders")
-    cleaner(tmp_path, 10**6).clean(dry_run=False)
+def kept_forever(*entries):
+    return RetentionPolicy(default_expiry=60, topics=dict.fromkeys(entries, 0))
+
+
+@pytest.mark.parametrize("entry", ["2", "1/2"])
+def test_cleaner_with_a_policy_of_a_topic_uses_its_expiry(tmp_path, entry):
+    """An entry names a topic as its folder does, with or without the stream."""
+    kept, gone = fill(tmp_path, "2"), fill(tmp_path, "3")
+    cleaner(tmp_path, 10**6, kept_forever(entry)).clean(dry_run=False)
     assert (len(names(kept)), len(names(gone))) == (12, 3)
+
+
+@pytest.mark.parametrize(
+    ("entries", "says"),
+    [
+        (["audit"], r"topics must name folders of topics in .* \(1/2, 1/3, 2/2\), got 'audit'"),
+        (["3", "audit"], "got 'audit'"),
+        (["3/2"], "got '3/2'"),
+        (["2"], "topics must name one topic per entry, got '2' for 1/2 and 2/2"),
+        (["3", "1/3"], "topics must name each topic once, got '3' and '1/3' for 1/3"),
+    ],
+)
+def test_cleaner_with_an_entry_that_is_not_for_one_topic_deletes_nothing(tmp_path, entries, says):
+    """Messages were deleted by the default expiry, because no folder has the name of the topic."""
+    folders = [fill(tmp_path, "2"), fill(tmp_path, "3"), fill(tmp_path, "2", stream="2")]
+    careful = cleaner(tmp_path, 10**6, kept_forever(*entries))
+    for dry_run in (True, False):
+        with pytest.raises(InvalidPolicy, match=says):
+            careful.clean(dry_run=dry_run)
+    with pytest.raises(InvalidPolicy, match=says):
+        careful.run(threading.Event())
+    assert [len(names(folder)) for folder in folders] == [12, 12, 12]
+
+
+@given(
+    st.sets(st.tuples(st.sampled_from("123"), st.sampled_from(["1", "2", "topics"])), min_size=1),
+    st.sets(st.sampled_from(["1", "2", "1/1", "1/2", "2/1", "2/2", "3/topics", "topics", "audit"]), max_size=3),
+)
+def test_cleaner_of_any_folders_keeps_what_an_entry_keeps_or_deletes_nothing(tmp_path_factory, topics, entries):
+    """Each entry is for exactly one topic, or nothing is deleted; two streams never share an entry."""
+    root = tmp_path_factory.mktemp("server")
+    folders = {topic: fill(root, topic[1], 2, stream=topic[0]) for topic in topics}
+    matches = [{topic for topic in topics if entry in (topic[1], "/".join(topic))} for entry in entries]
+    kept = set().union(*matches)
+    try:
+        cleaner(root, 10**6, kept_forever(*entries)).clean(dry_run=False)
+    except InvalidPolicy:
+        assert any(len(match) != 1 for match in matches) or len(kept) < len(entries)
+        assert {len(names(folder)) for folder in folders.values()} == {6}
+    else:
+        assert all(len(match) == 1 for match in matches)
+        assert len(kept) == len(entries)
+        assert {topic for topic, folder in folders.items() if len(names(folder)) == 6} == kept
+
+
+def test_cleaner_in_a_loop_goes_on_when_a_topic_of_its_policy_is_deleted(tmp_path, caplog):
+    """The first round refuses a wrong name; later a server may delete the topic, and the rounds delete nothing."""
+    kept, other = fill(tmp_path, "2"), fill(tmp_path, "3")
+    policy, stop, rounds = replace(kept_forever("2"), interval=0.001), threading.Event(), []
+
+    class Walking(OsFiles):
+        def walk(self, folder):
+            rounds.append(len(names(other)))
+            if len(rounds) == 2:
+                shutil.rmtree(kept)
+                kept.parents[1].rename(tmp_path / "elsewhere")
+                fill(tmp_path, "4")
+            if len(rounds) == 4:
+                stop.set()
+            return OsFiles.walk(self, folder)
+
+    cleaner(tmp_path, 10**6, policy, Walking()).run(stop)
+    assert (rounds, len(list(tmp_path.rglob("4/**/*.log")))) == ([12, 3, 3, 3], 4)
+    assert "got '2'" in caplog.text
 
 
 def test_cleaner_of_malformed_segments_keeps_them(tmp_path):
