@@ -34,6 +34,11 @@ def starts_of(*keys: NDArray[Any]) -> NDArray[np.bool_]:
     return changed
 
 
+def is_short(low: Any, high: Any, count: Any) -> Any:
+    """Return where a range of numbers has less than all of them: of NumPy's arrays, or of columns on Spark."""
+    return high - low + 1 > count
+
+
 class Words(NamedTuple):
     """Words as columns: the place of the generator, Unix seconds, the word and the mask of its 32 numbers."""
 
@@ -117,7 +122,7 @@ def marked(cells: Cells) -> NDArray[np.bool_]:
 
     order = np.lexsort((cells.low, cells.block, cells.generator))
     by_low = cells.take(order)
-    found = by_low.high - by_low.low + 1 > by_low.ids
+    found = is_short(by_low.low, by_low.high, by_low.ids)
     starts = starts_of(by_low.generator, by_low.block)
     found[1:] |= ~starts[1:] & (by_low.low[1:] <= by_low.high[:-1])
     block = np.cumsum(starts) - 1

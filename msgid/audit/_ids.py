@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
 from msgid.audit._digests import starts_of
+from msgid.audit._logs import NEVER
 from msgid.audit.definitions import LONGEST_MONTH_MS, MALFORMED, TABLE, UUID
-from msgid.audit.facts import Counted
+from msgid.audit.facts import Counted, Facts, part_of
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import NOT_HEX, UNKNOWN_VERSION, id_bytes, identity, is_uuid, kind_of, strip_version
 from msgid.ids.bulk import parse_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     import numpy as np
     import pyarrow as pa
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from msgid.ids.bulk import IdColumns
 
 _NULL: Final = "null"
+_MALFORMED: Final = "malformed"
 _EMPTY, _LENGTH, _HEX, _VERSION = MALFORMED
 
 
@@ -33,6 +35,20 @@ class Other(NamedTuple):
     kind: str
     reason: str | None
     elapsed_ms: int | None
+
+
+class Values(NamedTuple):
+    """Values that are not version-1 IDs, each identity once.
+
+    ``rows`` counts the rows of each, ``duplicates`` and ``conflicts`` are those of `repeats`. ``near`` is the earliest
+    time of its rows in microseconds, or `NEVER`.
+    """
+
+    others: list[Other]
+    rows: NDArray[np.int64]
+    duplicates: NDArray[np.int64]
+    conflicts: NDArray[np.int64]
+    near: NDArray[np.int64]
 
 
 class Ids:
@@ -60,12 +76,12 @@ class Ids:
         self.other = np.full(len(column), -1, np.int64)
         rest = np.flatnonzero(~self.is_v1)
         codes, values = _factorized(column.take(pa.array(rest)))
-        seen = [_other(value) for value in values]
+        seen = [other_of(value) for value in values]
         # Two values may be one ID: lower-case digits, or a version byte in front.
         places: dict[tuple[str | None, str | None], int] = {}
         self.others: list[Other] = []
         same = np.zeros(len(seen) + 1, np.int64)
-        for place, found in enumerate([*seen, Other(None, _NULL, None, None)]):
+        for place, found in enumerate([*seen, other_of(None)]):
             key = (found.identity, found.kind if found.identity is None else None)
             if key not in places:
                 places[key] = len(self.others)
@@ -103,53 +119,34 @@ class Ids:
         by_byte = np.array([layout.origin_of(byte << 40) for byte in range(256)])
         return np.where(self.is_v1, by_byte[(self.v1.node >> np.uint64(40)).astype(np.int64)], "")
 
-    def has_kind(self, kind: str) -> NDArray[np.bool_]:
-        """Return which rows have a value of a kind that is not version 1."""
-        import numpy as np
-
-        of = np.array([found.kind == kind for found in self.others], bool)
-        chosen: NDArray[np.bool_] = ~self.is_v1 & of[self.other]
-        return chosen
-
-    def text(self, row: int) -> str | None:
-        """Return the identity of a row."""
-        if not self.is_v1[row]:
-            return self.others[int(self.other[row])].identity
+    def text(self, row: int) -> str:
+        """Return the version-1 ID of a row."""
         v1 = self.v1
         fields = (int(part[row]) for part in (v1.node, v1.pid, v1.seconds, v1.sequence))
         return layout.pack(*fields).hex().upper()
 
     def first_text(self, rows: NDArray[np.int64]) -> str | None:
-        """Return the identity of some rows that sorts first."""
+        """Return the ID of some rows of version 1 that sorts first."""
         import numpy as np
 
         if not len(rows):
             return None
         a, b, _ = self.keys
-        old = rows[~self.is_v1[rows]]
-        new = rows[self.is_v1[rows]]
-        texts = [self.others[place].identity or "" for place in np.unique(self.other[old])]
-        if len(new):
-            least = np.lexsort((b[new], a[new]))[0]
-            texts.append(self.text(int(new[least])) or "")
-        return min(texts)
+        return self.text(int(rows[np.lexsort((b[rows], a[rows]))[0]]))
 
 
-def read_ids(column: pa.ChunkedArray) -> Ids:
-    """Return the IDs of a column of text, binary or any other type, which is compared as its text."""
-    return Ids(column)
-
-
-def _other(value: str | bytes) -> Other:
+def other_of(value: str | bytes | None) -> Other:
     """Return the identity and kind of a value that is not a version-1 ID."""
+    if value is None:
+        return Other(None, _NULL, None, None)
     if len(value) == 0:
-        return Other(None, _EMPTY, _EMPTY, None)
+        return Other(None, _MALFORMED, _EMPTY, None)
+    if is_uuid(value):
+        return Other(identity(value), UUID, None, None)
     try:
         raw = id_bytes(value)
-    except ValueError:
-        if is_uuid(value):
-            return Other(identity(value), UUID, None, None)
-        return Other(identity(value), "malformed", _reason(value), None)
+    except InvalidMessageId as error:
+        return Other(identity(value), _MALFORMED, _reason(error), None)
     kind = kind_of(raw)
     elapsed = None
     if kind == layout.KIND_CLIENT_UNIQUE:
@@ -157,14 +154,10 @@ def _other(value: str | bytes) -> Other:
     return Other(identity(value), kind, None, elapsed)
 
 
-def _reason(value: str | bytes) -> str:
-    try:
-        id_bytes(value)
-    except InvalidMessageId as error:
-        if error.reason == NOT_HEX:
-            return _HEX
-        return _VERSION if error.reason.startswith(UNKNOWN_VERSION.partition("{")[0]) else _LENGTH
-    raise AssertionError(value)
+def _reason(error: InvalidMessageId) -> str:
+    if error.reason == NOT_HEX:
+        return _HEX
+    return _VERSION if error.reason.startswith(UNKNOWN_VERSION.partition("{")[0]) else _LENGTH
 
 
 class Repeats(NamedTuple):
@@ -193,64 +186,112 @@ def repeats(keys: tuple[NDArray[Any], ...], content: NDArray[np.int64] | None) -
     return Repeats(order[places], rows - contents, contents - 1)
 
 
-def id_counts(
+def id_facts(
     ids: Ids,
     content: NDArray[np.int64] | None,
     near: tuple[NDArray[np.int64], NDArray[np.bool_]] | None,
     landed: tuple[NDArray[np.int64], NDArray[np.bool_]] | None,
     parents: Ids | None,
     not_before: int | None,
-) -> Iterator[Counted]:
-    """Yield the findings about IDs of the whole table."""
+) -> Facts:
+    """Return the kinds of the IDs of a table, and the findings about single IDs."""
     import numpy as np
 
-    a, b, has = ids.keys
-    rows = np.flatnonzero(has)
+    a, b, _ = ids.keys
+    rows = np.flatnonzero(ids.is_v1)
     found = repeats((a[rows], b[rows]), None if content is None else content[rows])
-    yield _counted(ids, "duplicate_ids", int(found.duplicates.sum()), rows[found.row[found.duplicates > 0]])
-    yield _counted(ids, "conflicting_ids", int(found.conflicts.sum()), rows[found.row[found.conflicts > 0]])
-    yield Counted("missing_ids", TABLE, int(ids.has_kind(_NULL).sum()))
-    malformed = np.flatnonzero(ids.has_kind("malformed"))
-    yield _counted(ids, "malformed_ids", len(malformed) + int(ids.has_kind(_EMPTY).sum()), malformed)
-    ambiguous = np.flatnonzero(ids.has_kind(layout.KIND_AMBIGUOUS))
-    yield _counted(ids, "ambiguous_ids", len(ambiguous), ambiguous)
-    wrapped = _wrapped(ids, near)
-    yield _counted(ids, "v0_month_wrap", len(wrapped), wrapped)
     future = np.zeros(len(ids), bool)
     if landed is not None:
         future |= landed[1] & (ids.unix * 1_000_000 > landed[0])
     if not_before is not None:
         future |= ids.unix < not_before
-    rows = np.flatnonzero(future & ids.is_v1)
-    yield _counted(ids, "future_ids", len(rows), rows)
+    faults = [
+        ("duplicate_ids", int(found.duplicates.sum()), rows[found.row[found.duplicates > 0]]),
+        ("conflicting_ids", int(found.conflicts.sum()), rows[found.row[found.conflicts > 0]]),
+    ]
+    lists = [("future_ids", np.flatnonzero(future & ids.is_v1))]
     if parents is not None:
-        orphans = _orphans(ids, parents)
-        yield _counted(ids, "orphan_ids", len(orphans), orphans)
+        lists.append(("orphan_ids", _orphans(ids, parents)))
+    faults += [(check, len(wrong), wrong) for check, wrong in lists]
+    origins, counts = np.unique(ids.origins()[rows], return_counts=True)
+    v1 = part_of(
+        (Counted(check, TABLE, count, text=ids.first_text(wrong)) for check, count, wrong in faults),
+        kinds=[(layout.KIND_V1, str(origin), int(n)) for origin, n in zip(origins, counts, strict=True)],
+    )
+    return joined_ids([v1, value_facts(_values(ids, content, near))])
 
 
-def _counted(ids: Ids, check: str, count: int, rows: NDArray[np.int64]) -> Counted:
-    return Counted(check, TABLE, count, text=ids.first_text(rows))
-
-
-def _wrapped(ids: Ids, near: tuple[NDArray[np.int64], NDArray[np.bool_]] | None) -> NDArray[np.int64]:
-    """Return the rows whose version-0 ID was made in the month before its row's time."""
+def _values(
+    ids: Ids, content: NDArray[np.int64] | None, near: tuple[NDArray[np.int64], NDArray[np.bool_]] | None
+) -> Values:
+    """Return the values of a table that are not version-1 IDs."""
     import numpy as np
 
-    elapsed = np.array([-1 if one.elapsed_ms is None else one.elapsed_ms for one in ids.others], np.int64)
     rows = np.flatnonzero(~ids.is_v1)
-    rows = rows[elapsed[ids.other[rows]] >= 0]
-    limit = np.full(len(rows), LONGEST_MONTH_MS * 1_000, np.int64)
-    if near is not None and len(rows):
-        # One ID has one time: that of the row that landed first.
-        highest = np.iinfo(np.int64).max
-        earliest = np.full(len(ids.others), highest)
-        np.minimum.at(earliest, ids.other[rows], np.where(near[1], near[0], highest)[rows])
-        moments = earliest[ids.other[rows]]
-        known = moments < highest
-        moments = np.where(known, moments, 0)
-        month = moments.astype("datetime64[us]").astype("datetime64[M]").astype("datetime64[us]").astype(np.int64)
-        limit = np.where(known, moments - month, limit)
-    return rows[elapsed[ids.other[rows]] * 1_000 >= limit]
+    of = ids.other[rows]
+    found = repeats((of,), None if content is None else content[rows])
+    duplicates, conflicts = np.zeros((2, len(ids.others)), np.int64)
+    duplicates[of[found.row]], conflicts[of[found.row]] = found.duplicates, found.conflicts
+    earliest = np.full(len(ids.others), NEVER)
+    if near is not None:
+        np.minimum.at(earliest, of, np.where(near[1], near[0], NEVER)[rows])
+    return Values(ids.others, np.bincount(of, minlength=len(ids.others)), duplicates, conflicts, earliest)
+
+
+def value_facts(values: Values) -> Facts:
+    """Return the kinds of values that are not version-1 IDs, and the findings about them."""
+    import numpy as np
+
+    kinds: Counter[tuple[str, str | None]] = Counter()
+    for one, n in zip(values.others, values.rows.tolist(), strict=True):
+        kinds[one.kind, one.reason] += n
+
+    def counted(check: str, numbers: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Counted:
+        texts = (values.others[place].identity for place in np.flatnonzero(chosen & (numbers > 0)))
+        first = min((text for text in texts if text is not None), default=None)
+        return Counted(check, TABLE, int(numbers[chosen].sum()), text=first)
+
+    def has_kind(kind: str) -> NDArray[np.bool_]:
+        return np.array([one.kind == kind for one in values.others], bool)
+
+    # NULL and empty values do not identify a row, so they do not repeat one.
+    has = np.array([one.identity is not None for one in values.others], bool)
+    found = [
+        counted("duplicate_ids", values.duplicates, has),
+        counted("conflicting_ids", values.conflicts, has),
+        counted("missing_ids", values.rows, has_kind(_NULL)),
+        counted("malformed_ids", values.rows, has_kind(_MALFORMED)),
+        counted("ambiguous_ids", values.rows, has_kind(layout.KIND_AMBIGUOUS)),
+        counted("v0_month_wrap", values.rows, _wrapped(values)),
+    ]
+    return part_of(found, kinds=[(*key, n) for key, n in kinds.items() if n])
+
+
+def joined_ids(parts: Iterable[Facts]) -> Facts:
+    """Return the facts of the IDs of a table from those of its parts, which have different IDs."""
+    kinds: Counter[tuple[str, str | None]] = Counter()
+    found: dict[str, Counted] = {}
+    for part in parts:
+        for kind, origin, n in part.kinds:
+            kinds[kind, origin] += n
+        for one in part.found:
+            before = found.get(one.check, one._replace(count=0))
+            text = min((text for text in (before.text, one.text) if text is not None), default=None)
+            found[one.check] = one._replace(count=before.count + one.count, text=text)
+    return part_of(found.values(), kinds=[(*key, n) for key, n in kinds.items()])
+
+
+def _wrapped(values: Values) -> NDArray[np.bool_]:
+    """Return which values are version-0 IDs that were made in the month before their rows' earliest time."""
+    import numpy as np
+
+    elapsed = np.array([-1 if one.elapsed_ms is None else one.elapsed_ms for one in values.others], np.int64)
+    known = values.near < NEVER
+    moments = np.where(known, values.near, 0)
+    month = moments.astype("datetime64[us]").astype("datetime64[M]").astype("datetime64[us]").astype(np.int64)
+    limit = np.where(known, moments - month, LONGEST_MONTH_MS * 1_000)
+    wrapped: NDArray[np.bool_] = (elapsed >= 0) & (elapsed * 1_000 >= limit)
+    return wrapped
 
 
 def _orphans(ids: Ids, parents: Ids) -> NDArray[np.int64]:
@@ -268,17 +309,3 @@ def _orphans(ids: Ids, parents: Ids) -> NDArray[np.int64]:
     is_v1 = parents.is_v1[rows]
     present = np.where(is_v1, np.isin(asked, known), other[np.where(is_v1, 0, parents.other[rows])])
     return rows[~present]
-
-
-def kinds_of(ids: Ids) -> list[tuple[str, str | None, int]]:
-    """Return the rows by kind and origin, and of malformed values by reason."""
-    import numpy as np
-
-    counts: Counter[tuple[str, str | None]] = Counter()
-    origins, rows = np.unique(ids.origins()[ids.is_v1], return_counts=True)
-    counts.update({(layout.KIND_V1, str(origin)): int(n) for origin, n in zip(origins, rows, strict=True)})
-    places, rows = np.unique(ids.other[~ids.is_v1], return_counts=True)
-    for place, n in zip(places, rows, strict=True):
-        one = ids.others[place]
-        counts["malformed" if one.reason else one.kind, one.reason] += int(n)
-    return sorted(((*key, n) for key, n in counts.items()), key=lambda kind: (-kind[2], kind[0], kind[1] or ""))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid.audit._digests import BLOCK_SHIFT, Gaps, in_steps, starts_of, words_of
+from msgid.audit._digests import BLOCK_SHIFT, Gaps, in_steps, is_short, starts_of, words_of
 from msgid.audit.definitions import MAX_ROWS
 from msgid.audit.facts import NOTHING, Counted, Facts, LogFact, part_of
 
@@ -246,14 +246,10 @@ def blocks_of(messages: Messages) -> Blocks:
     )  # fmt: skip
 
 
-def is_short(blocks: Blocks) -> NDArray[np.bool_]:
-    """Return which blocks must be read, because offsets are missing in them."""
-    return blocks.high - blocks.low + 1 > blocks.messages
-
-
 def short_words(blocks: Blocks, words: Words) -> Words:
     """Return the words of the blocks that must be read."""
-    return words.of_blocks(blocks.log[is_short(blocks)], blocks.block[is_short(blocks)])
+    short = is_short(blocks.low, blocks.high, blocks.messages)
+    return words.of_blocks(blocks.log[short], blocks.block[short])
 
 
 def gaps_in(words: Words, most: int) -> Gaps:

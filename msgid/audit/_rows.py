@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgid import layout
-from msgid.audit._ids import id_counts, kinds_of
+from msgid.audit._ids import id_facts
 from msgid.audit._logs import LogRows, log_facts
 from msgid.audit._runs import generator_facts
-from msgid.audit.facts import NOTHING, Facts, merged, part_of
+from msgid.audit.facts import NOTHING, Facts, merged
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,8 +60,8 @@ def facts_of_rows(rows: Rows, columns: Columns, earliest: int | None, clock_jump
     ids, timestamp, landed = rows.ids, rows.timestamp, rows.landed
     parts = [NOTHING._replace(rows=rows.number, columns=columns.given)]
     if ids is not None:
-        counted = id_counts(ids, rows.content, landed or timestamp, landed, rows.parents, earliest)
-        parts += [part_of(counted, kinds=kinds_of(ids)), generator_facts(ids, clock_jump, max_gaps)]
+        parts.append(id_facts(ids, rows.content, landed or timestamp, landed, rows.parents, earliest))
+        parts.append(generator_facts(ids, clock_jump, max_gaps))
     of_id = None if ids is None else (ids.unix * 1_000_000, ids.is_v1)
     if rows.places is not None:
         log, names, offset, valid = rows.places

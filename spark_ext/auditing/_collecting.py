@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
+from msgid import layout
 from msgid.audit.definitions import COUNTED
 from msgid.audit.facts import NOTHING, Facts, merged, part_of
 from spark_ext.auditing._generators import generator_facts
@@ -49,12 +50,12 @@ def facts_of(
     placed = None
     if summaries.ids is not None:
         ids = with_fields(merged_ids(summaries.ids, merge=merge)).localCheckpoint()
-        kinds, counted = id_facts(ids, df, columns, is_binary=summaries.is_binary)
+        of_ids = id_facts(ids, df, columns, is_binary=summaries.is_binary)
+        parts.append(of_ids)
         if summaries.parents is not None:
-            counted += orphans(ids, summaries.parents)
-        rows = sum(n for _, _, n in kinds)
-        parts.append(part_of(counted, kinds=kinds))
-        origins = {origin for kind, origin, _ in kinds if kind == "v1"}
+            parts.append(part_of(orphans(ids, summaries.parents)))
+        rows = sum(n for _, _, n in of_ids.kinds)
+        origins = {origin for kind, origin, _ in of_ids.kinds if kind == layout.KIND_V1}
         if origins & set(COUNTED):
             parts.append(generator_facts(counter_words(ids), clock_jump, max_gaps))
         if columns.offset is None and "position" in origins:

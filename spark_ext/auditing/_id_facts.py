@@ -1,80 +1,36 @@
-"""The facts of single IDs on Spark: kinds, malformed values, duplicates, and an example of each."""
+"""The facts of single IDs on Spark: those of version 1 by aggregations, those of other values by `msgid.audit._ids`."""
 
 from __future__ import annotations
 
+import pickle
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
 from msgid import layout
-from msgid.audit.definitions import LONGEST_MONTH_MS, MALFORMED, TABLE, UUID
-from msgid.audit.facts import Counted
+from msgid.audit.definitions import TABLE
+from msgid.audit.facts import Counted, Facts, part_of
 from spark_ext.auditing._bits import WORD_BITS, bits_in, is_set
-from spark_ext.auditing.summaries import EMPTY, NULL, OTHER, id_key
-from spark_ext.columns._expressions import is_canonical_v0, is_hex, quoted_name
-from spark_ext.columns._identity import identity, is_uuid
+from spark_ext.auditing.summaries import NULL, OTHER, id_key
+from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns._identity import identity
 from spark_ext.columns.reading import id_origin
-from spark_ext.columns.v0 import try_parse_v0
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from msgid._known_tables import Columns
 
-_MALFORMED: Final = "malformed"
-_ORIGINS: Final = [layout.origin_of(bits << 40) for bits in range(16)]
-"""The origins by the low four bits of a node's first byte."""
+MOST: Final = {"values": 100_000}
+"""The number of values that are not version-1 IDs up to which a table is one task."""
 
 
-def _kinds(words: DataFrame, *, is_binary: bool) -> DataFrame:
-    """Add the kind and the origin of each row of a summary: of malformed values, the reason."""
-    text, part = F.col("key").cast("string"), F.col("part")
-    empty, length, not_hex, version = MALFORMED
-    is_v0 = is_canonical_v0(text) & is_hex(text)
-    digits = F.when(F.lit(is_binary), F.substring(text, 3, 1 << 30)).otherwise(text)
-    known = F.length(digits).isin(*(2 * n for n in (*layout.V0_LENGTHS, *(1 + n for n in layout.V0_LENGTHS))))
-    reason = F.when(~known, F.lit(length)).when(F.unhex(digits).isNull(), F.lit(not_hex)).otherwise(F.lit(version))
-    kind = (
-        F.when(part < OTHER, F.lit(layout.KIND_V1))
-        .when(part == NULL, F.lit("null"))
-        .when(part == EMPTY, F.lit(_MALFORMED))
-        .when(is_v0, try_parse_v0(text).getField("kind"))
-        .when(is_uuid(text), F.lit(UUID))
-        .otherwise(F.lit(_MALFORMED))
-    )
-    origin = (
-        F.when(part < OTHER, F.get(F.array(*map(F.lit, _ORIGINS)), F.shiftright("node", 40).bitwiseAND(15).cast("int")))
-        .when(part == EMPTY, F.lit(empty))
-        .when((part == OTHER) & ~is_v0 & ~is_uuid(text), reason)
-    )
-    return words.withColumns({"kind": kind, "origin": origin})
-
-
-def _is_wrapped() -> Column:
-    """Return whether a version-0 client ID was made in the month before its row's time."""
-    elapsed = try_parse_v0(F.col("key").cast("string")).getField("elapsed_ms") * 1_000
-    near = F.timestamp_micros("near")
-    # In UTC, whatever the session's time zone is.
-    day = F.floor(F.unix_seconds(near) / 86_400).cast("int")
-    date = F.date_add(F.lit("1970-01-01").cast("date"), day)
-    month = F.unix_date(F.trunc(date, "month")).cast("bigint") * 86_400_000_000
-    return elapsed >= F.coalesce(F.col("near") - month, F.lit(LONGEST_MONTH_MS * 1_000))
-
-
-def _text(key: Column, part: Column, bit: Column) -> Column:
-    """Return the identity of a key, part and bit."""
-    last = F.hex((part * 32 + bit).bitwiseOR(256))
-    return F.when(part < OTHER, F.concat(F.hex(key), F.substring(last, 2, 2))).otherwise(key.cast("string"))
-
-
-def _lowest_bit(mask: Column) -> Column:
-    return F.bit_count(mask.bitwiseAND(-mask) - 1)
-
-
-def id_facts(
-    words: DataFrame, df: DataFrame | None, columns: Columns, *, is_binary: bool
-) -> tuple[list[tuple[str, str | None, int]], list[Counted]]:
-    """Return the rows by kind and origin, and the findings about IDs of the whole table.
+def id_facts(words: DataFrame, df: DataFrame | None, columns: Columns, *, is_binary: bool) -> Facts:
+    """Return the kinds of the IDs of a table, and the findings about single IDs.
 
     Args:
         words: The summary that `spark_ext.auditing.summaries.merged_ids` returned.
@@ -82,67 +38,78 @@ def id_facts(
         columns: The columns of the rows.
         is_binary: Whether the IDs are binary.
     """
-    part, old = F.col("part"), F.col("key").cast("string")
-    words = _kinds(words, is_binary=is_binary)
-    is_client = F.col("kind") == layout.KIND_CLIENT_UNIQUE
-    words = words.withColumns(
-        {
-            "is_wrapped": F.when(is_client, _is_wrapped()),
-            "is_odd": (part == OTHER) & F.col("kind").isin(_MALFORMED, layout.KIND_AMBIGUOUS),
-            "is_repeated": (part < EMPTY) & (F.col("n") > bits_in(F.col("mask"))),
-        }
-    )
+    from msgid.audit._ids import joined_ids
 
-    def first(mask: str) -> Column:
-        return F.min(F.when(F.col(mask) > 0, _text(F.col("key"), part, _lowest_bit(F.col(mask)))))
+    v1, others = _v1_facts(words, df, columns)
+    return joined_ids([v1, *(_value_facts(words, others, is_binary) if others else ())])
 
-    def of_id(name: str) -> Column:
-        return F.sum(F.when(part < EMPTY, F.col(name)))
 
-    rows = (
-        words.groupBy("kind", "origin")
-        .agg(
-            F.sum("n").alias("n"), F.sum("future").alias("future"),
-            F.sum(F.when(F.col("is_wrapped"), F.col("n"))).alias("wrapped"),
-            of_id("duplicates").alias("duplicates"), of_id("conflicts").alias("conflicts"),
-            F.min(F.when(F.col("is_odd"), old)).alias("odd"),
-            F.min(F.when(F.col("is_wrapped"), old)).alias("first_wrapped"),
-            first("future_mask").alias("first_future"), first("conflict_mask").alias("first_conflict"),
-            first("duplicate_mask").alias("first_duplicate"),
-            F.min(F.when(F.col("is_repeated"), _text(F.col("key"), part, F.lit(0)))).alias("first_repeated"),
-        )
-        .collect()
-    )  # fmt: skip
-    kinds = sorted(
-        ((row["kind"], row["origin"], row["n"]) for row in rows), key=lambda kind: (-kind[2], kind[0], kind[1] or "")
-    )
+def _v1_facts(words: DataFrame, df: DataFrame | None, columns: Columns) -> tuple[Facts, int]:
+    """Return the facts of version-1 IDs, and the number of rows in the summary of other values."""
+    key, part, mask = F.col("key"), F.col("part"), F.col("mask")
 
-    def total(name: str) -> int:
-        return sum(row[name] or 0 for row in rows)
+    def first(name: str) -> Column:
+        return F.min(F.when(F.col(name) > 0, _text(key, part, F.bit_count(F.col(name).bitwiseAND(-F.col(name)) - 1))))
 
-    def least(name: str, kind: str | None = None) -> str | None:
-        found = (row[name] for row in rows if kind in (None, row["kind"]))
-        return min((text for text in found if text is not None), default=None)
+    faults = {"duplicate_ids": "duplicate", "conflicting_ids": "conflict", "future_ids": "future"}
+    counts = {"duplicate": "duplicates", "conflict": "conflicts", "future": "future"}
+    node = F.when(part < OTHER, F.shiftright("node", 40).bitwiseAND(15)).alias("node")
+    rows = words.groupBy(node).agg(
+        F.count(F.lit(1)).alias("values"), F.sum("n").alias("n"),
+        *(F.sum(counts[name]).alias(check) for check, name in faults.items()),
+        *(first(f"{name}_mask").alias(f"{check}_text") for check, name in faults.items()),
+        F.min(F.when((part < OTHER) & (F.col("n") > bits_in(mask)), _text(key, part, F.lit(0)))).alias("repeated"),
+    ).collect()  # fmt: skip
+    held = [row for row in rows if row["node"] is not None]
+    found = []
+    for check in faults:
+        text = min((row[f"{check}_text"] for row in held if row[f"{check}_text"]), default=None)
+        found.append(Counted(check, TABLE, sum(row[check] for row in held), text=text))
+    word = min((row["repeated"] for row in held if row["repeated"]), default=None)
+    if not columns.content and df is not None and word is not None:
+        found[0] = found[0]._replace(text=_repeated(word, df, columns))
+    kinds = [(layout.KIND_V1, layout.origin_of(row["node"] << 40), row["n"]) for row in held]
+    return part_of(found, kinds=kinds), sum(row["values"] for row in rows if row["node"] is None)
 
-    def rows_of(kind: str) -> int:
-        return sum(n for name, _, n in kinds if name == kind)
 
-    duplicate = least("first_duplicate")
-    if not columns.content and df is not None and total("duplicates"):
-        new = least("first_repeated", layout.KIND_V1)
-        others = [row["first_repeated"] for row in rows if row["kind"] != layout.KIND_V1 and row["first_repeated"]]
-        duplicate = min([*others, *([] if new is None else [_repeated(new, df, columns)])])
-    ambiguous = layout.KIND_AMBIGUOUS
-    found = (
-        ("missing_ids", rows_of("null"), None),
-        ("malformed_ids", rows_of(_MALFORMED), least("odd", _MALFORMED)),
-        ("ambiguous_ids", rows_of(ambiguous), least("odd", ambiguous)),
-        ("v0_month_wrap", total("wrapped"), least("first_wrapped")),
-        ("future_ids", total("future"), least("first_future")),
-        ("conflicting_ids", total("conflicts"), least("first_conflict")),
-        ("duplicate_ids", total("duplicates"), duplicate),
-    )
-    return kinds, [Counted(check, TABLE, count, text=text) for check, count, text in found if count]
+def _value_facts(words: DataFrame, count: int, is_binary: bool) -> list[Facts]:
+    """Return the facts of values that are not version-1 IDs: on the driver, or in tasks if there are many."""
+    others = words.where(F.col("part") >= OTHER).select("key", "part", "n", "duplicates", "conflicts", "near")
+    if count <= MOST["values"]:
+        return [_facts(others.toArrow(), is_binary)]
+    parts = others.mapInArrow(partial(_pickled, is_binary=is_binary), "facts binary").collect()
+    return [pickle.loads(part["facts"]) for part in parts]
+
+
+def _pickled(tables: Iterator[pa.RecordBatch], is_binary: bool) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for batch in tables:
+        yield pa.record_batch({"facts": [pickle.dumps(_facts(pa.table(batch), is_binary))]})
+
+
+def _facts(rows: pa.Table, is_binary: bool) -> Facts:
+    """Return the facts of rows of a summary whose keys are the identities of values."""
+    import pyarrow.compute as pc
+
+    from msgid.audit._ids import Values, other_of, value_facts
+    from msgid.audit._logs import NEVER
+
+    def value(key: bytes | None, part: int) -> str | bytes | None:
+        if key is None:
+            return None if part == NULL else ""
+        text = key.decode("utf-8", "replace")
+        return bytes.fromhex(text[2:]) if is_binary and text.startswith("0x") else text
+
+    others = [other_of(value(*row)) for row in zip(rows["key"].to_pylist(), rows["part"].to_pylist(), strict=True)]
+    n, duplicates, conflicts = (rows[name].to_numpy() for name in ("n", "duplicates", "conflicts"))
+    return value_facts(Values(others, n, duplicates, conflicts, pc.fill_null(rows["near"], NEVER).to_numpy()))
+
+
+def _text(key: Column, part: Column, bit: Column) -> Column:
+    """Return the version-1 ID of a key, part and bit."""
+    last = F.hex((part * 32 + bit).bitwiseOR(256))
+    return F.when(part < OTHER, F.concat(F.hex(key), F.substring(last, 2, 2)))
 
 
 def _repeated(word: str, df: DataFrame, columns: Columns) -> str:

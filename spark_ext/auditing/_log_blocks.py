@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
+from msgid.audit._digests import is_short
 from msgid.audit.facts import merged
 from spark_ext.auditing._bits import bit_of, bits_in, block_of, highest, lowest, word_of
 from spark_ext.auditing._words import positions
@@ -126,12 +127,12 @@ def _facts_of(blocks: DataFrame, words: DataFrame, max_gaps: int) -> Facts:
     import pyarrow as pa
 
     blocks = blocks.localCheckpoint()
-    is_short = F.col("high") - F.col("low") + 1 > F.col("messages")
-    counts = (F.count(F.lit(1)).alias("all"), F.sum(F.when(is_short, F.col("messages"))).alias("offsets"))
+    short = is_short(F.col("low"), F.col("high"), F.col("messages"))
+    counts = (F.count(F.lit(1)).alias("all"), F.sum(F.when(short, F.col("messages"))).alias("offsets"))
     (held,) = blocks.agg(*counts).collect()
     offsets = held["offsets"] or 0
     words = words.withColumn("block", block_of(F.col("word")))
-    read = words.join(blocks.where(is_short), ["source", "block"], "left_semi").select("source", "word", "mask")
+    read = words.join(blocks.where(short), ["source", "block"], "left_semi").select("source", "word", "mask")
     if held["all"] <= MOST["blocks"] and offsets <= MOST["offsets"]:
         ranges = [_ranges(read.toArrow(), max_gaps)] if offsets else []
         return _facts(pa.concat_tables([blocks.toArrow(), *ranges], promote_options="default"), max_gaps)

@@ -19,7 +19,7 @@ import msgid.audit
 import spark_ext
 from msgid import layout
 from msgid.audit import demonstration
-from spark_ext.auditing import _generators, _log_blocks, _small_table
+from spark_ext.auditing import _generators, _id_facts, _log_blocks, _small_table
 from spark_ext.auditing.summaries import id_summary, log_summary
 from spark_ext.cli import spark_ext as command
 
@@ -54,7 +54,7 @@ def take(way, monkeypatch):
     if way != "driver":
         monkeypatch.setattr(_small_table, "SMALL_ROWS", 0)
     if way == "spread":
-        for module in (_generators, _log_blocks):
+        for module in (_generators, _id_facts, _log_blocks):
             monkeypatch.setattr(module, "MOST", dict.fromkeys(module.MOST, 0))
         monkeypatch.setattr(_generators, "TASK_CELLS", 100)
         monkeypatch.setattr(_log_blocks, "TASK_ROWS", {"blocks": 10, "messages": 100, "offsets": 50})
