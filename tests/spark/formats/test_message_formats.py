@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 import msgid
 import spark_ext as ids
+from msgid import _known_tables as known_tables
 from spark_ext.cli import spark_ext as command
 from spark_ext.formats import message_formats
 from spark_ext.jobs import audit_job, messages_job
@@ -21,6 +22,7 @@ class Pulsar(ids.MessageFormat):
     name = "pulsar"
     columns = ("topic", "message_id", "published", "payload")
     time = "published"
+    options = (ids.FormatOption("cluster", "pulsar", "Pulsar: the name of the cluster, part of each ID."),)
 
     def rows(self, df, options):
         parts = F.split("message_id", ":")
@@ -44,7 +46,8 @@ class Pulsar(ids.MessageFormat):
 
 @pytest.fixture
 def pulsar(monkeypatch):
-    monkeypatch.setattr(message_formats, "_known", dict(message_formats._known))
+    monkeypatch.setattr(known_tables, "_registered", {})
+    monkeypatch.setattr(message_formats, "_known", dict(message_formats.message_formats()))
     ids.register_message_format(Pulsar())
 
 
@@ -78,6 +81,18 @@ def test_job_and_audit_use_an_own_message_format(spark, tmp_path, pulsar):
     assert "missing_offsets" in str(report)
 
 
+def test_audit_needs_no_argument_for_rows_of_an_own_format(spark, pulsar):
+    """The format's ``log`` names the columns of its rows; the audit finds the offset that is missing."""
+    own = Pulsar()
+    own.log = {"source": ("topic", "ledger"), "offset": "entry", "prefix": "pulsar:eu/"}
+    ids.register_message_format(own)
+    rows = spark.createDataFrame(
+        [("orders", 7, entry, "a") for entry in (0, 1, 3)], "topic string, ledger int, entry bigint, note string"
+    )
+    findings = ids.audit(rows).findings.where(F.col("check") == "missing_offsets").collect()
+    assert [(row.scope, row["count"]) for row in findings] == [("pulsar:eu/orders/7", 1)]
+
+
 def test_unknown_message_format_is_refused_with_the_known_ones(spark, pulsar):
     """The error lists the formats, those of one's own too; only a `MessageFormat` can be registered."""
     with pytest.raises(ValueError, match=r"format must be one of iggy, .*, rocketmq, pulsar, got 'nats'"):
@@ -91,29 +106,34 @@ def test_unknown_message_format_is_refused_with_the_known_ones(spark, pulsar):
     [
         ("name", None, "`name` of a message format must be a str, got None"),
         ("name", "", "`name` of a message format must be a str, got ''"),
-        ("name", "iggy", "`name` of a message format must be another than iggy, .*, got 'iggy'"),
-        ("name", "danube-json", "got 'danube-json'"),
-        ("columns", ["a"], "`columns` of a message format must be a tuple"),
+        ("columns", ["a"], r"`columns` of a message format must be a tuple, got \['a'\]"),
+        ("columns", (), r"`columns` of a message format must be a tuple, got \(\)"),
         ("time", None, "`time` of a message format must be a str, got None"),
     ],
 )
 def test_incomplete_message_format_is_refused_when_it_is_registered(pulsar, attribute, value, reason):
-    """Also a name of Iggy's or Danube's formats, which `messages` would not pass to it."""
+    """The error names the attribute and its value."""
     own = Pulsar()
     setattr(own, attribute, value)
     with pytest.raises(ValueError, match=reason):
         ids.register_message_format(own)
 
 
-def test_format_whose_name_starts_with_danube_needs_no_argument_of_danube(spark, pulsar, tmp_path):
-    """A stream of such a format starts without ``logged``."""
+def test_option_of_no_format_is_refused_and_one_of_another_format_is_ignored(spark, pulsar):
+    """A misspelt option is never ignored; one program may pass the options of several formats."""
+    df = spark.createDataFrame([tuple(LINES[0].values())], list(BAD))
+    with pytest.raises(TypeError, match=r"messages\(\) got an unexpected keyword argument 'clutser'"):
+        ids.messages(df, "pulsar", clutser="eu")
+    assert "id" in ids.messages(df, "pulsar", layout="m45", logged=True).columns
+
+
+def test_own_format_may_replace_a_format_of_the_package(spark, pulsar):
+    """Each format is known by its name alone, also those of Iggy and Danube."""
     own = Pulsar()
-    own.name = "danube-two"
+    own.name = "danube"
     ids.register_message_format(own)
-    df = spark.readStream.schema("topic string, message_id string, published string, payload string").json(
-        str(tmp_path)
-    )
-    assert "id" in ids.messages(df, "danube-two").columns
+    df = spark.createDataFrame([tuple(LINES[0].values())], list(BAD))
+    assert ids.messages(df, "danube").first().source == "pulsar:pulsar/orders/0/7"
 
 
 def test_command_line_knows_the_formats_of_imported_modules(tmp_path, pulsar, monkeypatch):
