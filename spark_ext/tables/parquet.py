@@ -37,6 +37,10 @@ _COLUMNS: Final = "_columns.json"
 """File with the columns of a batch run. The names of folders do not show the types of their values."""
 _WRITING: Final = ".writing"
 """Folder of batches that are being written. Readers skip folders that start with a dot."""
+_MARK: Final = "_SUCCESS"
+"""File that marks a batch as complete."""
+_ASIDE: Final = "in-the-way"
+"""Part of the name of an incomplete folder that was renamed in order to be deleted."""
 RENAMES: Final = ("local", "hdfs")
 """Arrow's names of the file systems that rename a folder in one step."""
 _RESERVED: Final = {"writer": T.StringType(), "batch": T.LongType()}
@@ -316,35 +320,53 @@ def _write(batch_df: DataFrame, folder: str, mode: str, partition_by: tuple[str,
 
 def _mark(files: pafs.FileSystem, folder: str) -> None:
     """Write ``_SUCCESS``, because a setting can stop Spark from writing it."""
-    with files.open_output_stream(f"{folder}/_SUCCESS"):
+    with files.open_output_stream(f"{folder}/{_MARK}"):
         pass
 
 
 def _is_complete(files: pafs.FileSystem, folder: str) -> bool:
     import pyarrow.fs as pafs
 
-    return bool(files.get_file_info(f"{folder}/_SUCCESS").type == pafs.FileType.File)
+    return bool(files.get_file_info(f"{folder}/{_MARK}").type == pafs.FileType.File)
+
+
+def _is_folder(files: pafs.FileSystem, path: str) -> bool:
+    import pyarrow.fs as pafs
+
+    return bool(files.get_file_info(path).type == pafs.FileType.Directory)
+
+
+def _files_in(files: pafs.FileSystem, folder: str) -> dict[str, tuple[int, Any]]:
+    """Return the files in a folder at any depth, each with its size and modification time."""
+    import pyarrow.fs as pafs
+
+    found = files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True))
+    return {info.path[len(folder) + 1 :]: (info.size, info.mtime_ns) for info in found if info.is_file}
 
 
 def _rename(files: pafs.FileSystem, hidden: str, folder: str) -> bool:
     """Rename the hidden folder of a batch; if another driver was first, delete it and return False."""
-    import pyarrow.fs as pafs
-
     nested = f"{folder}/{hidden.rpartition('/')[2]}"  # HDFS moves a folder into an existing one
 
     def rename() -> bool:
         if _is_complete(files, folder):
             files.delete_dir(hidden)
             return False
+        if _is_folder(files, folder):
+            raise FileExistsError(f"{folder} is incomplete")
         files.move(hidden, folder)
-        if files.get_file_info(nested).type == pafs.FileType.Directory:
-            files.delete_dir(nested)
-            return False
+        if _is_folder(files, nested):
+            if _is_complete(files, folder):
+                files.delete_dir(nested)
+                return False
+            files.move(nested, hidden)
+        if not _is_complete(files, folder):
+            raise FileExistsError(f"another driver has created {folder}, or set it aside")
         return True
 
     def clear(error: Exception) -> bool:
         if isinstance(error, OSError):
-            _set_aside(files, folder, f"{hidden}-in-the-way")
+            _set_aside(files, folder, f"{hidden}-{_ASIDE}-{uuid4().hex}")
         return isinstance(error, OSError)
 
     return retry(rename, clear, [0, 0])
@@ -353,28 +375,43 @@ def _rename(files: pafs.FileSystem, hidden: str, folder: str) -> bool:
 def _set_aside(files: pafs.FileSystem, folder: str, aside: str) -> None:
     """Delete an incomplete folder of a batch, which a driver on a store without renames has left.
 
-    The folder is renamed before it is checked. A check before the rename could delete a batch that another driver
-    completes between the check and the deletion.
+    The folder is renamed, and then compared with the files that were checked. Without the comparison, this could delete
+    a batch that another driver completes after the check.
     """
-    if _is_complete(files, folder):
-        return
     with suppress(OSError):
+        checked = _files_in(files, folder)
+        if not _is_folder(files, folder) or _MARK in checked:
+            return
         files.move(folder, aside)
-        if _is_complete(files, aside):
-            files.move(aside, folder)
-        else:
+        if _files_in(files, aside) == checked:
             files.delete_dir(aside)
+        else:
+            _put_back(files, aside, folder)
+
+
+def _put_back(files: pafs.FileSystem, aside: str, folder: str) -> None:
+    """Restore the name of a folder that was set aside, or delete the folder if the batch was written again."""
+    if not _is_folder(files, folder):
+        files.move(aside, folder)
+    elif _is_complete(files, folder):
+        files.delete_dir(aside)
 
 
 def _clean_up(files: pafs.FileSystem, writing: str, batch_id: int) -> None:
-    """Delete incomplete files of earlier batches. Those of the current batch may belong to another driver."""
+    """Delete incomplete files of earlier batches. Those of the current batch may belong to another driver.
+
+    A complete batch that a killed driver has set aside is put back.
+    """
     import pyarrow.fs as pafs
 
     for info in files.get_file_info(pafs.FileSelector(writing, allow_not_found=True)):
         number = info.base_name.partition("=")[2].partition("-")[0]
         if info.type == pafs.FileType.Directory and number.isdigit() and int(number) < batch_id:
             with suppress(OSError):
-                files.delete_dir(info.path)
+                if _ASIDE in info.base_name and _is_complete(files, info.path):
+                    _put_back(files, info.path, f"{writing.rpartition('/')[0]}/batch={number}")
+                else:
+                    files.delete_dir(info.path)
 
 
 _EVERY: Final = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}

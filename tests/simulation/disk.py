@@ -192,7 +192,11 @@ class TableFiles(_Seen):
         folder = asked.base_dir.rstrip("/")
         return self._do(
             f"list {folder}",
-            lambda: [self._info(path) for path in self.disk.inside(folder) if posixpath.dirname(path) == folder],
+            lambda: [
+                self._info(path)
+                for path in self.disk.inside(folder)
+                if asked.recursive or posixpath.dirname(path) == folder
+            ],
         )
 
     def create_dir(self, path: str, *, recursive: bool = True) -> None:
@@ -247,7 +251,8 @@ class TableFiles(_Seen):
 
     def _info(self, path: str) -> pafs.FileInfo:
         if path in self.disk.files:
-            return pafs.FileInfo(path, pafs.FileType.File)
+            inode = self.disk.files[path]
+            return pafs.FileInfo(path, pafs.FileType.File, size=len(inode.content), mtime_ns=inode.changed)
         found = path in self.disk.folders
         return pafs.FileInfo(path, pafs.FileType.Directory if found else pafs.FileType.NotFound)
 

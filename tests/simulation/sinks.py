@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 TABLE = "/lake/orders"
 BATCHES = 4
 PARTS = 3
+ATTEMPTS = 100
+OLD = "part-old"
+"""A file of the incomplete folder of a batch, which a store without renames has left."""
 WRITER = Writer("orders", "the query", chosen=False)
 
 
@@ -56,10 +59,14 @@ class Sinks:
         count = 1 if self.kind == "s3" else 2
         self.drivers = [Process(f"driver {number}", scheduler) for number in range(count)]
         self._files = [TableFiles(self.disk, process, scheduler, faults, self.kind) for process in self.drivers]
+        self.fast: Process | None = None
+        """The driver that does many steps while the other one does hardly any."""
         self.next = [0] * count
         """The next batch of each driver."""
         self.done: set[int] = set()
         """The batches of which a driver was told that they are written."""
+        if self.kind != "s3" and scheduler.chance(0.5):
+            self.disk.create(f"{TABLE}/writer={WRITER.name}/batch={scheduler.random.randrange(BATCHES)}/{OLD}", b"0")
         self._patches = [
             mock.patch.object(parquet, "filesystem", self._filesystem),
             mock.patch.object(parquet, "_write", self._write),
@@ -69,9 +76,13 @@ class Sinks:
 
     def operations(self) -> Sequence[Operation]:
         """Return the operations that are possible now."""
-        found = []
+        if self.scheduler.chance(0.1):
+            self.fast = self.scheduler.random.choice([None, *self.drivers])
+        found: list[Operation] = []
         for place, driver in enumerate(self.drivers):
-            found += driver.operations(lambda place=place: self._begin(place))
+            factor = 20 if driver is self.fast else 1
+            for operation in driver.operations(lambda place=place: self._begin(place)):
+                found.append(operation._replace(weight=factor * operation.weight))
         return found
 
     def check(self) -> None:
@@ -90,9 +101,12 @@ class Sinks:
         for place, driver in enumerate(self.drivers):
             driver.finish()
             self.next[place] = 0
-            while self.next[place] < BATCHES:
-                self._begin(place)
-                driver.finish()
+            for _ in range(ATTEMPTS):
+                if self.next[place] < BATCHES:
+                    self._begin(place)
+                    driver.finish()
+            if self.next[place] < BATCHES:
+                raise Violation(f"batch {self.next[place]} must be written within {ATTEMPTS} attempts, and is not")
         for batch, seen in self._visible().items():
             if sorted(seen) != list(range(PARTS)):
                 raise Violation(f"batch {batch} must have the parts {list(range(PARTS))}, got {seen}")
@@ -150,6 +164,10 @@ class Sinks:
         parts: dict[int, list[int]] = {batch: [] for batch in range(BATCHES)}
         for path, inode in self.disk.files.items():
             names = path[len(TABLE) + 1 :].split("/")
+            batch = int(names[1].removeprefix("batch=")) if names[1].startswith("batch=") else -1
+            # The rows of an incomplete folder are seen until the batch is written.
+            if names[-1] == OLD and batch not in self.done:
+                continue
             if not any(name.startswith((".", "_")) for name in names):
-                parts[int(names[1].removeprefix("batch="))].append(int(inode.content))
+                parts[batch].append(int(inode.content))
         return parts
