@@ -250,11 +250,13 @@ class Flow:
         return sorted(place for chain in lost for place in chain.places)
 
     def _one(self, message: Message, known: Reading | None, chain: _Chain | None) -> Generator[Action, Any, Outcome]:
-        """Handle a message that is known from a reading, or the next message of a chain."""
+        """Handle a message that is known from a reading, or the next message of a chain.
+
+        Stored outputs are published again even if the processor no longer stores outputs.
+        """
         earlier, forgotten = None, None
         if known is not None and known.handled is not None:
-            outputs = known.outputs if self._keep_outputs else None
-            earlier = Earlier(known.state, known.fingerprint or b"", outputs)
+            earlier = Earlier(known.state, known.fingerprint or b"", known.outputs)
         elif known is not None:
             forgotten = known.forgotten
         made: Decision[Ran] = yield from decide(message, None if chain is None else chain.state, earlier, forgotten)

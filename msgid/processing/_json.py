@@ -21,6 +21,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import re
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _IMMUTABLE: Final = _SCALARS | {bytes, Decimal, datetime, date, time, timedelta}
 _MICROSECOND: Final = timedelta(microseconds=1)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SCAN: Final = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _READ: Final[dict[str, Callable[[Any], Any]]] = {
     "$bytes": lambda text: base64.b64decode(text, validate=True),
@@ -77,19 +79,16 @@ def dumps(value: Any) -> bytes:
 
 
 def text(value: Any) -> str:
-    """Encode a value as JSON, as `dumps` does.
+    r"""Encode a value as JSON, as `dumps` does; a lone surrogate, which UTF-8 cannot encode, is escaped.
 
     Raises:
         TypeError: if JSON cannot represent the value.
-        UnicodeEncodeError: if a text in the value cannot be encoded as UTF-8.
 
-    >>> text({"name": "é"})
-    '{"name":"é"}'
+    >>> text({"name": "é", "half": "\ud800"})
+    '{"name":"é","half":"\\ud800"}'
     """
     written = _WRITE(_tagged(value) if _needs_tags(value) else value)
-    if not written.isascii():
-        written.encode()
-    return written
+    return written if written.isascii() else _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 def loads(raw: bytes) -> Any:

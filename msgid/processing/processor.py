@@ -153,8 +153,9 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
             at the last attempt, the message is too late, its outputs have changed, or its ID or key is malformed. The
             store does not change for such a message. Without ``dead_letter`` the error is raised.
         keep_outputs: Whether outputs are stored. A redelivered message then gets its stored outputs and the handler
-            does not run, so a new version of the handler never publishes other content under the same ID. If False,
-            the handler runs again, and `ChangedOutputs` reports a difference.
+            does not run, so a new version of the handler never publishes other content under the same ID. This holds
+            for outputs that an earlier processor stored, too. Without stored outputs the handler runs again, and
+            `ChangedOutputs` reports a difference.
         dumps: Function that encodes a state as bytes. Default: `msgid.processing.dumps`, which is JSON.
         loads: Function that decodes a state.
         clock: Function that returns the time in nanoseconds since 1970, by which entries are stored and deleted.

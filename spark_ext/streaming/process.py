@@ -78,8 +78,9 @@ def process(
     attempts : int
         Maximum number of calls of a handler that raises; then its message becomes a ``failed`` row.
     keep_outputs : bool
-        Whether to store the outputs of each message, and to return them for a redelivered message. Default: store the
-        state before the message and a fingerprint of the outputs, run the handler again, and compare.
+        Whether to store the outputs of each message. Stored outputs are returned for a redelivered message, even if
+        this is False by then. Default: store the state before the message and a fingerprint of the outputs, run the
+        handler again, and compare.
     buckets : int
         Number of groups into which the keys are divided; 1 to 65,536. It bounds the number of parallel tasks and is
         part of the checkpoint: another number raises an error.

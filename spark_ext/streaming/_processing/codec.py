@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid.processing._json import dumps
+from msgid.processing._json import text
 from msgid.processing.context import Context
 
 if TYPE_CHECKING:
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 def input_text(body: dict[str, Any]) -> str:
     """Return the columns of a row as JSON; a value that JSON cannot hold becomes its text."""
     try:
-        return dumps(body).decode()
+        return text(body)
     except (TypeError, ValueError, RecursionError):
-        return dumps({name: _or_text(value) for name, value in body.items()}).decode("utf-8", "replace")
+        return text({name: _or_text(value) for name, value in body.items()})
 
 
 def _or_text(value: Any) -> Any:
     try:
-        dumps(value).decode()
+        text(value)
     except (TypeError, ValueError, RecursionError):
-        return str(value).encode("utf-8", "replace").decode()
+        return str(value)
     return value
 
 

@@ -145,10 +145,7 @@ class Handling:
         except StopIteration as done:
             kind, ran, error = done.value
         if error is not None:
-            reason = error_text(error) if kind == FAILED else str(error)
-            if kind == FAILED and entry is not None:
-                reason = f"the message was handled before, and now: {reason}"
-            self._set_aside(key, arrival, kind, reason)
+            self._set_aside(key, arrival, kind, error_text(error))
             return None
         self._publish(key, arrival, kept or () if ran is None else ran.rows, kind)
         return ran if kind == NEW else None

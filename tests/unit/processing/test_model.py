@@ -72,7 +72,7 @@ class Model:
         """Return the kind of the outcome, the words of the state, and what its outputs follow from."""
         known = self.handled.get((key, id))
         if known is not None:
-            if keep and known.kept:
+            if known.kept:
                 return "duplicate", (*known.before, known.word), (known.code, known.before, known.word)
             if word == "fail":
                 return "failed", None, None
