@@ -1,4 +1,13 @@
-"""CSV and TSV files: each file's columns are read by the names in its own header."""
+"""CSV and TSV files: each file's columns are read by the names in its own header.
+
+Spark's reader finds lines with too few or too many columns. This module adds checks, because in its mode PERMISSIVE,
+Spark 4.3:
+
+- reads 1,001 lines with an unclosed quotation mark as one valid row. Without the option ``multiLine``, it splits valid
+  cells with a line break, and the first part is a valid row;
+- reads all files by position, so that columns in another order give wrong values;
+- accepts a line with bytes that are not UTF-8 as a valid row.
+"""
 
 from __future__ import annotations
 

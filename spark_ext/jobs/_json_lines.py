@@ -1,4 +1,11 @@
-"""Rows of JSON lines: keys are found without regard to case, and no line is lost."""
+"""Rows of JSON lines: keys are found without regard to case, and no line is lost.
+
+Spark's reader finds lines that are not JSON. This module adds checks, because in its mode PERMISSIVE, Spark 4.3:
+
+- raises an error for all lines if one line has a key twice;
+- reads NULL from a key that differs from its column in case only;
+- ignores text after the first object of a line.
+"""
 
 from __future__ import annotations
 
