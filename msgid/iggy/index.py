@@ -86,7 +86,9 @@ class Blocks:
     def _at(self, number: int) -> bytes:
         if number not in self._held:
             start = number * self._block
-            self._held[number] = self._read(start, min(self._block, self._length - start))
+            length = min(self._block, self._length - start)
+            # A file that has been cut since is read as zeros, which no log confirms.
+            self._held[number] = self._read(start, length).ljust(length, b"\0")
         return self._held[number]
 
 

@@ -79,7 +79,10 @@ def detect_file(
     while True:
         data = read(place, min(wanted, size - place))
         found = detect(data, known=size - place, first_offset=first_offset, limit=limit)
-        if found.layout is not None or not found.needed or found.needed <= len(data):
+        # Fewer bytes than asked for: the file has been cut since.
+        if found.layout is not None or not found.needed or len(data) < min(wanted, size - place):
+            return found
+        if found.needed <= len(data):
             return found
         wanted = found.needed
 
@@ -175,6 +178,51 @@ def _last_entry(
     return None
 
 
+def _indexed(
+    file: RecordFile, index: IndexBytes, layout: str, low: int, high: int, first_offset: int
+) -> tuple[int, int] | None:
+    """Return the result of `_last_entry` for the first stride that has one; the layout is that of the first record."""
+    code = LAYOUTS[layout].code
+    if code == PREVIOUS:
+        return None
+    codes = later_codes(code, upgrade=True)
+    strides = (Index(index, layout, stride) for stride in strides_of(layout))
+    found = (_last_entry(file, entries, codes, low, high, first_offset) for entries in strides)
+    return next(filter(None, found), None)
+
+
+def last_record(
+    read: Callable[[int, int], bytes],
+    size: int,
+    index: IndexBytes,
+    layout: Layout = "auto",
+    *,
+    first_offset: int = 0,
+) -> int | None:
+    """Return the start of the last record that an index has and the log confirms; None without such a record.
+
+    The first record is checked, too.
+
+    Args:
+        read: Returns the bytes of the log at a position.
+        size: The size of the log in bytes.
+        index: As for `split_points`.
+        layout: The layout of the file's first record; later ones may follow. Default: found by checksum.
+        first_offset: The number in the file's name.
+
+    >>> from msgid.iggy import Message, encode_log
+    >>> log = encode_log([Message.new(b"a" * 100, id=n, offset=n) for n in range(10)])
+    >>> index = b"".join((145 * n).to_bytes(4, "little") for n in range(10))
+    >>> last_record(lambda place, length: log[place : place + length], len(log), index)
+    1305
+    """
+    found = detect_file(read, size, first_offset=first_offset).layout
+    if found is None or name_of(layout, auto=True) not in (AUTO, found):
+        return None
+    entry = _indexed(RecordFile(read, size, LONGEST), index, found, 0, size, first_offset)
+    return None if entry is None else entry[0]
+
+
 def boundary(
     read: Callable[[int, int], bytes],
     size: int,
@@ -215,13 +263,8 @@ def boundary(
             return Boundary(start, None, start >= target)
         name = found
     file, code = RecordFile(read, size, checked_limit(limit)), LAYOUTS[name].code
-    if index is not None and code != PREVIOUS and target > start:
-        codes = later_codes(code, upgrade=True)
-        for stride in strides_of(name):
-            entry = _last_entry(file, Index(index, name, stride), codes, start, min(target, size), first_offset)
-            if entry is not None:
-                start, code = entry
-                break
+    if index is not None and target > start:
+        start, code = _indexed(file, index, name, start, min(target, size), first_offset) or (start, code)
     place, code, whole = file.advance(start, code, target, upgrade=True)
     return Boundary(place, NAMES[code], whole)
 

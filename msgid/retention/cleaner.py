@@ -3,6 +3,10 @@
 A segment is a ``.log`` file, named by its first offset, and its index files of the same name. The cleaner renames the
 log before it deletes it, so readers see the change at once. If the renamed file is not the file that was checked, it
 gets its name back. The next run completes a run that was interrupted.
+
+The last message of a segment shows that the segment has not expired, and its index shows where that message starts. So
+a segment is read whole only in the round that deletes it, and if its index does not help. A segment that did not change
+since the last round is not read.
 """
 
 from __future__ import annotations
@@ -12,15 +16,17 @@ import os
 import re
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 from uuid import uuid4
 
 from msgid._moments import last_moment
 from msgid._validate import integer, quote
 from msgid.errors import InvalidMessage, TruncatedMessage
+from msgid.iggy.index import Blocks
 from msgid.iggy.log import read_log
+from msgid.iggy.parts import last_record
 from msgid.retention._disk import Files, OsFiles, State
 from msgid.retention.policy import MICROSECONDS, InvalidPolicy, Segment, checked_policy, decide
 
@@ -38,6 +44,8 @@ _STREAM: Final = "streams"
 _TOPIC: Final = "topics"
 _PARTITION: Final = "partitions"
 """Iggy's folders: streams/1/topics/2/partitions/3."""
+_BLOCK: Final = 1 << 12
+"""The bytes of an index that are read at once."""
 _log: Final = logging.getLogger("msgid.retention")
 
 
@@ -70,7 +78,7 @@ class _Topic(NamedTuple):
 
 
 class _Looked(NamedTuple):
-    """The result of reading a ``.log`` file."""
+    """The result of reading a ``.log`` file, or its last messages."""
 
     first: int
     name: str
@@ -83,6 +91,8 @@ class _Looked(NamedTuple):
     reason: str | None
     cut: bool
     """Whether the file ends within a message."""
+    whole: bool = True
+    """Whether all messages were read."""
 
 
 def now_in_microseconds() -> int:
@@ -142,6 +152,8 @@ class Cleaner:
         self.allow_gaps = allow_gaps
         self._files: Files = OsFiles() if files is None else files
         self._clock = clock
+        self._known: dict[str, _Looked] = {}
+        """The segments of the last round, by their paths."""
 
     def clean(self, *, dry_run: bool = True) -> list[SegmentFile]:
         """Report on each segment; delete the expired segments unless it is a dry run.
@@ -168,6 +180,7 @@ class Cleaner:
             return []
         now = integer("the clock's time in microseconds", self._clock(), 0, last_moment(MICROSECONDS))
         report: list[SegmentFile] = []
+        known: dict[str, _Looked] = {}
         folders = self._files.walk(self.folder)
         topics = {folder: _topic_of(folder) for folder, _ in folders}
         entries = _entries(policy.topics, {topic for topic in topics.values() if topic is not None}, self.folder)
@@ -175,9 +188,10 @@ class Cleaner:
             if any(_SEGMENT.fullmatch(name) or _HIDDEN.fullmatch(name) for name in names):
                 try:
                     with nullcontext() if dry_run else self._files.lock(folder):
-                        report += self._clean(folder, names, topics[folder], entries, now, dry_run)
+                        report += self._clean(folder, names, topics[folder], entries, now, dry_run, known)
                 except FileNotFoundError:
                     continue  # another process deleted the topic
+        self._known = known
         return report
 
     def run(self, stop: threading.Event, *, report: Callable[[list[SegmentFile]], object] | None = None) -> None:
@@ -220,14 +234,23 @@ class Cleaner:
         entries: Mapping[_Topic, str],
         now: int,
         dry_run: bool,
+        known: dict[str, _Looked],
     ) -> list[SegmentFile]:
-        """Clean one folder."""
+        """Clean one folder, and add its segments to those that are known in the next round."""
         logs = {name for name in names if _SEGMENT.fullmatch(name)}
         if not dry_run:
             logs |= self._put_back(folder, names)
-        looked = [found for found in (self._look(folder, name) for name in sorted(logs)) if found is not None]
+        looked = [found for found in (self._seen(folder, name) for name in sorted(logs)) if found is not None]
         name, entry = (None, None) if topic is None else (topic.name, entries.get(topic))
-        report = self._judged(folder, looked, name, entry, now)
+        while True:
+            report = self._judged(folder, looked, name, entry, now)
+            unsure = [each for each in zip(looked, report, strict=True) if self._is_unsure(*each, dry_run=dry_run)]
+            if not unsure:
+                break
+            again = {each.name: self._look(folder, each.name) for each, _ in unsure}
+            current = [again.get(each.name, each) for each in looked]
+            looked = [each for each in current if each is not None]
+        known |= {found.path: each for each, found in zip(looked, report, strict=True)}
         if dry_run:
             return report
         for place, found in enumerate(report):
@@ -275,6 +298,65 @@ class Cleaner:
         except OSError as error:
             _log.warning("cannot remove %s: %s", path, error)
 
+    def _is_unsure(self, looked: _Looked, found: SegmentFile, *, dry_run: bool) -> bool:
+        """Return whether a log must be read whole before its verdict counts."""
+        if found.expired and not dry_run:
+            return not looked.whole or self._known.get(found.path) is looked
+        return not looked.whole and (found.expired or found.reason is not None or (found.segment.closed and looked.cut))
+
+    def _seen(self, folder: str, name: str) -> _Looked | None:
+        """Return the messages of a log, and read no more of it than necessary; return None if it is missing."""
+        path, first = os.path.join(folder, name), int(name[:20])
+        known = self._known.get(path)
+        try:
+            state = self._files.state(path)
+            if known is not None and state is not None and known.state == state:
+                return known
+            with suppress(InvalidMessage):  # the log is read whole, which gives the reason
+                last = None if state is None else self._last_messages(path, first, state, known)
+                if last is not None:
+                    return last
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return _unreadable(first, name, error)
+        return self._look(folder, name)
+
+    def _last_messages(self, path: str, first: int, state: State, known: _Looked | None) -> _Looked | None:
+        """Read the messages since the last round, or from the index's last entry on; return None if that fails."""
+        size, last, latest, cut = state[2], -1, 0, False
+        with self._files.open(path) as file:
+            start: int | None
+            starts = True  # an index helps only if the first record is valid
+            if known is not None and _grew(known, state):
+                start, starts, last, latest = known.size, known.starts, known.last or 0, known.latest or 0
+            else:
+                start = self._last_entry(path, file, first, size)
+            if start is None:
+                return None
+            file.seek(start)
+            try:
+                for message in read_log(file, self.layout, first_offset=first, length=size - start):
+                    if message.checksum_ok is False:
+                        return None
+                    last, latest = max(last, message.offset), max(latest, message.timestamp)
+            except TruncatedMessage:
+                cut = True
+        return None if last < 0 else _Looked(first, path[-24:], state, starts, last, latest, size, None, cut, False)
+
+    def _last_entry(self, path: str, file: BinaryIO, first: int, size: int) -> int | None:
+        """Return where the last record of a log's index starts; None without an index that helps."""
+        beside = f"{path.removesuffix('.log')}.index"
+        try:
+            state = self._files.state(beside)
+            if state is None:
+                return None
+            with self._files.open(beside) as index:
+                blocks = Blocks(_read_of(index), state[2], block=_BLOCK)
+                return last_record(_read_of(file), size, blocks, self.layout, first_offset=first)
+        except FileNotFoundError:
+            return None
+
     def _look(self, folder: str, name: str) -> _Looked | None:
         """Read a log; return None if it is missing."""
         path, first = os.path.join(folder, name), int(name[:20])
@@ -303,7 +385,7 @@ class Cleaner:
         except FileNotFoundError:
             return None
         except OSError as error:
-            reason = f"cannot read it: {error}"
+            return _unreadable(first, name, error)
         return _Looked(first, name, state, starts, last, latest, 0 if state is None else state[2], reason, cut)
 
     def _judged(
@@ -319,6 +401,27 @@ class Cleaner:
             path = os.path.join(folder, found.name)
             report.append(SegmentFile(path, topic, segment._replace(closed=closed), expired and reason is None, reason))
         return report
+
+
+def _unreadable(first: int, name: str, error: OSError) -> _Looked:
+    """Return the result for a log that cannot be read; without a state, so that the next round tries again."""
+    return _Looked(first, name, None, False, None, None, 0, f"cannot read it: {error}", False)
+
+
+def _grew(known: _Looked, state: State) -> bool:
+    """Return whether a log that ended with a complete message has become longer."""
+    complete = known.last is not None and known.reason is None and not known.cut
+    return complete and known.state is not None and known.state[:2] == state[:2] and known.size < state[2]
+
+
+def _read_of(file: BinaryIO) -> Callable[[int, int], bytes]:
+    """Return a function that reads bytes of a file at a position."""
+
+    def read(position: int, length: int) -> bytes:
+        file.seek(position)
+        return file.read(length)
+
+    return read
 
 
 def _topic_of(folder: str) -> _Topic | None:

@@ -51,6 +51,7 @@ class Cleaners:
         locks = scheduler.chance(0.5)
         self.cleaners = [Process(f"cleaner {number}", scheduler) for number in range(2)]
         self._files = [CleanerFiles(self.disk, process, scheduler, faults, locks=locks) for process in self.cleaners]
+        self._known: list[Cleaner | None] = [None, None]
         self._create(0)
 
     def operations(self) -> Sequence[Operation]:
@@ -66,7 +67,9 @@ class Cleaners:
                 Operation(1, "server deletes its oldest segment", self._delete),
             ]
         if self.scheduler.mode == "any":
-            found.append(Operation(1, "server recreates the partition", self._recreate))
+            # A cleaner is about to rename the file that it has checked; another file must not be deleted now.
+            is_checked = any(each.is_running and each.next_step.startswith("rename ") for each in self.cleaners)
+            found.append(Operation(30 if is_checked else 1, "server recreates the partition", self._recreate))
         for place, cleaner in enumerate(self.cleaners):
             found += cleaner.operations(lambda place=place: self._clean(place))
         return found
@@ -139,7 +142,10 @@ class Cleaners:
             self.latest = max(self.latest, self.scheduler.now)
             return self.scheduler.now
 
-        cleaner = Cleaner("/data", POLICY, layout="m45", files=self._files[place], clock=now)
+        cleaner = self._known[place]
+        if cleaner is None or self.cleaners[place].error is not None or self.scheduler.chance(0.3):  # a new process
+            cleaner = Cleaner("/data", POLICY, layout="m45", files=self._files[place], clock=now)
+        self._known[place] = cleaner
 
         def call() -> Any:
             try:
@@ -153,7 +159,7 @@ class Cleaners:
         inode = self.disk.create(self._path(first))
         names = {posixpath.basename(self._path(first)), *(f"{first:020d}{ending}" for ending in BESIDE)}
         for name in names - {posixpath.basename(self._path(first))}:
-            self.disk.create(f"{PARTITION}/{name}", b"index")
+            self.disk.create(f"{PARTITION}/{name}")
         self.segments.append(Written(first, inode, [], names))
 
     def _message(self) -> bytes:
@@ -164,6 +170,9 @@ class Cleaners:
     def _append(self) -> None:
         active = self.segments[-1]
         for _ in range(self.scheduler.random.randrange(1, 4)):
+            index = self.disk.files.get(f"{PARTITION}/{active.first:020d}.index")
+            if index is not None:
+                self.disk.write(index, index.content + len(active.inode.content).to_bytes(4, "little"))
             self.disk.write(active.inode, active.inode.content + self._message())
             active.times.append(self.scheduler.now)
 

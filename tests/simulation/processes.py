@@ -32,6 +32,8 @@ class Process:
         self.name = name
         self.result: Any = None
         self.error: BaseException | None = None
+        self.next_step = ""
+        """The next step of a running process."""
         self._scheduler = scheduler
         self._thread: threading.Thread | None = None
         self._may_go = threading.Semaphore(0)
@@ -60,6 +62,7 @@ class Process:
         if self._dead:
             raise Killed
         self._scheduler.note(f"  {self.name} is before: {name}")
+        self.next_step = name
         self._waits.release()
         self._may_go.acquire()
         if self._dead:

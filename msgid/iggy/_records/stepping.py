@@ -74,7 +74,7 @@ class RecordFile:
             while True:
                 data = self.read(place, min(wanted, self.size - place))
                 found = probe(data, LAYOUTS[NAMES[code]], self.size - place, above, self.limit)
-                if found.needed <= len(data):
+                if found.needed <= len(data) or len(data) < min(wanted, self.size - place):  # the file has been cut
                     break
                 wanted = found.needed
             if found.reason is None:

@@ -1,7 +1,10 @@
 """The cleaner of segment files never deletes too much, and does not stop at a file that it cannot handle."""
 
+import io
+import itertools
 import os
 import shutil
+import struct
 import threading
 import time
 
@@ -387,3 +390,120 @@ def test_cleaner_removes_no_index_of_a_segment_that_stays(partition):
         (partition / f"{number:020d}.index").write_bytes(b"index")
     cleaner(partition).clean(dry_run=False)
     assert sorted(int(path.stem) for path in partition.glob("*.index")) == [4, 6]
+
+
+class Counted(OsFiles):
+    """Counts the bytes of logs and indexes that are read."""
+
+    def __init__(self):
+        self.read = 0
+
+    def open(self, path):
+        counted, file = self, OsFiles.open(self, path)
+        inner = file.read
+
+        class Reading(io.RawIOBase):
+            def read(self, size=-1):
+                found = inner(size)
+                counted.read += len(found)
+                return found
+
+            def seek(self, *to):
+                return file.seek(*to)
+
+            def tell(self):
+                return file.tell()
+
+            def close(self):
+                file.close()
+
+        return Reading()
+
+    def round(self, cleaner, **options):
+        before = self.read
+        return cleaner.clean(**options), self.read - before
+
+
+def with_index(folder, first, count, at=NOW):
+    """Create a segment with its index, and return its size."""
+    raws = [log(number, 1, "h64", at) for number in range(first, first + count)]
+    put(folder, first, b"".join(raws))
+    ends = itertools.accumulate(map(len, raws))
+    entries = (struct.pack("<IIQ", number, end, at) for number, end in enumerate(ends))
+    (folder / f"{first:020d}.index").write_bytes(b"".join(entries))
+    return sum(map(len, raws))
+
+
+def test_cleaner_of_segments_that_do_not_change_reads_them_once(tmp_path):
+    """Without an index every segment is read in the first round; the next rounds read nothing."""
+    size = sum(put(tmp_path, first, log(first, 1000)).stat().st_size for first in range(0, 10_000, 1000))
+    files = Counted()
+    careful = cleaner(tmp_path, 0, files=files)
+    rounds = [files.round(careful, dry_run=dry_run) for dry_run in (True, False, False)]
+    assert [read for _, read in rounds] == [size, 0, 0]
+    assert [found.segment.closed for found in rounds[2][0]] == [True] * 9 + [False]
+
+
+def test_cleaner_of_a_segment_with_an_index_reads_its_first_and_last_messages(tmp_path):
+    """A new process reads little of segments that have not expired, and all of those that it deletes."""
+    size = sum(with_index(tmp_path, first, 5000) for first in range(0, 20_000, 5000))
+    files = Counted()
+    report, read = files.round(cleaner(tmp_path, 0, files=files), dry_run=False)
+    assert [(found.segment.last_offset, found.reason) for found in report] == [
+        (first + 4999, None) for first in range(0, 20_000, 5000)
+    ]
+    assert read < size / 4
+    report, read = files.round(cleaner(tmp_path, files=files), dry_run=False)
+    assert removed(report) == [0, 5000, 10_000]
+    assert read > size * 3 / 4
+
+
+def test_cleaner_of_a_growing_segment_reads_the_new_messages(tmp_path):
+    """A later round continues where the last round ended."""
+    put(tmp_path, 0, log(0, 1000))
+    files = Counted()
+    careful = cleaner(tmp_path, 0, files=files)
+    careful.clean()
+    more = log(1000, 10)
+    put(tmp_path, 0, log(0, 1000) + more + log(1010)[:-3])
+    ((found,), read) = files.round(careful)
+    assert (found.segment.last_offset, found.reason) == (1010, None)
+    assert read == len(more) + len(log(1010)) - 3
+    put(tmp_path, 1012, log(1012))  # closed, but its last message is not complete
+    found = careful.clean()[0]
+    assert found.reason.startswith("invalid message: half a message")
+
+
+@pytest.mark.parametrize("trouble", ["a later message", "a broken message", "a wrong index", "an index of another log"])
+def test_cleaner_trusts_neither_an_index_nor_the_last_message(tmp_path, trouble):
+    """A segment is deleted only after all of its messages were read in the same round."""
+    with_index(tmp_path, 0, 2000)
+    with_index(tmp_path, 2000, 2)
+    index = tmp_path / f"{0:020d}.index"
+    content = bytearray((tmp_path / f"{0:020d}.log").read_bytes())
+    if trouble == "a later message":  # the clock was set back after it
+        late = log(1000, 1, "h64", NOW + LATE * 10**6)
+        content[1000 * len(late) : 1001 * len(late)] = late
+    elif trouble == "a broken message":
+        content[len(content) // 2] ^= 1
+    elif trouble == "a wrong index":
+        index.write_bytes(index.read_bytes()[::-1])
+    else:
+        index.write_bytes(struct.pack("<IIQ", 1, 10**6, NOW) * 3000)
+    put(tmp_path, 0, bytes(content))
+    careful = cleaner(tmp_path)
+    careful.clean()
+    kept = trouble.endswith("message")
+    assert removed(careful.clean(dry_run=False)) == ([] if kept else [0])
+
+
+def test_cleaner_of_a_segment_that_was_begun_anew_reads_it_again(tmp_path):
+    """A topic that is deleted and created again has other files of the same names and sizes."""
+    for first in (0, 2):
+        put(tmp_path, first)
+    careful = cleaner(tmp_path)
+    assert [found.expired for found in careful.clean()] == [True, False]
+    for first in (0, 2):
+        (tmp_path / f"{first:020d}.log").unlink()
+        put(tmp_path, first, log(first, at=NOW + LATE * 10**6))
+    assert [found.expired for found in careful.clean(dry_run=False)] == [False, False]
