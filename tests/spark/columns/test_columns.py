@@ -235,6 +235,12 @@ def test_columns_of_binary_ids_are_those_of_text(spark, ansi):
     ]  # fmt: skip
 
 
+def test_id_from_binary_of_lower_case_text_is_upper_case(spark):
+    """One ID has one text, also if the column has text in place of bytes."""
+    df = spark.createDataFrame([(V1.lower(),)], ["id"])
+    assert df.select(spark_ext.id_from_binary("id")).first()[0] == V1
+
+
 def test_columns_of_numbers_are_null(spark):
     """A number is not an ID, although its digits may be the text of one."""
     digits = Decimal("1234567890" * 3 + "12")
