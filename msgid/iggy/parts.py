@@ -79,10 +79,8 @@ def detect_file(
     while True:
         data = read(place, min(wanted, size - place))
         found = detect(data, known=size - place, first_offset=first_offset, limit=limit)
-        # Fewer bytes than asked for: the file has been cut since.
-        if found.layout is not None or not found.needed or len(data) < min(wanted, size - place):
-            return found
-        if found.needed <= len(data):
+        is_cut = len(data) < min(wanted, size - place)  # since its size was read
+        if found.layout is not None or found.needed <= len(data) or is_cut:
             return found
         wanted = found.needed
 

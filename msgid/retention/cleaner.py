@@ -313,7 +313,7 @@ class Cleaner:
             if known is not None and state is not None and known.state == state:
                 return known
             with suppress(InvalidMessage):  # the log is read whole, which gives the reason
-                last = None if state is None else self._last_messages(path, first, state, known)
+                last = None if state is None else self._last_messages(path, name, state, known)
                 if last is not None:
                     return last
         except FileNotFoundError:
@@ -322,9 +322,9 @@ class Cleaner:
             return _unreadable(first, name, error)
         return self._look(folder, name)
 
-    def _last_messages(self, path: str, first: int, state: State, known: _Looked | None) -> _Looked | None:
+    def _last_messages(self, path: str, name: str, state: State, known: _Looked | None) -> _Looked | None:
         """Read the messages since the last round, or from the index's last entry on; return None if that fails."""
-        size, last, latest, cut = state[2], -1, 0, False
+        first, size, last, latest, cut = int(name[:20]), state[2], -1, 0, False
         with self._files.open(path) as file:
             start: int | None
             starts = True  # an index helps only if the first record is valid
@@ -342,7 +342,7 @@ class Cleaner:
                     last, latest = max(last, message.offset), max(latest, message.timestamp)
             except TruncatedMessage:
                 cut = True
-        return None if last < 0 else _Looked(first, path[-24:], state, starts, last, latest, size, None, cut, False)
+        return None if last < 0 else _Looked(first, name, state, starts, last, latest, size, None, cut, False)
 
     def _last_entry(self, path: str, file: BinaryIO, first: int, size: int) -> int | None:
         """Return where the last record of a log's index starts; None without an index that helps."""
