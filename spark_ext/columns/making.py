@@ -10,7 +10,7 @@ from msgid._moments import seconds_since_epoch
 from msgid.ids._bytes import NOT_AN_ID
 from msgid.ids.derived import assigned_node
 from spark_ext._compat import arrow_udf
-from spark_ext.columns._dialect import F, is_writing_sql
+from spark_ext.columns._dialect import F, SqlText, is_writing_sql
 from spark_ext.columns._expressions import (
     INTEGERS,
     MOMENTS,
@@ -235,33 +235,64 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
     |01173DEDD3A85A00000B12790000000001|
     +----------------------------------+
     """
-    seconds = seconds_since_epoch("at", datetime.now(timezone.utc) if at is None else at) & layout.UINT32_MASK
+    moment = datetime.now(timezone.utc) if at is None else at
+    seconds = seconds_since_epoch("at", moment) & layout.UINT32_MASK
     head = layout.pack(assigned_node(run), 0, 0, 0)[: layout.FIELDS["pid"].start].hex().upper()
-
-    limits = f"at most {layout.PID_MAX + 1} partitions of {layout.UINT32_SPAN} rows each; {_IN_STREAMS}"
-    refuse = F.raise_error(F.lit(f"assign_id numbers {limits}"))
     # Seconds and sequence are written as one number. `hex` omits its leading zeros; their number is known here, so
-    # they follow the digits of the pid. The pid is looked up byte by byte, with the digits before and after it.
+    # they follow the digits of the pid.
     zeros = "0" * (8 - len(f"{seconds:X}")) if seconds else "0" * 7
     above = (seconds << 32) - (1 << 64 if seconds >> 31 else 0)  # a bigint has a sign, which hex does not mind
 
-    # Each use of the numbering has a counter of its own, which grows with each row that reaches it. All rows of a
-    # partition reach one of the two texts below, so the counters in that text agree.
     def tail() -> Column:
-        row = F.monotonically_increasing_id().bitwiseAND(layout.UINT32_MASK)
-        return F.hex(row.bitwiseOR(above)) if seconds else padded_digits(row, 9).cast("string")
+        return F.hex(_row().bitwiseOR(above)) if seconds else padded_digits(_row(), 9).cast("string")
+
+    return _numbered(tail, before=head, after=zeros).alias("assign_id")
+
+
+def assign_id_of_query() -> SqlText:
+    """Return `assign_id` as the body of an SQL function: with a node and time of their own in each call of each query.
+
+    Spark evaluates the subquery once per query, before any task runs, so that a retried task has the same node. Each
+    analysis of a query gives ``uuid()`` another seed, and each run another time.
+    """
+    digest = "sha2(concat(uuid(), CAST(unix_micros(now()) AS STRING)), 256)"
+    origin, rest = f"{layout.ORIGINS['assigned']:X}", layout.SYNTHETIC_BITS // 4 - 1
+    text = f"concat('{VERSION_1_DIGITS}', left(digest, 1), '{origin}', substring(digest, 2, {rest}))"
+    node = SqlText(f"(SELECT upper({text}) FROM (SELECT {digest} AS digest FROM VALUES (0)))")
+    seconds = SqlText("unix_seconds(now())") - layout.EPOCH_UNIX
+    # Spark computes what does not depend on the row once.
+    at = padded_digits(seconds.bitwiseAND(layout.UINT32_MASK), 8).cast("string")
+    return F.concat(node, _numbered(lambda: F.concat(at, padded_digits(_row(), 8).cast("string"))))
+
+
+def _row() -> Column:
+    """Return the number of a row in its partition.
+
+    Each use of it has a counter of its own, which grows with each row that reaches it.
+    """
+    return F.monotonically_increasing_id().bitwiseAND(layout.UINT32_MASK)
+
+
+def _numbered(tail: Callable[[], Column], before: str = "", after: str = "") -> Column:
+    """Return the partition's number as four digits, with other text around them, and a tail that numbers the rows.
+
+    All rows of a partition reach one of the two uses of the tail, so the counters in it agree.
+    """
+    limits = f"at most {layout.PID_MAX + 1} partitions of {layout.UINT32_SPAN} rows each; {_IN_STREAMS}"
+    refuse = F.raise_error(F.lit(f"assign_id numbers {limits}"))
 
     # A partition or row out of range has bit 32, which is 256 here: an index without an entry.
     def full() -> Column:
         return F.shiftright(F.monotonically_increasing_id(), 24).bitwiseAND(256).cast("int")
 
+    # The number is looked up byte by byte.
     partition = F.spark_partition_id()
-    few = byte_digits(partition.bitwiseOR(full()), before=f"{head}00", after=zeros)  # most often one look-up will do
-    high = byte_digits(F.shiftright(partition, 8), before=head)
-    low = byte_digits(partition.bitwiseAND(0xFF).bitwiseOR(full()), after=zeros)
+    few = byte_digits(partition.bitwiseOR(full()), before=f"{before}00", after=after)  # most often one look-up will do
+    high = byte_digits(F.shiftright(partition, 8), before=before)
+    low = byte_digits(partition.bitwiseAND(0xFF).bitwiseOR(full()), after=after)
     return F.coalesce(
         F.concat(few, tail()), F.when(F.shiftright(partition, 8) > 0, F.concat(high, low, tail())), refuse
-    ).alias("assign_id")
+    )
 
 
 def assign_ids(

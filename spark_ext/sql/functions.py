@@ -110,7 +110,7 @@ _SHARED: Final = {
 
 
 def definitions() -> Iterator[Definition]:
-    """Return the definition of each function, after those of the functions that it calls.
+    """Return the definition of each function, after those of the functions that it calls; ``msgid_assign`` is last.
 
     A function of an ID becomes two functions: the second converts its argument to text once, and calls the first.
     """
@@ -119,6 +119,8 @@ def definitions() -> Iterator[Definition]:
             yield from _of_ids(name, function, parameters, returns)
         else:
             yield _define(name, function, parameters, returns)
+    with sql_text():
+        yield Definition("msgid_assign", "", str(making.assign_id_of_query()), "STRING", deterministic=False)
 
 
 def _of_ids(
@@ -138,9 +140,3 @@ def _define(name: str, function: Callable[..., Any], parameters: Mapping[str, st
     with sql_text():
         body = str(function(*(SqlText(f"{name}.{parameter}") for parameter in parameters)))
     return Definition(name, ", ".join(f"{parameter} {type}" for parameter, type in parameters.items()), body, returns)
-
-
-def assign_definition(run: str | None = None, at: float | None = None) -> Definition:
-    """Return the definition of ``msgid_assign``; the arguments are those of `assign_id`."""
-    with sql_text():
-        return Definition("msgid_assign", "", str(making.assign_id(run, at)), "STRING", deterministic=False)

@@ -10,7 +10,7 @@ from spark_ext._private import create_like
 from spark_ext._settings import settings
 from spark_ext.columns import making
 from spark_ext.formats.iggy_source import IggyDataSource
-from spark_ext.sql.functions import FUNCTIONS, assign_definition, definitions
+from spark_ext.sql.functions import FUNCTIONS, definitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,8 @@ def register(spark: SparkSession) -> list[str]:
     """Create the SQL functions ``msgid_parse``, ``msgid_position`` and so on in a session, and register ``iggy``.
 
     The functions are temporary: they belong to this session, and not to one that ``newSession()`` returns. All but
-    ``msgid_generate`` are inlined into the query that uses them. ``msgid_assign()`` has a random node for the session.
+    ``msgid_generate`` are inlined into the query that uses them. ``msgid_assign()`` has another random node in each query,
+    and in each call of a query.
     ``msgid_generate(x)`` returns a new ID for each row, for any ``x``. Afterwards ``spark.read.format("iggy")`` works.
 
     A time is a timestamp or Unix seconds. A date or a ``timestamp_ntz`` is rejected before the query runs, the text of
@@ -82,7 +83,7 @@ def register(spark: SparkSession) -> list[str]:
 
 def create_functions(spark: SparkSession) -> None:
     """Create the functions of `FUNCTIONS`, those that they call, and ``msgid_assign``."""
-    made = {one.name: one for one in (*definitions(), assign_definition())}
+    made = {one.name: one for one in definitions()}
     if create_like(spark, made[_MODEL], list(made.values()), _created_under):
         return
     with _changing, settings(spark, _created_under(spark.conf.get)):

@@ -19,14 +19,14 @@ from pyspark.sql import functions as pyspark_functions
 from spark_ext._private import create_like, stored_like
 from spark_ext.columns import _dialect
 from spark_ext.columns._dialect import F, SqlText, sql_text
-from spark_ext.sql.functions import Definition, assign_definition, definitions
+from spark_ext.sql.functions import Definition, definitions
 
 GOLDEN = Path(__file__).parents[1] / "vectors" / "functions.sql"
 
 
 def statements():
-    """The statements of `spark_ext.register`; ``msgid_assign`` for a run of a fixed name and time."""
-    return [one.statement for one in (*definitions(), assign_definition("golden", 1795219200))]
+    """The statements of `spark_ext.register`."""
+    return [one.statement for one in definitions()]
 
 
 def test_sql_functions_equal_the_golden_file(request):
