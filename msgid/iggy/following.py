@@ -1,10 +1,15 @@
 """The progress of a reader in folders of segments that grow, are purged and are deleted: the rules alone.
 
 The state of a reader is a `Mark` for each segment that is there, by its path within the followed folder. So the
-state grows with the present segments, not with history, and a folder has one state however its path is spelled.
+state grows with the present segments, not with history, and a folder has one state however its path is spelled. A
+folder that is missing at a look keeps its marks.
 
 A segment that was purged and begun anew under its name has another head: other first bytes. A mark counts how often
 that happened. Bytes that were seen and are gone before they were read are a `Part` of their own, which is lost.
+
+A server that recovers from a crash cuts a segment's end off, and writes on. So a mark also knows some of the records
+that were read, more of the last ones: reading goes on after the last of them that is still there. Records between it
+and the cut come twice; none is missed.
 """
 
 from __future__ import annotations
@@ -21,8 +26,14 @@ if TYPE_CHECKING:
 
 HEAD: Final = 256
 """How many of a segment's first bytes tell it from another of its name."""
-_VERSION: Final = 2
+_VERSION: Final = 3
+_FORMER: Final = 2
+"""The version whose marks have no records."""
 _MOST_PARTS: Final = 1000
+_LAST: Final = 12
+"""How many of the last records a mark knows, one by one."""
+_MOST_MISSING: Final = 1000
+"""How many segments of folders that are gone keep their marks."""
 
 
 class Seen(NamedTuple):
@@ -33,6 +44,14 @@ class Seen(NamedTuple):
     size: int
     modified: int
     """Milliseconds since 1970."""
+
+
+class Record(NamedTuple):
+    """A record that was read."""
+
+    start: int
+    head: str
+    """The `fingerprint` of its first bytes."""
 
 
 class Mark(NamedTuple):
@@ -47,6 +66,8 @@ class Mark(NamedTuple):
     """The `fingerprint` of the first bytes; empty as long as nothing was read."""
     generation: int = 0
     """How often the segment was begun anew."""
+    records: tuple[Record, ...] = ()
+    """Some of the records that were read, in their order; none of a segment that will not grow."""
 
 
 Marks = dict[str, Mark]
@@ -86,6 +107,14 @@ class Segment(Protocol):
             first: Where a record starts, at the target or before it.
         """
 
+    def starts(self, first: int, stop: int) -> list[int]:
+        """Return where the last records before a place start, at least one, in their order.
+
+        Args:
+            first: Where a record starts, before the place.
+            stop: Where a record ends.
+        """
+
 
 def fingerprint(data: bytes) -> str:
     """Return the number and a hash of a segment's first bytes.
@@ -96,16 +125,16 @@ def fingerprint(data: bytes) -> str:
     return f"{len(data)}-{hashlib.blake2b(data, digest_size=8).hexdigest()}"
 
 
-def has_head(head: str, read: Callable[[int, int], bytes]) -> bool:
-    """Return whether a segment has the first bytes of a fingerprint; every segment has those of an empty one."""
-    return not head or fingerprint(read(0, int(head.partition("-")[0]))) == head
+def has_head(head: str, read: Callable[[int, int], bytes], start: int = 0) -> bool:
+    """Return whether a segment has the bytes of a fingerprint at a place; every segment has those of an empty one."""
+    return not head or fingerprint(read(start, int(head.partition("-")[0]))) == head
 
 
 def to_json(marks: Mapping[str, Mark]) -> dict[str, Any]:
     """Return marks as a value that JSON can hold.
 
     >>> to_json({"a/0.log": Mark(9, 10, 1)})
-    {'version': 2, 'segments': {'a/0.log': [9, 10, 1, '', 0]}}
+    {'version': 3, 'segments': {'a/0.log': [9, 10, 1, '', 0, ()]}}
     """
     return {"version": _VERSION, "segments": {name: list(mark) for name, mark in sorted(marks.items())}}
 
@@ -121,15 +150,15 @@ def from_json(held: Mapping[str, Any], inner: Callable[[str], str | None]) -> Ma
         ValueError: if the value is of a later form, or names files elsewhere.
 
     >>> from_json({"/logs/a/0.log": 9}, lambda name: name.removeprefix("/logs/"))
-    {'a/0.log': Mark(position=9, size=9, modified=0, head='', generation=0)}
+    {'a/0.log': Mark(position=9, size=9, modified=0, head='', generation=0, records=())}
     """
     version = held.get("version")
     if isinstance(version, int) and isinstance(held.get("segments"), dict):
-        if version != _VERSION:
+        if version not in (_FORMER, _VERSION):
             raise ValueError(
                 f"cannot continue from the checkpoint: version of its offset must be {_VERSION}, got {version}"
             )
-        return {name: Mark(*mark) for name, mark in held["segments"].items()}
+        return {name: _mark(*mark) for name, mark in held["segments"].items()}
     marks = {}
     for name, position in held.items():
         found = inner(name)
@@ -140,6 +169,12 @@ def from_json(held: Mapping[str, Any], inner: Callable[[str], str | None]) -> Ma
             )
         marks[found] = Mark(position, position, 0)
     return marks
+
+
+def _mark(
+    position: int, size: int, modified: int, head: str, generation: int, records: Iterable[tuple[int, str]] = ()
+) -> Mark:
+    return Mark(position, size, modified, head, generation, tuple(Record(*record) for record in records))
 
 
 def _folder(name: str) -> str:
@@ -161,6 +196,8 @@ class _Look:
         self.opened = opened
         self.marks: Marks = {}
         self.changed = False
+        self.cut: set[str] = set()
+        """The segments whose end was cut off. The next batch reads on, because no part goes back."""
 
     def mark(self, file: Seen) -> Mark | None:
         """Return the mark of a segment as it is now; None if it is gone since the listing."""
@@ -176,10 +213,18 @@ class _Look:
         if not has_head(mark.head, segment.bytes_at) or (not mark.head and now.size < mark.position):
             self.changed = True
             return Mark(0, now.size, now.modified, "", mark.generation + 1)
-        if now.size < mark.position:  # a server that recovers from a crash cuts the end off
-            self.changed = True
-            return now._replace(position=segment.boundary(now.size, 0))
-        return now
+        there = mark.records
+        while there and not has_head(there[-1].head, segment.bytes_at, there[-1].start):
+            there = there[:-1]
+        if there != mark.records:
+            position = segment.boundary(there[-1].start + 1, there[-1].start) if there else 0
+        elif now.size < mark.position:
+            position = segment.boundary(now.size, 0)
+        else:
+            return now
+        self.changed = True
+        self.cut.add(file.name)
+        return now._replace(position=position, records=there)
 
     def advance(self, file: Seen, mark: Mark, room: int | None, *, closed: bool) -> Mark | None:
         """Return the mark after the records of at most so many bytes, of one record at least; None if it is gone."""
@@ -196,8 +241,31 @@ class _Look:
         stop = min(stop, size)
         if stop <= mark.position:
             return mark
-        head = mark.head if mark.position and mark.head else fingerprint(segment.bytes_at(0, min(HEAD, stop)))
-        return mark._replace(position=stop, head=head)
+        head = mark.head
+        if not (mark.position and head):  # of the first record alone, because those after it may be cut off
+            head = fingerprint(segment.bytes_at(0, min(HEAD, stop if closed else segment.boundary(1, 0))))
+        records = () if closed and stop == size else _known(mark, segment, stop)
+        return mark._replace(position=stop, head=head, records=records)
+
+
+def _known(mark: Mark, segment: Segment, stop: int) -> tuple[Record, ...]:
+    """Return the records that a mark knows after reading to a place.
+
+    Before the last ones, each is about twice as far from the place as the next. So their number grows with the
+    logarithm of the size.
+    """
+    known = {record.start: record for record in mark.records}
+    starts = segment.starts(mark.position, stop)
+    data = segment.bytes_at(starts[0], stop - starts[0]) if starts else b""
+    for start, end in itertools.pairwise([*starts, stop]):
+        first = start - starts[0]
+        known[start] = Record(start, fingerprint(data[first : first + min(HEAD, end - start)]))
+    records = sorted(known.values())
+    kept = records[-_LAST:]
+    for record in reversed(records[:-_LAST]):
+        if stop - record.start >= 2 * (stop - kept[0].start):
+            kept.insert(0, record)
+    return tuple(kept)
 
 
 def latest(
@@ -231,7 +299,7 @@ def latest(
             if mark is None:
                 continue
             look.marks[file.name] = mark
-            if mark.size > mark.position:
+            if mark.size > mark.position and file.name not in look.cut:
                 waiting.setdefault(folder, []).append((file, number < last))
     room, count = max_bytes, 0
     while waiting and (room is None or room > 0) and (max_files is None or count < max_files):
@@ -251,8 +319,22 @@ def latest(
             room = None if room is None else room - (after.position - before.position)
         if after.position < after.size:
             waiting.pop(folder, None)
-    gone = [name for name, mark in start.items() if name not in look.marks and mark.position < mark.size]
-    return look.marks if look.changed or gone else None
+    gone = {name: mark for name, mark in start.items() if name not in look.marks}
+    changed = look.changed or any(mark.position < mark.size for mark in gone.values())
+    return look.marks | _missing(gone, {_folder(name) for name in look.marks}) if changed else None
+
+
+def _missing(gone: Marks, present: set[str]) -> Marks:
+    """Return the marks to keep of segments whose folders have no segments now, but may come back, as a mount does.
+
+    Their bytes that were not read are known to be gone, so such a mark has none; its time is negative.
+    """
+    kept = {
+        name: mark._replace(size=mark.position, modified=-abs(mark.modified) or -1)
+        for name, mark in gone.items()
+        if mark.head and _folder(name) not in present
+    }
+    return dict(sorted(kept.items(), key=lambda one: one[1].modified)[:_MOST_MISSING])
 
 
 def parts(
@@ -276,7 +358,8 @@ def parts(
     for name in sorted({**start, **end}):
         old, new = start.get(name), end.get(name)
         same = old is not None and new is not None and old.generation == new.generation
-        if old is not None and not same and old.position < old.size:
+        is_gone = new is None or new.modified < 0
+        if old is not None and (is_gone or not same) and old.position < old.size:
             made.append(Part(name, old.position, old.size, lost=True))
         begin = old.position if old is not None and same else 0
         if new is None or new.position <= begin:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgid._validate import integer
 from msgid.iggy._records.decoding import NAMES, LogDecoder, without_rows_from
+from msgid.iggy._records.rows import ROW, Row
 from msgid.iggy._records.stepping import HEAD, RecordFile, later_codes
 from msgid.iggy._wire import AUTO, LAYOUTS, PREVIOUS, Layout, name_of
 from msgid.iggy.detect import LONGEST, Detection, detect
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from msgid.iggy.index import IndexBytes
     from msgid.iggy.table import Decoded
 
+_WINDOW: Final = 1 << 14
+"""How many bytes are searched first for the last records."""
 _FEW: Final = 3
 """How many wrong positions of an index, or wrong checksums in a row, are tolerated."""
 
@@ -265,6 +268,47 @@ def boundary(
         start, code = _indexed(file, index, name, start, min(target, size), first_offset) or (start, code)
     place, code, whole = file.advance(start, code, target, upgrade=True)
     return Boundary(place, NAMES[code], whole)
+
+
+def last_starts(
+    read: Callable[[int, int], bytes],
+    stop: int,
+    *,
+    start: int = 0,
+    index: IndexBytes | None = None,
+    layout: Layout = "auto",
+    first_offset: int = 0,
+) -> list[int]:
+    """Return where the last records before a place start, in their order; at least one if there is one.
+
+    Args:
+        read: Returns the bytes of the log at a position.
+        stop: Where a record ends.
+        start: Where a record starts, before the place.
+        index: As for `split_points`.
+        layout: As for `boundary`.
+        first_offset: The number in the file's name.
+
+    >>> from msgid.iggy import Message, encode_log
+    >>> log = encode_log([Message.new(b"a" * 9000, id=n, offset=n) for n in range(10)])
+    >>> last_starts(lambda place, length: log[place : place + length], len(log))
+    [81405]
+    """
+    window = _WINDOW
+    while True:
+        low, found = start, layout
+        if stop - window > start:
+            reached = boundary(
+                read, stop, stop - window, start=start, index=index, layout=layout, first_offset=first_offset
+            )
+            low, found = reached.place, reached.layout or layout
+        data = read(low, stop - low)
+        decoder = LogDecoder(name_of(found, auto=True), first_offset=first_offset, upgrade=True)
+        rows = map(Row._make, ROW.iter_unpack(decoder.decode(data, len(data)).rows))
+        starts = {row.position if row.batch < 0 else row.batch for row in rows}
+        if starts or low <= start:
+            return [low + place for place in sorted(starts)]
+        window *= 16
 
 
 def split_points(

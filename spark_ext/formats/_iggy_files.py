@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgid.iggy._wire import AUTO
 from msgid.iggy.following import Seen
 from msgid.iggy.index import Blocks
-from msgid.iggy.parts import boundary, detect_file
+from msgid.iggy.parts import boundary, detect_file, last_starts
 from spark_ext._filesystem import filesystem, resolve
 
 if TYPE_CHECKING:
@@ -155,6 +155,17 @@ class OpenSegment:
             layout=self.layout,
             first_offset=first_offset(self._path),
         ).place
+
+    def starts(self, first: int, stop: int) -> list[int]:
+        """Return where the last records before a place start, at least one, in their order."""
+        return last_starts(
+            self.bytes_at,
+            stop,
+            start=first,
+            index=self._index_bytes(),
+            layout=self.layout,
+            first_offset=first_offset(self._path),
+        )
 
     def _index_bytes(self) -> IndexBytes | None:
         path = f"{self._path.removesuffix(ENDING)}.index"
