@@ -296,14 +296,14 @@ def last_starts(
     """
     window = _WINDOW
     while True:
-        low, found = start, layout
+        low, name = start, name_of(layout, auto=True)
         if stop - window > start:
             reached = boundary(
                 read, stop, stop - window, start=start, index=index, layout=layout, first_offset=first_offset
             )
-            low, found = reached.place, reached.layout or layout
+            low, name = reached.place, reached.layout or name
         data = read(low, stop - low)
-        decoder = LogDecoder(name_of(found, auto=True), first_offset=first_offset, upgrade=True)
+        decoder = LogDecoder(name, first_offset=first_offset, upgrade=True)
         rows = map(Row._make, ROW.iter_unpack(decoder.decode(data, len(data)).rows))
         starts = {row.position if row.batch < 0 else row.batch for row in rows}
         if starts or low <= start:

@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 _LENGTH_MAX: Final = INT32_MAX
 _TIMESTAMP_MAX: Final = last_moment(1_000_000)
 """The last microsecond of the year 9999, which is the maximum of timestamps in most databases."""
-_STATE_AT: Final = 8
+_LIMITS: Final = {
+    "offset": ("offset", INT64_MAX, f"more than {INT64_MAX}"),
+    "timestamp": ("timestamp", _TIMESTAMP_MAX, "after the year 9999"),
+    "origin_timestamp": ("origin", _TIMESTAMP_MAX, "after the year 9999"),
+}
+"""For columns of numbers: the field of a row, the largest number that the column holds, and the reason for the rest."""
 ROWS: Final = KnownTable(
     Columns("id_text", ("source",), offset="offset", timestamp="timestamp", content=("payload",)),
     ("id", "id_text", "source", "offset", "state", "timestamp", "payload"),
@@ -57,7 +62,7 @@ class Decoded(NamedTuple):
     error: InvalidMessage | None
     """The error that ended the table; None if the bytes end after a complete message."""
     malformed: list[Malformed]
-    """Messages with malformed headers, or with a producer time after the year 9999; that cell of the table is NULL."""
+    """Messages with malformed headers, an offset of 2**63 or more, or a time after the year 9999; that cell is NULL."""
     layouts: list[str]
     """The layouts of the messages, in the order of the bytes."""
     unchecked: int
@@ -104,9 +109,9 @@ def decode_table(data: bytes | memoryview, layout: Layout = "auto", *, base: int
         first_offset: Number in the file's name; the first message has this offset or a later one.
 
     Returns:
-        The messages with the columns of `schema`, their positions, their total size, and the error after them. An
-        offset of 2**63 or more or a timestamp after the year 9999 is an error, because the column cannot hold it. A
-        wrong checksum is not an error: ``checksum_ok`` is False. Malformed headers are listed in ``malformed``.
+        The messages with the columns of `schema`, their positions, their total size, and the error after them. A
+        wrong checksum is not an error: ``checksum_ok`` is False. Malformed headers, and offsets and times that their
+        column cannot hold, are listed in ``malformed``.
 
     Raises:
         ValueError: if the data has 2 GB or more.
@@ -183,59 +188,37 @@ def table_of(data: bytes | memoryview, found: Found, base: int) -> Decoded:
     import numpy as np
 
     rows = np.frombuffer(found.rows, dtype=row_type())
-    good, wrong = _first_wrong(rows, base)
-    length, error = found.place, found.error
-    if wrong is not None:
-        length, error, rows = int(rows["position"][good]), wrong, rows[:good]
-        if good and rows["batch"][-1] >= 0:
-            length = int(rows["end"][-1])
     headers = header_columns(data, found.rows, rows, base)
-    origins, late = _origins(rows, base)
-    originals = [
+    numbers = {name: _numbers(rows, name, base) for name in _LIMITS}
+    wrong = headers.malformed
+    for _, large in numbers.values():
+        wrong = large | wrong
+    malformed = [
         Malformed(row, reason, bytes(data[int(rows["position"][row]) : int(rows["end"][row])]))
-        for row, reason in sorted({**late, **headers.malformed}.items())
+        for row, reason in sorted(wrong.items())
     ]
-    table = _batch(data, rows, headers, origins)
+    table = _batch(data, rows, headers, {name: column for name, (column, _) in numbers.items()})
     codes = rows["layout"]
     firsts = np.sort(np.unique(codes, return_index=True)[1])
     layouts = [NAMES[code] for code in codes[firsts]]
     unchecked = int(np.count_nonzero(rows["batch_sum"] == NOT_CHECKED))
-    return Decoded(table, rows["position"] + base, length, error, originals, layouts, unchecked)
+    return Decoded(table, rows["position"] + base, found.place, found.error, malformed, layouts, unchecked)
 
 
-def _first_wrong(rows: Any, base: int) -> tuple[int, InvalidMessage | None]:
-    """Return the number of rows before the first value that its column cannot hold, and the error of that value."""
-    import numpy as np
-
-    wrong: tuple[int, InvalidMessage | None] = (len(rows), None)
-    limits = {"offset": (INT64_MAX, f"more than {INT64_MAX}"), "timestamp": (_TIMESTAMP_MAX, "after the year 9999")}
-    for name, (most, reason) in limits.items():
-        bad = np.flatnonzero(rows[name] > most)
-        if len(bad) and bad[0] < wrong[0]:
-            row = rows[bad[0]]
-            error = InvalidMessage(f"{name} {row[name]}, {reason}", base + int(row["position"]))
-            wrong = int(bad[0]), error
-    return wrong
-
-
-def _origins(rows: Any, base: int) -> tuple[Any, dict[int, InvalidMessage]]:
-    """Return the producer times, and an error for each time that the column cannot hold."""
+def _numbers(rows: Any, name: str, base: int) -> tuple[pa.Array, dict[int, InvalidMessage]]:
+    """Return a column of numbers, NULL for those that it cannot hold, and an error for each of these."""
     import numpy as np
     import pyarrow as pa
 
-    type = schema().field("origin_timestamp").type
-    if not len(rows) or rows["layout"][-1] < H56_CRC:
-        return pa.nulls(len(rows), type), {}
-    origins = rows["origin"]
-    late = np.flatnonzero(origins > _TIMESTAMP_MAX)
-    missing = (rows["layout"] < H56_CRC) | (origins > _TIMESTAMP_MAX)
+    field, most, reason = _LIMITS[name]
+    values, type = rows[field], schema().field(name).type
+    large = values > most
     errors = {
-        int(row): InvalidMessage(
-            f"origin_timestamp {origins[row]}, after the year 9999", base + int(rows["position"][row])
-        )
-        for row in late
+        int(row): InvalidMessage(f"{name} {values[row]}, {reason}", base + int(rows["position"][row]))
+        for row in np.flatnonzero(large)
     }
-    return pa.array(origins.astype(np.int64), mask=missing if missing.any() else None).cast(type), errors
+    missing = large | (rows["layout"] < H56_CRC) if name == "origin_timestamp" else large
+    return pa.array(values.astype(np.int64), mask=missing if missing.any() else None).cast(type), errors
 
 
 def _column(codes: Any, names: dict[int, str | None]) -> pa.Array:
@@ -254,7 +237,7 @@ def _batch(
     data: bytes | memoryview,
     rows: Any,
     headers: HeaderColumns,
-    origins: pa.Array,
+    numbers: dict[str, pa.Array],
 ) -> pa.RecordBatch:
     import numpy as np
     import pyarrow as pa
@@ -277,14 +260,14 @@ def _batch(
     without = has_none if has_none.any() else None
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(rows["offset"].astype(np.int64)),
+            numbers["offset"],
             _column(rows["state"], states),
-            pa.array(rows["timestamp"].astype(np.int64)).cast(columns.field("timestamp").type),
+            numbers["timestamp"],
             binary(np.ascontiguousarray(rows["id"]).tobytes(), np.arange(count + 1, dtype=np.int32) * np.int32(16)),
             pa.array(rows["checksum"].astype(np.int64), mask=without),
             pa.MapArray.from_arrays(starts, headers.keys, items),
             bodies,
-            origins,
+            numbers["origin_timestamp"],
             pa.array(sums, mask=without),
             _column(rows["layout"], {facts.code: name for name, facts in LAYOUTS.items()}),
         ],

@@ -10,7 +10,7 @@ from msgid._moments import seconds_since_epoch
 from msgid.ids._bytes import NOT_AN_ID
 from msgid.ids.derived import assigned_node
 from spark_ext._compat import arrow_udf
-from spark_ext.columns._dialect import F, SqlText, is_writing_sql
+from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
     INTEGERS,
     MOMENTS,
@@ -249,7 +249,7 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
     return _numbered(tail, before=head, after=zeros).alias("assign_id")
 
 
-def assign_id_of_query() -> SqlText:
+def assign_id_of_query() -> Column:
     """Return `assign_id` as the body of an SQL function: with a node and time of their own in each call of each query.
 
     Spark evaluates the subquery once per query, before any task runs, so that a retried task has the same node. Each
@@ -258,8 +258,8 @@ def assign_id_of_query() -> SqlText:
     digest = "sha2(concat(uuid(), CAST(unix_micros(now()) AS STRING)), 256)"
     origin, rest = f"{layout.ORIGINS['assigned']:X}", layout.SYNTHETIC_BITS // 4 - 1
     text = f"concat('{VERSION_1_DIGITS}', left(digest, 1), '{origin}', substring(digest, 2, {rest}))"
-    node = SqlText(f"(SELECT upper({text}) FROM (SELECT {digest} AS digest FROM VALUES (0)))")
-    seconds = SqlText("unix_seconds(now())") - layout.EPOCH_UNIX
+    node = F.expr(f"(SELECT upper({text}) FROM (SELECT {digest} AS digest FROM VALUES (0)))")
+    seconds = F.expr("unix_seconds(now())") - layout.EPOCH_UNIX
     # Spark computes what does not depend on the row once.
     at = padded_digits(seconds.bitwiseAND(layout.UINT32_MASK), 8).cast("string")
     return F.concat(node, _numbered(lambda: F.concat(at, padded_digits(_row(), 8).cast("string"))))

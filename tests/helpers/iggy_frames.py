@@ -67,18 +67,30 @@ BROKEN = [
 ]
 
 
+LATE = 253_402_300_800 * 10**6
+"""The first microsecond of the year 10000."""
+
+
+def is_too_large(message):
+    """Return whether a column of the table cannot hold a number of a message."""
+    return message.offset >= 1 << 63 or max(message.timestamp, message.origin_timestamp or 0) >= LATE
+
+
 def row(message):
-    """Return a message as a row of the table, which has no times after the year 9999."""
-    origin = message.origin_timestamp
+    """Return a message as a row of the table, which has no times after the year 9999 and no offsets from 2**63 on."""
+
+    def moment(micros):
+        return None if micros is None or micros >= LATE else micros
+
     return {
-        "offset": message.offset,
+        "offset": message.offset if message.offset < 1 << 63 else None,
         "state": None if message.state is None else str(message.state),
-        "timestamp": message.timestamp,
+        "timestamp": moment(message.timestamp),
         "id": message.id.to_bytes(16, "little"),
         "checksum": None if message.checksum is None else (message.checksum + 2**63) % 2**64 - 2**63,
         "headers": [(str(key), {"kind": str(kind), "value": raw}) for key, (kind, raw) in message.headers.items()],
         "payload": message.payload,
-        "origin_timestamp": None if origin is None or origin >= 253_402_300_800 * 10**6 else origin,
+        "origin_timestamp": moment(message.origin_timestamp),
         "checksum_ok": message.checksum_ok,
         "layout": message.layout,
     }

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 from helpers import strategies
-from helpers.iggy_frames import BROKEN, HUGE, MESSAGES, ONE, framed, header, row, rows
+from helpers.iggy_frames import BROKEN, HUGE, LATE, MESSAGES, ONE, framed, header, is_too_large, row, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,16 +35,43 @@ def test_table_of_mutated_messages_has_the_messages_of_the_log(data, layout):
     except msgid.InvalidMessage as caught:
         error = caught
     found = iggy.decode_table(bytes(raw), layout)
-    if all(m.offset < 1 << 63 and m.timestamp <= 253_402_300_799_999_999 for m in decoded):
-        shown = rows(found.table)
-        assert shown[: len(decoded)] == [row(message) for message in decoded]
-        # A producer time after the year 9999 is malformed in the table alone.
-        malformed = {message.row for message in found.malformed}
-        late = {at for at, m in enumerate(decoded) if (m.origin_timestamp or 0) > 253_402_300_799_999_999}
-        assert late <= malformed
-        # A message with malformed headers ends the log, but in the table only its row is affected.
-        assert len(decoded) <= min(malformed - late, default=len(shown))
-        assert (found.error is None and not malformed - late) or error is not None
+    shown = rows(found.table)
+    assert shown[: len(decoded)] == [row(message) for message in decoded]
+    # Numbers that a column cannot hold are malformed in the table alone.
+    malformed = {message.row for message in found.malformed}
+    large = {at for at, message in enumerate(decoded) if is_too_large(message)}
+    assert large <= malformed
+    # A message with malformed headers ends the log, but in the table only its row is affected.
+    assert len(decoded) <= min(malformed - large, default=len(shown))
+    assert (found.error is None and not malformed - large) or error is not None
+
+
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "previous"])
+@pytest.mark.parametrize(
+    ("field", "number", "reason"),
+    [
+        ("offset", 1 << 63, "offset 9223372036854775808, more than 9223372036854775807"),
+        ("timestamp", LATE, "timestamp 253402300800000000, after the year 9999"),
+        ("timestamp", (1 << 64) - 1, "timestamp 18446744073709551615, after the year 9999"),
+    ],
+)
+def test_number_that_a_column_cannot_hold_affects_its_row_alone(layout, field, number, reason):
+    """The messages after it are in the table, and its bytes are kept."""
+    values = [{"offset": n, "timestamp": 1 + n} for n in range(5)]
+    values[2][field] = number
+    frames = [
+        iggy.encode(iggy.Message.new(b"payload", id=n + 1, layout=layout, **value), layout)
+        for n, value in enumerate(values)
+    ]
+    found = iggy.decode_table(b"".join(frames), layout)
+    assert (found.error, found.length) == (None, sum(map(len, frames)))
+    expected = [value[field] for value in values]
+    expected[2] = None
+    column = found.table[field]
+    assert (column.cast("int64") if field == "timestamp" else column).to_pylist() == expected
+    (malformed,) = found.malformed
+    assert (malformed.row, malformed.error.reason) == (2, reason)
+    assert malformed.original in frames[2]
 
 
 @pytest.mark.volume
