@@ -6,10 +6,11 @@ import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from msgid.iggy._gaps import File, reach
 from msgid.iggy._wire import AUTO
 from msgid.iggy.following import Seen
 from msgid.iggy.index import Blocks
-from msgid.iggy.parts import boundary, detect_file, last_starts
+from msgid.iggy.parts import detect_file, last_starts
 from spark_ext._filesystem import filesystem, resolve
 
 if TYPE_CHECKING:
@@ -22,10 +23,17 @@ if TYPE_CHECKING:
 ENDING: Final = ".log"
 
 
-def first_offset(name: str) -> int:
-    """Return the first offset of a segment, which is its file's name; 0 for another name."""
+_DIGITS: Final = 20
+
+
+def first_offset(name: str) -> int | None:
+    """Return the first offset of a segment, which servers write as its file's name in 20 digits; None for another name.
+
+    >>> first_offset("partitions/1/00000000000000000007.log"), first_offset("20240101.log")
+    (7, None)
+    """
     stem = name.rpartition("/")[2].removesuffix(ENDING)
-    return int(stem) if stem.isascii() and stem.isdigit() else 0
+    return int(stem) if len(stem) == _DIGITS and stem.isascii() and stem.isdigit() else None
 
 
 def segments(path: str) -> list[tuple[str, int]]:
@@ -122,6 +130,7 @@ class OpenSegment:
         self._asked = layout
         self._index: Any = None
         self._layout: Any = None
+        self.first_offset = first_offset(path)
         self.size = int(file.size())
 
     def bytes_at(self, position: int, length: int) -> bytes:
@@ -134,27 +143,19 @@ class OpenSegment:
         if self._layout is None:
             found = self._asked
             if found == AUTO:
-                found = detect_file(self.bytes_at, self.size, first_offset=first_offset(self._path)).layout or AUTO
+                found = detect_file(self.bytes_at, self.size, first_offset=self.first_offset or 0).layout or AUTO
             self._layout = found
         return self._layout
 
+    def until(self, end: int) -> File:
+        """Return the segment as if it ended at a position."""
+        return File(self.bytes_at, end, self.layout, self.first_offset, self._index_bytes())
+
     def boundary(self, target: int, first: int) -> int:
         """Return the first record's start at a target or after it, or where the last whole record ends."""
-        return self.boundary_to(target, first, self.size)
-
-    def boundary_to(self, target: int, first: int, end: int) -> int:
-        """Return what `boundary` returns for a segment that ends at ``end``."""
-        if target <= first:
-            return first
-        return boundary(
-            self.bytes_at,
-            end,
-            target,
-            start=first,
-            index=self._index_bytes(),
-            layout=self.layout,
-            first_offset=first_offset(self._path),
-        ).place
+        place = reach(self.until(self.size), target, first, waits=True).place
+        assert place is not None
+        return place
 
     def starts(self, first: int, stop: int) -> list[int]:
         """Return where the last records before a place start, at least one, in their order."""
@@ -164,7 +165,7 @@ class OpenSegment:
             start=first,
             index=self._index_bytes(),
             layout=self.layout,
-            first_offset=first_offset(self._path),
+            first_offset=self.first_offset or 0,
         )
 
     def _index_bytes(self) -> IndexBytes | None:

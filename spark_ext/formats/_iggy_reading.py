@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.datasource import InputPartition
 
+from msgid.iggy._gaps import next_record, reach
 from msgid.iggy._records.id_texts import id_texts
 from msgid.iggy._wire import AUTO, name_of
 from msgid.iggy.following import Part, has_head
 from msgid.iggy.parts import read_part
-from spark_ext.formats._iggy_files import OpenSegment, SegmentFolder, first_offset
+from spark_ext.formats._iggy_files import OpenSegment, SegmentFolder
 from spark_ext.formats._segment_paths import segment_names
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ LOST: Final = "lost: "
 _POISONED: Final = "poisoned"
 _SPLIT: Final = 128 << 20
 _ORIGINAL_MAX: Final = 16 << 20
-"""How much of what cannot be decoded is kept in its row."""
+"""How much of what cannot be decoded is in one row."""
 
 
 class Piece(InputPartition):
@@ -134,34 +135,49 @@ def _rows_of(options: Options, part: Part) -> Iterator[pa.RecordBatch]:
                 segment = stack.enter_context(folder.open(part.name))
         if segment is None or not has_head(part.head, segment.bytes_at):
             how = "deleted" if segment is None and not part.lost else "deleted or begun anew"
-            reason = f"{LOST}bytes {part.start} to {part.stop} of the segment, which was {how} before they were read"
-            yield _poisoned(file, part.start, reason, None)
+            yield _lost(file, part.start, part.stop, how)
             return
-        place = segment.boundary_to(part.start, part.first, part.end)
-        if place < part.start:
-            left = min(part.stop - part.start, _ORIGINAL_MAX)
-            reason = f"invalid message: no record can be followed past byte {place}"
-            yield _poisoned(file, part.start, reason, segment.bytes_at(part.start, left))
-            return
-        yield from _messages(options, part, file, segment, place)
+        if segment.size < part.stop:
+            yield _lost(file, max(segment.size, part.start), part.stop, "cut off")
+            part = part._replace(stop=segment.size, end=segment.size)
+        if part.start < part.stop:
+            yield from _messages(options, part, file, segment)
 
 
-def _messages(options: Options, part: Part, file: str, segment: OpenSegment, place: int) -> Iterator[pa.RecordBatch]:
-    first = first_offset(part.name) if place == 0 else 0
-    upgrade = options.layout == AUTO
-    if place >= part.stop:
-        return
-    for found in read_part(
-        segment.bytes_at, place, part.stop, part.end, segment.layout, first_offset=first, upgrade=upgrade
-    ):
-        place += found.length
-        if found.table.num_rows:
-            yield _rows(file, found)
-        if found.error is not None:
-            left, reason = part.stop - place, str(found.error)
-            if left > _ORIGINAL_MAX:
-                reason += f" ({left} bytes are left in the part; the first {_ORIGINAL_MAX} are kept here)"
-            yield _poisoned(file, place, reason, segment.bytes_at(place, min(left, _ORIGINAL_MAX)))
+def _messages(options: Options, part: Part, file: str, segment: OpenSegment) -> Iterator[pa.RecordBatch]:
+    """Read what starts in a part: messages, and the bytes of gaps in rows of their own."""
+    whole, start = segment.until(part.end), part.start
+    place, layout, gap = reach(whole, start, part.first, waits=False)
+    if gap is not None:
+        error = f"invalid message: no record can be followed past byte {gap}"
+        yield from _gap(file, segment, start, min(part.stop, place or part.stop), error)
+    while place is not None and place < part.stop:
+        failed = None
+        for found in read_part(
+            segment.bytes_at, place, part.stop, part.end, layout,
+            first_offset=(segment.first_offset or 0) if place == 0 else 0, upgrade=options.layout == AUTO,
+        ):  # fmt: skip
+            place, failed = place + found.length, found.error
+            if found.table.num_rows:
+                yield _rows(file, found)
+        if failed is None:
+            return
+        start, after = place, next_record(whole, place + 1, layout)
+        place, layout = after or (None, layout)
+        yield from _gap(file, segment, start, min(part.stop, place or part.stop), str(failed))
+
+
+def _gap(file: str, segment: OpenSegment, start: int, stop: int, reason: str) -> Iterator[pa.RecordBatch]:
+    """Yield rows with all bytes of a gap."""
+    for place in range(start, stop, _ORIGINAL_MAX):
+        end = min(place + _ORIGINAL_MAX, stop)
+        shown = reason if (start, stop) == (place, end) else f"{reason} (bytes {place} to {end} of {start} to {stop})"
+        yield _poisoned(file, place, shown, segment.bytes_at(place, end - place))
+
+
+def _lost(file: str, start: int, stop: int, how: str) -> pa.RecordBatch:
+    reason = f"{LOST}bytes {start} to {stop} of the segment, which was {how} before they were read"
+    return _poisoned(file, start, reason, None)
 
 
 def _schema() -> pa.Schema:

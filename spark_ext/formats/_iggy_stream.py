@@ -14,6 +14,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from msgid.iggy._gaps import reach
 from msgid.iggy.following import from_json, latest, parts, to_json
 from spark_ext.formats._iggy_reading import Options, Piece, read_piece
 
@@ -77,7 +78,7 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         def resumed(name: str, place: int) -> int:
             with folder.open(name) as segment:
-                return segment.boundary_to(place, 0, place)
+                return reach(segment.until(place), place, 0, waits=True).place or 0
 
         states = from_json(start, folder.inner), from_json(end, folder.inner)
         return [Piece(part) for part in parts(*states, self.options.split, resumed)]

@@ -39,7 +39,8 @@ def register(spark: SparkSession) -> list[str]:
 
     The functions are temporary: they belong to this session, and not to one that ``newSession()`` returns. All but
     ``msgid_generate`` are inlined into the query that uses them. Each call of ``msgid_assign()`` in each query has a
-    random node of its own. ``msgid_generate(x)`` returns a new ID for each row, for any ``x``. Afterwards ``spark.read.format("iggy")`` works.
+    random node of its own. ``msgid_generate(x)`` returns a new ID for each row, for any ``x``. Afterwards
+    ``spark.read.format("iggy")`` works.
 
     A time is a timestamp or Unix seconds. A date or a ``timestamp_ntz`` is rejected before the query runs, the text of
     a timestamp when it is read. An ID is text or binary. A binary value of 16 or 28 characters is read as text if all

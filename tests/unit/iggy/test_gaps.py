@@ -1,0 +1,180 @@
+"""Segments with broken bytes: every byte is in a row, and all messages after the broken ones are read."""
+
+import random
+
+import pytest
+from helpers.iggy_files import messages
+
+from msgid import iggy
+from msgid.iggy._records.scanning import scan
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from spark_ext.formats._iggy_stream import IggyStreamReader
+from spark_ext.formats.iggy_source import IggyReader
+
+FIRST = 700
+NAME = f"{FIRST:020d}.log"
+SEGMENT = f"streams/1/topics/1/partitions/1/{NAME}"
+SURE = ["m45", "batch24", "h56-crc", "h56-xxh3", "h64", "batch256"]
+LENGTH_AT = {"m45": 37, "batch24": 8, "h56-crc": 48, "h56-xxh3": 48, "h64": 48, "batch256": 32}
+"""Where a record has a length that other fields do not confirm."""
+
+
+def records(layout, seed, count=40, first=FIRST):
+    """The bytes of each record, and the offsets in it."""
+    made = [one for one in messages(random.Random(seed), layout, count, first) if one.payload]
+    return [iggy.encode(one, layout) for one in made], [one.offset for one in made]
+
+
+def read(reader):
+    return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+
+
+def check_covers(rows, raw, layout):
+    """Check that the rows have all bytes: each gap, message or head of a batch ends where the next one starts."""
+    original = {row["position"]: row["original"] for row in rows if row["original"] is not None}
+    facts = iggy.LAYOUTS[layout]
+    places = sorted(row["position"] for row in rows)
+    assert places[0] in (0, facts.batch)
+    for place, after in zip(places, [*places[1:], len(raw)], strict=True):
+        if place in original:
+            assert raw[place : place + len(original[place])] == original[place]
+            end = place + len(original[place])
+        else:
+            end = end_of_message(raw, place, layout)
+        assert after in (end, end + facts.batch), (place, end, after)
+
+
+def end_of_message(raw, place, layout):
+    """Where the message ends at a place, by its lengths; in a batch, a message has less in front of its fields."""
+    if layout == "batch24":
+        return place + 4 + int.from_bytes(raw[place : place + 4], "little")
+    if layout == "batch256":
+        headers, length = (int.from_bytes(raw[place + at : place + at + 4], "little") for at in FRAME_LENGTHS)
+        return place + 48 + headers + length
+    return scan(raw, iggy.LAYOUTS[layout].code, place, known=len(raw), most=1).place
+
+
+def written(folder, raw):
+    path = folder / SEGMENT
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(raw)
+    return path
+
+
+@pytest.mark.parametrize("split", [150, 1000, 1 << 20])
+@pytest.mark.parametrize("layout", SURE)
+def test_messages_after_broken_ones_are_read(layout, split, tmp_path):
+    """A length above the limit, or bytes of 255, end no segment: neither in the first record nor within it."""
+    frames, offsets = records(layout, seed=split)
+    chance = random.Random(layout)
+    broken = sorted({0, len(frames) - 1, *chance.sample(range(len(frames)), 4)})
+    for number in broken:
+        frame = bytearray(frames[number])
+        at = LENGTH_AT[layout]
+        frame[at : at + 4] = b"\xff\xff\xff\xff" if number % 2 else (1 << 27 | 1).to_bytes(4, "little")
+        frames[number] = bytes(frame)
+    raw = b"".join(frames)
+    written(tmp_path, raw)
+    rows = read(IggyReader({"path": str(tmp_path), "splitBytes": str(split)}))
+    good = [offset for number, offset in enumerate(offsets) if number not in broken]
+    assert [row["offset"] for row in rows if row["reason"] is None] == good
+    assert all(row["checksum_ok"] for row in rows if row["reason"] is None)
+    check_covers(rows, raw, layout)
+    lost = b"".join(row["original"] for row in rows if row["reason"] is not None)
+    assert lost == b"".join(frames[number] for number in broken)
+
+
+@pytest.mark.parametrize("layout", SURE)
+def test_stream_reads_on_after_a_broken_message_of_the_active_segment(layout, tmp_path):
+    """A broken message is a row once the next one is there, and half a message still waits for its rest."""
+    frames, offsets = records(layout, seed=1)
+    at = LENGTH_AT[layout]
+    frames[5] = frames[5][:at] + b"\xff\xff\xff\xff" + frames[5][at + 4 :]
+    path = written(tmp_path, b"".join(frames[:6]))
+    reader = IggyStreamReader({"path": str(tmp_path)})
+    start, batches = reader.initialOffset(), []
+    for raw in (b"".join(frames[:6]), b"".join(frames[:9]) + frames[9][:-3], b"".join(frames)):
+        path.write_bytes(raw)
+        end = reader.latestOffset(start, ReadAllAvailable())
+        parts = reader.partitions(start, end)
+        batches.append([row for part in parts for batch in reader.read(part) for row in batch.to_pylist()])
+        start = end
+    first, second, third = batches
+    assert [row["offset"] for row in first] == offsets[:5]
+    assert [row["offset"] for row in second] == [None, *offsets[6:9]]
+    assert second[0]["original"] == frames[5]
+    assert [row["offset"] for row in third] == offsets[9:]
+
+
+@pytest.mark.parametrize("layout", SURE)
+def test_any_damage_leaves_every_byte_in_a_row(layout, tmp_path):
+    """Bytes changed, left out and added at random: no byte is in no row, and no reader fails."""
+    for seed in range(30):
+        chance = random.Random(seed)
+        raw = bytearray(b"".join(records(layout, seed)[0]))
+        for _ in range(chance.randrange(1, 5)):
+            place = chance.randrange(len(raw))
+            raw[place : place + chance.randrange(9)] = chance.randbytes(chance.randrange(9))
+        path = written(tmp_path, bytes(raw))
+        rows = read(IggyReader({"path": str(tmp_path), "splitBytes": str(chance.choice([200, 3000, 1 << 20]))}))
+        check_covers(rows, bytes(raw), layout)
+        path.unlink()
+
+
+def test_a_large_gap_is_in_several_rows(tmp_path, monkeypatch):
+    """Every byte is kept, and each row says which bytes it has."""
+    monkeypatch.setattr("spark_ext.formats._iggy_reading._ORIGINAL_MAX", 1000)
+    frames, offsets = records("m45", seed=3)
+    noise = random.Random(1).randbytes(3500)
+    raw = b"".join(frames[:9]) + noise + b"".join(frames[9:])
+    written(tmp_path, raw)
+    rows = read(IggyReader({"path": str(tmp_path)}))
+    gap = [row for row in rows if row["reason"] is not None]
+    assert b"".join(row["original"] for row in gap) == noise
+    start = sum(map(len, frames[:9]))
+    assert f"(bytes {start} to {start + 1000} of {start} to {start + 3500})" in gap[0]["reason"]
+    assert [row["offset"] for row in rows if row["reason"] is None] == offsets
+
+
+def test_zeros_after_a_crash_are_passed_in_a_moment(tmp_path):
+    """A file system may leave zeros of a file that was extended before a crash."""
+    frames, offsets = records("m45", seed=4)
+    raw = b"".join(frames[:9]) + bytes(20 << 20) + b"".join(frames[9:])
+    written(tmp_path, raw)
+    rows = read(IggyReader({"path": str(tmp_path)}))
+    assert [row["offset"] for row in rows if row["reason"] is None] == offsets
+    assert sum(len(row["original"]) for row in rows if row["reason"] is not None) == 20 << 20
+
+
+def test_file_of_another_name_is_read(tmp_path):
+    """Only 20 digits are a first offset: a file named after a day is read, too, whatever is broken in it."""
+    frames, offsets = records("m45", seed=5, first=3)
+    frames[7] = frames[7][:8] + b"\xff" + frames[7][9:]
+    (tmp_path / "20240101.log").write_bytes(b"".join(frames))
+    rows = read(IggyReader({"path": str(tmp_path)}))
+    assert [row["offset"] for row in rows] == [*offsets[:7], None, *offsets[8:]]
+
+
+def test_file_that_shrinks_between_plan_and_read_has_a_row_that_says_so(tmp_path):
+    """The bytes that are gone are reported, also if none is left."""
+    frames, offsets = records("m45", seed=6)
+    path = written(tmp_path, b"".join(frames))
+    reader = IggyReader({"path": str(tmp_path), "splitBytes": "1000"})
+    planned, size = reader.partitions(), len(b"".join(frames))
+    for kept in (b"".join(frames[:5]), b""):
+        path.write_bytes(kept)
+        rows = [row for part in planned for batch in reader.read(part) for row in batch.to_pylist()]
+        assert [row["offset"] for row in rows if row["reason"] is None] == offsets[: len(rows) - len(planned)][:5]
+        gone = [row["reason"] for row in rows if row["reason"] is not None]
+        assert gone[-1].endswith(f"to {size} of the segment, which was cut off before they were read")
+        assert sum(map(lost_bytes, gone)) == size - len(kept)
+
+
+def lost_bytes(reason):
+    words = reason.split()
+    return int(words[4]) - int(words[2])
