@@ -1,12 +1,13 @@
 """Read on after bytes that are no record: where the next record starts whose checksum holds.
 
-A gap is such bytes. Each reader of a part of a file finds the same gaps, so all bytes of a gap are in some part.
+A gap is such bytes. A part of a file goes from the record that `reach` finds for its start to the one for its end, so
+that each byte is in one part, also where the lengths and the contents of broken records tell different stories.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgid.iggy._records.decoding import NAMES
 from msgid.iggy._records.rows import Stop
@@ -29,16 +30,6 @@ _MOST: Final = 1 << 40
 _CHUNK: Final = 1 << 20
 
 
-class Reached(NamedTuple):
-    """The result of `reach`."""
-
-    place: int | None
-    """Where a record starts, or the last whole one ends; None if a gap goes on to the end."""
-    layout: Any
-    gap: int | None
-    """Where the gap starts that ends at the place, if that is before the target."""
-
-
 @dataclass(frozen=True)
 class File:
     """The bytes of a segment."""
@@ -53,8 +44,10 @@ class File:
     index: IndexBytes | None = None
 
 
-def reach(file: File, target: int, start: int, *, waits: bool) -> Reached:
-    """Return the first record's start at a target or after it, as `boundary` does, also after gaps.
+def reach(file: File, target: int, start: int, *, waits: bool) -> tuple[int, Any]:
+    """Return the first record's start at a target or after it, as `boundary` does, also after gaps; and its layout.
+
+    Without such a record, return where the last gap starts, or half a record whose rest may come.
 
     Args:
         file: The segment.
@@ -62,7 +55,7 @@ def reach(file: File, target: int, start: int, *, waits: bool) -> Reached:
         start: Where a record starts, at the target or before it.
         waits: Whether the rest of half a record may still come, which is then no gap.
     """
-    place, layout, gap = start, file.layout, None
+    place, layout = start, file.layout
     if layout == AUTO and place < file.size:
         layout = detect_file(file.read, file.size, place=start, first_offset=file.first_offset or 0).layout or AUTO
     while place < target:
@@ -71,16 +64,18 @@ def reach(file: File, target: int, start: int, *, waits: bool) -> Reached:
                 file.read, file.size, target, start=place, index=file.index, layout=layout,
                 first_offset=file.first_offset or 0,
             )  # fmt: skip
-            place, layout = found.place, found.layout or layout
-            if place >= target:
-                return Reached(place, layout, None)
-        if waits and _is_half(file, place, layout):
-            return Reached(place, layout, None)
-        gap, after = place, next_record(file, place + 1, layout)
+            if found.found or (waits and _is_half(file, found.place, found.layout)):
+                return found.place, found.layout or AUTO
+            # Steps by lengths pass records that are broken within.
+            place, code, _ = _records(file).decoded_to(place, target, LAYOUTS[layout].code)
+            layout = NAMES[code]
+        elif waits and _is_half(file, place, layout):
+            return place, layout
+        after = next_record(file, place + 1, layout)
         if after is None:
-            return Reached(gap if waits else None, layout, gap)
+            return place, layout
         place, layout = after
-    return Reached(place, layout, gap)
+    return place, layout
 
 
 def next_record(file: File, start: int, layout: Any) -> tuple[int, str] | None:
@@ -98,7 +93,7 @@ def next_record(file: File, start: int, layout: Any) -> tuple[int, str] | None:
     codes = tuple(code for code in codes if code in _OFFSET_AT)
     lowest = (file.first_offset or 0) + 1
     highest = _MOST if file.first_offset is None else lowest + file.size
-    records = RecordFile(file.read, file.size, LONGEST)
+    records = _records(file)
     for place, code in _candidates(file, start, codes, lowest, highest):
         if records.code_at(place, (code,), lowest) is not None:
             return place, NAMES[code]
@@ -119,6 +114,10 @@ def _candidates(file: File, start: int, codes: tuple[int, ...], lowest: int, hig
         fitting = np.flatnonzero((numbers >= lowest) & (numbers <= highest))
         found = sorted((int(at) - _OFFSET_AT[code], code) for at in fitting for code in codes)
         yield from ((base + place, code) for place, code in found if 0 <= place < _CHUNK)
+
+
+def _records(file: File) -> RecordFile:
+    return RecordFile(file.read, file.size, LONGEST)
 
 
 def _is_half(file: File, place: int, layout: Any) -> bool:

@@ -417,7 +417,8 @@ def read_part(
         held += read(end, min(wanted, size - end))  # without a name: a long record is kept once
         more = len(held) > before
         found = decoder.decode(held, size - base if more else len(held), base)
-        kept = without_rows_from(found, stop - base)
+        # What is wrong within a batch belongs to the part of the batch.
+        kept = found if found.error is not None and decoder.within else without_rows_from(found, stop - base)
         decoded = table_of(held, kept, base)
         if decoded.table.num_rows or decoded.error is not None:
             yield decoded

@@ -153,9 +153,7 @@ class OpenSegment:
 
     def boundary(self, target: int, first: int) -> int:
         """Return the first record's start at a target or after it, or where the last whole record ends."""
-        place = reach(self.until(self.size), target, first, waits=True).place
-        assert place is not None
-        return place
+        return reach(self.until(self.size), target, first, waits=True)[0]
 
     def starts(self, first: int, stop: int) -> list[int]:
         """Return where the last records before a place start, at least one, in their order."""

@@ -145,16 +145,13 @@ def _rows_of(options: Options, part: Part) -> Iterator[pa.RecordBatch]:
 
 
 def _messages(options: Options, part: Part, file: str, segment: OpenSegment) -> Iterator[pa.RecordBatch]:
-    """Read what starts in a part: messages, and the bytes of gaps in rows of their own."""
-    whole, start = segment.until(part.end), part.start
-    place, layout, gap = reach(whole, start, part.first, waits=False)
-    if gap is not None:
-        error = f"invalid message: no record can be followed past byte {gap}"
-        yield from _gap(file, segment, start, min(part.stop, place or part.stop), error)
-    while place is not None and place < part.stop:
+    """Read messages and gaps from the first record of a part to that of the next part."""
+    whole, stop = segment.until(part.end), part.stop
+    place, layout = reach(whole, part.start, part.first, waits=False)
+    while part.start <= place < stop:
         failed = None
         for found in read_part(
-            segment.bytes_at, place, part.stop, part.end, layout,
+            segment.bytes_at, place, stop, part.end, layout,
             first_offset=(segment.first_offset or 0) if place == 0 else 0, upgrade=options.layout == AUTO,
         ):  # fmt: skip
             place, failed = place + found.length, found.error
@@ -162,9 +159,11 @@ def _messages(options: Options, part: Part, file: str, segment: OpenSegment) -> 
                 yield _rows(file, found)
         if failed is None:
             return
-        start, after = place, next_record(whole, place + 1, layout)
-        place, layout = after or (None, layout)
-        yield from _gap(file, segment, start, min(part.stop, place or part.stop), str(failed))
+        next_part = reach(whole, part.stop, part.first, waits=False)[0]
+        stop = next_part if next_part >= part.stop else part.end
+        gap = place
+        place, layout = next_record(whole, gap + 1, layout) or (stop, layout)
+        yield from _gap(file, segment, gap, min(place, stop), str(failed))
 
 
 def _gap(file: str, segment: OpenSegment, start: int, stop: int, reason: str) -> Iterator[pa.RecordBatch]:

@@ -78,7 +78,7 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         def resumed(name: str, place: int) -> int:
             with folder.open(name) as segment:
-                return reach(segment.until(place), place, 0, waits=True).place or 0
+                return reach(segment.until(place), place, 0, waits=True)[0]
 
         states = from_json(start, folder.inner), from_json(end, folder.inner)
         return [Piece(part) for part in parts(*states, self.options.split, resumed)]

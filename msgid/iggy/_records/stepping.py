@@ -102,7 +102,7 @@ class RecordFile:
                 after = Row._make(ROW.unpack_from(found.rows, len(kept)))
                 return base + (after.batch if after.batch >= 0 else after.position), after.layout, True
             base, held, needed = base + found.place, held[found.place :], found.needed
-            if base < place and (found.error is not None or not more):
+            if (base < place or decoder.within) and (found.error is not None or not more):
                 return base, code if decoder.code is None else decoder.code, False
             if not more:
                 break
