@@ -208,7 +208,8 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
     same order. They do before any shuffle, and after a sort within partitions by a unique key (`assign_ids` sorts so).
     After a shuffle without that sort, a stage that runs again numbers its rows anew. Two attempts can then give one ID
     to different rows. Spark sometimes notices this and fails the job. For rows with a place or a key use `position_id`
-    or `derive_id`. Assign IDs after a union: the union of a DataFrame with itself has each ID twice.
+    or `derive_id`. Assign IDs after a union: the union of a DataFrame with itself has each ID twice. Two calls with one
+    ``run`` and one time give the same IDs, also in the branches of a condition: call it once and use its column.
 
     Parameters
     ----------

@@ -2281,36 +2281,69 @@ RETURN msgid_to_iggy_id_of_text(
 );
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_assign()
-RETURN coalesce(
- concat(
-  get(
-   split(/* 256 entries: 01D7D56DE4137900000 to 01D7D56DE4137900FF0; CRC-32 AA3EF872 */),
-   CAST((spark_partition_id() | CAST((shiftright(monotonically_increasing_id(), 24) & 256) AS int)) AS int)
-  ),
-  hex(((monotonically_increasing_id() & 4294967295L) | 797833124904960000L))
- ),
+RETURN concat(
  (
-  CASE
-  WHEN (shiftright(spark_partition_id(), 8) > 0)
-  THEN concat(
-   get(
-    split(/* 256 entries: 01D7D56DE4137900 to 01D7D56DE41379FF; CRC-32 0AD2BEAF */),
-    CAST(shiftright(spark_partition_id(), 8) AS int)
-   ),
-   get(
-    split(/* 256 entries: 000 to FF0; CRC-32 CF5FD6F3 */),
-    CAST(
-     (
-      (spark_partition_id() & 255) | CAST((shiftright(monotonically_increasing_id(), 24) & 256) AS int)
-     )
-     AS int
-    )
-   ),
-   hex(((monotonically_increasing_id() & 4294967295L) | 797833124904960000L))
+  SELECT upper(
+   concat('01', left(digest, 1), '7', substring(digest, 2, 10))
   )
-  END
+  FROM (SELECT sha2(concat(uuid(), CAST(unix_micros(now()) AS STRING)), 256) AS digest FROM VALUES (0))
  ),
- raise_error(
-  'assign_id numbers at most 65536 partitions of 4294967296 rows each; in a streaming query use position_id, derive_id or generate_id'
+ coalesce(
+  concat(
+   get(
+    split(/* 256 entries: 0000 to 00FF; CRC-32 F72C32B2 */),
+    CAST((spark_partition_id() | CAST((shiftright(monotonically_increasing_id(), 24) & 256) AS int)) AS int)
+   ),
+   concat(
+    CAST(
+     substring(
+      CAST(hex((((unix_seconds(now()) - 1609459200) & 4294967295L) | 4294967296L)) AS binary), 2, 8
+     )
+     AS string
+    ),
+    CAST(
+     substring(
+      CAST(hex(((monotonically_increasing_id() & 4294967295L) | 4294967296L)) AS binary), 2, 8
+     )
+     AS string
+    )
+   )
+  ),
+  (
+   CASE
+   WHEN (shiftright(spark_partition_id(), 8) > 0)
+   THEN concat(
+    get(
+     split(/* 256 entries: 00 to FF; CRC-32 F5BF01C9 */), CAST(shiftright(spark_partition_id(), 8) AS int)
+    ),
+    get(
+     split(/* 256 entries: 00 to FF; CRC-32 F5BF01C9 */),
+     CAST(
+      (
+       (spark_partition_id() & 255) | CAST((shiftright(monotonically_increasing_id(), 24) & 256) AS int)
+      )
+      AS int
+     )
+    ),
+    concat(
+     CAST(
+      substring(
+       CAST(hex((((unix_seconds(now()) - 1609459200) & 4294967295L) | 4294967296L)) AS binary), 2, 8
+      )
+      AS string
+     ),
+     CAST(
+      substring(
+       CAST(hex(((monotonically_increasing_id() & 4294967295L) | 4294967296L)) AS binary), 2, 8
+      )
+      AS string
+     )
+    )
+   )
+   END
+  ),
+  raise_error(
+   'assign_id numbers at most 65536 partitions of 4294967296 rows each; in a streaming query use position_id, derive_id or generate_id'
+  )
  )
 );

@@ -158,7 +158,7 @@ def test_stream_of_a_former_checkpoint_goes_on(spark, tmp_path):
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
     rows = [row for piece in reader.partitions(start, end) for found in reader.read(piece) for row in found.to_pylist()]
     assert sorted(row["offset"] for row in rows) == [5, 6, 7, 8, 9]
-    assert json.loads(json.dumps(end))["version"] == 2
+    assert json.loads(json.dumps(end))["version"] == 3
     with pytest.raises(ValueError, match="which is not in the path that is read"):
         reader.latestOffset({"/elsewhere/0.log": 1}, reader.getDefaultReadLimit())
 

@@ -83,8 +83,39 @@ def test_sql_that_makes_ids_agrees_with_msgid(registered, ansi):
     assert row.derived == str(msgid.derive_id(V1, "invoice"))
     assert row.made == 1632486041
     assert row.back == V1
-    numbered = registered.sql("SELECT msgid_assign() AS id FROM range(1000)").collect()
-    assert len({msgid.MessageId(row.id) for row in numbered}) == 1000
+
+
+def test_msgid_assign_never_repeats_an_id(registered, tmp_path):
+    """Neither two statements, two calls, the branches of a CASE, nor the batches of a stream give an ID twice."""
+    numbers = registered.range(1000)
+    numbers.createOrReplaceTempView("numbers")
+    statement = (
+        "SELECT msgid_assign() AS one, msgid_assign() AS two, "
+        "CASE WHEN id % 2 = 0 THEN msgid_assign() ELSE msgid_assign() END AS three FROM numbers"
+    )
+    batches = []
+
+    def write(batch, number):
+        batches.append(batch.selectExpr("msgid_assign() AS one").collect())
+
+    for _ in range(2):
+        numbers.coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+    stream = registered.readStream.schema("id bigint").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    stream.writeStream.foreachBatch(write).trigger(availableNow=True).start().awaitTermination()
+    rows = [row for _ in range(2) for row in registered.sql(statement).collect()]
+    rows += [row for batch in batches for row in batch]
+    assert len(batches) > 1
+    ids = [msgid.MessageId(value) for row in rows for value in row]
+    assert len(set(ids)) == len(ids) == 2 * 3 * 1000 + 2 * 1000
+    assert {id.origin for id in ids} == {"assigned"}
+
+
+def test_msgid_assign_numbers_the_rows_of_one_call(registered):
+    """One call in one statement has one node and one time, however often a task runs."""
+    made = registered.sql("SELECT msgid_assign() AS id FROM range(0, 300, 1, 3)")
+    ids = [msgid.MessageId(row.id) for row in made.collect()]
+    assert len({(id.mac, id.seconds) for id in ids}) == 1
+    assert sorted((id.pid, id.sequence) for id in ids) == [(pid, row) for pid in range(3) for row in range(100)]
 
 
 @pytest.mark.parametrize(
