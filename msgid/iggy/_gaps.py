@@ -1,6 +1,6 @@
-"""Read on after bytes that are no record: where the next record starts whose checksum holds.
+"""Read on after broken bytes: where the next record starts whose checksum holds.
 
-A gap is such bytes. A part of a file goes from the record that `reach` finds for its start to the one for its end, so
+A gap is the broken bytes before it. A part of a file goes from the record that `reach` finds for its start to the one for its end, so
 that each byte is in one part, also where the lengths and the contents of broken records tell different stories.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from msgid.iggy.index import IndexBytes
 
 _OFFSET_AT: Final = {M45: 0, BATCH24: 0, BATCH256: 8, H56_CRC: 24, H56_XXH3: 24, H64: 24}
-"""The place of the offset in a record; the layout ``previous`` has no checksums, so that no record is sure."""
+"""The place of the offset in a record; records of the layout ``previous``, without checksums, are never sure."""
 _OFFSET_SIZE: Final = 8
 _MOST: Final = 1 << 40
 """More offsets than a partition has."""
@@ -40,7 +40,7 @@ class File:
     layout: Any
     """The layout of the first record, or ``auto`` if that is not known; later ones may follow."""
     first_offset: int | None
-    """The number in the file's name; None if its name is no number."""
+    """The number in the file's name; None for a file with another name."""
     index: IndexBytes | None = None
 
 
@@ -79,7 +79,7 @@ def reach(file: File, target: int, start: int, *, waits: bool) -> tuple[int, Any
 
 
 def next_record(file: File, start: int, layout: Any) -> tuple[int, str] | None:
-    """Return the first record at a place or after it whose checksum holds, and its layout; None if there is none.
+    """Return the first record at a place or after it whose checksum holds, and its layout; None if all are broken.
 
     Its offset shows where a record may start: it is at most the file's first plus its number of bytes. So of bytes that
     happen to look like a record, few have a fitting offset.

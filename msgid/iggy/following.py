@@ -28,7 +28,7 @@ HEAD: Final = 256
 """How many of a segment's first bytes tell it from another of its name."""
 _VERSION: Final = 3
 _FORMER: Final = 2
-"""The version whose marks have no records."""
+"""The version before marks had records."""
 _MOST_PARTS: Final = 1000
 _LAST: Final = 12
 """How many of the last records a mark knows, one by one."""
@@ -325,9 +325,9 @@ def latest(
 
 
 def _missing(gone: Marks, present: set[str]) -> Marks:
-    """Return the marks to keep of segments whose folders have no segments now, but may come back, as a mount does.
+    """Return the marks to keep: those of folders that are empty or missing now, and may come back, as a mount does.
 
-    Their bytes that were not read are known to be gone, so such a mark has none; its time is negative.
+    The rest of such a segment is reported as lost, so its mark ends where reading ended. Its time is negative.
     """
     kept = {
         name: mark._replace(size=mark.position, modified=-abs(mark.modified) or -1)

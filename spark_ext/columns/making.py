@@ -261,7 +261,7 @@ def assign_id_of_query() -> Column:
     text = f"concat('{VERSION_1_DIGITS}', left(digest, 1), '{origin}', substring(digest, 2, {rest}))"
     node = F.expr(f"(SELECT upper({text}) FROM (SELECT {digest} AS digest FROM VALUES (0)))")
     seconds = F.expr("unix_seconds(now())") - layout.EPOCH_UNIX
-    # Spark computes what does not depend on the row once.
+    # Spark computes the text of the seconds once.
     at = padded_digits(seconds.bitwiseAND(layout.UINT32_MASK), 8).cast("string")
     return F.concat(node, _numbered(lambda: F.concat(at, padded_digits(_row(), 8).cast("string"))))
 

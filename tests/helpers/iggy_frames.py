@@ -77,7 +77,7 @@ def is_too_large(message):
 
 
 def row(message):
-    """Return a message as a row of the table, which has no times after the year 9999 and no offsets from 2**63 on."""
+    """Return a message as a row of the table, NULL for times after the year 9999 and offsets from 2**63 on."""
 
     def moment(micros):
         return None if micros is None or micros >= LATE else micros

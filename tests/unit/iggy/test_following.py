@@ -293,7 +293,7 @@ def test_folder_that_is_missing_at_a_look_is_read_on_when_it_is_back():
 
 
 def test_folder_that_goes_with_unread_bytes_is_reported_once():
-    """What was seen and not read is a lost part, although the folder may come back."""
+    """Bytes that were seen and not read are a lost part, although the folder may come back."""
     folder = Folder({name(1, 0): log(10)})
     reader = Reader(folder, max_bytes=300)
     reader.run(reader.plan())

@@ -119,7 +119,7 @@ def test_stream_reads_on_after_a_broken_message_of_the_active_segment(layout, tm
 @pytest.mark.parametrize("layout", SURE)
 @pytest.mark.parametrize("number", [0, 5])
 def test_half_message_of_the_active_segment_waits_whatever_is_in_it(layout, number, tmp_path):
-    """A payload may hold a copy of another message, which is no message of this segment."""
+    """A payload may hold a copy of another message, which does not belong to this segment."""
     frames, offsets = records(layout, seed=1)
     copy = iggy.encode(iggy.Message.new(b"copied", id=1, offset=FIRST + 20, timestamp=1, layout=layout), layout)
     outer = iggy.Message.new(copy + b"x" * 50, id=1, offset=offsets[number], timestamp=1, layout=layout)
@@ -175,7 +175,7 @@ def test_zeros_after_a_crash_are_passed_in_a_moment(tmp_path):
 
 
 def test_file_of_another_name_is_read(tmp_path):
-    """Only 20 digits are a first offset: a file named after a day is read, too, whatever is broken in it."""
+    """Only 20 digits are a first offset: a file named after a day is read, also after a broken message."""
     frames, offsets = records("m45", seed=5, first=3_000_000)
     frames[7] = frames[7][:8] + b"\xff" + frames[7][9:]
     (tmp_path / "20240101.log").write_bytes(b"".join(frames))
