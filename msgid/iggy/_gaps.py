@@ -1,7 +1,7 @@
 """Read on after broken bytes: where the next record starts whose checksum holds.
 
-A gap is the broken bytes before it. A part of a file goes from the record that `reach` finds for its start to the one for its end, so
-that each byte is in one part, also where the lengths and the contents of broken records tell different stories.
+A gap is the broken bytes before it. A part of a file goes from the record that `reach` finds for its start to the one
+for its end. So each byte is in one part, also where the lengths and the contents of broken records disagree.
 """
 
 from __future__ import annotations
