@@ -21,6 +21,7 @@ def run(*arguments):
     return CliRunner().invoke(spark_ext, [str(argument) for argument in arguments])
 
 
+@pytest.mark.details
 def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
     """``expire`` reports the expired segments, deletes them with --apply, and rejects a wrong policy with one line."""
     folder = tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "0"

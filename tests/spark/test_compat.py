@@ -52,6 +52,7 @@ def in_python(program, version):
     return (result.stdout + result.stderr).strip().splitlines()[-1]
 
 
+@pytest.mark.details
 def test_functions_on_spark_3_5_raise_one_line_when_they_are_called():
     """A function that needs Spark 4 can be imported; its call names the version that it needs."""
     program = "from spark_ext import register, process, is_expired, deduplicate; print('imported')\n"

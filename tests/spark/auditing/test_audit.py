@@ -333,6 +333,7 @@ def run(*arguments):
     return CliRunner().invoke(command, [str(argument) for argument in arguments])
 
 
+@pytest.mark.details
 def test_command_audits_the_outputs_of_jobs_without_options(spark, tmp_path):
     """The outputs of ids and messages are audited by their known columns, with the rows that were put aside."""
     made = [layout.pack(1 << 40, 1, 5, sequence).hex().upper() for sequence in (0, 1, 4)]

@@ -164,6 +164,7 @@ def stream_once(spark, source, out, checkpoint):
 
 
 @since(4, 2)
+@pytest.mark.details
 def test_source_of_a_stream_reads_added_files(spark, tmp_path):
     """A stream reads each message of growing and new files once, and an incomplete message when it is complete."""
     source = tmp_path / "in"

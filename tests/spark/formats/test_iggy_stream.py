@@ -110,6 +110,7 @@ def test_stream_reports_segments_deleted_before_they_were_read(spark, tmp_path):
     assert reader.partitions(end, reader.latestOffset(end, limit)) == []
 
 
+@pytest.mark.details
 def test_stream_replays_a_batch_whose_segment_was_deleted(spark, tmp_path):
     """A micro-batch that was planned and not committed is planned again from its offsets, and does not fail."""
     root = tmp_path / "in"

@@ -147,6 +147,7 @@ def test_rocketmq_properties_with_a_repeated_name_have_its_last_value(spark, ans
 
 
 @pytest.mark.parametrize("zone", first_by_default(["Asia/Tokyo", "UTC", "America/New_York"], 1))
+@pytest.mark.details
 def test_kafka_export_in_json_has_the_ids_of_the_source(spark, tmp_path, zone):
     """Spark's own JSON of a Kafka DataFrame, and milliseconds, give the IDs of the source in every time zone."""
     rows = [tuple(row.values()) for row in KAFKA_ROWS[:9]]

@@ -106,6 +106,7 @@ def here(connect):
         pytest.param("json", "delta", True, marks=pytest.mark.variants),
     ],
 )
+@pytest.mark.details
 def test_stream_of_a_damaged_file_goes_on_and_reads_it_when_repaired(spark, tmp_path, format, table_format, alone):
     """The other files are there, the damaged one is listed; repaired, it is read once, and nothing twice.
 

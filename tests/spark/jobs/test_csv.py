@@ -139,6 +139,7 @@ def test_moment_in_of_a_column_without_a_zone_is_refused(spark, kind, zone, says
 
 
 @pytest.mark.parametrize("header", first_by_default(["note,id", None, "note,name"], 1))
+@pytest.mark.details
 def test_ids_job_on_bytes_that_are_not_utf_8_keeps_the_line(spark, tmp_path, header):
     """A byte is never replaced by another character: its row is in quarantine with the line of the file."""
     source, out = tmp_path / "in", str(tmp_path / "out")

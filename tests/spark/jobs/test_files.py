@@ -49,6 +49,7 @@ def test_format_of_a_folder_is_that_of_its_files(spark, tmp_path, names, format)
 
 
 @pytest.mark.parametrize("name", first_by_default(["a[1].csv", "b{x,y}.csv", "c?*.csv", "d\\e.csv"], 1))
+@pytest.mark.details
 def test_ids_command_on_a_file_named_like_a_pattern_reads_this_file(spark, tmp_path, name):
     """A file or folder that exists is read by its name, and not as a pattern."""
     (tmp_path / "in [1]").mkdir()

@@ -218,6 +218,7 @@ def test_ids_job_as_a_stream_keeps_a_malformed_line_of_a_later_file(spark, tmp_p
         pytest.param("generate", False, id="cut short-generate", marks=pytest.mark.variants),
     ],
 )
+@pytest.mark.details
 def test_ids_job_as_a_stream_writes_a_replayed_batch_once(spark, tmp_path, how, whole):
     """After a crash, a complete batch stays, an incomplete batch is replaced, and no row is written twice.
 

@@ -37,6 +37,7 @@ def run(spark, folder, lines, **options):
     return process_job.run(spark, str(folder / "in"), add, key="account", format="json", **places, **options)
 
 
+@pytest.mark.details
 def test_process_job_counts_and_shows_what_was_set_aside(spark, rocksdb, tmp_path, monkeypatch):
     """The summary and the line on the terminal count failed and malformed messages; duplicates are written once."""
     shown = []

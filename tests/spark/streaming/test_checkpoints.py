@@ -59,6 +59,7 @@ def read(spark, folder):
     return spark.readStream.schema(SCHEMA).json(str(folder / "in"))
 
 
+@pytest.mark.details
 def test_check_checkpoint_without_state_is_silent(spark, rocksdb, tmp_path):
     """A missing folder and the checkpoint of this version are well."""
     spark_ext.check_checkpoint(spark, str(tmp_path / "checkpoint"))
@@ -108,6 +109,7 @@ class WithRuns(StatefulProcessor):
 
 
 @since(4, 1)  # the first version with the row-wise operator
+@pytest.mark.details
 def test_deduplicate_on_a_checkpoint_of_version_0_2_is_refused(spark, rocksdb, tmp_path):
     """The check names the folder; without it Spark ends the query."""
     df = read(spark, tmp_path).withWatermark("at", "1 day").select("id", "at")

@@ -145,6 +145,7 @@ def test_rows_of_one_id_keep_it_remembered_and_late_rows_are_counted(spark, rock
     assert 3000 not in found
 
 
+@pytest.mark.details
 def test_another_number_of_buckets_is_refused(spark, rocksdb, tmp_path):
     """The checkpoint keeps the number of buckets; a query with another one ends and says so."""
     add_batch(tmp_path, [("a", 0, 0)])
@@ -154,6 +155,7 @@ def test_another_number_of_buckets_is_refused(spark, rocksdb, tmp_path):
         run_to_end(stream(spark, tmp_path, buckets=5), tmp_path)
 
 
+@pytest.mark.details
 def test_types_nullability_and_names_of_a_stream_are_kept(spark, rocksdb, tmp_path):
     """Columns of every type come out as they went in, whatever their names; NULL within nested values, too."""
     types = {

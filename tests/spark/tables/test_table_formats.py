@@ -85,6 +85,7 @@ def test_own_table_format_writes_each_batch_once_and_is_recognized(spark, tmp_pa
         ids.write_once(spark.range(1), 2, path, app_id="a")
 
 
+@pytest.mark.details
 def test_own_table_format_is_cleaned(spark, tmp_path, json_tables):
     """`clean` judges the segments by the rule of all formats, and the format deletes the expired ones."""
     path = str(tmp_path / "t")

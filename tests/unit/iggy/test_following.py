@@ -465,7 +465,7 @@ class Server:
             self.finish(topic)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(n, marks=pytest.mark.volume) for n in range(8, 100))])
 def test_reader_of_a_busy_server_reads_each_record_once(seed):
     """Whatever happens to the files between its batches, nothing is read twice or missed."""
     chance = random.Random(seed)
@@ -485,7 +485,7 @@ def test_reader_of_a_busy_server_reads_each_record_once(seed):
     assert {offset for _, offset in offsets_in(server.folder)} <= set(read)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(n, marks=pytest.mark.volume) for n in range(8, 100))])
 def test_reader_whose_batches_wait_reads_or_reports_each_record(seed):
     """Files change between plan and read, too. Then records may come twice, or as bytes that are half a record."""
     chance = random.Random(seed)
