@@ -84,17 +84,26 @@ class IggyWriter(DataSourceArrowWriter):
 
 
 def message_of(row: dict[str, Any], layout: Any) -> Message:
-    """Return the message of a row; `msgid.iggy.Message.new` has the values of missing columns."""
+    """Return the message of a row; `msgid.iggy.Message.new` has the values of missing columns.
+
+    Its checksum is computed for the layout. A message whose checksum is wrong keeps it, if its layout is kept.
+
+    Raises:
+        ValueError: if the row is not a message, or its wrong checksum cannot be kept.
+    """
     from dataclasses import replace
 
     from msgid.iggy.headers import NAMES, checked
     from msgid.iggy.message import Message
 
+    id, reason = row.get("id"), row.get("reason")
+    if reason is not None or id is None:
+        raise ValueError(f"cannot write a row as a message: {reason or 'its id is NULL'}; leave out such rows")
     timestamp = _micros(row.get("timestamp")) or 0
     headers = dict(row.get("headers") or [])
     made = Message.new(
         row.get("payload") or b"",
-        id=int.from_bytes(row["id"], "little"),
+        id=int.from_bytes(id, "little"),
         offset=row.get("offset") or 0,
         timestamp=timestamp,
         state=row.get("state"),
@@ -102,9 +111,15 @@ def message_of(row: dict[str, Any], layout: Any) -> Message:
         origin_timestamp=_micros(row.get("origin_timestamp")),
         layout=layout,
     )
-    given = row.get("checksum")
-    # Only checksums of the old layouts are valid in another file: later ones cover the position of the message.
-    return made if given is None or not facts_of(layout).has_state else replace(made, checksum=given)
+    if row.get("checksum_ok") is not False:
+        return made
+    # The checksums of later layouts cover the position of a message, too.
+    if row.get("layout") != layout or not facts_of(layout).has_state:
+        raise ValueError(
+            f"cannot write the message of offset {made.offset} in the layout {layout}, because its checksum is wrong: "
+            "leave out the rows whose checksum_ok is false"
+        )
+    return replace(made, checksum=row["checksum"])
 
 
 def _micros(moment: Any) -> int | None:
