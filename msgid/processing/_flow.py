@@ -7,7 +7,9 @@ for plain functions and the processor for coroutines share this sequence.
 
 from __future__ import annotations
 
+import inspect
 from asyncio import CancelledError
+from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from msgid._validate import integer, quote
@@ -158,6 +160,22 @@ def attempt(run: Callable[[], R], attempts: int) -> R | BaseException:
             if number == attempts:
                 return error
     raise AssertionError("not reached: attempts is at least 1")
+
+
+def finished(what: str, result: R) -> R:
+    """Return the result of a function, or raise TypeError if its work is not done: a coroutine or a generator.
+
+    >>> finished("publish", (print(output) for output in ["lost"]))
+    Traceback (most recent call last):
+    TypeError: publish must do its work before it returns, got a generator
+    """
+    waits = inspect.isawaitable(result)
+    if waits or isinstance(result, GeneratorType | AsyncGeneratorType):
+        if inspect.iscoroutine(result):
+            result.close()  # Python would warn that it was never awaited
+        hint = "; AsyncProcessor awaits it" if waits else ""
+        raise TypeError(f"{what} must do its work before it returns, got a {type(result).__name__}{hint}")
+    return result
 
 
 def error_text(error: BaseException) -> str:

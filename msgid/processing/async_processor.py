@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgid._validate import integer
-from msgid.processing._flow import HANDLER_ERRORS, AppendAll, Publish, Read, Run
+from msgid.processing._flow import HANDLER_ERRORS, AppendAll, Publish, Read, Run, finished
 from msgid.processing.memory import MemoryStore
 from msgid.processing.processor import BATCH, BaseProcessor
 
@@ -69,16 +69,16 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
             case AppendAll(appends):
                 return await self._stored(self._store.append, appends)
             case Publish(outputs):
-                return await _awaited(self._publish(outputs))
+                return await _awaited("publish", self._publish(outputs))
             case _:
                 assert self._dead_letter is not None
-                return await _awaited(self._dead_letter(action.letter))
+                return await _awaited("dead_letter", self._dead_letter(action.letter))
 
     async def _run(self, action: Run) -> Ran | BaseException:
         for number in range(1, self._attempts + 1):
             try:
                 state, message, context = self._before(action)
-                return self._ran(await _awaited(self._handler(state, message, context)), context)
+                return self._ran(await _awaited("handler", self._handler(state, message, context)), context)
             except HANDLER_ERRORS as error:
                 if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                     raise
@@ -92,8 +92,8 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
         return await asyncio.to_thread(call, self.name, asked)
 
 
-async def _awaited(result: Any) -> Any:
-    return await result if inspect.isawaitable(result) else result
+async def _awaited(what: str, result: Any) -> Any:
+    return finished(what, await result if inspect.isawaitable(result) else result)
 
 
 def _is_cancelled() -> bool:

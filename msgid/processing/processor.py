@@ -20,6 +20,7 @@ from msgid.processing._flow import (
     Run,
     attempt,
     check_text,
+    finished,
 )
 from msgid.processing._json import dumps, loads, own_copy
 from msgid.processing.context import Context, Handler, Message, Output, fingerprint
@@ -178,7 +179,7 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         for what, function in (("handler", handler), ("publish", publish), ("dead_letter", dead_letter)):
-            if inspect.iscoroutinefunction(function):
+            if any(map(inspect.iscoroutinefunction, (function, type(function).__call__))):
                 raise TypeError(f"{what} must be a plain function; AsyncProcessor takes coroutine functions")
         super().__init__(
             store,
@@ -275,17 +276,17 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
             case AppendAll(appends):
                 return self._store.append(self.name, appends)
             case Publish(outputs):
-                return self._publish(outputs)
+                return finished("publish", self._publish(outputs))
             case _:
                 assert self._dead_letter is not None
-                return self._dead_letter(action.letter)
+                return finished("dead_letter", self._dead_letter(action.letter))
 
     def _run(self, action: Run) -> Ran | BaseException:
         return attempt(lambda: self._once(action), self._attempts)
 
     def _once(self, action: Run) -> Ran:
         state, message, context = self._before(action)
-        return self._ran(self._handler(state, message, context), context)
+        return self._ran(finished("handler", self._handler(state, message, context)), context)
 
 
 def handler_name(handler: Any) -> str:

@@ -116,3 +116,63 @@ def test_processor_of_plain_functions_refuses_coroutine_functions():
         Processor(MemoryStore(), waiting, list)
     with pytest.raises(TypeError, match="publish must be a plain function"):
         Processor(MemoryStore(), careless, waiting)
+
+
+class Later:
+    """Counts the outputs that it was awaited for."""
+
+    def __init__(self):
+        self.received = []
+
+    async def __call__(self, what):
+        self.received.append(what)
+
+    def lazily(self, what):
+        """Publish when the result is iterated."""
+        yield self.received.append(what)
+
+    async def both(self, what):
+        """Publish when the result is iterated by a coroutine."""
+        yield self.received.append(what)
+
+
+def outcome_of(processor, message):
+    """Handle a message with a processor of either kind."""
+    outcome = processor.handle(message)
+    return asyncio.run(outcome) if asyncio.iscoroutine(outcome) else outcome
+
+
+@pytest.mark.parametrize("kind", [Processor, AsyncProcessor])
+@pytest.mark.parametrize("argument", ["publish", "dead_letter", "handler"])
+@pytest.mark.parametrize("call", [Later.__call__, Later.lazily, Later.both], ids=["coroutine", "generator", "both"])
+@pytest.mark.filterwarnings("error")
+def test_functions_that_return_unfinished_work_lose_nothing(kind, argument, call):
+    """Unfinished work is either awaited or an error; the store does not call the message published."""
+    later, published = Later(), []
+    functions = {"handler": careless, "publish": published.extend, "dead_letter": published.append}
+    functions[argument] = lambda *arguments: call(later, arguments[0])
+    awaits = kind is AsyncProcessor and call is Later.__call__
+    processor = kind(MemoryStore(), name="h", **functions)
+    bad = message("bad", "fail") if argument == "dead_letter" else message("good")
+    if argument == "handler":
+        outcome = outcome_of(processor, bad)
+        assert (outcome.kind, bool(later.received)) == ("new" if awaits else "failed", awaits)
+        return
+    if awaits:
+        outcome_of(processor, bad)
+        assert len(later.received) == 1
+        return
+    for _ in range(2):
+        with pytest.raises(TypeError, match=f"{argument} must do its work before it returns, got a"):
+            outcome_of(processor, bad)
+    mended = {**functions, argument: later.received.append}
+    outcome = outcome_of(kind(processor._store, name="h", **mended), bad)
+    assert (outcome.kind, len(later.received)) == ("failed" if argument == "dead_letter" else "duplicate", 1)
+
+
+@pytest.mark.parametrize("argument", ["publish", "dead_letter", "handler"])
+def test_processor_of_plain_functions_refuses_objects_that_are_called_as_coroutines(argument):
+    """An object with ``async __call__`` is refused where the processor is made."""
+    functions = {"handler": careless, "publish": list, argument: Later()}
+    with pytest.raises(TypeError, match=f"{argument} must be a plain function; AsyncProcessor takes coroutine"):
+        Processor(MemoryStore(), name="h", **functions)
