@@ -128,6 +128,7 @@ class SqliteStore(SqlStore):
         self._path = os.fspath(path)
         if not self._path or self._path == ":memory:":
             raise ValueError(f"path must be the path of a file, got {self._path!r}; MemoryStore keeps states in memory")
+        self._path = os.path.abspath(self._path)  # of the folder that is current now, also for later connections
         self._timeout = timeout
         self._lock = threading.RLock()
         self._held: list[_Connection] = []  # at most one

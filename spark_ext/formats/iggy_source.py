@@ -46,8 +46,8 @@ class IggyDataSource(DataSource):
       one message at least. Default: all that is there.
 
     A stream reads each message once. A segment that was deleted, cut off, or begun anew under its name, before it was
-    read is one row with ``state`` ``poisoned`` and a ``reason`` that starts with ``lost:`` and has the range of bytes. If
-    a server cut more off after a crash than the last messages of a segment, some of those before the cut come twice.
+    read is one row with ``state`` ``poisoned`` and a ``reason`` that starts with ``lost:`` and has the range of bytes.
+    If a server cut more off after a crash than the last messages of a segment, some of those before the cut come twice.
 
     Broken bytes are rows with ``state`` ``poisoned``, a ``reason`` and the bytes in ``original``, up to 16 MB in each.
     After them, the source reads on at the next record whose checksum holds.
