@@ -64,6 +64,7 @@ def check_installed(what: str, extra: str, *packages: str) -> None:
 # --- numbers -----------------------------------------------------------------------------------------------------
 
 INT32_MAX: Final = (1 << 31) - 1
+INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
 """The largest value of an Arrow int64 and of a Spark bigint."""
 UINT16_MAX: Final = (1 << 16) - 1

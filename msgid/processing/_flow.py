@@ -12,7 +12,7 @@ from asyncio import CancelledError
 from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
-from msgid._validate import integer, quote
+from msgid._validate import INT64_MAX, INT64_MIN, integer, quote
 from msgid.processing._json import dumps, loads
 from msgid.processing.context import Message, Output, canonical_id
 from msgid.processing.errors import ChangedOutputs, TooLate
@@ -305,7 +305,7 @@ def _checked(message: Message) -> Message:
     """Return a message with the canonical form of its ID, or raise TypeError or ValueError."""
     id = canonical_id(message.id)
     if message.timestamp is not None:
-        integer("timestamp", message.timestamp, -(1 << 63), (1 << 63) - 1)
+        integer("timestamp", message.timestamp, INT64_MIN, INT64_MAX)
     if not isinstance(message.key, str):
         raise TypeError(f"key must be text, got {quote(message.key)}")
     for name, text in (("key", message.key), ("id", id)):

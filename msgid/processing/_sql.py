@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from msgid._validate import integer
+from msgid._validate import INT64_MIN, integer
 from msgid.processing.errors import InvalidStore
 from msgid.processing.store import (
     DEFAULT_REMEMBER,
@@ -162,7 +162,7 @@ class SqlStore:
 
     def _forget(self, name: str, before: int) -> int:
         number = self._number(name)
-        oldest = None if self._remember is None else before - self._remember
+        oldest = None if self._remember is None else max(before - self._remember, INT64_MIN)
         count, found = 0, _CHUNK
         while found == _CHUNK:
             found = self._transact(lambda db: self._forget_some(db, number, name, before), writes=True)

@@ -30,13 +30,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from msgid._moments import aware, unix_micros
-from msgid._validate import integer, quote
+from msgid._validate import INT64_MAX, INT64_MIN, integer, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 DEFAULT_REMEMBER: Final = timedelta(days=90)
-_INT64: Final = 1 << 63
 _WINDOW: Final = 1 << 15
 """The window of deflate in bytes: only this part of a base state is useful."""
 _SMALL: Final = 256
@@ -162,7 +161,7 @@ def moment(name: str, value: int | datetime) -> int:
     """Return a time, given as an aware datetime or in microseconds since 1970, in microseconds since 1970."""
     if isinstance(value, datetime):
         return unix_micros(aware(name, value))
-    return integer(name, value, -_INT64, _INT64 - 1)
+    return integer(name, value, INT64_MIN, INT64_MAX)
 
 
 def remembered(remember: timedelta | None) -> int | None:

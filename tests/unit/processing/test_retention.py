@@ -95,6 +95,14 @@ def test_forget_takes_a_moment_or_an_age():
         processor.forget(older_than=7)
 
 
+@pytest.mark.parametrize("before", [-(1 << 63), (1 << 63) - 1])
+def test_forget_takes_every_moment_of_64_bits(new_store, published, before):
+    """The limit of what is remembered may be before the first of them."""
+    processor = Processor(new_store(), careless, published.extend, clock=Clock())
+    processor.handle(message("a"))
+    assert processor.forget(before) == (before > 0)
+
+
 def test_start_forgetting_forgets_logs_errors_and_goes_on(caplog):
     """The thread forgets at once and again; an error is logged, and the next try comes."""
     store, calls, third = MemoryStore(), [], threading.Event()
