@@ -65,6 +65,7 @@ LEFT JOIN msgid_entries e ON e.handler = {handler} AND e.key = a.key AND e.id = 
 LEFT JOIN msgid_bases eb ON eb.handler = e.handler AND eb.key = e.key AND eb.version = e.base
 LEFT JOIN msgid_remembered r ON r.handler = {handler} AND r.hash = a.hash
 """
+_NUMBER_MAX: Final = (1 << 31) - 1
 _CHUNK: Final = 1000
 """The maximum number of entries that one transaction deletes, so that other work waits only briefly."""
 _T = TypeVar("_T")
@@ -238,23 +239,27 @@ class SqlStore:
         return assemble(name, head[0], unpack(bytes(head[1])), entries)
 
     def _number(self, handler: str) -> int:
-        """Return the number of a handler; a new name gets the next one."""
+        """Return the number of a handler."""
         number = self._numbers.get(handler)
-        while number is None:
-            found = self._transact(lambda db: self._numbered(db, handler), writes=True)
-            if found is not None:
-                number = self._numbers[handler] = int(found[0])
+        if number is None:
+            number = self._numbers[handler] = self._transact(lambda db: self._numbered(db, handler), writes=True)
         return number
 
-    def _numbered(self, connection: Any, handler: str) -> Any:
-        find = self._sql("SELECT number FROM msgid_handlers WHERE name = ?")
-        found = connection.execute(find, (handler,)).fetchone()
-        if found is None:
-            last = connection.execute("SELECT coalesce(max(number), 0) FROM msgid_handlers").fetchone()[0]
-            insert = self._sql("INSERT INTO msgid_handlers VALUES (?, ?) ON CONFLICT DO NOTHING")
-            connection.execute(insert, (last + 1, handler))
+    def _numbered(self, connection: Any, handler: str) -> int:
+        """Return the number of a handler; a new name gets one that follows from the name.
+
+        So a store that goes on with another copy of its database, such as a restored one, does not use the number of
+        another handler.
+        """
+        number = hash_of(handler, "", "") & _NUMBER_MAX
+        while True:
+            find = self._sql("SELECT number FROM msgid_handlers WHERE name = ?")
             found = connection.execute(find, (handler,)).fetchone()
-        return found
+            if found is not None:
+                return int(found[0])
+            insert = self._sql("INSERT INTO msgid_handlers VALUES (?, ?) ON CONFLICT DO NOTHING")
+            connection.execute(insert, (number, handler))
+            number = (number + 1) & _NUMBER_MAX  # if another name has it
 
     def _asked(self, handler: str, wanted: Sequence[tuple[str, str]]) -> list[tuple[str, str, int, bool]]:
         """Return key, ID, hash, and whether the key occurs for the first time; its state is read only then."""

@@ -12,7 +12,7 @@ from datetime import timedelta
 import pytest
 from helpers.stores import SUM, add, entry, read
 
-from msgid.processing import Append, InvalidStore, MemoryStore, PostgresStore, SqliteStore
+from msgid.processing import Append, InvalidStore, MemoryStore, PostgresStore, SqliteStore, _sql
 from msgid.processing.store import Reading
 
 
@@ -210,3 +210,26 @@ def test_relative_path_stays_the_same_file_in_another_folder(tmp_path, monkeypat
     assert read(store, "a").version == 1
     store.close()
     assert os.listdir() == []
+
+
+@pytest.mark.parametrize("new_store", ["sqlite", "sqlite, deltas", "postgres"], indirect=True)
+def test_database_that_was_restored_keeps_handlers_apart(new_store):
+    """A worker that goes on with the tables of another time does not read or write the states of another handler."""
+    old = new_store()
+    for handler in ("first", "second"):
+        add(old, "a", b"before", handler=handler)
+    for table in ("handlers", "heads", "entries", "bases", "remembered"):
+        old._transact(lambda connection, table=table: connection.execute(f"DELETE FROM msgid_{table}"), writes=True)
+    new = new_store()
+    for handler in ("second", "first"):
+        add(new, "a", handler.encode(), handler=handler)
+    for handler in ("first", "second"):
+        assert old.read(handler, [("key", "b")])[0].state == handler.encode()
+
+
+@pytest.mark.parametrize("new_store", ["sqlite", "sqlite, deltas", "postgres"], indirect=True)
+def test_two_names_of_one_number_are_two_handlers(new_store, monkeypatch):
+    """Should the numbers of two names be equal, the second name gets the next one."""
+    store = new_store()
+    monkeypatch.setattr(_sql, "hash_of", lambda *_: _sql._NUMBER_MAX)
+    assert [store._number(name) for name in ("a", "b", "a", "c")] == [_sql._NUMBER_MAX, 0, _sql._NUMBER_MAX, 1]
