@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import pyarrow.fs as pafs
     from deltalake import DeltaTable, Schema
-    from deltalake.transaction import AddAction
+    from deltalake.transaction import AddAction, Transaction
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from spark_ext.tables._writers import Writer
@@ -100,11 +100,11 @@ class _Delta(TableFormat):
 
         table = open_table(path, storage_options)
         _check(df, table, partition_by, path)
-        transactions = [Transaction(writer.name, batch_id)]
+        marks = []
         if writer.chosen and writer.query is not None:
             digest = sha256(writer.query.encode()).digest()[:7]
             mark = Transaction(f"{writer.name}#query", int.from_bytes(digest, "big"))
-            transactions.append(mark)
+            marks.append(mark)
             if table is not None:
                 before = table.transaction_version(mark.app_id)
                 if before is not None and before != mark.version:
@@ -112,10 +112,10 @@ class _Delta(TableFormat):
                         f"cannot write to {path}: its writer {writer.name!r} is another query than {writer.query}. "
                         "Restore that query's checkpoint, or choose another app_id"
                     )
-        if table is not None and _committed(table, writer, batch_id):
+        if table is not None and _committed(table, writer, batch_id, path):
             return False
         if _has_delta(df.sparkSession):
-            return _write_with_spark(df, batch_id, path, writer, partition_by, storage_options)
+            return _write_with_spark(df, table, batch_id, path, writer, partition_by, storage_options)
         folder, actions = _write_files(df, path, partition_by)
         if table is None:
             # Drivers that create one table at once can all succeed: each makes a commit. So it has no rows.
@@ -124,11 +124,12 @@ class _Delta(TableFormat):
             _check(df, table, partition_by, path)
 
         def commit() -> bool:
-            if _committed(table, writer, batch_id):
+            if _committed(table, writer, batch_id, path):
                 if _holds(table, folder):
                     return True  # the commit succeeded, and only its answer was lost
                 _delete(path, folder)
                 return False
+            transactions = [Transaction(writer.name, batch_id), *_series(table, writer, batch_id), *marks]
             if not _commit(df, table, actions, "append", partition_by, transactions, writer):
                 table.update_incremental()
                 _check(df, table, partition_by, path)
@@ -144,7 +145,7 @@ class _Delta(TableFormat):
 
     def is_written(self, batch_id: int, path: str, writer: Writer) -> bool:
         table = open_table(path)
-        return table is not None and _committed(table, writer, batch_id)
+        return table is not None and _committed(table, writer, batch_id, path)
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         if _has_delta(spark):
@@ -291,9 +292,39 @@ def _check_empty(path: str) -> None:
             )
 
 
-def _committed(table: DeltaTable, writer: Writer, batch_id: int) -> bool:
+def _committed(table: DeltaTable, writer: Writer, batch_id: int, path: str) -> bool:
+    """Return whether a writer has written a batch.
+
+    The log has the number of the writer's last batch, and of the first batch of the series without a gap that ends with
+    it. Two numbers do not tell which batches before the series were written.
+
+    Raises
+    ------
+    TableConflict
+        if the batch is before the series.
+    """
+    last, first = table.transaction_version(writer.name), table.transaction_version(_first(writer)) or 0
+    if last is None or batch_id > last:
+        return False
+    if batch_id < first and batch_id != last:
+        raise TableConflict(
+            f"cannot tell whether batch {batch_id} of {writer.name!r} is in {path}: the table's log knows the batches "
+            f"{first} to {last}. If its rows are missing, write it with another app_id; otherwise skip it"
+        )
+    return True
+
+
+def _first(writer: Writer) -> str:
+    """Return the name under which the log has the first batch of a series. It is missing for a series that begins at 0."""
+    return f"{writer.name}#first"
+
+
+def _series(table: DeltaTable, writer: Writer, batch_id: int) -> list[Transaction]:
+    """Return the record of a new series if a batch does not follow the last one."""
+    from deltalake.transaction import Transaction
+
     last = table.transaction_version(writer.name)
-    return last is not None and last >= batch_id
+    return [] if batch_id == (0 if last is None else last + 1) else [Transaction(_first(writer), batch_id)]
 
 
 def _holds(table: DeltaTable, folder: str) -> bool:
@@ -382,21 +413,38 @@ def _has_delta(spark: SparkSession) -> bool:
 
 def _write_with_spark(
     batch_df: DataFrame,
+    table: DeltaTable | None,
     batch_id: int,
     path: str,
     writer: Writer,
     partition_by: tuple[str, ...],
     storage_options: dict[str, str] | None,
 ) -> bool:
-    """Write with Delta's own writer, which skips a batch whose number is in its log."""
+    """Write with Delta's own writer, which skips a batch that is not above the last one.
+
+    It does not write the record of a series, so that is a commit of its own. Until the batch is written, the record
+    only makes earlier batches unknown.
+    """
+    if table is None and batch_id:
+        _create(batch_df, path, [], partition_by, storage_options)
+        table = _existing(path, storage_options)
+    series = [] if table is None else _series(table, writer, batch_id)
+    if table is not None and series and not _commit(batch_df, table, [], "append", partition_by, series):
+        raise OSError(f"cannot commit to {path}: another commit came first")
+    _save_with_spark(batch_df, batch_id, path, writer, partition_by)
+    table = open_table(path, storage_options)
+    if table is None or not _committed(table, writer, batch_id, path):
+        raise OSError(f"cannot find batch {batch_id} in {path}, which Delta's writer has written")
+    return True
+
+
+def _save_with_spark(
+    batch_df: DataFrame, batch_id: int, path: str, writer: Writer, partition_by: tuple[str, ...]
+) -> None:
     rows: Any = batch_df.write.format("delta").mode("append")
     if partition_by:
         rows = rows.partitionBy(*partition_by)
     rows.option("txnAppId", writer.name).option("txnVersion", batch_id).save(path)
-    table = open_table(path, storage_options)
-    if table is None or not _committed(table, writer, batch_id):
-        raise OSError(f"cannot find batch {batch_id} in {path}, which Delta's writer has written")
-    return True
 
 
 def _read(spark: SparkSession, path: str, table: DeltaTable) -> DataFrame:

@@ -61,7 +61,8 @@ def write_once(
     ------
     TableConflict
         if the folder belongs to another query, another kind of run or another format, or if the columns do not fit. No
-        row is written then. It is a `ValueError`.
+        row is written then. It is a `ValueError`. Also if a Delta table's log does not tell whether the batch was
+        written: the log knows only the last batches without a gap in their numbers.
     ValueError
         if an argument is invalid.
 

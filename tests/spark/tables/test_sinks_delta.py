@@ -2,7 +2,9 @@
 
 import datetime as dt
 import threading
+from contextlib import nullcontext
 from decimal import Decimal
+from random import Random
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -35,7 +37,7 @@ def both(spark, path):
 
 
 def test_write_once_delta_replayed_batch_is_written_once(spark, tmp_path):
-    """The log has the number of the last batch; a batch with that number or a smaller one is not written again."""
+    """The log has the number of the last batch; that batch and the batches before it are not written again."""
     assert write(spark.range(5), 0, tmp_path)
     assert not write(spark.range(7), 0, tmp_path)
     assert write(spark.range(5, 8), 1, tmp_path)
@@ -44,6 +46,63 @@ def test_write_once_delta_replayed_batch_is_written_once(spark, tmp_path):
     assert DeltaTable(tmp_path).transaction_version("a") == 1
     assert ids.write_once(spark.range(8, 9), 0, str(tmp_path), format="delta", app_id="b")
     assert len(both(spark, tmp_path)) == 9
+
+
+class Jar:
+    """Writes as Delta's own writer does: it skips a batch that is not above the last one, and reports no error."""
+
+    def __init__(self, patch):
+        self.patch = patch
+
+    def save(self, df, number, path, writer, partition_by):
+        from deltalake import CommitProperties, Transaction
+
+        table = delta.open_table(path)
+        if table is None:
+            delta._create(df, path, [], partition_by, None)
+        last = None if table is None else table.transaction_version(writer.name)
+        if last is None or number > last:
+            made = CommitProperties(app_transactions=[Transaction(writer.name, number)])
+            write_deltalake(path, df.toArrow(), mode="append", commit_properties=made)
+
+    def __enter__(self):
+        self.patch.setattr(delta, "_has_delta", lambda spark: True)
+        self.patch.setattr(delta, "_save_with_spark", self.save)
+
+    def __exit__(self, *error):
+        self.patch.undo()
+
+
+@pytest.mark.parametrize("jar", [False, True])
+def test_write_once_delta_batches_in_any_order_are_never_lost_or_repeated(spark, tmp_path, monkeypatch, jar):
+    """True means new rows, False means that they are in the table, and an unknown batch is an error."""
+    random = Random(f"jar {jar}")
+    written, told = {"a": set(), "b": set()}, set()
+    for _ in range(24):
+        name, series = random.choice("ab"), random.random() < 0.5
+        number = max(written[name], default=-1) + 1 if series else random.randrange(9)
+        with Jar(monkeypatch) if jar else nullcontext():
+            try:
+                wrote = ids.write_once(
+                    spark.range(number, number + 1), number, str(tmp_path / name), format="delta", app_id=name
+                )
+            except TableConflict as error:
+                wrote = str(error)
+        if isinstance(wrote, bool):
+            assert wrote is (number not in written[name])
+            written[name].add(number)
+        else:
+            assert f"cannot tell whether batch {number} of '{name}' is in {tmp_path / name}" in wrote
+            assert number < max(written[name])
+        told.add(wrote if isinstance(wrote, bool) else None)
+        assert numbers(ids.read_table(spark, str(tmp_path / name))) == sorted(written[name])
+    assert told == {True, False, None}
+    for name, numbered in written.items():  # the unbroken end of the series is known
+        first = last = max(numbered)
+        while first - 1 in numbered and first != DeltaTable(tmp_path / name).transaction_version(f"{name}#first"):
+            first -= 1
+        for number in range(first, last + 1):
+            assert not ids.write_once(spark.range(1), number, str(tmp_path / name), format="delta", app_id=name)
 
 
 EVERY_TYPE = """
