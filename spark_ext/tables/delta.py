@@ -315,7 +315,7 @@ def _committed(table: DeltaTable, writer: Writer, batch_id: int, path: str) -> b
 
 
 def _first(writer: Writer) -> str:
-    """Return the name under which the log has the first batch of a series. It is missing for a series that begins at 0."""
+    """Return the name of the first batch of a series in the log. It is missing for a series that begins at 0."""
     return f"{writer.name}#first"
 
 
