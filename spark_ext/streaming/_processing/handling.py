@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -67,6 +68,28 @@ Arrival = tuple[int, str, tuple[Any, ...]]
 _ORDER: Final = itemgetter(0, 1)
 
 
+def in_order(arrivals: list[Arrival], names: Sequence[str]) -> list[Arrival]:
+    """Return messages by time, ID and body: the rows of a micro-batch come in any order, another one in each run.
+
+    Args:
+        arrivals: Messages of one key.
+        names: The columns of their bodies.
+
+    >>> in_order([(7, "b", (2,)), (7, "b", (1,)), (5, "c", (3,))], ["amount"])
+    [(5, 'c', (3,)), (7, 'b', (1,)), (7, 'b', (2,))]
+    """
+    if len(arrivals) == 1:
+        return arrivals
+    arrivals = sorted(arrivals, key=_ORDER)
+    if any(_ORDER(one) == _ORDER(after) for one, after in pairwise(arrivals)):
+        arrivals.sort(key=lambda arrival: (*_ORDER(arrival), _body(arrival, names)))
+    return arrivals
+
+
+def _body(arrival: Arrival, names: Sequence[str]) -> str:
+    return input_text(dict(zip(names, arrival[2], strict=True)))
+
+
 class Handling:
     """Handles the messages of a bucket in one micro-batch.
 
@@ -95,9 +118,8 @@ class Handling:
         """The rows of the result."""
 
     def handle(self, key: str, arrivals: list[Arrival]) -> None:
-        """Handle the messages of a key, ordered by their times and IDs: rows of a micro-batch come in any order."""
-        if len(arrivals) > 1:
-            arrivals.sort(key=_ORDER)
+        """Handle the messages of a key in the order of `in_order`."""
+        arrivals = in_order(arrivals, self._names)
         state = self._bucket.key(key)
         changed = forget(self._values, key, state, self._horizon, self._limit)
         segments = Segments(self._values, key, state, self._limit)
@@ -171,5 +193,4 @@ class Handling:
             self.rows.append((id, number, arrival[1], key, topic, body, kind, None))
 
     def _set_aside(self, key: str, arrival: Arrival, kind: str, reason: str) -> None:
-        body = input_text(dict(zip(self._names, arrival[2], strict=True)))
-        self.rows.append((None, None, arrival[1], key, None, body, kind, reason))
+        self.rows.append((None, None, arrival[1], key, None, _body(arrival, self._names), kind, reason))

@@ -14,6 +14,7 @@ from msgid.processing import MemoryStore, Message, Processor, dumps, loads, run
 from msgid.processing.context import fingerprint
 from spark_ext.streaming import _pages
 from spark_ext.streaming._processing import runs
+from spark_ext.streaming._processing.codec import input_text
 from spark_ext.streaming._processing.pages import Bucket
 
 pytestmark = pytest.mark.spark
@@ -52,6 +53,11 @@ def multiply(state, message, context):
     return state
 
 
+def in_time(message):
+    """Return what orders the messages of a batch: time, ID, and the text of the body."""
+    return message.at is not None, message.at or 0, message.id, input_text(message.body)
+
+
 class Model:
     """The rules of `process`, written as plainly as possible."""
 
@@ -74,7 +80,7 @@ class Model:
         self.forget({line[1] for line in lines}, horizon, horizon - remember_ms)
         made = []
         arrivals = [Message(identity(id), key, {"amount": sum, "raw": raw}, at) for id, key, sum, raw, at in lines]
-        for message in sorted(arrivals, key=lambda message: (message.at is not None, message.at or 0, message.id)):
+        for message in sorted(arrivals, key=in_time):
             made.append((message.key, message.id, *self.handle(handler, message, now_ms)))
         return made
 
@@ -244,8 +250,10 @@ def test_process_on_small_pages_and_segments_agrees_with_the_processor(data):
                 remember_ms=10_000,
             )
             expected = []
-            for id, key, amount, raw, _ in sorted(lines, key=lambda line: line[0]):
-                outcome = processor.handle(Message(id, key, {"amount": amount, "raw": raw}))
+            arrivals = [Message(id, key, {"amount": amount, "raw": raw}) for id, key, amount, raw, _ in lines]
+            for message in sorted(arrivals, key=in_time):
+                id, key = message.id, message.key
+                outcome = processor.handle(message)
                 if outcome.error is not None:
                     expected.append((outcome.kind, key, id, None, None, None))
                 for output in outcome.outputs:
