@@ -11,6 +11,7 @@ from msgid._retrying import retry, within
 from msgid._validate import check_installed
 from msgid.processing._fork import register
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
+from msgid.processing.errors import InvalidStore
 from msgid.processing.store import DEFAULT_REMEMBER
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _LOCK: Final = 6221
 """The advisory lock for creating the tables and for deleting entries."""
+_ENCODINGS: Final = ("UTF8", "SQL_ASCII")
+"""The encodings that hold every text; a database in SQL_ASCII keeps the bytes of UTF-8."""
 _ASKED: Final = (
     "FROM unnest(%(keys)b::text[], %(ids)b::text[], %(hashes)b::bigint[], %(firsts)b::bool[])"
     " WITH ORDINALITY AS a (key, id, hash, first, place)"
@@ -81,7 +84,7 @@ class PostgresStore(SqlStore):
         remember: How long the hash of a forgotten message is kept; None keeps it forever.
 
     Raises:
-        InvalidStore: if the database contains tables of another version.
+        InvalidStore: if the database contains tables of another version, or its encoding is not UTF8 or SQL_ASCII.
     """
 
     blank = "%s"
@@ -201,7 +204,8 @@ class PostgresStore(SqlStore):
         check_installed("PostgresStore", "postgres", "psycopg")
         import psycopg
 
-        connection = psycopg.connect(self._conninfo, autocommit=True)
+        # Without a known encoding, text comes back as bytes from a database in SQL_ASCII.
+        connection = psycopg.connect(self._conninfo, autocommit=True, client_encoding="utf8")
         # Every statement looks up rows by keys. A plan from a time when the tables were small must not scan them, and
         # must not read all rows of a handler for each message.
         for setting in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_material"):
@@ -211,6 +215,9 @@ class PostgresStore(SqlStore):
 
     def _create(self, connection: Any) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))  # concurrent creation of a table fails
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding not in _ENCODINGS:
+            raise InvalidStore(f"cannot use the database: its encoding must be UTF8, got {encoding}")
         has = connection.execute("SELECT to_regclass('msgid_store') IS NOT NULL").fetchone()[0]
         found = connection.execute("SELECT schema FROM msgid_store").fetchone()[0] if has else None
         self._check_schema("the database", found)

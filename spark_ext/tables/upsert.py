@@ -177,7 +177,7 @@ def _connect(target: _Target) -> Any:
             "conninfo must be a connection string of PostgreSQL (not shown: it may hold a password)"
         ) from None
     try:
-        return psycopg.connect(target.conninfo)
+        return psycopg.connect(target.conninfo, client_encoding="utf8")  # SQL_ASCII would give bytes for text
     except psycopg.OperationalError as error:
         said = str(error).strip()
         raise _Unreachable(said.replace(str(secret), "***") if secret else said) from None

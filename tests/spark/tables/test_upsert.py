@@ -44,6 +44,18 @@ def test_upsert_postgres_replayed_rows_change_nothing(spark, server, rows_of):
     assert rows_of("replayed_conflicts") == []
 
 
+def test_upsert_postgres_in_sql_ascii_finds_the_stored_rows(spark, server):
+    """The types of the columns and the keys are text there, too."""
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(
+            "CREATE DATABASE in_sql_ascii ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+        )
+    ascii = psycopg.conninfo.make_conninfo(server, dbname="in_sql_ascii")
+    rows = spark.createDataFrame([("id \u65e5", "\xe9")], "id string, name string")
+    assert upsert_postgres(rows, ascii, "names") == Upserted(1, 0, 0)
+    assert upsert_postgres(rows, ascii, "names") == Upserted(0, 1, 0)
+
+
 def test_upsert_postgres_every_type_is_stored_as_it_is(spark, server, rows_of):
     """NULL differs from empty text; quotes, commas and line ends are text; nested values are JSON."""
     rows = spark.sql("""

@@ -233,3 +233,32 @@ def test_two_names_of_one_number_are_two_handlers(new_store, monkeypatch):
     store = new_store()
     monkeypatch.setattr(_sql, "hash_of", lambda *_: _sql._NUMBER_MAX)
     assert [store._number(name) for name in ("a", "b", "a", "c")] == [_sql._NUMBER_MAX, 0, _sql._NUMBER_MAX, 1]
+
+
+def database(postgres, encoding):
+    """The address of a new database in an encoding."""
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        name = f"in_{encoding.lower()}"
+        connection.execute(
+            f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+        )
+    return psycopg.conninfo.make_conninfo(postgres, dbname=name)
+
+
+def test_postgres_in_sql_ascii_handles_each_message_once(postgres):
+    """Text is UTF-8 there, too: the second time, a message is a duplicate."""
+    store = PostgresStore(database(postgres, "SQL_ASCII"))
+    key, id, handler = "k\u65e5", "i\U0001f600", "h\xe9"
+    assert add(store, id, b"state", key=key, handler=handler) is True
+    assert read(store, id, key, handler).handled == 1
+    assert store.forget(1, handler=handler) == 1
+    assert read(store, id, key, handler).forgotten == 0
+    store.close()
+
+
+def test_postgres_in_another_encoding_is_refused(postgres):
+    """A key of other letters would fail only when its message comes."""
+    with pytest.raises(InvalidStore, match="its encoding must be UTF8, got LATIN1"):
+        PostgresStore(database(postgres, "LATIN1"))
