@@ -11,10 +11,12 @@ from pyspark.sql import types as T
 from msgid._retrying import retry
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._identity import identity
+from spark_ext.columns._moments import is_within_years
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    import psycopg
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
@@ -41,6 +43,13 @@ _TYPES: Final[tuple[tuple[Any, str], ...]] = (
     ((T.ArrayType, T.MapType, T.StructType), "jsonb"),
 )
 _NUL: Final = "\0"
+_AS_JSON: Final = {
+    "ignoreNullFields": "false",
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Spark's own format has milliseconds in the session's time zone."""
 _NUL_IN_JSON: Final = r"(?<!\\)(?:\\\\)*\\u0000"
 
 
@@ -229,10 +238,12 @@ def _names(target: _Target) -> dict[str, Any]:
     }
 
 
-def _run(connection: Any, statement: str, names: dict[str, Any], values: Any = None) -> Any:
+def _run(connection: Any, statement: str, names: dict[str, Any], values: Any = ()) -> Any:
+    """Run a statement with names in ``{}`` and values at ``%s``; a name may have a ``%``."""
     from psycopg import sql
 
-    return connection.execute(sql.SQL(statement).format(**names), values)
+    quoted = {name: sql.SQL(part.as_string(connection).replace("%", "%%")) for name, part in names.items()}
+    return connection.execute(sql.SQL(statement).format(**quoted), values)
 
 
 def _prepare(connection: Any, target: _Target) -> None:
@@ -299,10 +310,10 @@ def _insert(target: _Target, batches: Iterable[pa.RecordBatch]) -> Upserted:
 
 
 def _insert_lines(connection: Any, target: _Target, lines: list[bytes], bad: list[str]) -> Upserted:
-    import psycopg
     from psycopg import sql
 
     names = _names(target)
+    connection.execute("SET CONSTRAINTS ALL IMMEDIATE")  # a row that breaks one is refused, and not the whole commit
     for text in bad:
         reason, _, row = text.partition("\n")
         _keep_aside(connection, names, None, row, reason)
@@ -321,7 +332,7 @@ def _insert_lines(connection: Any, target: _Target, lines: list[bytes], bad: lis
     try:
         with connection.transaction():
             inserted = _insert_staged(connection, names)
-    except (psycopg.IntegrityError, psycopg.DataError):
+    except _refusals():
         inserted, refused = _insert_each(connection, names)
     # If two partitions insert one key at once, the second waits for the first and compares with the stored row.
     conflicts = _run(
@@ -337,6 +348,13 @@ def _insert_lines(connection: Any, target: _Target, lines: list[bytes], bad: lis
     return Upserted(inserted, count - inserted - conflicts - refused, conflicts + refused + len(bad))
 
 
+def _refusals() -> tuple[type[psycopg.Error], ...]:
+    """Return the errors of a row that the table does not take; the last one is a key too long for its index."""
+    import psycopg
+
+    return psycopg.IntegrityError, psycopg.DataError, psycopg.errors.ProgramLimitExceeded
+
+
 def _insert_staged(connection: Any, names: dict[str, Any]) -> int:
     # In the order of the key, so that two transactions cannot wait for each other in a circle.
     statement = (
@@ -347,9 +365,10 @@ def _insert_staged(connection: Any, names: dict[str, Any]) -> int:
 
 
 def _insert_each(connection: Any, names: dict[str, Any]) -> tuple[int, int]:
-    """Insert row by row, after the table rejected one row; return the numbers of inserted and rejected rows."""
-    import psycopg
+    """Insert row by row, after the table rejected one row; return the numbers of inserted and rejected rows.
 
+    The rejected rows are deleted from the staged ones.
+    """
     inserted = refused = 0
     places = _run(
         connection, "SELECT ctid, {key}::text, to_jsonb(msgid_new)::text FROM {staged} msgid_new ORDER BY {key}", names
@@ -362,8 +381,9 @@ def _insert_each(connection: Any, names: dict[str, Any]) -> tuple[int, int]:
         try:
             with connection.transaction():
                 inserted += _run(connection, one, names, [place]).rowcount
-        except (psycopg.IntegrityError, psycopg.DataError) as error:
+        except _refusals() as error:
             _keep_aside(connection, names, key, row, error.diag.message_primary or type(error).__name__)
+            _run(connection, "DELETE FROM {staged} WHERE ctid = %s", names, [place])
             refused += 1
     return inserted, refused
 
@@ -428,16 +448,18 @@ def prepared(df: DataFrame, key: str) -> DataFrame:
     for field in df.schema:
         column = F.col(quoted_name(field.name))
         if isinstance(field.dataType, (T.ArrayType, T.MapType, T.StructType)):
-            column = F.to_json(column, {"ignoreNullFields": "false"})
+            column = F.to_json(column, _AS_JSON)
             problems.append(_when(field.name, column.rlike(_NUL_IN_JSON), "has a NUL character"))
         elif isinstance(field.dataType, T.StringType):
             problems.append(_when(field.name, F.contains(column, F.lit(_NUL)), "has a NUL character"))
             problems.append(_when(field.name, ~F.is_valid_utf8(column), "is not UTF-8"))
         elif isinstance(field.dataType, (T.DateType, T.TimestampType, T.TimestampNTZType)):
-            outside = ~F.year(column).between(1, 9999)
+            # The year of a timestamp is that of UTC, and not that of the session's time zone.
+            in_utc = isinstance(field.dataType, T.TimestampType)
+            outside = ~(is_within_years(column) if in_utc else F.year(column).between(1, 9999))
             problems.append(_when(field.name, outside, "is outside the years 1 to 9999"))
         columns.append(column)
-    whole = F.to_json(F.struct(*(_printable(field) for field in df.schema)), {"ignoreNullFields": "false"})
+    whole = F.to_json(F.struct(*(_printable(field) for field in df.schema)), _AS_JSON)
     marked = df.withColumn(REASON, F.coalesce(*problems))
     bad = F.col(REASON).isNotNull()
     # The text of such a row is in the reason, because no other column can hold text for every type.

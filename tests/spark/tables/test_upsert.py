@@ -1,6 +1,7 @@
 """`upsert_postgres` stores each key once, for any writers and replays; other content goes to the side table."""
 
 import datetime as dt
+import random
 import threading
 from decimal import Decimal
 
@@ -116,6 +117,46 @@ def test_upsert_postgres_bad_rows_do_not_stop_the_others(spark, server, rows_of)
     ]
 
 
+def test_upsert_postgres_rows_that_a_table_rejects_do_not_stop_the_others(spark, server, rows_of):
+    """A key too long for the index, and a deferred constraint; a rejected row that is stored already counts once."""
+    with psycopg.connect(server) as connection:
+        connection.execute("CREATE TABLE owners (name text PRIMARY KEY)")
+        connection.execute("INSERT INTO owners VALUES ('a')")
+        connection.execute(
+            "CREATE TABLE owned (id text PRIMARY KEY, n int CHECK (n < 9), "
+            "owner text REFERENCES owners DEFERRABLE INITIALLY DEFERRED)"
+        )
+        connection.execute("INSERT INTO owned VALUES ('held', 1, 'a')")
+    long = random.Random(1).randbytes(5000).hex()
+    rows = spark.createDataFrame(
+        [("good", 1, "a"), (long, 2, "a"), ("orphan", 3, "nobody"), ("held", 9, "a")], "id string, n int, owner string"
+    )
+    for expected in (Upserted(1, 0, 3), Upserted(0, 1, 3)):
+        assert upsert_postgres(rows.coalesce(1), server, "owned") == expected
+    assert rows_of("owned") == [("good", 1, "a"), ("held", 1, "a")]
+    assert len(rows_of("owned_conflicts")) == 3
+
+
+def test_upsert_postgres_nested_times_are_whole_in_every_zone(spark, server, rows_of):
+    """A replay in a session with another time zone finds the rows; microseconds are kept."""
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        for session, expected in (("Asia/Tokyo", Upserted(1, 0, 0)), ("UTC", Upserted(0, 1, 0))):
+            spark.conf.set("spark.sql.session.timeZone", session)
+            rows = spark.sql(
+                "SELECT 'a' AS id, NAMED_STRUCT('at', TIMESTAMP'2026-01-02 03:04:05.123456Z', "
+                "'local', TIMESTAMP_NTZ'2026-01-02 03:04:05.123456') AS times"
+            )
+            assert upsert_postgres(rows, server, "nested_times") == expected
+        ((_, times),) = rows_of("nested_times")
+        assert times == {"at": "2026-01-02T03:04:05.123456Z", "local": "2026-01-02T03:04:05.123456"}
+        spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+        late = spark.sql("SELECT 'a' AS id, TIMESTAMP'9999-12-31 23:00:00' AS at")
+        assert upsert_postgres(late, server, "late_times") == Upserted(0, 0, 1)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
 V0 = "7F0000010000238F000000000001E240"
 
 
@@ -152,6 +193,11 @@ def test_upsert_postgres_names_are_quoted(spark, server, rows_of):
     key = 'the "id"; DROP'
     assert upsert_postgres(rows, server, ("my schema", "a.b'\""), key) == Upserted(1, 0, 0)
     assert rows_of("my schema", "a.b'\"") == [("a", 1, 2)]
+    with psycopg.connect(server) as connection:
+        connection.execute('CREATE TABLE "50%s" ("100%" text PRIMARY KEY, "%(n)s" int CHECK ("%(n)s" < 9))')
+    rows = spark.sql("SELECT * FROM VALUES ('good', 1), ('bad', 9) AS t(`100%`, `%(n)s`)")
+    assert upsert_postgres(rows, server, "50%s", "100%") == Upserted(1, 0, 1)
+    assert rows_of("50%s") == [("good", 1)]
 
 
 def test_upsert_postgres_drivers_at_once_insert_each_key_once(spark, server, rows_of):
