@@ -9,7 +9,7 @@ import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timedelta
 from hashlib import sha256
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
@@ -47,7 +47,7 @@ _NO_PARTITION: Final = (
     T.FloatType, T.DoubleType, T.BinaryType, T.ArrayType, T.MapType, T.StructType,
 )  # fmt: skip
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH: Final = datetime(1970, 1, 1)
 _OURS: Final = re.compile(rf"{WRITE}=[0-9a-f]{{32}}/")
 _LOWEST: Final = (1, 6)
 """Earlier versions leave out the number of the batch in every commit but the first, and report no error."""
@@ -328,15 +328,23 @@ def _series(table: DeltaTable, writer: Writer, batch_id: int) -> list[Transactio
 
 
 def _holds(table: DeltaTable, folder: str) -> bool:
-    return any(file["path"].startswith(f"{folder}/") for file in _files_of(table))
+    return any(file.startswith(f"{folder}/") for file, _ in _files_of(table))
 
 
-def _files_of(table: DeltaTable) -> list[dict[str, Any]]:
-    """Return the data files of a table, each with its ``path`` in the table's folder and its ``partition`` values."""
+def _files_of(table: DeltaTable) -> list[tuple[str, dict[str, Any]]]:
+    """Return the data files of a table, each as its path in the table's folder and its partition values.
+
+    Dates and times are text: as Python's values, some are out of range, and Spark reads others in Python's time zone.
+    """
     import pyarrow as pa
 
-    rows: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=False)).to_pylist()
-    return [{**row, "path": unquote(row["path"])} for row in rows]
+    rows = pa.table(table.get_add_actions(flatten=False))
+    values: list[dict[str, Any]] = [{}] * rows.num_rows
+    if "partition" in rows.column_names:
+        columns = pa.Table.from_struct_array(rows["partition"])
+        texts = [column.cast(pa.string()) if pa.types.is_temporal(column.type) else column for column in columns]
+        values = pa.table(texts, columns.column_names).to_pylist()
+    return [(unquote(path), found) for path, found in zip(rows["path"].to_pylist(), values, strict=True)]
 
 
 def _write_files(df: DataFrame, path: str, partition_by: tuple[str, ...]) -> tuple[str, list[AddAction]]:
@@ -349,7 +357,11 @@ def _write_files(df: DataFrame, path: str, partition_by: tuple[str, ...]) -> tup
             rows = rows.partitionBy(*partition_by)
         rows.parquet(f"{path}/{folder}")
     files, base = filesystem(path)
-    return folder, add_actions(files, base, folder, types)
+    try:
+        return folder, add_actions(files, base, folder, types)
+    except TableConflict:
+        _delete(path, folder)
+        raise
 
 
 def _create(
@@ -453,13 +465,13 @@ def _read(spark: SparkSession, path: str, table: DeltaTable) -> DataFrame:
     schema = spark_schema(table)
     ours: list[str] = []
     others: dict[tuple[tuple[str, Any], ...], list[str]] = {}
-    for file in _files_of(table):
-        if _OURS.match(file["path"]):
-            ours.append(file["path"])
+    for file, values in _files_of(table):
+        if _OURS.match(file):
+            ours.append(file)
         else:
-            others.setdefault(tuple((file.get("partition") or {}).items()), []).append(file["path"])
+            others.setdefault(tuple(values.items()), []).append(file)
     parts = [_read_ours(spark, path, ours, table)] if ours else []
-    parts += [_read_others(spark, path, names, table, dict(values)) for values, names in others.items()]
+    parts += [_read_others(spark, path, names, table, dict(pairs)) for pairs, names in others.items()]
     if not parts:
         return spark.createDataFrame([], schema)
     whole = parts[0]
@@ -611,6 +623,13 @@ def partition_column(name: str, type: T.DataType) -> Column:
 def partition_values(folders: list[str], types: dict[str, T.DataType]) -> dict[str, str | None]:
     """Return the partition values in the names of a file's folders, in the format of a Delta log.
 
+    Raises
+    ------
+    TableConflict
+        if a date or time is outside the years 1 to 9999: other readers of the table would fail.
+
+    Examples
+    --------
     >>> partition_values(["at=1500000", "k=a%2Fb"], {"at": T.TimestampType(), "k": T.StringType()})
     {'at': '1970-01-01 00:00:01.500000', 'k': 'a/b'}
     """
@@ -618,8 +637,15 @@ def partition_values(folders: list[str], types: dict[str, T.DataType]) -> dict[s
     for folder in folders:
         name, _, text = folder.partition("=")
         name, value = unquote(name), None if text == _NULL else unquote(text)
-        if value is not None and isinstance(types[name], T.TimestampType):
-            value = (_EPOCH + timedelta(microseconds=int(value))).strftime("%Y-%m-%d %H:%M:%S.%f")
+        try:
+            if value is not None and isinstance(types[name], T.TimestampType):
+                value = (_EPOCH + timedelta(microseconds=int(value))).isoformat(" ", "microseconds")
+            elif value is not None and isinstance(types[name], (T.DateType, T.TimestampNTZType)):
+                date.fromisoformat(value[:10])
+        except (OverflowError, ValueError):
+            raise TableConflict(
+                f"cannot write the partition {unquote(folder)}: its date or time must be in the years 1 to 9999"
+            ) from None
         values[name] = value
     return values
 
@@ -685,8 +711,8 @@ def _statistics(footer: Any) -> dict[str, Any]:
             continue
         try:
             low, high = min(part.min for part in valued), max(part.max for part in valued)
-        except UnicodeDecodeError:
-            continue
+        except (OverflowError, ValueError):
+            continue  # a date or time that Python cannot hold, or text that is not UTF-8
         low, high = _bound(low, last=False), _bound(high, last=True)
         if low is not None and high is not None:
             least[column.name], greatest[column.name] = low, high
@@ -704,8 +730,7 @@ def _bound(value: Any, *, last: bool) -> Any:
             return value
         return None if last and _LAST in value else value[:_CHARACTERS] + (_LAST if last else "")
     if isinstance(value, datetime):
-        utc = value.astimezone(timezone.utc) if value.tzinfo else value
-        return utc.strftime("%Y-%m-%dT%H:%M:%S.%f") + ("Z" if value.tzinfo else "")
+        return value.replace(tzinfo=None).isoformat("T", "microseconds") + ("Z" if value.tzinfo else "")
     return value.isoformat() if isinstance(value, date) else None
 
 

@@ -2,12 +2,14 @@
 
 import datetime as dt
 import threading
+import time
 from contextlib import nullcontext
 from decimal import Decimal
 from random import Random
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from helpers.edges import session_zone
 from helpers.sinks import numbers
 
 import spark_ext as ids
@@ -153,6 +155,38 @@ def test_write_once_delta_partitions_keep_their_values(spark, tmp_path, column):
     )
 
 
+YEARS = """
+    SELECT id, at, CAST(at AS TIMESTAMP_NTZ) AS ntz, CAST(at AS DATE) AS day FROM VALUES
+    (0, TIMESTAMP'-0001-07-01 00:00:00Z'), (1, TIMESTAMP'0001-07-01 00:00:00Z'),
+    (2, TIMESTAMP'9999-07-01 23:59:59.999999Z'), (3, TIMESTAMP'+10000-07-01 00:00:00Z') AS t(id, at)
+"""
+
+
+def test_write_once_delta_of_any_year_is_written(spark, tmp_path):
+    """A date or time that Python cannot hold stopped the job; years below 1000 had statistics that no reader knew."""
+    rows, path = spark.sql(YEARS), str(tmp_path)
+    for number in range(4):
+        assert write(rows.where(f"id = {number}"), number, tmp_path)
+    read = ids.read_table(spark, path)
+    assert numbers(read.intersectAll(rows)) == numbers(read) == [0, 1, 2, 3]
+    bounds = DeltaTable(path).get_add_actions(flatten=True)
+    names = [f"{bound}.{name}" for bound in ("min", "max") for name in ("at", "ntz", "day")]
+    held = [tuple(bounds[name][place].is_valid for name in names) for place in range(4)]
+    assert sorted(held) == [(False,) * 6] * 2 + [(True,) * 6] * 2
+
+
+@pytest.mark.parametrize("column", ["at", "ntz", "day"])
+def test_write_once_delta_partition_outside_the_years_is_refused(spark, tmp_path, column):
+    """A partition of the year 10000 makes a table unreadable for `deltalake`, so it is refused, and no file is left."""
+    for place in (0, 3):
+        with pytest.raises(TableConflict, match=rf"the partition {column}=.*: .* must be in the years 1 to 9999"):
+            write(spark.sql(YEARS).where(f"id = {place}"), 0, tmp_path, partition_by=(column,))
+    assert not list(tmp_path.glob("msgid_write=*"))
+    rows = spark.sql(YEARS).where("id IN (1, 2)").select("id", column)
+    assert write(rows, 0, tmp_path, partition_by=(column,))
+    assert sorted(row["id"] for row in both(spark, tmp_path)) == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("columns", "options", "says"),
     [
@@ -291,6 +325,24 @@ def test_read_table_of_another_writer(spark, tmp_path):
     assert ids.read_table(spark, str(tmp_path)).count() == 0
     with pytest.raises(FileNotFoundError, match="cannot find a Delta table at"):
         ids.read_table(spark, str(tmp_path / "nothing"), "delta")
+
+
+def test_read_table_partitions_of_another_writer_do_not_depend_on_time_zones(spark, tmp_path, monkeypatch):
+    """Times without a zone were read in the zone of the Python process, and shown in that of the session."""
+    import pyarrow as pa
+
+    at = dt.datetime(2026, 1, 2, 3, 4, 5, 250_000)
+    times = {"ntz": pa.array([at], pa.timestamp("us")), "utc": pa.array([at], pa.timestamp("us", "UTC"))}
+    write_deltalake(tmp_path, pa.table({"id": [1], **times, "day": [at.date()]}), partition_by=["ntz", "utc", "day"])
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        with session_zone(spark, "America/New_York"):
+            (row,) = ids.read_table(spark, str(tmp_path)).selectExpr("string(ntz)", "unix_micros(utc)", "day").collect()
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert row == ("2026-01-02 03:04:05.25", int(at.replace(tzinfo=UTC).timestamp() * 1_000_000), at.date())
 
 
 def test_write_once_delta_log_is_read_from_a_checkpoint(spark, tmp_path):
