@@ -19,6 +19,7 @@ from pyspark.sql.types import (
 
 from msgid import layout
 from spark_ext._private import without_event_time
+from spark_ext.columns._expressions import quoted_name
 from spark_ext.streaming._bucket_state import BucketState
 from spark_ext.streaming._fingerprint import sha_digits
 
@@ -50,7 +51,7 @@ def labelled_stream(
     places = [f"c{place}" for place in range(len(fields))]
     carried = [_carried(field.dataType) for field in fields]
     # The identity and the fingerprint are columns of their own first: their expressions are long, and used repeatedly.
-    hashed = df.withWatermark(timestamp, within).select("*", key, content).toDF(*places, "id", "content")
+    hashed = df.withWatermark(quoted_name(timestamp), within).select("*", key, content).toDF(*places, "id", "content")
     numbered = hashed.select(
         *(_cast(F.col(place), field.dataType, to) for place, field, to in zip(places, fields, carried, strict=True)),
         _row_key(F.col("id"), F.col("content")).alias(KEY),

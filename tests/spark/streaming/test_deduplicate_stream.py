@@ -175,9 +175,12 @@ def test_types_nullability_and_names_of_a_stream_are_kept(spark, rocksdb, tmp_pa
     add_batch(tmp_path, [("a", 0, 0), ("a", 0, 0)])
     df = spark.readStream.schema("id string, at timestamp").json(str(tmp_path / "in"))
     df = df.select(
-        "id", "at", F.lit(7).alias("never null"), *(F.expr(text).alias(name) for name, text in types.items())
+        "id",
+        F.col("at").alias("sent.`at"),
+        F.lit(7).alias("never null"),
+        *(F.expr(text).alias(name) for name, text in types.items()),
     )
-    out = ids.deduplicate(df, timestamp="AT", within="10 seconds", name="what.is")
+    out = ids.deduplicate(df, timestamp="SENT.`AT", within="10 seconds", name="what.is")
     assert out.columns == [*df.columns, "what.is"]
     # Within a nested interval, and only there, values may be NULL afterwards.
     assert out.schema["i"].dataType.simpleString() == df.schema["i"].dataType.simpleString()
