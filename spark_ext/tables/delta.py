@@ -131,7 +131,6 @@ class _Delta(TableFormat):
                 return False
             transactions = [Transaction(writer.name, batch_id), *_series(table, writer, batch_id), *marks]
             if not _commit(df, table, actions, "append", partition_by, transactions, writer):
-                table.update_incremental()
                 _check(df, table, partition_by, path)
                 raise _Overtaken
             return True
@@ -203,7 +202,8 @@ class _Delta(TableFormat):
                         table.update(updates={"state": _literal(MARKED)}, predicate=unmarked)
                     else:
                         table.delete(predicate)
-                except CommitFailedError:
+                except CommitFailedError as error:
+                    _check_overtaken(table, error)
                     raise _Overtaken from None
             return [JudgedSegment(row) for row in rows]
 
@@ -319,11 +319,11 @@ def _first(writer: Writer) -> str:
     return f"{writer.name}#first"
 
 
-def _series(table: DeltaTable, writer: Writer, batch_id: int) -> list[Transaction]:
+def _series(table: DeltaTable | None, writer: Writer, batch_id: int) -> list[Transaction]:
     """Return the record of a new series if a batch does not follow the last one."""
     from deltalake.transaction import Transaction
 
-    last = table.transaction_version(writer.name)
+    last = None if table is None else table.transaction_version(writer.name)
     return [] if batch_id == (0 if last is None else last + 1) else [Transaction(_first(writer), batch_id)]
 
 
@@ -396,7 +396,7 @@ def _commit(
     transactions: list[Any],
     writer: Writer | None = None,
 ) -> bool:
-    """Commit data files; return False if another commit came first, and the table must be read again."""
+    """Commit data files; return False if another commit came first. The table is then read again."""
     from deltalake.exceptions import CommitFailedError
     from deltalake.transaction import CommitProperties
 
@@ -406,9 +406,18 @@ def _commit(
         table.create_write_transaction(
             [*actions], mode, delta_schema(df), list(partition_by), commit_properties=properties
         )
-    except CommitFailedError:
+    except CommitFailedError as error:
+        _check_overtaken(table, error)
         return False
     return True
+
+
+def _check_overtaken(table: DeltaTable, error: Exception) -> None:
+    """Read a table again after a commit failed; raise `TableConflict` if another commit was not the reason."""
+    before = table.version()
+    table.update_incremental()
+    if table.version() == before:
+        raise TableConflict(f"cannot commit to {table.table_uri}: {error}") from None
 
 
 def _delete(path: str, folder: str) -> None:
@@ -434,29 +443,23 @@ def _write_with_spark(
 ) -> bool:
     """Write with Delta's own writer, which skips a batch that is not above the last one.
 
-    It does not write the record of a series, so that is a commit of its own. Until the batch is written, the record
-    only makes earlier batches unknown.
+    It cannot write two records in one commit, so the record of a series has a commit without rows. Until the batch is
+    written, the record only makes earlier batches unknown.
     """
-    if table is None and batch_id:
-        _create(batch_df, path, [], partition_by, storage_options)
-        table = _existing(path, storage_options)
-    series = [] if table is None else _series(table, writer, batch_id)
-    if table is not None and series and not _commit(batch_df, table, [], "append", partition_by, series):
-        raise OSError(f"cannot commit to {path}: another commit came first")
-    _save_with_spark(batch_df, batch_id, path, writer, partition_by)
+    if _series(table, writer, batch_id):
+        _save_with_spark(batch_df.limit(0), batch_id, path, _first(writer), partition_by)
+    _save_with_spark(batch_df, batch_id, path, writer.name, partition_by)
     table = open_table(path, storage_options)
     if table is None or not _committed(table, writer, batch_id, path):
         raise OSError(f"cannot find batch {batch_id} in {path}, which Delta's writer has written")
     return True
 
 
-def _save_with_spark(
-    batch_df: DataFrame, batch_id: int, path: str, writer: Writer, partition_by: tuple[str, ...]
-) -> None:
-    rows: Any = batch_df.write.format("delta").mode("append")
+def _save_with_spark(df: DataFrame, batch_id: int, path: str, app_id: str, partition_by: tuple[str, ...]) -> None:
+    rows: Any = df.write.format("delta").mode("append")
     if partition_by:
         rows = rows.partitionBy(*partition_by)
-    rows.option("txnAppId", writer.name).option("txnVersion", batch_id).save(path)
+    rows.option("txnAppId", app_id).option("txnVersion", batch_id).save(path)
 
 
 def _read(spark: SparkSession, path: str, table: DeltaTable) -> DataFrame:

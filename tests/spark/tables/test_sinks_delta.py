@@ -1,6 +1,7 @@
 """`write_once` to Delta without a JAR: `deltalake` and Spark read each row that Spark wrote once."""
 
 import datetime as dt
+import json
 import threading
 import time
 from contextlib import nullcontext
@@ -56,15 +57,15 @@ class Jar:
     def __init__(self, patch):
         self.patch = patch
 
-    def save(self, df, number, path, writer, partition_by):
+    def save(self, df, number, path, app_id, partition_by):
         from deltalake import CommitProperties, Transaction
 
         table = delta.open_table(path)
         if table is None:
             delta._create(df, path, [], partition_by, None)
-        last = None if table is None else table.transaction_version(writer.name)
+        last = None if table is None else table.transaction_version(app_id)
         if last is None or number > last:
-            made = CommitProperties(app_transactions=[Transaction(writer.name, number)])
+            made = CommitProperties(app_transactions=[Transaction(app_id, number)])
             write_deltalake(path, df.toArrow(), mode="append", commit_properties=made)
 
     def __enter__(self):
@@ -287,6 +288,24 @@ def test_write_once_delta_failed_commit_leaves_no_visible_rows(spark, tmp_path, 
     assert len(both(spark, tmp_path)) == 1
     assert write(spark.range(1, 3), 1, tmp_path)
     assert numbers(ids.read_table(spark, str(tmp_path))) == [0, 1, 2]
+
+
+def test_write_once_delta_of_a_feature_that_cannot_be_written_says_so(spark, tmp_path):
+    """The error names the feature, and neither calls it the commits of others nor tries ten times."""
+    path, out = str(tmp_path), {"format": "delta", "app_id": "a"}
+    assert write(spark.sql("SELECT 0L AS id, 'a' AS topic, 0L AS segment, 'new' AS state"), 0, tmp_path)
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": ["rowTracking"]}
+    (tmp_path / "_delta_log" / f"{2:020d}.json").write_text(json.dumps({"protocol": protocol}))
+    rows, says = ids.read_table(spark, path), r"cannot commit to .*: Unsupported table features .*RowTracking"
+    with pytest.raises(TableConflict, match=says):
+        ids.write_once(rows, 1, path, **out)
+    with pytest.raises(TableConflict, match=says):
+        delta.FORMAT.write_rows(rows, path, "append", ())
+    judged = [{"topic": "a", "segment": 0, "expired": True}]
+    for mark in (False, True):
+        with pytest.raises(TableConflict, match=says):
+            delta.FORMAT.clean(spark, path, lambda _: judged, dry_run=False, mark=mark, storage_options=None)
+    assert rows.count() == 1
 
 
 def test_write_once_delta_with_an_old_deltalake_is_refused(spark, tmp_path, monkeypatch):
