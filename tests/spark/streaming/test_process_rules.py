@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import msgid
 from msgid.ids._bytes import identity
 from msgid.processing import AsyncProcessor, MemoryStore, Message, Processor, dumps, loads
+from spark_ext.streaming._processing.codec import input_text
 
 pytestmark = pytest.mark.spark
 
@@ -144,9 +145,9 @@ MESSAGES = st.tuples(st.sampled_from(IDS), st.sampled_from(KEYS), st.integers(0,
 
 
 def place(line):
-    """Return the order in which `process` handles the messages of a key: by time, none first, then by ID."""
-    id, key, _ = line
-    return key, id.upper() == ID, identity(id)
+    """Return the order in which `process` handles the messages of a key: by time, none first, by ID, and by body."""
+    id, key, amount = line
+    return key, id.upper() == ID, identity(id), input_text({"amount": amount, "raw": b""})
 
 
 def told(kind, key, id, outputs, reason):
