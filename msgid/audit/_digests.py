@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgid.audit.definitions import PART_STEP
 from msgid.audit.facts import Counted, GapFact
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class Words(NamedTuple):
 class Cells(NamedTuple):
     """Cells as columns: the IDs of a generator in one block of sequence numbers and one second.
 
-    ``low`` and ``high`` are the least and the greatest sequence number, ``ids`` the number of distinct IDs.
+    A cell may be divided where its numbers step by more than `PART_STEP`. ``low`` and ``high`` are the least and the
+    greatest sequence number, ``ids`` the number of distinct IDs.
     """
 
     generator: NDArray[np.int64]
@@ -100,20 +102,32 @@ def merged_words(*digests: Words) -> Words:
 
 
 def cells_of(words: Words) -> Cells:
-    """Return the cells of words. Each word must be there once."""
+    """Return the cells of words, divided. Each word must be there once."""
+    return _divided(_by_block(words))[0]
+
+
+def _by_block(words: Words) -> Words:
     import numpy as np
 
-    words = words.take(np.lexsort((words.seconds, words.block, words.generator)))
-    block = words.block
-    first = np.flatnonzero(starts_of(words.generator, block, words.seconds))
+    return words.take(np.lexsort((words.word, words.seconds, words.block, words.generator)))
+
+
+def _divided(words: Words) -> tuple[Cells, NDArray[np.int64]]:
+    """Return the cells of words, ordered by block, seconds and word, and the place of the cell of each word."""
+    import numpy as np
+
     low = (words.word << WORD_SHIFT) + np.bitwise_count((words.mask & -words.mask) - 1)
     high = (words.word << WORD_SHIFT) + np.frexp(words.mask.astype(np.float64))[1] - 1
-    if not len(first):
-        return Cells(words.generator, block, words.seconds, low, high, words.mask)
-    return Cells(
-        words.generator[first], block[first], words.seconds[first], np.minimum.reduceat(low, first),
-        np.maximum.reduceat(high, first), np.add.reduceat(np.bitwise_count(words.mask).astype(np.int64), first),
-    )  # fmt: skip
+    starts = starts_of(words.generator, words.block, words.seconds)
+    starts[1:] |= low[1:] - high[:-1] > PART_STEP
+    first = np.flatnonzero(starts)
+    last = np.append(first[1:], len(starts)) - 1
+    ids = np.append(0, np.cumsum(np.bitwise_count(words.mask), dtype=np.int64))
+    held = words.take(first)
+    cells = Cells(
+        held.generator, held.block, held.seconds, low[first], high[last[: len(first)]], ids[last + 1] - ids[first]
+    )
+    return cells, np.cumsum(starts) - 1
 
 
 def marked(cells: Cells) -> NDArray[np.bool_]:
@@ -173,19 +187,26 @@ class Read:
     """The IDs of the marked cells, in steps of whole blocks.
 
     Args:
-        cells: All cells, ordered by generator, block and seconds.
+        cells: All cells.
         words: All words of the blocks of `marked` cells.
+
+    Attributes:
+        cells: The cells; those that are marked are divided.
+        is_read: Which of them are marked.
     """
 
     def __init__(self, cells: Cells, words: Words) -> None:
         import numpy as np
 
-        places = np.flatnonzero(marked(cells))
-        self._words = words.take(np.lexsort((words.word, words.seconds, words.block, words.generator)))
-        starts = starts_of(self._words.generator, self._words.block, self._words.seconds)
-        if int(starts.sum()) != len(places):
+        is_marked = marked(cells)
+        self._words = _by_block(words)
+        divided, cell = _divided(self._words)
+        if divided.ids.sum() != cells.ids[is_marked].sum():
             raise ValueError("`words` must be all words of the marked blocks")
-        self._cell = places[np.cumsum(starts) - 1]
+        whole = cells.take(~is_marked)
+        self.cells = Cells(*(np.concatenate(pair) for pair in zip(whole, divided, strict=True)))
+        self.is_read = np.arange(len(self.cells.ids)) >= len(whole.ids)
+        self._cell = cell + len(whole.ids)
 
     def __iter__(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Yield for each step the places of the IDs' cells and their sequence numbers."""

@@ -4,8 +4,8 @@ Python and Spark take them from here, so that both find the same faults in the s
 
 - A **message** of a log is a pair of source and offset. Several rows may hold one message.
 - A **generator** is a pair of node and process id. Only IDs of the origins in `COUNTED` carry a sequence.
-- A **run** of a generator is the life of one process: its sequence only grows. `RUN_STEP` and `split_pieces` say where
-  a run ends.
+- A **run** of a generator is the life of one process: its sequence only grows. `PART_STEP`, `RUN_STEP` and
+  `split_pieces` say where a run ends. `msgid.audit._splitting` finds runs that several processes share.
 - IDs are compared by value: neither the case of the digits nor the version byte of a version-0 ID matters.
 """
 
@@ -27,10 +27,12 @@ TABLE: Final = "table"
 COUNTED: Final[tuple[Origin, ...]] = ("mac", "random", "assigned")
 """The origins whose IDs carry a counter: a number that is missing was given to an ID that is not in the table."""
 
+PART_STEP: Final = 1 << 12
+"""A step of more sequence numbers than this is a loss only if the generator had the time to make as many IDs."""
 RUN_STEP: Final = 1 << 20
 """A step of more sequence numbers than this between neighbours is a new run, not a loss."""
-MAX_PIECES: Final = 1_000
-"""A generator whose time goes back more often than this resets its sequence; each piece is a run."""
+MAX_RUNS: Final = 1_000
+"""A generator that repeats its numbers in more runs than this resets its sequence; each piece is a run."""
 CLOCK_JUMP: Final = 86_400
 """Default of the seconds between neighbours of a run beyond which the clock has jumped forward."""
 LONGEST_MONTH_MS: Final = 31 * 86_400_000
@@ -138,6 +140,11 @@ CHECKS: Final[dict[str, Check]] = {
         "Derived IDs have a parent that is not in the table. The loss of the parent's row usually causes it, or a "
         "parent in another table.",
     ),
+    "sequence_jump": Check(
+        "info",
+        "The sequence of a generator went on at a higher number than it can have reached in that time. A restart at a "
+        "random number causes it, or a large loss.",
+    ),
     "synthetic_node": Check(
         "info",
         "The node is not the address of a network card, so the IDs do not name a machine.",
@@ -165,18 +172,15 @@ def split_pieces(pieces: Iterable[tuple[int, int]]) -> list[int]:
     >>> split_pieces([(0, -1), (60, -1), (100, 3), (200, 60)])
     [0, 0, 1, 1]
     """
-    held = list(pieces)
-    if len(held) > MAX_PIECES:
-        return list(range(len(held)))
     runs: list[int] = []
     run, start = 0, None
-    for first, used in held:
+    for first, used in pieces:
         if start is None:
             start = first
         elif used >= start:
             run, start = run + 1, first
         runs.append(run)
-    return runs
+    return runs if run < MAX_RUNS else list(range(len(runs)))
 
 
 def rate_width(first: int, last: int) -> int:

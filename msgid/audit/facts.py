@@ -50,7 +50,7 @@ class LogFact(NamedTuple):
 
 
 class RunFact(NamedTuple):
-    """One run of a generator. Times are Unix seconds."""
+    """One run of a generator. Times are Unix seconds; ``processes`` is the least number of processes at one time."""
 
     node: int
     pid: int
@@ -61,10 +61,11 @@ class RunFact(NamedTuple):
     first_sequence: int
     last_sequence: int
     missing: int
+    processes: int
 
 
 class NodeFact(NamedTuple):
-    """One node: its IDs, its generators at the same time, and whether two runs of one pid overlap."""
+    """One node: its IDs, its generators at the same time, and whether two processes of one pid overlap."""
 
     node: int
     ids: int

@@ -172,7 +172,7 @@ def report_of(facts: Facts) -> Report:
             for log in facts.logs
         ),
         (
-            GeneratorRow(format_mac(run.node), *run[1:4], moment(run.first_time), moment(run.last_time), *run[6:])
+            GeneratorRow(format_mac(run.node), *run[1:4], moment(run.first_time), moment(run.last_time), *run[6:9])
             for run in facts.runs
         ),
         (
@@ -187,7 +187,7 @@ def report_of(facts: Facts) -> Report:
 
 
 def _overlap(overlapping: bool) -> str | None:
-    return "two runs of one pid at the same time" if overlapping else None
+    return "two processes of one pid at the same time" if overlapping else None
 
 
 def _findings(facts: Facts) -> list[Finding]:
@@ -221,6 +221,7 @@ _EXAMPLES: Final[dict[str, Callable[[Counted], str]]] = {
     "time_backwards": lambda c: f"offset {c.x}, {(c.y or 0) / 1e6:,.3f} s back",
     "clock_backwards": lambda c: f"sequence {c.x}, {c.y:,} s back",
     "clock_jump": lambda c: f"sequence {c.x}, {c.y:,} s forward",
+    "sequence_jump": lambda c: f"sequence {c.x}, {c.y:,} numbers forward",
 }
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from helpers.clusters import simulated
+from helpers.lives import KINDS, generator_of
 
 import msgid
 import msgid.audit
@@ -77,6 +78,16 @@ def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, way):
     df = read(spark, table, tmp_path)
     for columns in (DETAILS, PLACES, {}):
         same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
+
+
+def test_audit_of_processes_that_share_a_pid_is_that_of_python(spark, tmp_path, way):
+    """Spark and Python distinguish restarts, processes at one time and losses in the same way."""
+    made = [generator_of(seed, kind) for seed in range(6) for kind in KINDS]
+    ids = [layout.pack(9, pid, second, n).hex().upper() for pid, one in enumerate(made) for second, n in one.ids]
+    table = pa.table({"id": ids})
+    report = msgid.audit.audit_table(table)
+    assert {finding.check for finding in report.findings} > {"sequence_jump", "shared_node", "clock_backwards"}
+    same(spark_ext.audit(read(spark, table, tmp_path)), report)
 
 
 @pytest.mark.variants

@@ -2,14 +2,14 @@
 
 import pytest
 
-from msgid.audit.definitions import CHECKS, MAX_PIECES, SEVERITIES, rate_width, split_pieces
+from msgid.audit.definitions import CHECKS, MAX_RUNS, SEVERITIES, rate_width, split_pieces
 
 ERRORS = {"missing_offsets", "duplicate_messages", "conflicting_messages", "duplicate_ids", "conflicting_ids"}
 WARNINGS = {
     "late_messages", "time_backwards", "missing_sequences", "clock_backwards", "clock_jump", "shared_node",
     "malformed_ids", "missing_ids", "ambiguous_ids", "future_ids", "orphan_ids",
 }  # fmt: skip
-INFOS = {"synthetic_node", "v0_month_wrap"}
+INFOS = {"sequence_jump", "synthetic_node", "v0_month_wrap"}
 
 
 def test_checks_have_the_severity_of_their_kind():
@@ -45,11 +45,12 @@ def test_pieces_belong_to_a_run_until_they_repeat_a_number_of_it(pieces, runs):
     assert split_pieces(pieces) == runs
 
 
-def test_too_many_pieces_are_a_run_each():
-    """A generator that resets its sequence often has one run per piece."""
-    many = [(second, -1) for second in range(MAX_PIECES + 1)]
-    assert split_pieces(many) == list(range(len(many)))
-    assert set(split_pieces(many[1:])) == {0}
+def test_pieces_of_too_many_runs_are_a_run_each():
+    """A generator that resets its sequence often has one run per piece; a clock that is set back often has not."""
+    often = [(second, second - 1) for second in range(MAX_RUNS)]
+    assert split_pieces([*often, (MAX_RUNS, -1)]) == [*range(MAX_RUNS), MAX_RUNS - 1]
+    assert split_pieces([*often, (MAX_RUNS, -1), (MAX_RUNS + 1, MAX_RUNS - 1)]) == list(range(MAX_RUNS + 2))
+    assert set(split_pieces((second, -1) for second in range(2 * MAX_RUNS))) == {0}
 
 
 def test_rate_has_at_most_120_intervals_of_whole_minutes():

@@ -4,10 +4,11 @@ import itertools
 import random
 
 import pytest
+from helpers.lives import KINDS, generator_of
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from msgid.audit.definitions import RUN_STEP, split_pieces
+from msgid.audit.definitions import PART_STEP, RUN_STEP, split_pieces
 
 np = pytest.importorskip("numpy")
 digests = pytest.importorskip("msgid.audit._digests")
@@ -15,6 +16,7 @@ facts = pytest.importorskip("msgid.audit.facts")
 runs = pytest.importorskip("msgid.audit._runs")
 
 JUMP = 100
+ALIVE = 8
 BLOCK = 1 << digests.BLOCK_SHIFT
 
 
@@ -37,34 +39,47 @@ def ranges(gaps):
     return listed((gaps.scope, gaps.first, gaps.last))
 
 
-def parts(numbers):
-    """Divide sorted numbers where a step is too large for a loss."""
-    part = []
-    for number in numbers:
-        if part and number - part[-1] > RUN_STEP:
-            yield part
-            part = []
-        part.append(number)
-    yield part
-
-
 def model(ids):
-    """The runs, gaps and steps of IDs, number by number."""
-    found, gaps, steps = [], [], []
+    """The runs, gaps, steps and jumps of IDs, number by number."""
+    found, gaps, steps, jumps = [], [], [], []
     for generator in {generator for generator, _, _ in ids}:
-        for part in parts(sorted({number for owner, _, number in ids if owner == generator})):
-            held = {(second, number) for owner, second, number in ids if owner == generator and number in part}
-            for run in runs_of(held):
-                ordered = sorted((number, second) for second, number in run)
-                seconds = [second for _, second in ordered]
-                first, last = ordered[0][0], ordered[-1][0]
-                found.append((generator, len(ordered), min(seconds), max(seconds), first, last))
-                for (a, before), (b, after) in itertools.pairwise(ordered):
-                    if b - a > 1:
-                        gaps.append((generator, a + 1, b - 1))
-                    if not 0 <= after - before <= JUMP:
-                        steps.append((generator, b, after - before))
-    return sorted(found), sorted(gaps), sorted(steps)
+        parts, jumped = parts_of({(second, number) for owner, second, number in ids if owner == generator})
+        jumps += [(generator, *jump) for jump in jumped]
+        for run, processes in itertools.chain.from_iterable(map(shared, map(runs_of, parts))):
+            ordered = sorted((number, second) for second, number in run)
+            missing = [(generator, a + 1, b - 1) for (a, _), (b, _) in itertools.pairwise(ordered) if b - a > 1]
+            gaps += missing
+            if processes == 1:
+                waits = [(b, after - before) for (_, before), (b, after) in itertools.pairwise(ordered)]
+                steps += [(generator, number, wait) for number, wait in waits if not 0 <= wait <= JUMP]
+            seconds = [second for _, second in ordered]
+            first, last = ordered[0][0], ordered[-1][0]
+            lost = sum(b - a + 1 for _, a, b in missing)
+            found.append((generator, len(ordered), min(seconds), max(seconds), first, last, lost, processes))
+    return sorted(found), sorted(gaps), sorted(steps), sorted(jumps)
+
+
+def parts_of(held):
+    """Divide the IDs of a generator where the step to the next number is large, except at a plausible loss."""
+    parts = []
+    for second, number in sorted(held, key=lambda id: (id[1], id[0])):
+        if not parts or number - parts[-1][-1][1] > PART_STEP:
+            parts.append([])
+        parts[-1].append((second, number))
+    spans = [(min(part)[0], max(part)[0], len(part)) for part in parts]
+    joined, jumps = parts[:1], []
+    for lower, part, (begin, end, ids), (start, until, more) in zip(parts, parts[1:], spans, spans[1:], strict=False):
+        step = part[0][1] - lower[-1][1]
+        between = any(first > end and last < start for first, last, _ in spans)
+        is_next = step <= RUN_STEP and end <= start and not between
+        rate = (ids + more) / (end - begin + 1 + until - start + 1)
+        if is_next and step <= 2 * rate * (start - end + 1):
+            joined[-1] = joined[-1] + part
+            continue
+        if is_next:
+            jumps.append((part[0][1], step))
+        joined.append(part)
+    return joined, jumps
 
 
 def runs_of(held):
@@ -84,7 +99,54 @@ def runs_of(held):
     return [[id for id in held if numbered[id[0]] == run] for run in sorted(set(numbered.values()))]
 
 
-NUMBERS = st.sampled_from([0, BLOCK - 6, 2 * BLOCK - 3, RUN_STEP + 5, 2**32 - 12])
+def shared(runs):
+    """Join the runs of a part that several processes share; each with its number of processes."""
+    links = [] if len(runs) == 1 else list(continued(runs))
+    everywhere = len(links) > 1 and 2 * len(runs) <= 3 * len(links) + 3
+    covered = [everywhere or any(a < run <= b for a, b, _ in links) for run in range(len(runs))]
+    groups = []
+    for run in range(len(runs)):
+        if run and covered[run]:
+            groups[-1].append(run)
+        else:
+            groups.append([run])
+    for group in groups:
+        into = [later for _, later, _ in links if later in group]
+        if len(group) > 1 and (everywhere or any(back for _, later, back in links if later in group)):
+            yield [id for run in group for id in runs[run]], max(2, *(into.count(run) for run in group))
+        else:
+            yield from ((runs[run], 1) for run in group)
+
+
+def continued(runs):
+    """Pairs of runs where one continues the other, and whether its number is dated before the next lower one."""
+    starts, ends = [], []
+    top = None
+    for place, run in enumerate(runs):
+        ordered = sorted((number, second) for second, number in run)
+        ends.append((*ordered[-1], place))
+        for (low, before), (high, after) in itertools.pairwise(ordered):
+            if (back := after < before) or high > low + 1:
+                ends.append((low, before, place))
+                starts.append((top + 1 if back and top and low < top < high else high, after, high, back, place))
+        top = ordered[-1][0]
+    spans = [(min(run)[0], max(run)[0], min(n for _, n in run), max(n for _, n in run), len(run)) for run in runs]
+    waits = [ALIVE * (last - first + 1) / ids + 2 for first, last, _, _, ids in spans]
+    for place, ((_, end, least, most, _), (begin, _, low, _, _)) in enumerate(itertools.pairwise(spans)):
+        if least < low <= most + 1 and begin - end <= waits[place]:
+            yield place, place + 1, False
+    used = set()
+    for number, second, high, back, place in sorted(starts):
+        known = [end for end in ends if end[0] == number - 1 and end[1] <= second]
+        if not known or (end := max(known)) in used:
+            continue
+        used.add(end)
+        first, last, _, _, ids = spans[end[2]]
+        if second - end[1] <= (ALIVE + high - number) * (last - first + 1) / ids + 2:
+            yield end[2], place, back
+
+
+NUMBERS = st.sampled_from([0, 0, BLOCK - 6, BLOCK + PART_STEP - 4, 2 * BLOCK - 3, RUN_STEP + 5, 2**32 - 12])
 IDS = st.sets(
     st.tuples(
         st.integers(0, 2),
@@ -113,7 +175,7 @@ def restarted(steps, start, restart_at):
 def test_digest_of_any_ids_shows_what_single_ids_show(ids):
     """Runs, gaps and steps are those of the plain model, whatever the order of seconds and numbers is."""
     shown = shown_by(ids)
-    assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps)) == model(ids)
+    assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
     assert shown.gaps.total == len(shown.gaps.first)
 
 
@@ -122,7 +184,24 @@ def test_digest_of_a_restarted_generator_shows_what_single_ids_show(steps, start
     """As above for a generator whose sequence grows with time, and which may start again."""
     ids = restarted(steps, start, restart_at)
     shown = shown_by(ids)
-    assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps)) == model(ids)
+    assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
+
+
+@given(GROWING, GROWING, st.integers(0, 6))
+def test_digest_of_processes_at_one_time_shows_what_single_ids_show(steps, others, wait):
+    """As above for two processes that count from 0."""
+    ids = {(0, 5, 0)} | restarted(steps, 0, -1) | {(0, second + wait, n) for _, second, n in restarted(others, 0, -1)}
+    shown = shown_by(ids)
+    assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_digest_of_processes_that_share_a_pid_shows_what_single_ids_show(kind):
+    """As above for the processes that `test_lives` knows."""
+    made = generator_of(3, kind)
+    ids = {(0, second, number) for second, number in made.ids}
+    shown = shown_by(ids)
+    assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
 
 
 def test_digest_reads_marked_blocks_alone():

@@ -1,0 +1,258 @@
+"""The runs of generators: parts of numbers, the runs of a part by time, and runs that several processes share.
+
+Runs and parts are numbered from 0 in the whole table. An array has the number of each cell.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgid import layout
+from msgid.audit._digests import starts_of
+from msgid.audit.definitions import PART_STEP, RUN_STEP, split_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from msgid.audit._digests import Cells, Read
+
+_TIME_BITS: Final = 33
+"""The bits of a Unix second."""
+_ALIVE: Final = 8
+"""The number of IDs of a run in whose time a process that is alive makes one, and two seconds more."""
+
+
+class Steps(NamedTuple):
+    """IDs at which the clock or the sequence of a generator stepped: the sequence numbers, and by how much."""
+
+    generator: NDArray[np.int64]
+    sequence: NDArray[np.int64]
+    size: NDArray[np.int64]
+
+
+class Near(NamedTuple):
+    """IDs of a run and the next IDs by their numbers: the places of their cells, and the numbers."""
+
+    before: NDArray[np.int64]
+    low: NDArray[np.int64]
+    after: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+
+def parts_of(cells: Cells) -> tuple[NDArray[np.int64], Steps]:
+    """Return the part of each cell, from 0 in the whole table, and the steps that may be a loss or a restart.
+
+    A part ends before a step of more than `PART_STEP` numbers, unless the next part continues it: the part is the next
+    in time too, and the generator had the time for the numbers between, at twice its rate.
+    """
+    import numpy as np
+
+    order = np.lexsort((cells.low, cells.generator))
+    held = cells.take(order)
+    top = np.maximum.accumulate(held.generator << 32 | held.high)
+    starts = starts_of(held.generator)
+    starts[1:] |= (held.generator << 32 | held.low)[1:] - top[:-1] > PART_STEP
+    first = np.flatnonzero(starts)
+    generator, low = held.generator[first], held.low[first]
+    high = top[np.append(first[1:], len(top)) - 1] & layout.UINT32_MASK
+    begin, end = np.minimum.reduceat(held.seconds, first), np.maximum.reduceat(held.seconds, first)
+    ids = np.add.reduceat(held.ids, first)
+    step, elapsed = low[1:] - high[:-1], begin[1:] - end[:-1]
+    lived = end - begin + 1
+    rate = (ids[1:] + ids[:-1]) / (lived[1:] + lived[:-1])
+    follows = ~starts_of(generator)[1:] & (step <= RUN_STEP) & (elapsed >= 0) & ~_interrupted(generator, begin, end)
+    has_time = step <= 2 * rate * (elapsed + 1)
+    jumps = np.flatnonzero(follows & ~has_time) + 1
+    part = np.zeros(len(order), np.int64)
+    part[order] = (np.cumsum(np.append(True, ~(follows & has_time))) - 1)[np.cumsum(starts) - 1]
+    return part, Steps(generator[jumps], low[jumps], step[jumps - 1])
+
+
+def _interrupted(generator: NDArray[np.int64], begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return for each part but the first whether another part of the generator lies between it and the one before."""
+    import numpy as np
+
+    begins, ends = generator << _TIME_BITS | begin, generator << _TIME_BITS | end
+    order = np.argsort(begins)
+    earliest = np.append(np.minimum.accumulate(ends[order][::-1])[::-1], np.iinfo(np.int64).max)
+    between: NDArray[np.bool_] = earliest[np.searchsorted(begins[order], ends[:-1], "right")] < begins[1:]
+    return between
+
+
+def runs_of(cells: Cells, part: NDArray[np.int64], used: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the run of each cell.
+
+    Args:
+        cells: The cells.
+        part: For each cell, its part.
+        used: For each cell, the last second at which one of its numbers was used before; -1 if none was.
+    """
+    import numpy as np
+
+    # Seconds, and pieces in which the sequence grows.
+    order = np.lexsort((cells.seconds, part))
+    by_part, by_time = part[order], cells.take(order)
+    first = np.flatnonzero(starts_of(by_part, by_time.seconds))
+    of, at = by_part[first], by_time.seconds[first]
+    begin, end = np.minimum.reduceat(by_time.low, first), np.maximum.reduceat(by_time.high, first)
+    new_piece = starts_of(of)
+    new_piece[1:] |= begin[1:] <= end[:-1]
+    heads = np.flatnonzero(new_piece)
+    latest = np.maximum.reduceat(used[order], first)
+    run_of_piece = _split(of[heads], at[heads], np.maximum.reduceat(latest, heads))
+    run = np.zeros(len(used), np.int64)
+    run[order] = np.repeat(run_of_piece[np.cumsum(new_piece) - 1], np.diff(np.append(first, len(used))))
+    return run
+
+
+def _split(part: NDArray[np.int64], start: NDArray[np.int64], used: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the number of the run of each piece, from 0 in the whole table."""
+    import numpy as np
+
+    heads = np.flatnonzero(starts_of(part))
+    bounds = np.append(heads, len(part))
+    inner = np.zeros(len(part), np.int64)
+    for place in np.flatnonzero(np.diff(bounds) > 1):
+        own = slice(bounds[place], bounds[place + 1])
+        inner[own] = split_pieces(zip(start[own].tolist(), used[own].tolist(), strict=True))
+    return np.cumsum(starts_of(part, inner)) - 1
+
+
+def neighbours(ids: Read, run: NDArray[np.int64]) -> Iterator[Near]:
+    """Yield all neighbours by number of the runs of some cells."""
+    import numpy as np
+
+    cells = ids.cells
+    yield _between_cells(cells, run, ids.is_read)
+    for cell, number in ids:
+        order = np.lexsort((number, run[cell]))
+        place, sequence = cell[order], number[order]
+        near = np.flatnonzero(~starts_of(run[place], cells.block[place]))
+        yield Near(place[near - 1], sequence[near - 1], place[near], sequence[near])
+
+
+def _between_cells(cells: Cells, run: NDArray[np.int64], is_read: NDArray[np.bool_]) -> Near:
+    """Return the neighbours that cells show: in blocks that are not read, and from block to block."""
+    import numpy as np
+
+    order = np.lexsort((cells.low, run))
+    starts = starts_of(run[order], cells.block[order])
+    first = np.flatnonzero(starts)
+    # The last number of a block that is read may be in any of its cells.
+    last = np.lexsort((cells.high[order], np.cumsum(starts)))[np.append(first[1:], len(run)) - 1]
+    before = np.arange(len(run)) - 1
+    before[first[1:]] = last[:-1]
+    near = np.flatnonzero((starts | ~is_read[order]) & ~starts_of(run[order]))
+    low, high = order[before[near]], order[near]
+    return Near(low, cells.high[low], high, cells.low[high])
+
+
+def shared_runs(
+    ids: Read, part: NDArray[np.int64], run: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Join the runs of processes that used the same numbers at the same time.
+
+    Such processes look like one that is restarted again and again: a run ends where the numbers of one process meet
+    those of another. But each of them counts on in the next run, and soon. So runs are joined if a number continues an
+    earlier run and is dated before the next lower number of its own. All runs of a part are joined if two of three
+    continue an earlier one, or begin inside it.
+
+    Returns:
+        For each cell its run, and for each run the number of its processes at one time, at least.
+    """
+    import numpy as np
+
+    part_of = np.zeros(int(run.max()) + 1, np.int64)
+    part_of[run] = part
+    runs = np.bincount(part_of)
+    if runs.max() == 1:
+        return run, np.ones(len(part_of), np.int64)
+    earlier, later, goes_back = _continued(ids, run, (runs > 1)[part_of])
+    links = np.bincount(part_of[later], minlength=len(runs))
+    everywhere = (links > 1) & (2 * runs <= 3 * links + 3)
+    # A link joins all runs from the earlier to the later.
+    change = np.bincount(earlier, minlength=len(part_of)) - np.bincount(later, minlength=len(part_of))
+    follows = np.append(False, np.cumsum(change)[:-1] > 0)
+    group = np.cumsum(~follows) - 1
+    is_shared = np.bincount(group[later], goes_back, group[-1] + 1) > 0
+    follows = np.where(everywhere[part_of], ~starts_of(part_of), follows & is_shared[group])
+    heads = np.flatnonzero(~follows)
+    several = np.maximum.reduceat(np.maximum(np.bincount(later, minlength=len(part_of)), 2), heads)
+    processes = np.where(np.diff(np.append(heads, len(part_of))) > 1, several, 1)
+    return (np.cumsum(~follows) - 1)[run], processes
+
+
+def _continued(
+    ids: Read, run: NDArray[np.int64], chosen: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the pairs of runs of which the later continues the earlier, by processes that were alive.
+
+    Args:
+        ids: The IDs.
+        run: For each cell, its run.
+        chosen: For each run, whether to look at it.
+
+    Returns:
+        The earlier runs, the later runs, and whether the number is dated before the next lower one of the later run.
+    """
+    import numpy as np
+
+    cells = ids.cells
+    by_low, by_high = np.lexsort((cells.low, run)), np.lexsort((cells.high, run))
+    heads = np.flatnonzero(starts_of(run[by_low]))
+    first, last = by_low[heads], by_high[np.append(heads[1:], len(run)) - 1]
+    begin, until = (way.reduceat(cells.seconds[by_low], heads) for way in (np.minimum, np.maximum))
+    pace = (until - begin + 1) / np.bincount(run, cells.ids)
+    low, high = cells.low[first], cells.high[last]
+    starts, ends = [], [(last[chosen], high[chosen])]
+    for near in neighbours(ids, run):
+        goes_back = cells.seconds[near.after] < cells.seconds[near.before]
+        is_open = chosen[run[near.after]] & (goes_back | (near.high > near.low + 1))
+        before, end, after, start = (column[is_open] for column in near)
+        # A process may have lost IDs at the end of the run before.
+        top = last[run[after] - 1]
+        is_lost = goes_back[is_open] & (cells.generator[top] == cells.generator[after])
+        is_lost &= (end < cells.high[top]) & (cells.high[top] < start)
+        ends.append((before, end))
+        starts.append((after, np.where(is_lost, cells.high[top] + 1, start), start, goes_back[is_open]))
+    end, end_number = (np.concatenate(columns) for columns in zip(*ends, strict=True))
+    start, follows, number, goes_back = (np.concatenate(columns) for columns in zip(*starts, strict=True))
+    before, which = _latest_before(cells, end, end_number + 1, start, follows)
+    lag = cells.seconds[start[which]] - cells.seconds[before]
+    alive = lag <= (_ALIVE + number[which] - follows[which]) * pace[run[before]] + 2
+    inside = np.flatnonzero(
+        chosen[1:] & (cells.generator[first][1:] == cells.generator[first][:-1])
+        & (low[:-1] < low[1:]) & (low[1:] <= high[:-1] + 1) & (begin[1:] - until[:-1] <= _ALIVE * pace[:-1] + 2)
+    )  # fmt: skip
+    return (
+        np.append(run[before[alive]], inside),
+        np.append(run[start[which[alive]]], inside + 1),
+        np.append(goes_back[which[alive]], np.zeros(len(inside), bool)),
+    )
+
+
+def _latest_before(
+    cells: Cells,
+    end: NDArray[np.int64],
+    end_number: NDArray[np.int64],
+    start: NDArray[np.int64],
+    number: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the cells of the latest ends of the same numbers, and the places of the starts that follow them.
+
+    Each end has one start.
+    """
+    import numpy as np
+
+    cell, of = np.append(end, start), np.append(end_number, number)
+    order = np.lexsort((np.arange(len(cell)), cells.seconds[cell], of, cells.generator[cell]))
+    is_start, cell, of = order >= len(end), cell[order], of[order]
+    places = np.arange(len(order))
+    group = np.maximum.accumulate(np.where(starts_of(cells.generator[cell], of), places, 0))
+    latest = np.maximum.accumulate(np.where(is_start, -1, places))
+    found = np.flatnonzero(is_start & (latest >= group))
+    found = found[np.unique(latest[found], return_index=True)[1]]
+    return cell[latest[found]], order[found] - len(end)

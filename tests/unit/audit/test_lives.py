@@ -1,0 +1,61 @@
+"""Audits of processes that share a node and a pid: restarts and processes at one time are told from losses."""
+
+import pytest
+from helpers.lives import KINDS, generator_of
+
+from msgid import layout
+
+pytest.importorskip("numpy")
+pytest.importorskip("pyarrow")
+audit = pytest.importorskip("msgid.audit")
+
+
+def check(seed, kind):
+    made = generator_of(seed, kind)
+    report = audit.audit_ids([layout.pack(0x00163E000001, 1, second, number) for second, number in made.ids])
+    checks = {finding.check: finding.count for finding in report.findings}
+    # Processes that share a pid may make equal IDs.
+    equal = len(made.ids) - len(set(made.ids))
+    assert checks.pop("duplicate_ids", 0) == equal
+    missing = [number for gap in report.gaps for number in range(gap.first, gap.last + 1)]
+    assert checks.pop("missing_sequences", 0) == len(missing)
+    assert (checks.pop("shared_node", 0) > 1) == ("shared" in kind)
+    assert checks == made.findings
+    assert made.surely_lost <= set(missing) <= made.lost
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_fault_of_processes_of_one_pid_is_found_and_nothing_else(kind):
+    """Restarts at any number are no loss, processes at one time are no clock step, and losses are found in both."""
+    for seed in range(40):
+        check(seed, kind)
+
+
+@pytest.mark.volume
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_fault_of_many_processes_of_one_pid_is_found_and_nothing_else(kind):
+    """As above for many more."""
+    for seed in range(40, 2_000):
+        check(seed, kind)
+
+
+def test_restart_at_a_lower_number_is_no_loss():
+    """A process that made 100,000 IDs, and one after it from a start that is 499,800 lower: no finding."""
+    first = [layout.pack(1, 1, 1_000 + n // 10, 500_000 + n) for n in range(100_000)]
+    second = [layout.pack(1, 1, 21_000 + n // 10, 200 + n) for n in range(100_000)]
+    assert audit.audit_ids([*first, *second]).findings == []
+
+
+def test_restart_at_a_higher_number_may_be_a_loss():
+    """Both readings are one finding of severity info, with the number and the step."""
+    made = [layout.pack(1, 1, second, number) for second, number in ((5, 7), (5, 8), (9, 50_000), (9, 50_001))]
+    (found,) = audit.audit_ids(made).findings
+    assert (found.check, found.severity, found.count) == ("sequence_jump", "info", 1)
+    assert found.example == "sequence 50000, 49,992 numbers forward"
+
+
+def test_large_step_is_a_loss_if_the_generator_had_the_time_for_it():
+    """A consumer that was down for an hour lost what the generator made in that hour."""
+    made = [layout.pack(1, 1, n // 10, n) for n in (*range(1_000), *range(37_000, 38_000))]
+    (found,) = audit.audit_ids(made).findings
+    assert (found.check, found.count, found.example) == ("missing_sequences", 36_000, "1000 to 36999")
