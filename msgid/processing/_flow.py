@@ -8,7 +8,6 @@ for plain functions and the processor for coroutines share this sequence.
 from __future__ import annotations
 
 import inspect
-from asyncio import CancelledError
 from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
@@ -27,8 +26,8 @@ TEXT_LIMIT: Final = 1000
 Kind = Literal["new", "duplicate", "too late", "changed", "failed", "malformed"]
 
 
-HANDLER_ERRORS: Final = (Exception, SystemExit, CancelledError)
-"""The errors of a handler that fail its message alone. Others end the process, such as a key press."""
+INTERRUPTS: Final = (KeyboardInterrupt, GeneratorExit)
+"""The exceptions that end a handler from outside. Every other one fails its message alone, whatever its base is."""
 
 
 class Outcome(NamedTuple):
@@ -156,7 +155,9 @@ def attempt(run: Callable[[], R], attempts: int) -> R | BaseException:
     for number in range(1, attempts + 1):
         try:
             return run()
-        except HANDLER_ERRORS as error:
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
             if number == attempts:
                 return error
     raise AssertionError("not reached: attempts is at least 1")

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgid._validate import integer
-from msgid.processing._flow import HANDLER_ERRORS, AppendAll, Publish, Read, Run, finished
+from msgid.processing._flow import INTERRUPTS, AppendAll, Publish, Read, Run, finished
 from msgid.processing.memory import MemoryStore
 from msgid.processing.processor import BATCH, BaseProcessor
 
@@ -79,7 +79,9 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
             try:
                 state, message, context = self._before(action)
                 return self._ran(await _awaited("handler", self._handler(state, message, context)), context)
-            except HANDLER_ERRORS as error:
+            except INTERRUPTS:
+                raise
+            except BaseException as error:
                 if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                     raise
                 if number == self._attempts:

@@ -88,6 +88,7 @@ class _Parquet(TableFormat):
         # rename succeeds and the second fails. A store without a rename of folders (S3) gets the rows in place; the
         # file _SUCCESS, written last, marks them as complete. Two drivers must not write one batch there.
         _check_names(df)
+        _check_partitions(df, partition_by)
         files, base = filesystem(path)
         _claim(files, base, path, writer, partition_by, df)
         inner = f"writer={writer.name}/batch={batch_id}"
@@ -307,6 +308,16 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
             raise TableConflict(
                 f"cannot write to {path}: it holds {name}, which no stream has written (a batch run, perhaps). "
                 "Readers would not see all rows. Choose another folder, or use format='delta'"
+            )
+
+
+def _check_partitions(df: DataFrame, partition_by: tuple[str, ...]) -> None:
+    """Raise ValueError for a timestamp: Spark names the folders by local times, which two moments may share."""
+    for name in partition_by:
+        if name in df.columns and isinstance(df.schema[name].dataType, T.TimestampType):
+            raise ValueError(
+                f"partition_by must not name the timestamp {name!r} in a Parquet table, whose folders have local "
+                "times: add a date, or use the format delta"
             )
 
 

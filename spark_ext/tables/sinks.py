@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgid._validate import INT64_MAX, integer
 from spark_ext.tables._writers import writer_of
 from spark_ext.tables.table_formats import format_of_table, table_format
 
@@ -39,7 +40,7 @@ def write_once(
     batch_df : DataFrame
         the batch, as ``foreachBatch`` passes it.
     batch_id : int
-        its number, as ``foreachBatch`` passes it.
+        its number, as ``foreachBatch`` passes it: 0 to 2**63 - 1.
     path : str
         the table's folder.
     format : str
@@ -63,7 +64,7 @@ def write_once(
         if the folder belongs to another query, another kind of run or another format, or if the columns do not fit. No
         row is written then. It is a `ValueError`. Also if a Delta table's log does not tell whether the batch was
         written: the log knows only the last batches without a gap in their numbers.
-    ValueError
+    TypeError, ValueError
         if an argument is invalid.
 
     Examples
@@ -83,6 +84,7 @@ def write_once(
     table = table_format(format)
     if isinstance(partition_by, str):
         raise ValueError(f"partition_by must be a tuple of column names, got {partition_by!r}")
+    integer("batch_id", batch_id, 0, INT64_MAX)
     writer = writer_of(batch_df, app_id)
     if table.write_batch(batch_df, batch_id, path, writer, tuple(partition_by), storage_options):
         return True

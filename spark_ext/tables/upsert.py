@@ -206,8 +206,7 @@ def _with_retries(target: _Target, work: Any) -> Any:
         try:
             with connection:
                 return work(connection)
-        except (psycopg.OperationalError, psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable) as error:
-            # A deadlock is an OperationalError. Two drivers that create one table at once get a UniqueViolation.
+        except _passing() as error:
             raise _Unreachable(error.diag.message_primary or type(error).__name__) from None
         except psycopg.Error as error:
             said = error.diag.message_primary or type(error).__name__
@@ -220,6 +219,17 @@ def _with_retries(target: _Target, work: Any) -> Any:
         raise PostgresError(
             f"cannot write to table {'.'.join(target.table)} after {attempts} attempts: {error}"
         ) from None
+
+
+def _passing() -> tuple[type[psycopg.Error], ...]:
+    """Return the errors after which a transaction is repeated.
+
+    A deadlock is an `OperationalError`. Two drivers that create one table at once get one of the others, by the moment
+    at which they meet.
+    """
+    from psycopg import OperationalError, errors
+
+    return OperationalError, errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject
 
 
 def _names(target: _Target) -> dict[str, Any]:

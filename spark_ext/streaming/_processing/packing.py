@@ -62,15 +62,34 @@ def preparer(names: tuple[str, ...], body: tuple[int, ...]) -> Callable[[pa.Reco
 
     def prepare(batch: pa.RecordBatch) -> Prepared:
         buckets, keys, raw_ids, raw_times, raw_reasons, now = batch.columns[:CONTROL]
+        given = [column.cast(in_utc(column.type)) for column in batch.columns[CONTROL:]]
         ids, times = _known(raw_ids, raw_times)
         raw_reasons = _too_long("id", ids, _too_long("key", keys, raw_reasons))
-        reasons, texts = _malformed(batch.columns[CONTROL:], raw_reasons, names)
-        columns = [keys, ids, times, reasons, texts, *(batch.columns[CONTROL + place] for place in body)]
+        reasons, texts = _malformed(given, raw_reasons, names)
+        columns = [keys, ids, times, reasons, texts, *(given[place] for place in body)]
         rows = pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
         heads = now.to_numpy(zero_copy_only=False).astype(_NOW).view(np.uint8).reshape(-1, _NOW.itemsize)
         return Prepared(buckets.to_numpy(zero_copy_only=False), heads, rows)
 
     return prepare
+
+
+def in_utc(type: pa.DataType) -> pa.DataType:
+    """Return a type with its timestamps in UTC: Spark gives them the session's time zone, which may change.
+
+    >>> in_utc(pa.list_(pa.timestamp("us", "Asia/Tokyo")))
+    ListType(list<item: timestamp[us, tz=UTC]>)
+    """
+    if pa.types.is_timestamp(type) and type.tz is not None:
+        return pa.timestamp(type.unit, "UTC")
+    if pa.types.is_map(type):
+        return pa.map_(in_utc(type.key_type), type.item_field.with_type(in_utc(type.item_type)))
+    if pa.types.is_list(type) or pa.types.is_large_list(type):
+        made = pa.list_ if pa.types.is_list(type) else pa.large_list
+        return made(type.value_field.with_type(in_utc(type.value_type)))
+    if pa.types.is_struct(type):
+        return pa.struct([field.with_type(in_utc(field.type)) for field in type])
+    return type
 
 
 def unpack(packed: list[tuple[bytes, bytes]]) -> Rows:

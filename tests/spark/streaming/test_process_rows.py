@@ -164,3 +164,32 @@ def test_process_option_out_of_range_is_refused(spark, rocksdb, tmp_path, option
     df = spark.readStream.schema(SCHEMA).json(str(tmp_path))
     with pytest.raises(ValueError, match=message):
         spark_ext.process(df, "order", echo, **option)
+
+
+def times(state, message, context):
+    """Publish the times of a message, and the hours that a handler would compute with."""
+    body = message.body
+    context.publish(
+        {"at": body["at"], "hour": body["at"].hour, "list": [body["list"][0].hour, dict(body["map"])["k"].hour]}
+    )
+
+
+def test_process_gives_the_handler_times_in_utc(spark, rocksdb, tmp_path):
+    """A restart in a session with another time zone finds duplicates, and no changed outputs."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(__import__(__name__))
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    (tmp_path / "in").mkdir()
+    try:
+        for number, session in enumerate(["UTC", "Asia/Tokyo"]):
+            spark.conf.set("spark.sql.session.timeZone", session)
+            (tmp_path / "in" / f"{number}.json").write_text('{"id": "a", "key": "k", "at": "2026-01-01T23:30:00Z"}\n')
+            df = spark.readStream.schema("id string, key string, at timestamp").json(str(tmp_path / "in"))
+            df = df.selectExpr("*", "array(at) AS list", "map('k', at) AS map")
+            run_to_end(spark_ext.process(df, "key", times), tmp_path)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert sorted(row.kind for row in rows) == ["duplicate", "new"]
+    assert {json.loads(row.body)["hour"] for row in rows} == {23}

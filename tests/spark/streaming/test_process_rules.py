@@ -20,6 +20,10 @@ ID = str(msgid.position_id("rules", 7, 1_700_000_000))
 LINES = [(ID, "a", 1, b"", None)]
 
 
+class Panic(BaseException):
+    """An error with the base class that errors of extensions in Rust have."""
+
+
 class NoText(Exception):
     def __str__(self):
         raise ValueError("no text")
@@ -91,13 +95,14 @@ def test_outputs_are_compared_as_by_the_processor(case):
         (raise_(ValueError("half \ud800 a pair")), "ValueError: half ? a pair"),
         (raise_(NoText()), "NoText: its text cannot be made"),
         (raise_(SystemExit(3)), "SystemExit: 3"),
+        (raise_(Panic("of Rust")), "Panic: of Rust"),
         (cancelled, "CancelledError: stopped"),
         (publish_to(5), "TypeError: topic must be text that UTF-8 can encode, or None, got 5"),
         (publish_to("\ud800"), "ValueError: topic must be text that UTF-8 can encode, or None, got '\\ud800'"),
         (publish({1, 2}), "TypeError: "),
         (lambda state, message, context: {1, 2}, "TypeError: "),
     ],
-    ids=["error", "error without text", "lone surrogate", "error whose text raises", "exit", "cancelled",
+    ids=["error", "error without text", "lone surrogate", "error whose text raises", "exit", "panic", "cancelled",
          "topic that is a number", "topic with a lone surrogate",
          "output that is not JSON", "state that is not JSON"],
 )  # fmt: skip
@@ -130,6 +135,8 @@ def counted(state, message, context):
         raise asyncio.CancelledError
     if amount == 4:
         return {1, 2}
+    if amount == 6:
+        raise Panic
     state = state or {"seen": []}
     state["seen"].append(message.id)
     message.body["raw"] = b"mutated"

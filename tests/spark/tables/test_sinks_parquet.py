@@ -100,6 +100,12 @@ def test_write_once_without_a_query_needs_app_id(spark, tmp_path):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a", format="orc")
     with pytest.raises(ValueError, match="partition_by must be a tuple of column names, got 'id'"):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a", partition_by="id")
+    for wrong in (1.0, True, None, "01", -1, 1 << 63):
+        with pytest.raises((TypeError, ValueError), match="batch_id must be"):
+            ids.write_once(spark.range(1), wrong, str(tmp_path / "table"), app_id="a")
+    timed = spark.range(1).selectExpr("timestamp_seconds(id) AS at")
+    with pytest.raises(ValueError, match="partition_by must not name the timestamp 'at'"):
+        ids.write_once(timed, 0, str(tmp_path / "table"), app_id="a", partition_by=("at",))
     assert not (tmp_path / "table").exists()
 
 
