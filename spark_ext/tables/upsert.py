@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 
 _DELAYS: Final = (0.4, 0.8, 1.6, 3.2)
 """Seconds before each repetition of a transaction."""
-_STAGED: Final = "msgid_staged"
+_REFUSALS: Final = ("22", "23", "44", "54", "P0")
+"""Classes of PostgreSQL's errors: data, constraints, checks of views, limits such as an index's, and triggers."""
+_COPIED: Final = 10_000
+"""The number of rows that are sent at a time."""
 _NAME_LENGTH: Final = 63
 _COUNTS: Final = "inserted bigint, present bigint, conflicts bigint"
 REASON: Final = "msgid_reason"
@@ -105,11 +110,11 @@ def upsert_postgres(
 
     A row with an existing key and other content is a conflict. It is stored in the table ``<table>_conflicts`` once,
     with its key, the row as JSON, the reason and the time. So is a row that PostgreSQL cannot store: a NULL key, text
-    with a NUL character or invalid UTF-8, a time outside the years 1 to 9999, or a value that a constraint of the table
-    rejects. Such a row does not stop the others.
+    with a NUL character or invalid UTF-8, a time outside the years 1 to 9999 in UTC, or a value that the table rejects
+    by a constraint, a trigger, an index or its encoding. Such a row does not stop the others.
 
     A missing table is created, with the key as its primary key; nested columns become ``jsonb``. An existing table
-    must have these columns, of these types, and a unique index on the key.
+    must have these columns, of these types, and a unique index on the key that is not deferrable.
 
     IDs are compared by value, never by spelling. A key of text or bytes is therefore stored in its canonical form: an
     ID of version 0 or 1 as `translate_v0` and upper case write it, a UUID with dashes in lower case, any other value as
@@ -240,7 +245,8 @@ def _names(target: _Target) -> dict[str, Any]:
     return {
         "table": sql.Identifier(*target.table),
         "side": sql.Identifier(*schema, f"{name}_conflicts"),
-        "staged": sql.Identifier(_STAGED),
+        "staged": sql.Identifier("pg_temp", "msgid_staged"),
+        "fresh": sql.Identifier("pg_temp", "msgid_fresh"),
         "key": sql.Identifier(target.key),
         "columns": sql.SQL(", ").join(columns),
         "ours": sql.SQL(", ").join(sql.SQL("msgid_new.{}").format(column) for column in columns),
@@ -291,7 +297,8 @@ def _check_table(connection: Any, target: _Target, names: dict[str, Any]) -> Non
             )
     unique = connection.execute(
         "SELECT 1 FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] WHERE "
-        "i.indrelid = %s AND i.indisunique AND i.indnkeyatts = 1 AND i.indpred IS NULL AND a.attname = %s",
+        "i.indrelid = %s AND i.indisunique AND i.indnkeyatts = 1 AND i.indpred IS NULL "
+        "AND i.indisvalid AND i.indimmediate AND a.attname = %s",
         [oid, target.key],
     ).fetchone()
     if unique is None:
@@ -303,106 +310,114 @@ def _check_table(connection: Any, target: _Target, names: dict[str, Any]) -> Non
 def _insert(target: _Target, batches: Iterable[pa.RecordBatch]) -> Upserted:
     """Insert a partition's rows in one transaction.
 
-    The lines are kept until the commit: if the connection breaks, it is opened again, and the rows are sent again.
+    The rows are kept until the commit: if the connection breaks, it is opened again, and the rows are sent again.
     """
-    lines: list[bytes] = []
+    rows: list[pa.RecordBatch] = []
     bad: list[str] = []
     for batch in batches:
         reasons = batch.column(REASON)
         good = batch.filter(reasons.is_null()).select(range(len(target.types)))
         if good.num_rows:
-            lines.append(csv_lines(good))
+            rows.append(good)
         bad += reasons.drop_null().to_pylist()
-    if not lines and not bad:
+    if not rows and not bad:
         return Upserted(0, 0, 0)
-    counts: Upserted = _with_retries(target, lambda connection: _insert_lines(connection, target, lines, bad))
+    counts: Upserted = _with_retries(target, lambda connection: _insert_lines(connection, target, rows, bad))
     return counts
 
 
-def _insert_lines(connection: Any, target: _Target, lines: list[bytes], bad: list[str]) -> Upserted:
-    from psycopg import sql
+def _insert_lines(connection: Any, target: _Target, rows: list[pa.RecordBatch], bad: list[str]) -> Upserted:
+    import pyarrow as pa
 
     names = _names(target)
     connection.execute("SET CONSTRAINTS ALL IMMEDIATE")  # a row that breaks one is refused, and not the whole commit
     for text in bad:
         reason, _, row = text.partition("\n")
         _keep_aside(connection, names, None, row, reason)
-    _run(
-        connection,
-        "CREATE TEMPORARY TABLE {staged} ON COMMIT DROP AS SELECT {columns} FROM {table} WITH NO DATA",
-        names,
-    )
+    for copied in ("{staged} ON COMMIT DROP AS SELECT {columns}", "{fresh} ON COMMIT DROP AS SELECT {key}"):
+        _run(connection, f"CREATE TEMPORARY TABLE {copied} FROM {{table}} WITH NO DATA", names)
+    counts = _insert_rows(connection, target, names, pa.Table.from_batches(rows)) if rows else Upserted(0, 0, 0)
+    return counts._replace(conflicts=counts.conflicts + len(bad))
+
+
+def _insert_rows(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Table) -> Upserted:
+    """Insert rows; if the table does not take one of them, each half is inserted by itself."""
+    import psycopg
+
+    try:
+        with connection.transaction():
+            return _insert_staged(connection, target, names, rows)
+    except psycopg.Error as error:
+        if not _is_refusal(error):
+            raise
+        reason = error.diag.message_primary or type(error).__name__
+    if rows.num_rows > 1:
+        half = rows.num_rows // 2
+        parts = [_insert_rows(connection, target, names, part) for part in (rows[:half], rows[half:])]
+        return Upserted(*map(sum, zip(*parts, strict=True)))
+    row = {name: texts[0].as_py() for name, texts in zip(target.types, _texts(rows, target), strict=True)}
+    _keep_aside(connection, names, row[target.key], json.dumps(row, ensure_ascii=False), reason)
+    return Upserted(0, 0, 1)
+
+
+def _is_refusal(error: psycopg.Error) -> bool:
+    """Return whether the table does not take a row: by a constraint, a limit, a trigger, or its encoding."""
+    return (error.sqlstate or "")[:2] in _REFUSALS
+
+
+def _insert_staged(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Table) -> Upserted:
+    from psycopg import sql
+
+    _run(connection, "TRUNCATE {staged}, {fresh}", names)
     with connection.cursor() as cursor:
         statement = sql.SQL("COPY {staged} ({columns}) FROM STDIN (FORMAT csv)").format(**names)
         with cursor.copy(statement) as copy:
-            for part in lines:
-                copy.write(part)
-    count = _run(connection, "SELECT count(*) FROM {staged}", names).fetchone()[0]
-    refused = 0
-    try:
-        with connection.transaction():
-            inserted = _insert_staged(connection, names)
-    except _refusals():
-        inserted, refused = _insert_each(connection, names)
-    # If two partitions insert one key at once, the second waits for the first and compares with the stored row.
-    conflicts = _run(
+            for part in rows.to_batches(_COPIED):
+                copy.write(_csv_lines(part, target))
+    # In the order of the key, so that two transactions rarely wait for each other in a circle.
+    inserted = _run(
         connection,
-        "WITH other AS (SELECT msgid_new.{key}::text AS key, to_jsonb(msgid_new)::text AS row "
-        "FROM {staged} msgid_new JOIN {table} msgid_held "
-        "ON msgid_held.{key} = msgid_new.{key} WHERE ROW({ours}) IS DISTINCT FROM ROW({theirs})), "
-        "kept AS (INSERT INTO {side} (fingerprint, key, row, reason) "
-        "SELECT DISTINCT ON (1) md5(row), key, row, 'another content under this key' FROM other ORDER BY 1 "
-        "ON CONFLICT DO NOTHING) SELECT count(*) FROM other",
+        "WITH made AS (INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} ORDER BY {key} "
+        "ON CONFLICT ({key}) DO NOTHING RETURNING {key}) INSERT INTO {fresh} SELECT {key} FROM made",
         names,
-    ).fetchone()[0]
-    return Upserted(inserted, count - inserted - conflicts - refused, conflicts + refused + len(bad))
-
-
-def _refusals() -> tuple[type[psycopg.Error], ...]:
-    """Return the errors of a row that the table does not take; the last one is a key too long for its index."""
-    import psycopg
-
-    return psycopg.IntegrityError, psycopg.DataError, psycopg.errors.ProgramLimitExceeded
-
-
-def _insert_staged(connection: Any, names: dict[str, Any]) -> int:
-    # In the order of the key, so that two transactions cannot wait for each other in a circle.
-    statement = (
-        "INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} ORDER BY {key} ON CONFLICT ({key}) DO NOTHING"
+    ).rowcount
+    differs = (
+        "SELECT EXISTS (SELECT FROM {staged} msgid_new LEFT JOIN {table} msgid_held "
+        "ON msgid_held.{key} = msgid_new.{key} WHERE ROW({ours}) IS DISTINCT FROM ROW({theirs}))"
     )
-    inserted: int = _run(connection, statement, names).rowcount
-    return inserted
-
-
-def _insert_each(connection: Any, names: dict[str, Any]) -> tuple[int, int]:
-    """Insert row by row, after the table rejected one row; return the numbers of inserted and rejected rows.
-
-    The rejected rows are deleted from the staged ones.
-    """
-    inserted = refused = 0
-    places = _run(
-        connection, "SELECT ctid, {key}::text, to_jsonb(msgid_new)::text FROM {staged} msgid_new ORDER BY {key}", names
-    ).fetchall()
-    for place, key, row in places:
-        one = (
-            "INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} WHERE ctid = %s "
-            "ON CONFLICT ({key}) DO NOTHING"
-        )
-        try:
-            with connection.transaction():
-                inserted += _run(connection, one, names, [place]).rowcount
-        except _refusals() as error:
-            _keep_aside(connection, names, key, row, error.diag.message_primary or type(error).__name__)
-            _run(connection, "DELETE FROM {staged} WHERE ctid = %s", names, [place])
-            refused += 1
-    return inserted, refused
+    if not _run(connection, differs, names).fetchone()[0]:
+        return Upserted(inserted, rows.num_rows - inserted, 0)
+    # If two partitions insert one key at once, the second waits for the first and compares with the stored row. Of the
+    # rows of a fresh key, the one that is most like the stored row was inserted: a trigger may have changed it.
+    counts = _run(
+        connection,
+        "WITH compared AS (SELECT msgid_new, msgid_held.{key} IS NULL AS missing, "
+        "ROW({ours}) IS DISTINCT FROM ROW({theirs}) AS differs, msgid_fresh.{key} IS NOT NULL AS fresh "
+        "FROM {staged} msgid_new LEFT JOIN {table} msgid_held ON msgid_held.{key} = msgid_new.{key} "
+        "LEFT JOIN {fresh} msgid_fresh ON msgid_fresh.{key} = msgid_new.{key}), "
+        "judged AS (SELECT *, fresh AND row_number() OVER (PARTITION BY (msgid_new).{key} ORDER BY differs) = 1 "
+        "AS made FROM compared), "
+        "other AS (SELECT (msgid_new).{key}::text AS key, to_jsonb(msgid_new)::text AS row, CASE WHEN missing "
+        "THEN 'the database did not store it' ELSE 'another content under this key' END AS reason "
+        "FROM judged WHERE differs AND NOT made), "
+        "kept AS (INSERT INTO {side} (fingerprint, key, row, reason) "
+        "SELECT DISTINCT ON (1) md5(row), key, row, reason FROM other ORDER BY 1 ON CONFLICT DO NOTHING) "
+        "SELECT count(*) FILTER (WHERE made), count(*) FILTER (WHERE NOT made AND NOT differs), "
+        "count(*) FILTER (WHERE NOT made AND differs) FROM judged",
+        names,
+    ).fetchone()
+    return Upserted(*counts)
 
 
 def _keep_aside(connection: Any, names: dict[str, Any], key: str | None, row: str, reason: str) -> None:
+    """Store a row in the side table, once; characters that the database's encoding may lack are JSON escapes."""
+    texts: list[str | None] = [key, row, reason]
+    if connection.info.parameter_status("server_encoding") not in ("UTF8", "SQL_ASCII"):
+        texts = [text and re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text) for text in texts]
     statement = (
         "INSERT INTO {side} (fingerprint, key, row, reason) VALUES (md5(%s || %s), %s, %s, %s) ON CONFLICT DO NOTHING"
     )
-    _run(connection, statement, names, [row, reason, key, row, reason])
+    _run(connection, statement, names, [texts[1], texts[2], *texts])
 
 
 def column_types(schema: T.StructType) -> dict[str, str]:
@@ -458,16 +473,18 @@ def prepared(df: DataFrame, key: str) -> DataFrame:
     for field in df.schema:
         column = F.col(quoted_name(field.name))
         if isinstance(field.dataType, (T.ArrayType, T.MapType, T.StructType)):
-            column = F.to_json(column, _AS_JSON)
+            problems.append(_when(field.name, _has_broken_text(column, field.dataType), "is not UTF-8"))
+            column = F.to_json(_with_text_keys(column, field.dataType), _AS_JSON)
             problems.append(_when(field.name, column.rlike(_NUL_IN_JSON), "has a NUL character"))
         elif isinstance(field.dataType, T.StringType):
             problems.append(_when(field.name, F.contains(column, F.lit(_NUL)), "has a NUL character"))
-            problems.append(_when(field.name, ~F.is_valid_utf8(column), "is not UTF-8"))
+            problems.append(_when(field.name, _has_broken_text(column, field.dataType), "is not UTF-8"))
         elif isinstance(field.dataType, (T.DateType, T.TimestampType, T.TimestampNTZType)):
             # The year of a timestamp is that of UTC, and not that of the session's time zone.
             in_utc = isinstance(field.dataType, T.TimestampType)
             outside = ~(is_within_years(column) if in_utc else F.year(column).between(1, 9999))
             problems.append(_when(field.name, outside, "is outside the years 1 to 9999"))
+            column = F.unix_micros(column) if in_utc else column
         columns.append(column)
     whole = F.to_json(F.struct(*(_printable(field) for field in df.schema)), _AS_JSON)
     marked = df.withColumn(REASON, F.coalesce(*problems))
@@ -486,27 +503,64 @@ def _printable(field: T.StructField) -> Column:
     column = F.col(quoted_name(field.name))
     if isinstance(field.dataType, T.StringType):
         column = F.make_valid_utf8(column)
-    elif isinstance(field.dataType, (T.DateType, T.TimestampType, T.TimestampNTZType)):
-        column = column.cast("string")
+    else:
+        column = _with_text_keys(column, field.dataType)
     return column.alias(field.name)
 
 
-def csv_lines(batch: pa.RecordBatch) -> bytes:
+def _has_broken_text(value: Column, type: T.DataType) -> Column:
+    """Return whether text in a value is not UTF-8; false or NULL for other values."""
+    if isinstance(type, T.StringType):
+        return ~F.is_valid_utf8(value)
+    if isinstance(type, T.ArrayType):
+        return F.exists(value, lambda item: _has_broken_text(item, type.elementType))
+    if isinstance(type, T.MapType):
+        keys = _has_broken_text(F.map_keys(value), T.ArrayType(type.keyType))
+        return keys | _has_broken_text(F.map_values(value), T.ArrayType(type.valueType))
+    broken = F.lit(False)
+    for field in type if isinstance(type, T.StructType) else ():
+        broken = broken | _has_broken_text(value.getField(field.name), field.dataType)
+    return broken
+
+
+def _with_text_keys(value: Column, type: T.DataType) -> Column:
+    """Return a value whose maps have keys that JSON can show; Spark shows bytes by their address in memory."""
+    if isinstance(type, T.ArrayType):
+        return F.transform(value, lambda item: _with_text_keys(item, type.elementType))
+    if isinstance(type, T.MapType):
+        value = F.transform_values(value, lambda _, item: _with_text_keys(item, type.valueType))
+        if isinstance(type.keyType, T.BinaryType):
+            return F.transform_keys(value, lambda key, _: F.base64(key))
+        if isinstance(type.keyType, (T.ArrayType, T.StructType)):
+            return F.transform_keys(value, lambda key, _: F.to_json(_with_text_keys(key, type.keyType), _AS_JSON))
+    if isinstance(type, T.StructType) and len(type):
+        fields = [_with_text_keys(value.getField(f.name), f.dataType).alias(f.name) for f in type]
+        return F.when(value.isNotNull(), F.struct(*fields))
+    return value
+
+
+def _texts(rows: pa.Table | pa.RecordBatch, target: _Target) -> list[pa.Array]:
+    """Return the columns as the text that PostgreSQL reads."""
+    import pyarrow as pa
+
+    texts = []
+    for column, type in zip(rows.columns, target.types.values(), strict=True):
+        if type == "bytea":  # Arrow cannot convert bytes to hex digits
+            values = [None if value is None else "\\x" + value.hex() for value in column.to_pylist()]
+            texts.append(pa.array(values, pa.string()))
+        elif type == "timestamp with time zone":
+            texts.append(column.cast(pa.timestamp("us", "UTC")).cast(pa.string()))
+        else:
+            texts.append(column.cast(pa.string()))
+    return texts
+
+
+def _csv_lines(batch: pa.RecordBatch, target: _Target) -> bytes:
     """Return a batch as the lines of ``COPY ... (FORMAT csv)``: NULL is an empty field, and empty text is quoted."""
     import pyarrow as pa
     from pyarrow import csv
 
-    columns = []
-    for column in batch.columns:
-        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-            # Arrow cannot convert bytes to hex digits.
-            values = [None if value is None else "\\x" + value.hex() for value in column.to_pylist()]
-            columns.append(pa.array(values, pa.string()))
-        elif pa.types.is_decimal(column.type):
-            columns.append(column.cast(pa.string()))
-        else:
-            columns.append(column)
     out = io.BytesIO()
     options = csv.WriteOptions(include_header=False, quoting_style="all_valid")
-    csv.write_csv(pa.RecordBatch.from_arrays(columns, batch.schema.names), out, options)
+    csv.write_csv(pa.RecordBatch.from_arrays(_texts(batch, target), batch.schema.names), out, options)
     return out.getvalue()

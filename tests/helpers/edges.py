@@ -137,13 +137,11 @@ def quoted_text(text):
 
 
 def plain_rows(table):
-    """Return the rows of an Arrow table as one text per ID: times as numbers, and text as bytes."""
-    columns = [column.cast(_plain(column.type)).to_pylist() for column in table.columns]
-    names = table.column_names
+    """Return the rows of an Arrow table by their IDs, as exact values: times as numbers, and text as bytes."""
+    columns = [column.cast(_plain(column.type)).to_pylist() for column in table.drop_columns("id").columns]
     found = {}
-    for values in zip(*columns, strict=True):
-        row = dict(zip(names, values, strict=True))
-        found.setdefault(row.pop("id").decode(), []).append(repr(row))
+    for id, *values in zip(table["id"].to_pylist(), *columns, strict=True):
+        found.setdefault(id, []).append(dict(zip(table.column_names[1:], values, strict=True)))
     return found
 
 

@@ -215,12 +215,37 @@ def test_upsert_postgres_drivers_at_once_insert_each_key_once(spark, server, row
     assert len(rows_of("drivers")) == 200
 
 
+def test_upsert_postgres_rows_that_a_trigger_changes_drops_or_refuses_are_counted_once(spark, server, rows_of):
+    """Each row is counted once: the number of present rows was below 0, or had rows that are not in the table."""
+    with psycopg.connect(server) as connection:
+        connection.execute("""
+            CREATE TABLE triggered (id text PRIMARY KEY, n int);
+            CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF NEW.id = 'dropped' THEN RETURN NULL; END IF;
+                IF NEW.id = 'refused' THEN RAISE EXCEPTION 'not this one'; END IF;
+                IF NEW.id = 'changed' THEN NEW.n = 0; END IF;
+                RETURN NEW;
+            END $$;
+            CREATE TRIGGER change BEFORE INSERT ON triggered FOR EACH ROW EXECUTE FUNCTION change();
+        """)
+    names = ["same", "same", "changed", "dropped", "refused"]
+    rows = spark.createDataFrame([(name, 1) for name in names], "id string, n int").coalesce(1)
+    assert upsert_postgres(rows, server, "triggered") == Upserted(2, 1, 2)
+    assert rows_of("triggered") == [("changed", 0), ("same", 1)]
+    aside = [("dropped", "the database did not store it"), ("refused", "not this one")]
+    assert sorted(rows_of("triggered_conflicts", columns="key, reason")) == aside
+    assert upsert_postgres(rows, server, "triggered") == Upserted(0, 2, 3)  # the changed row is a conflict now
+    changed = ("changed", "another content under this key")
+    assert sorted(rows_of("triggered_conflicts", columns="key, reason")) == [changed, *aside]
+
+
 @pytest.mark.parametrize(
     ("definition", "says"),
     [
         ("id text PRIMARY KEY, n bigint", "column 'n' must be integer, and it is bigint"),
         ("id text PRIMARY KEY", "column 'n' must be integer, and it is missing"),
         ("id text, n int", "it must have a unique index on 'id'"),
+        ("id text UNIQUE DEFERRABLE, n int", "it must have a unique index on 'id'"),
         ("id text, n int, UNIQUE (id, n)", "it must have a unique index on 'id'"),
     ],
 )
