@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgid import layout
 from msgid._contents import codes as codes_of_contents
 from msgid._known_tables import Columns, known_columns
-from msgid._moments import moment_of, unix_micros
+from msgid._moments import UNIX_SECONDS_MIN, last_moment, moment_of, unix_micros
 from msgid._validate import quote
 from msgid.errors import InvalidMessage
 
@@ -51,6 +51,10 @@ def checked_columns(
             raise ValueError(
                 f"`{argument.split()[0]}` must be a column of the table, got {quote(name)}; it has {list(names)}"
             )
+        if list(names).count(name) > 1:
+            raise ValueError(
+                f"`{argument.split()[0]}` must be one column of the table, got {quote(name)} several times"
+            )
     if columns.id is None and columns.offset is None:
         raise ValueError("cannot audit the table: it must have IDs, or offsets, got neither")
     if columns.source and columns.offset is None:
@@ -65,6 +69,39 @@ def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 # --- Arrow columns as NumPy arrays --------------------------------------------------------------------------------
+
+
+def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column without its encoding: dictionaries and views as values, and UUIDs as text."""
+    import pyarrow as pa
+
+    return pa.chunked_array([_plain(chunk) for chunk in column.chunks or [pa.array([], column.type)]])
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name != "arrow.uuid":
+            return _plain(array.storage)
+        return pa.array([None if one is None else str(one) for one in array.to_pylist()], pa.string())
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(pc.run_end_decode(array))
+    if pa.types.is_dictionary(kind):
+        return _large(_plain(array.dictionary)).take(array.indices)
+    return _large(array) if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind) else array
+
+
+def _large(array: pa.Array) -> pa.Array:
+    """Return text or bytes as a type that holds more than 2 GiB."""
+    import pyarrow as pa
+
+    if _is_text(array.type):
+        return array.cast(pa.large_string())
+    is_bytes = pa.types.is_binary(array.type) or pa.types.is_binary_view(array.type)
+    return array.cast(pa.large_binary()) if is_bytes else array
 
 
 def _is_text(kind: Any) -> bool:
@@ -138,20 +175,21 @@ def micros(name: str, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArr
     """Return moments as microseconds since 1970, and which rows have one.
 
     A moment is a timestamp, a date, an integer of milliseconds since 1970, or text that names its offset from UTC. A
-    timestamp without time zone and a date are in UTC.
+    timestamp without time zone and a date are in UTC. A moment outside the years 1 to 9999 is not read.
     """
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("ms"))
+        column = column.cast(pa.timestamp("s" if pa.types.is_date32(column.type) else "ms"))
     if pa.types.is_timestamp(column.type):
-        known = pc.is_valid(column).to_numpy()
-        is_finer = column.type.unit == "ns"
-        plain = column.cast(pa.timestamp("ns" if is_finer else "us", column.type.tz), safe=False).cast(pa.int64())
-        numbers = pc.fill_null(plain, 0).to_numpy().astype(np.int64)
-        return numbers // 1000 if is_finer else numbers, known
+        per_second = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[column.type.unit]
+        first, last = max(UNIX_SECONDS_MIN * per_second, -(1 << 63)), min(last_moment(per_second), (1 << 63) - 1)
+        numbers = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
+        known = pc.is_valid(column).to_numpy() & (numbers >= first) & (numbers <= last)
+        numbers = np.where(known, numbers, 0)
+        return numbers // 1_000 if per_second > 1_000_000 else numbers * (1_000_000 // per_second), known  # noqa: PLR2004
     if pa.types.is_integer(column.type) or _is_text(column.type) or pa.types.is_null(column.type):
         return _each(column, lambda value: _moment(name, value))
     raise ValueError(f"{name} must be a column of timestamps, of integers or of text, got {column.type}")

@@ -61,7 +61,7 @@ class Ids:
         others: The other values, each once.
     """
 
-    def __init__(self, column: pa.ChunkedArray) -> None:
+    def __init__(self, column: pa.ChunkedArray, name: str = "id") -> None:
         import numpy as np
         import pyarrow as pa
 
@@ -69,7 +69,9 @@ class Ids:
 
         kind = column.type
         binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
-        if not (_is_text(kind) or binary or pa.types.is_binary_view(kind) or pa.types.is_null(kind)):
+        if pa.types.is_nested(kind):
+            raise ValueError(f"{name} must be a column of text or binary, got {kind}")
+        if not (_is_text(kind) or binary or pa.types.is_null(kind)):
             column = column.cast(pa.string())
         self.v1: IdColumns = parse_batch(column)
         self.is_v1 = self.v1.valid & (self.v1.version == layout.VERSION_1)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
+import re
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgid._known_tables import JOB_TABLES
 from msgid._validate import check_installed, quote
@@ -17,17 +20,26 @@ if TYPE_CHECKING:
     from msgid.audit.report import Report
 
 
+_COMPRESSIONS: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+_DEEPEST: Final = 1_000
+"""The most levels of nested JSON that are read: Arrow's reader ends the process at some 20,000."""
+_LONGEST_ROW: Final = 1 << 26
+"""The bytes of the longest row of CSV or JSON that is read."""
+_JSON_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.?)*"?|[\[{]|[\]}]', re.DOTALL)
+
+
 def audit_file(path: str | PathLike[str], **columns: Any) -> Report:
     r"""Return the report of the lost, repeated and late messages in a file.
 
     Args:
         path: Text with one ID per line, CSV or TSV with a header, JSON lines, Parquet or Arrow, by its ending; or a
-            folder of Parquet files, which may be the output of a job.
+            folder of Parquet files, which may be the output of a job. Text is UTF-8, and ``.gz``, ``.bz2``, ``.zst`` or
+            ``.lz4`` may follow its ending.
         columns: The arguments of `audit_table`.
 
     Raises:
         FileNotFoundError: if the file is missing.
-        ValueError: if the file does not have a column, or is not a table.
+        ValueError: if the file does not have a column, or cannot be read as a table.
 
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/ids.txt"
@@ -36,47 +48,105 @@ def audit_file(path: str | PathLike[str], **columns: Any) -> Report:
     >>> audit_file(path).findings[0].check
     'malformed_ids'
     """
-    table = read_table(path)
-    if table.column_names == ["value"]:
-        columns = {"id": "value", **columns}
-    return audit_table(table, **columns)
-
-
-def read_table(path: str | PathLike[str]) -> pa.Table:
-    """Return the rows of a file as an Arrow table; a text file has one column, ``value``."""
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     import pyarrow as pa
-    import pyarrow.csv as pacsv
-    import pyarrow.json as pajson
-    import pyarrow.parquet as pq
 
     file = Path(path)
     if not file.exists():
         raise FileNotFoundError(f"no file {quote(str(path))}")
-    ending = next((part for part in reversed(file.suffixes) if part not in (".gz", ".bz2", ".zst")), "").lower()
     try:
-        if file.is_dir():
-            return _read_folder(file)
-        if ending == ".parquet":
-            return pq.read_table(file)
-        if ending in (".arrow", ".feather", ".ipc"):
-            return pa.ipc.open_file(file).read_all()
-        if ending in (".json", ".jsonl", ".ndjson"):
-            return pajson.read_json(file)
-        if ending in (".csv", ".tsv"):
-            with pa.input_stream(file) as stream:
-                header = stream.read().split(b"\n", 1)[0].decode("utf-8-sig").rstrip("\r")
-            delimiter = "\t" if ending == ".tsv" else ","
-            names = [name.strip('"') for name in header.split(delimiter)]
-            options = pacsv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
-            )
-            return pacsv.read_csv(file, parse_options=pacsv.ParseOptions(delimiter=delimiter), convert_options=options)
-        with pa.input_stream(file) as stream:
-            lines = stream.read().splitlines()
-        return pa.table({"value": [line.decode("utf-8", "backslashreplace") for line in lines]})
-    except pa.ArrowException as error:
-        raise ValueError(f"cannot read {quote(str(path))}: {error}") from None
+        table, headers = _read(file)
+    except (pa.ArrowException, OSError, _Unreadable) as error:
+        raise ValueError(f"cannot read {quote(str(path))}: {' '.join(str(error).split())}") from None
+    if table.column_names == ["value"]:
+        columns = {"id": "value", **columns}
+    report = audit_table(table, **columns)
+    if headers:
+        report.notes.append(f"Rows that repeat the header of the file: {headers:,}. They are not counted.")
+    return report
+
+
+class _Unreadable(Exception):
+    """A file that is not what its ending says."""
+
+
+def _read(file: Path) -> tuple[pa.Table, int]:
+    """Return the rows of a file, and the number of rows that repeat its header. Text has one column, ``value``."""
+    import pyarrow as pa
+    import pyarrow.json as pajson
+    import pyarrow.parquet as pq
+
+    ending = next((one for one in map(str.lower, reversed(file.suffixes)) if one not in _COMPRESSIONS), "")
+    if file.is_dir():
+        return _read_folder(file), 0
+    if ending == ".parquet":
+        return pq.read_table(file), 0
+    if ending in (".arrow", ".feather", ".ipc"):
+        table = pa.ipc.open_file(file).read_all()
+        table.validate(full=True)
+        return table, 0
+    text = _read_text(file)
+    if ending in (".csv", ".tsv"):
+        return _read_csv(text, "," if ending == ".csv" else "\t")
+    if ending in (".json", ".jsonl", ".ndjson"):
+        _check_depth(text)
+        options = pajson.ReadOptions(block_size=_LONGEST_ROW)
+        return pajson.read_json(pa.BufferReader(text), read_options=options), 0
+    lines = (line.removeprefix(codecs.BOM_UTF8) for line in text.splitlines())
+    return pa.table({"value": pa.array([line.decode("utf-8", "backslashreplace") for line in lines], pa.string())}), 0
+
+
+def _read_text(file: Path) -> bytes:
+    """Return the bytes of a file of text, decompressed."""
+    import pyarrow as pa
+
+    compression = _COMPRESSIONS.get(file.suffix.lower())
+    with pa.input_stream(str(file), compression=compression) as stream:
+        text: bytes = stream.read()
+    if compression is not None and not file.stat().st_size:
+        raise _Unreadable("it is empty, and so cut off")
+    if b"\0" in text[:1024]:
+        raise _Unreadable("it is not text in UTF-8")
+    return text
+
+
+def _read_csv(text: bytes, delimiter: str) -> tuple[pa.Table, int]:
+    """Return the rows of a CSV file, all as text, without those that repeat the header; and the number of these."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.csv as pacsv
+
+    read, parse = pacsv.ReadOptions(block_size=_LONGEST_ROW), pacsv.ParseOptions(delimiter=delimiter)
+    with pacsv.open_csv(pa.BufferReader(text), read, parse) as reader:
+        names = reader.schema.names
+    convert = pacsv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
+    )
+    table = pacsv.read_csv(pa.BufferReader(text), read, parse, convert)
+    same = [pc.equal(column, name) for name, column in zip(names, table.columns, strict=True)]
+    same[0] = pc.or_(same[0], pc.equal(table.column(0), f"\ufeff{names[0]}"))
+    is_header = pc.fill_null(reduce(pc.and_kleene, same), False)
+    return table.filter(pc.invert(is_header)), pc.sum(is_header).as_py() or 0
+
+
+def _check_depth(text: bytes) -> None:
+    """Raise an error if JSON is nested too deeply for Arrow's reader."""
+    if text.count(b"[") + text.count(b"{") <= _DEEPEST:
+        return
+    if all(map(_is_shallow, text.splitlines())):
+        return
+    depth = 0
+    for token in _JSON_TOKEN.finditer(text):
+        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(token[0], 0)
+        if depth > _DEEPEST:
+            line = text.count(b"\n", 0, token.start()) + 1
+            raise _Unreadable(f"line {line:,} is nested in more than {_DEEPEST:,} levels")
+
+
+def _is_shallow(line: bytes) -> bool:
+    """Return whether a line is empty, or an object that is not deep because it does not have many brackets."""
+    few = len(line) <= _DEEPEST or line.count(b"[") + line.count(b"{") <= _DEEPEST
+    return not line or (few and line.startswith(b"{") and line.endswith(b"}"))
 
 
 def _read_folder(folder: Path) -> pa.Table:
@@ -87,7 +157,7 @@ def _read_folder(folder: Path) -> pa.Table:
     def read(path: Path) -> pa.Table:
         files = sorted(str(file) for file in path.rglob("*.parquet") if _shown(file.relative_to(path)))
         if not files:
-            raise ValueError(f"cannot read {quote(str(path))}: there are not any Parquet files in it")
+            raise _Unreadable("there are not any Parquet files in it")
         partitioning = ds.partitioning(flavor="hive")
         return ds.dataset(files, format="parquet", partitioning=partitioning, partition_base_dir=str(path)).to_table()
 

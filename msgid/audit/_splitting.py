@@ -188,7 +188,7 @@ def shared_runs(
 def _continued(
     ids: Read, run: NDArray[np.int64], chosen: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the pairs of runs of which the later continues the earlier, by processes that were alive.
+    """Return the pairs of runs where the later continues the earlier, by processes that were alive.
 
     Args:
         ids: The IDs.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgid import layout
 from msgid._moments import aware
 from msgid._validate import check_installed, integer
-from msgid.audit._columns import checked_columns, content_codes, micros, offsets, sources
+from msgid.audit._columns import checked_columns, content_codes, micros, offsets, plain_column, sources
 from msgid.audit._ids import Ids
 from msgid.audit._rows import Places, Rows, facts_of_rows
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
@@ -113,7 +113,7 @@ def rows_of(table: pa.Table, columns: Columns) -> Rows:
     """Return the rows of an Arrow table as an audit compares them."""
 
     def column(name: str) -> pa.ChunkedArray:
-        return table[name]
+        return plain_column(table[name])
 
     def moments(name: str | None, argument: str) -> Moments | None:
         return None if name is None else micros(argument, column(name))
@@ -124,9 +124,9 @@ def rows_of(table: pa.Table, columns: Columns) -> Rows:
         places = Places(log, names, *offsets(column(columns.offset)))
     return Rows(
         table.num_rows,
-        None if columns.id is None else Ids(column(columns.id)),
-        None if columns.parent is None else Ids(column(columns.parent)),
-        content_codes([column(name) for name in columns.content]),
+        None if columns.id is None else Ids(column(columns.id), "id"),
+        None if columns.parent is None else Ids(column(columns.parent), "parent"),
+        content_codes([table[name] for name in columns.content]),
         moments(columns.timestamp, "timestamp"),
         moments(columns.landed, "landed"),
         places,

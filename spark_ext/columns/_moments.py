@@ -109,17 +109,21 @@ def _of_millis(millis: Column) -> Column:
 
 
 def micros_column(df: DataFrame, name: str | None) -> Column:
-    """Return the moments of a column as microseconds since 1970; a date or a time without time zone is in UTC."""
+    """Return the moments of a column as microseconds since 1970; NULL outside the years 1 to 9999.
+
+    A date or a time without time zone is in UTC.
+    """
     if name is None:
         return F.lit(None).cast("bigint")
     value, type = _column(name), type_of(df, name)
     if isinstance(type, NullType):
         return F.lit(None).cast("bigint")
     if isinstance(type, DateType):
-        return F.unix_date(value).cast("bigint") * _DAY_MICROS
+        days = F.unix_date(value).cast("bigint")
+        return F.when(days.between(UNIX_SECONDS_MIN // 86_400, UNIX_SECONDS_MAX // 86_400), days * _DAY_MICROS)
     if isinstance(type, TimestampNTZType):
         # As text: a cast to a timestamp would move the times that the session's time zone skips in spring.
-        return F.unix_micros(F.concat(value.cast("string"), F.lit("+00:00")).try_cast("timestamp"))
+        return F.unix_micros(within_years(F.concat(value.cast("string"), F.lit("+00:00")).try_cast("timestamp")))
     return F.unix_micros(moment_column(df, name))
 
 

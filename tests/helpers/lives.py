@@ -107,7 +107,7 @@ class Generator:
                 return machines[0] + machines[1]
 
     def _shared_apart(self):
-        """Processes at the same time that count from numbers which are no more than 2**20 apart."""
+        """Processes at the same time whose numbers are at most 2**20 apart."""
         starts = [100_000 * place + self.chance.randrange(90_000) for place in range(self.chance.randint(2, 4))]
         return [self._life(START + self.chance.randrange(10), start) for start in starts]
 

@@ -1,6 +1,7 @@
 """`spark_ext.audit`: the report of Python, computed from blocks; streams; the outputs of the jobs."""
 
 import doctest
+import itertools
 import json
 import random
 from collections import Counter
@@ -209,6 +210,26 @@ def test_audit_of_rows_without_some_times_is_that_of_python(spark, tmp_path, way
     df = read(spark, table, tmp_path)
     for columns in (DETAILS, {**PLACES, "content": "content"}):
         same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
+
+
+def test_audit_of_times_outside_the_years_is_that_of_python(spark, tmp_path, way):
+    """A time after the year 9999 or before the year 1 is not read: with a time zone, without one, and as a date."""
+    days = [0, 2_932_896, 2_932_897, 100_000_000, -719_162, -719_163]
+    micros = [day * 86_400_000_000 for day in days]
+    table = pa.table(
+        {
+            "offset": range(6),
+            "zoned": pa.array(micros, pa.timestamp("us", "UTC")),
+            "naive": pa.array(micros, pa.timestamp("us")),
+            "day": pa.array(days, pa.int32()).cast(pa.date32()),
+        }
+    )
+    df = read(spark, table, tmp_path)
+    for timestamp, landed in itertools.pairwise(["zoned", "naive", "day", "zoned"]):
+        columns = {"id": None, "offset": "offset", "timestamp": timestamp, "landed": landed}
+        local = msgid.audit.audit_table(table, **columns)
+        assert (local.logs[0].first_time.year, local.logs[0].last_time.year) == (1, 9999)
+        same(spark_ext.audit(df, **columns), local)
 
 
 @pytest.mark.parametrize("way", DRIVER_OFTEN, indirect=True)

@@ -1,4 +1,4 @@
-"""Audits of processes that share a node and a pid: restarts and processes at one time are told from losses."""
+"""Audits of processes that share a node and a pid: restarts and processes at one time differ from losses."""
 
 import pytest
 from helpers.lives import KINDS, generator_of
@@ -26,7 +26,7 @@ def check(seed, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_fault_of_processes_of_one_pid_is_found_and_nothing_else(kind):
-    """Restarts at any number are no loss, processes at one time are no clock step, and losses are found in both."""
+    """A restart at any number is not a loss, processes at one time are not a clock step, and each loss is found."""
     for seed in range(40):
         check(seed, kind)
 

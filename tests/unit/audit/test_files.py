@@ -1,0 +1,140 @@
+"""Audits of files in every form: the same IDs give the same report, and a broken file is one error."""
+
+import contextlib
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+
+from msgid import layout
+
+np = pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+audit = pytest.importorskip("msgid.audit")
+file_forms = pytest.importorskip("helpers.file_forms")
+
+IDS = [layout.pack(0x56F7E71C361B, 7, 100, n).hex().upper() for n in (0, 1, 2, 2, 5, 6, 9)]
+
+
+def test_files_of_all_forms_have_the_same_report(tmp_path):
+    """Encodings, line ends, byte order marks, compressions, quotes and Arrow's types do not change an ID."""
+    expected = audit.audit_ids(IDS).to_dict()
+    assert [finding["check"] for finding in expected["findings"]] == ["duplicate_ids", "missing_sequences"]
+    paths = list(file_forms.forms(tmp_path, IDS))
+    assert len(paths) > 90
+    for path in paths:
+        found = audit.audit_file(path).to_dict()
+        notes = found.pop("notes")
+        assert found == {name: value for name, value in expected.items() if name != "notes"}, path.read_bytes()[:99]
+        repeated = "\ufeff" in path.read_bytes().decode("utf-8", "replace")[1:] and path.suffix == ".csv"
+        assert ("Rows that repeat the header of the file: 2. They are not counted." in notes) == repeated
+
+
+def check_damaged(tmp_path, seeds):
+    """Each damaged file is a report or one error that names it."""
+    whole = [(path.name, path.read_bytes()) for path in file_forms.forms(tmp_path, IDS)]
+    for seed in seeds:
+        chance = random.Random(seed)
+        name, data = chance.choice(whole)
+        path = tmp_path / f"damaged {name}"
+        path.write_bytes(file_forms.damaged(data, chance))
+        with contextlib.suppress(ValueError):
+            audit.audit_file(path).to_json()
+        path.unlink()
+
+
+def test_damaged_file_is_a_report_or_one_error(tmp_path):
+    """A file may be cut off, have bytes too many or other bytes: never another exception."""
+    check_damaged(tmp_path, range(300))
+
+
+@pytest.mark.volume
+def test_many_damaged_files_are_a_report_or_one_error(tmp_path):
+    """As above for many more."""
+    check_damaged(tmp_path, range(300, 10_000))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("a.jsonl", b'{"id":"x","n":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "line 1 is nested in more than 1,000"),
+        ("a.jsonl", b'{"id":"x"}\n{"n":\n' + b"[\n" * 5_000 + b'"]]"', "line 1,002 is nested"),
+        ("a.txt", "\ufeff".join(["", *IDS]).encode("utf-16"), "it is not text in UTF-8"),
+        ("a.csv", b"id\n" + IDS[0].encode() + b"\0", "it is not text in UTF-8"),
+        ("a.csv.gz", b"", "it is empty, and so cut off"),
+        ("a.csv", b"id,id\n1,2\n", "`id` must be one column of the table, got 'id' several times"),
+        ("a.arrow", b"ARROW1\0\0", "File is too small"),
+        ("a.csv", b"", "Empty CSV file"),
+    ],
+)  # fmt: skip
+def test_unreadable_file_ends_the_command_with_one_line(tmp_path, name, data, reason):
+    """Status 1, and not a signal or a traceback."""
+    pytest.importorskip("click")
+    path = tmp_path / name
+    path.write_bytes(data)
+    done = subprocess.run([sys.executable, "-m", "msgid", "audit", str(path)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert reason in done.stderr
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns", "date32", "date64", "integers"])
+def test_times_outside_the_years_are_not_read(tmp_path, unit):
+    """The other times are, exactly, and no time becomes another."""
+    per_second = {"ms": 10**3, "us": 10**6, "ns": 10**9, "date64": 10**3, "integers": 10**3}.get(unit, 1)
+    day = 1 if unit == "date32" else 86_400 * per_second
+    largest = 2**31 - 1 if unit == "date32" else 2**63 - 1
+    largest -= largest % day if unit.startswith("date") else 0
+    last = min(2_932_896 * day, largest // day * day)
+    kinds = {"date32": pa.date32(), "date64": pa.date64(), "integers": pa.int64()}
+    moments = pa.array([0, last, largest, -largest, 5 * day], pa.int64())
+    if unit == "date32":
+        moments = moments.cast(pa.int32())
+    moments = moments.cast(kinds.get(unit) or pa.timestamp(unit))
+    path = tmp_path / "a.parquet"
+    if unit in ("date64", "s"):
+        path = tmp_path / "a.arrow"
+        with (
+            pa.OSFile(str(path), "wb") as sink,
+            pa.ipc.new_file(sink, pa.schema([("t", moments.type), ("offset", pa.int64())])) as writer,
+        ):
+            writer.write_table(pa.table({"t": moments, "offset": range(5)}))
+    else:
+        pq.write_table(pa.table({"t": moments, "offset": range(5)}), path)
+    (log,) = audit.audit_file(path, offset="offset", timestamp="t", landed="t").logs
+    assert log.last_time.date().isoformat() == ("2262-04-11" if unit == "ns" else "9999-12-31")
+    assert log.first_time.date().isoformat() == ("1677-09-21" if unit == "ns" else "1970-01-01")
+
+
+def test_uuids_and_other_types_of_arrow_are_read_or_refused():
+    """A UUID is its text, also in a dictionary; a nested column is not a column of IDs."""
+    import uuid
+
+    made = [uuid.UUID(int=n) for n in (1, 2, 2)]
+    stored = pa.array([one.bytes for one in made], pa.uuid())
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 1]), stored.take(pa.array([0, 1])))
+    for column in (stored, coded, pa.array(map(str, made)), pa.chunked_array([stored[:1], stored[1:]])):
+        report = audit.audit_table(pa.table({"id": column}))
+        assert [(row.kind, row.rows) for row in report.kinds] == [("uuid", 3)]
+        assert {finding.check: finding.example for finding in report.findings} == {"duplicate_ids": str(made[1])}
+    assert audit.audit_table(pa.table({"id": pa.chunked_array([], pa.uuid())})).findings == []
+    for column in (pa.array([[IDS[0]]]), pa.array([{"a": IDS[0]}])):
+        with pytest.raises(ValueError, match="id must be a column of text or binary, got "):
+            audit.audit_table(pa.table({"id": column}))
+
+
+def test_offsets_and_sources_of_encoded_columns_are_read():
+    """A dictionary, a view and a run of equal values are the values themselves."""
+    offset, source = pa.array([4, 5, 9]), pa.array(["a", "a", "a"])
+    expected = audit.audit_table(pa.table({"o": offset, "s": source}), id=None, source="s", offset="o").to_json()
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([3]), source[:1])
+    for columns in (
+        (offset.dictionary_encode(), source.dictionary_encode()),
+        (offset, runs),
+        (offset, source.cast(pa.string_view())),
+    ):
+        table = pa.table(dict(zip("os", columns, strict=True)))
+        assert audit.audit_table(table, id=None, source="s", offset="o").to_json() == expected
+    assert json.loads(expected)["findings"][0]["example"] == "6 to 8"
