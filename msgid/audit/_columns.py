@@ -8,7 +8,7 @@ from msgid import layout
 from msgid._contents import codes as codes_of_contents
 from msgid._known_tables import Columns, known_columns
 from msgid._moments import UNIX_SECONDS_MIN, last_moment, moment_of, unix_micros
-from msgid._validate import quote
+from msgid._validate import INT64_MAX, INT64_MIN, quote
 from msgid.errors import InvalidMessage
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def micros(name: str, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArr
         column = column.cast(pa.timestamp("s" if pa.types.is_date32(column.type) else "ms"))
     if pa.types.is_timestamp(column.type):
         per_second = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[column.type.unit]
-        first, last = max(UNIX_SECONDS_MIN * per_second, -(1 << 63)), min(last_moment(per_second), (1 << 63) - 1)
+        first, last = max(UNIX_SECONDS_MIN * per_second, INT64_MIN), min(last_moment(per_second), INT64_MAX)
         numbers = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
         known = pc.is_valid(column).to_numpy() & (numbers >= first) & (numbers <= last)
         numbers = np.where(known, numbers, 0)

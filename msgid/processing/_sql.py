@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from msgid._validate import INT64_MIN, integer
+from msgid._validate import INT32_MAX, INT64_MIN, integer
 from msgid.processing.errors import InvalidStore
 from msgid.processing.store import (
     DEFAULT_REMEMBER,
@@ -65,7 +65,7 @@ LEFT JOIN msgid_entries e ON e.handler = {handler} AND e.key = a.key AND e.id = 
 LEFT JOIN msgid_bases eb ON eb.handler = e.handler AND eb.key = e.key AND eb.version = e.base
 LEFT JOIN msgid_remembered r ON r.handler = {handler} AND r.hash = a.hash
 """
-_NUMBER_MAX: Final = (1 << 31) - 1
+_NUMBER_MAX: Final = INT32_MAX  # the numbers are keys of advisory locks, too
 _CHUNK: Final = 1000
 """The maximum number of entries that one transaction deletes, so that other work waits only briefly."""
 _T = TypeVar("_T")

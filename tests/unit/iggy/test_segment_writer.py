@@ -40,7 +40,7 @@ def rewrite(source, given, target, layout):
 @pytest.mark.parametrize("to", LAYOUTS)
 @pytest.mark.parametrize("given", LAYOUTS)
 def test_rows_of_a_layout_are_written_in_another(given, to, tmp_path):
-    """What is written is read again, with right checksums."""
+    """The written messages are read again, with right checksums."""
     made = messages(random.Random(given + to), given, 20)
     rewrite(written(tmp_path / "in", made, given), given, tmp_path / "out", to)
     before, after = rows(tmp_path / "in", given), rows(tmp_path / "out", to)

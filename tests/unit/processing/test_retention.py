@@ -97,7 +97,7 @@ def test_forget_takes_a_moment_or_an_age():
 
 @pytest.mark.parametrize("before", [-(1 << 63), (1 << 63) - 1])
 def test_forget_takes_every_moment_of_64_bits(new_store, published, before):
-    """The limit of what is remembered may be before the first of them."""
+    """The limit of the remembered hashes may be before the first of them."""
     processor = Processor(new_store(), careless, published.extend, clock=Clock())
     processor.handle(message("a"))
     assert processor.forget(before) == (before > 0)
