@@ -35,6 +35,8 @@ QUICK = {
     # PySpark records the caller of each function of a column, and Spark compares plans after each rule.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.lightweightPlanChangeValidation": "false",
+    # The rows of `with_local_rows` are computed by the plan that other rows have.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
 }
 """Settings that save time; ``--spark-defaults`` runs the tests without them."""
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
@@ -104,6 +106,24 @@ def pytest_runtest_protocol(item, nextitem):
     return True
 
 
+def with_local_rows(session):
+    """Make small tables of rows local relations, as Spark Connect does: each query on a Python RDD takes longer."""
+    try:
+        from pyspark.sql.conversion import LocalDataToArrowConversion
+    except ImportError:  # an older Spark
+        return
+    create = session.createDataFrame
+
+    def local(data, schema=None, *arguments, **named):
+        df = create(data, schema, *arguments, **named)
+        is_plain = isinstance(data, list) and data and isinstance(schema, str)
+        if not (is_plain and all(isinstance(row, tuple) for row in data)):
+            return df
+        return create(LocalDataToArrowConversion.convert(data, df.schema, False), df.schema)
+
+    session.createDataFrame = local
+
+
 @pytest.fixture(scope="session")
 def connect(request):
     """Return whether the Spark tests run through Spark Connect."""
@@ -138,6 +158,8 @@ def spark(connect, request, tmp_path_factory):
     for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    if not connect and not request.config.getoption("--spark-defaults"):
+        with_local_rows(session)
     yield session
     session.stop()
 

@@ -2,7 +2,8 @@
 
 python bench/spark/deduplicate_stream.py [--rows 500000] [--batches 4] [--state 0 1000000 10000000] [--rounds 3]
 
-``--state`` is the number of IDs that the state holds before the measured micro-batches.
+``--state`` is the number of IDs that the state holds before the measured micro-batches. The floor is the plan of
+`deduplicate` with an operator that keeps nothing: the rows go to Python and back, and each one is new.
 """
 
 from __future__ import annotations
@@ -16,18 +17,23 @@ import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import spark_ext
+from spark_ext.streaming import _labelled_stream
 from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from rounds import machine, table, table_row
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql.streaming.query import StreamingQuery
 
 WITHIN = "1 day"
@@ -47,6 +53,28 @@ def messages(spark: SparkSession, first: int, rows: int) -> DataFrame:
         at.alias("at"),
         F.sha2(number.cast("string"), 256).alias("payload"),
     )
+
+
+class Floor(StatefulProcessor):
+    """Labels each row as new, and keeps nothing."""
+
+    def __init__(self, within: int, buckets: int) -> None:
+        pass
+
+    def init(self, handle: object) -> None:
+        pass
+
+    def handleInputRows(self, key: object, rows: Iterator, timerValues: object) -> Iterator:
+        import pandas as pd
+
+        from spark_ext.streaming._labelling import read_heads
+
+        messages = pd.concat(list(rows), ignore_index=True)
+        _, counts = read_heads(messages["head"].tolist())
+        yield pd.DataFrame({"labels": [bytes(count) for count in counts], "rows": messages["rows"]})
+
+    def close(self) -> None:
+        pass
 
 
 class WorkerMemory(threading.Thread):
@@ -75,11 +103,15 @@ class WorkerMemory(threading.Thread):
 def started(spark: SparkSession, way: str, source: str, checkpoint: str, files: int) -> StreamingQuery:
     """Start a query of one method over all files, with a number of files per micro-batch."""
     df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files).parquet(source)
-    if way == "deduplicate":
-        out = spark_ext.deduplicate(df, timestamp="at", within=WITHIN)
+    if way in OPERATORS:
+        with mock.patch.object(_labelled_stream, "Seen", OPERATORS[way]):
+            out = spark_ext.deduplicate(df, timestamp="at", within=WITHIN)
     else:
         out = df.withWatermark("at", WITHIN).dropDuplicatesWithinWatermark(["id"])
     return out.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+
+
+OPERATORS = {"deduplicate": _labelled_stream.Seen, "floor": Floor}
 
 
 def rates(spark: SparkSession, way: str, source: str, checkpoint: str, measured: int) -> float:
@@ -102,10 +134,10 @@ def main() -> None:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config(PROVIDER, ROCKSDB)
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
     builder = builder.config("spark.driver.memory", "4g").config("spark.sql.shuffle.partitions", "4")
-    ways = ("dropDuplicatesWithinWatermark", "deduplicate")
+    ways = ("dropDuplicatesWithinWatermark", *OPERATORS)
     print(f"{machine()}; Spark on 2 cores, {arguments.batches} micro-batches of {arguments.rows:,} rows, noop sink,")
     print(f"the median of {arguments.rounds} rounds, alternating; rows per second\n")
-    print(table(["IDs in the state", *ways, "ratio", "largest Python worker"], []), flush=True)
+    print(table(["IDs in the state", *ways, "ratio", "ratio of the floor", "largest Python worker"], []), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         spark = builder.config("spark.local.dir", folder).getOrCreate()
         for held in arguments.state:
@@ -128,7 +160,11 @@ def main() -> None:
                     taken[way].append(rate)
                     memory[way] = max(watch.peak, memory.get(way, 0))
             medians = [statistics.median(taken[way]) for way in ways]
-            shown = [f"{held:,}", *(f"{rate:,.0f}" for rate in medians), f"{medians[1] / medians[0]:.2f}"]
+            shown = [
+                f"{held:,}",
+                *(f"{rate:,.0f}" for rate in medians),
+                *(f"{rate / medians[0]:.2f}" for rate in medians[1:]),
+            ]
             print(table_row([*shown, f"{memory[ways[1]]:.0f} MB"]), flush=True)
         spark.stop()
 

@@ -63,6 +63,11 @@ def take(way, monkeypatch):
 
 
 DRIVER_OFTEN = ["driver", *(pytest.param(way, marks=pytest.mark.variants) for way in ("summaries", "spread"))]
+SUMMARIES_OFTEN = [
+    pytest.param("driver", marks=pytest.mark.details),
+    "summaries",
+    pytest.param("spread", marks=pytest.mark.variants),
+]
 
 
 @pytest.fixture(params=["driver", "summaries", pytest.param("spread", marks=pytest.mark.variants)])
@@ -81,6 +86,7 @@ def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, way):
         same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
+@pytest.mark.parametrize("way", SUMMARIES_OFTEN, indirect=True)
 def test_audit_of_processes_that_share_a_pid_is_that_of_python(spark, tmp_path, way):
     """Spark and Python distinguish restarts, processes at one time and losses in the same way."""
     made = [generator_of(seed, kind) for seed in range(6) for kind in KINDS]

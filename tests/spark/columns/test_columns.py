@@ -124,7 +124,7 @@ invalid = st.text(max_size=60) | st.text("0123456789abcdefABCDEF", min_size=30, 
 
 @pytest.mark.parametrize("ansi", first_by_default(["true", "false"], 1), indirect=True)
 @once
-@given(st.lists(ids, min_size=300, max_size=300), st.lists(invalid, min_size=300, max_size=300))
+@given(st.lists(ids, min_size=100, max_size=100), st.lists(invalid, min_size=100, max_size=100))
 def test_columns_of_any_text_agree_with_msgid(spark, ansi, valid, texts):
     """Spark reads and refuses the same values as Python.
 

@@ -141,7 +141,7 @@ def test_ids_job_on_a_folder_of_text_reads_lines(spark, tmp_path):
     assert ids_job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), column="value").rows == 1
 
 
-@pytest.mark.parametrize("job", ["ids", "messages", "audit"])
+@pytest.mark.parametrize("job", ["ids", pytest.param("messages", marks=pytest.mark.details), "audit"])
 def test_job_on_a_delta_table_does_not_read_deleted_rows(spark, tmp_path, job):
     """The files of deleted rows are still in the folder, so it is read by its log; a stream is refused."""
     path, out = str(tmp_path / "in"), str(tmp_path / "out")
@@ -211,7 +211,17 @@ def test_job_on_files_in_inner_folders_warns_of_them(spark, tmp_path, job):
     assert done.output.startswith("2 ")
 
 
-@pytest.mark.parametrize("job", [["ids"], ["ids", "--stream"], ["messages", "-f", "kafka"], ["process"]])
+@pytest.mark.parametrize(
+    "job",
+    [
+        ["ids"],
+        *(
+            pytest.param(job, marks=pytest.mark.details)
+            for job in (["ids", "--stream"], ["messages", "-f", "kafka"], ["process"])
+        ),
+    ],
+    ids=" ".join,
+)
 def test_command_on_an_output_that_cannot_be_written_prints_one_line(spark, rocksdb, tmp_path, job):
     """The error names the place; no traceback."""
     put(tmp_path / "in", "1.json", f'{{"id": "{V1}", "k": "a"}}\n')

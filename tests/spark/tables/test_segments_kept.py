@@ -1,5 +1,7 @@
 """Clean-up of a message table keeps every segment that it must keep, for any policy, types and rows."""
 
+import shutil
+
 import pytest
 from helpers.message_tables import POLICY, SCHEMA, left, now, rows, write_table
 from pyspark.sql import functions as F
@@ -82,27 +84,28 @@ def test_clean_with_a_policy_that_is_not_allowed_raises(spark, table):
     assert left(spark, table)
 
 
-@pytest.mark.parametrize(
-    ("inner", "says"),
-    [
-        ("_spark_metadata/0", "Spark's own file sink manages it"),
-        ("_delta_log/0.json", "it is part of a Delta table; pass format='delta'"),
-        ("metadata/v1.metadata.json", "it is part of an Iceberg table"),
-        ("topic=orders/_delta_log/0.json", "it is part of a Delta table"),
-        ("../_delta_log/0.json", "it is part of a Delta table"),
-        ("../metadata/v1.metadata.json", "it is part of an Iceberg table"),
-    ],
-)
+MANAGED = {
+    "_spark_metadata/0": "Spark's own file sink manages it",
+    "_delta_log/0.json": "it is part of a Delta table; pass format='delta'",
+    "metadata/v1.metadata.json": "it is part of an Iceberg table",
+    "topic=orders/_delta_log/0.json": "it is part of a Delta table",
+    "../_delta_log/0.json": "it is part of a Delta table",
+    "../metadata/v1.metadata.json": "it is part of an Iceberg table",
+}
+
+
 @pytest.mark.parametrize("mark", [False, True])
-def test_clean_of_a_folder_that_another_system_manages_raises(spark, table, inner, says, mark):
+def test_clean_of_a_folder_that_another_system_manages_raises(spark, table, mark):
     """The other system has a list of the files, and cannot read its table if some are missing."""
-    path = table / inner
-    path.parent.mkdir(parents=True)
-    path.write_text("{}")
-    before = sorted(table.rglob("*"))
-    with pytest.raises(ValueError, match=f"cannot clean .*{says}"):
-        ids.clean(str(table), POLICY, now(10**6), dry_run=False, mark=mark, spark=spark)
-    assert sorted(table.rglob("*")) == before
+    for inner, says in MANAGED.items():
+        path = table / inner
+        path.parent.mkdir(parents=True)
+        path.write_text("{}")
+        before = sorted(table.rglob("*"))
+        with pytest.raises(ValueError, match=f"cannot clean .*{says}"):
+            ids.clean(str(table), POLICY, now(10**6), dry_run=False, mark=mark, spark=spark)
+        assert sorted(table.rglob("*")) == before
+        shutil.rmtree(path.parent)
 
 
 @pytest.mark.details

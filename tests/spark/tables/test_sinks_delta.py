@@ -76,7 +76,7 @@ class Jar:
         self.patch.undo()
 
 
-@pytest.mark.parametrize("jar", [False, True])
+@pytest.mark.parametrize("jar", [False, pytest.param(True, marks=pytest.mark.details)])
 def test_write_once_delta_batches_in_any_order_are_never_lost_or_repeated(spark, tmp_path, monkeypatch, jar):
     """True means new rows, False means that they are in the table, and an unknown batch is an error."""
     random = Random(f"jar {jar}")

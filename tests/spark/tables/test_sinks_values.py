@@ -67,7 +67,9 @@ def server():
         yield conninfo
 
 
-@pytest.mark.parametrize("encoding", ["UTF8", "SQL_ASCII", "LATIN1"])
+@pytest.mark.parametrize(
+    "encoding", ["UTF8", *(pytest.param(name, marks=pytest.mark.details) for name in ("SQL_ASCII", "LATIN1"))]
+)
 def test_upsert_postgres_keeps_every_value(spark, server, encoding):
     """Each row is in the table unchanged or in the side table once, also after replays in other time zones."""
     with psycopg.connect(server, autocommit=True) as connection:

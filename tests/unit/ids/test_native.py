@@ -140,33 +140,36 @@ BAD_CALLS = {
                   (b"abc", (9).to_bytes(8, "little") * 2, True, *[bytearray(9)] * 6),
                   (1, 2, True, *[bytearray(0)] * 6)],
 }  # fmt: skip
-BAD_ARGUMENTS = [(name, arguments) for name, many in BAD_CALLS.items() for arguments in many]
 
 
 @compiled_only
-@pytest.mark.parametrize(("name", "arguments"), BAD_ARGUMENTS, ids=[str(n) for n in range(len(BAD_ARGUMENTS))])
-def test_inner_function_with_bad_arguments_raises_and_keeps_no_memory(name, arguments):
+def test_inner_functions_with_bad_arguments_raise_and_keep_no_memory():
     """Internal functions raise errors for invalid arguments, and thousands of such calls do not leak memory."""
-    function = getattr(native, name)
 
-    def call_often():
+    def call_often(function, arguments):
         for _ in range(2_000):
             try:
                 function(*arguments)
             except Exception:
                 continue
 
-    with pytest.raises((TypeError, ValueError, BufferError, MemoryError)):
-        function(*arguments)
-    call_often()  # the interpreter's own caches fill
+    calls = [(getattr(native, name), arguments) for name, many in BAD_CALLS.items() for arguments in many]
+    for function, arguments in calls:
+        with pytest.raises((TypeError, ValueError, BufferError, MemoryError)):
+            function(*arguments)
+        call_often(function, arguments)  # the interpreter's own caches fill
     gc.collect()  # the finalizers of what earlier tests left run now
+    gc.disable()
     tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    call_often()
-    gc.collect()
-    grown = tracemalloc.get_traced_memory()[0] - before
-    tracemalloc.stop()
-    assert grown < 20_000
+    try:
+        for function, arguments in calls:
+            before = tracemalloc.get_traced_memory()[0]
+            call_often(function, arguments)
+            grown = tracemalloc.get_traced_memory()[0] - before
+            assert grown < 20_000, (function, arguments)
+    finally:
+        tracemalloc.stop()
+        gc.enable()
 
 
 def test_millions_of_ids_leave_no_memory_behind():
