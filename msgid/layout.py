@@ -188,6 +188,9 @@ CLIENT_FIELDS: Final = _fields(pid=2, loader_hash=4, elapsed_ms=4, counter=2)
 CLIENT_UNIQUE: Final = struct.Struct(">HIIH")
 """The structure of these fields: pid, loader hash, elapsed milliseconds and counter, big-endian."""
 
+CLOCKS_DIFFER_S: Final = 86_400
+"""Seconds by which a version-0 client ID may be later than the moment near which it was seen, because clocks differ."""
+
 V0_LENGTHS: Final = (IPV4_LENGTH + TAIL_LENGTH, IPV6_LENGTH + TAIL_LENGTH)
 """The numbers of bytes of version-0 IDs, with an IPv4 and with an IPv6 address."""
 CANONICAL_V0_PREFIX: Final = "00"

@@ -284,15 +284,26 @@ def joined_ids(parts: Iterable[Facts]) -> Facts:
 
 
 def _wrapped(values: Values) -> NDArray[np.bool_]:
-    """Return which values are version-0 IDs that were made in the month before their rows' earliest time."""
+    """Return which values are version-0 IDs that were made in the month before their rows' earliest time.
+
+    The clients' time zones are unknown, so an ID of the last day is not one of them.
+    """
     import numpy as np
 
     elapsed = np.array([-1 if one.elapsed_ms is None else one.elapsed_ms for one in values.others], np.int64)
     known = values.near < NEVER
-    moments = np.where(known, values.near, 0)
-    month = moments.astype("datetime64[us]").astype("datetime64[M]").astype("datetime64[us]").astype(np.int64)
-    limit = np.where(known, moments - month, LONGEST_MONTH_MS * 1_000)
-    wrapped: NDArray[np.bool_] = (elapsed >= 0) & (elapsed * 1_000 >= limit)
+    moments, day = np.where(known, values.near, 0), layout.CLOCKS_DIFFER_S * 1_000_000
+
+    def month_of(moments: NDArray[np.int64], back: int = 0) -> NDArray[np.int64]:
+        months = moments.astype("datetime64[us]").astype("datetime64[M]") - back
+        return months.astype("datetime64[us]").astype(np.int64)
+
+    # The rule of ClientUniqueId.time.
+    made = month_of(moments + day) + elapsed * 1_000
+    made = np.where(made <= moments + day, made, month_of(moments + day, back=1) + elapsed * 1_000)
+    before = (made < month_of(moments)) & (made < moments - day)
+    is_too_long = elapsed >= LONGEST_MONTH_MS
+    wrapped: NDArray[np.bool_] = (elapsed >= 0) & ((known & before) | is_too_long)
     return wrapped
 
 

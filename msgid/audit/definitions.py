@@ -151,8 +151,8 @@ CHECKS: Final[dict[str, Check]] = {
     ),
     "v0_month_wrap": Check(
         "info",
-        "Version-0 IDs keep only the time since their month began, and these were made in the month before they "
-        "landed.",
+        "Version-0 IDs keep only the time since their month began. These were made in the month before they landed, "
+        "and more than a day before.",
     ),
 }
 """The checks by name, in the order of a report."""

@@ -224,18 +224,18 @@ class ClientUniqueId(_V0):
         """Return when the ID was made. The ID contains only the time since the start of the month.
 
         Args:
-            near: An aware datetime, after the creation of the ID and less than a month after it; for example the time
-                at which the message arrived.
+            near: An aware datetime less than 27 days after the creation of the ID, such as the time at which the
+                message was born, stored or received. The ID may be up to a day later, because clocks differ.
             tz: Time zone of the client, as a tzinfo or as a name of the IANA database.
 
         Returns:
-            An aware UTC datetime in milliseconds: the last possible time before ``near``. Its month is the month of
-            ``near`` in the client's time zone, or the month before.
+            An aware UTC datetime in milliseconds: the last possible time that is at most a day after ``near``.
 
         Raises:
             TypeError, ValueError: if ``near`` is not an aware datetime, or ``tz`` is not a time zone.
 
-        RocketMQ's ``MessageClientIDSetter.getNearlyTimeFromID`` uses the same rule.
+        RocketMQ's ``MessageClientIDSetter.getNearlyTimeFromID`` returns the same for an ID made before ``near``. For an
+        ID made in the millisecond ``near`` or later, it returns a time a month too early.
 
         >>> import msgid
         >>> from datetime import datetime, timezone
@@ -246,11 +246,10 @@ class ClientUniqueId(_V0):
         zone = _zone(tz)
         elapsed = timedelta(milliseconds=self.elapsed_ms)
         try:
-            month = (
-                aware("near", near).astimezone(zone).replace(day=1, hour=0, minute=0, second=0, microsecond=0, fold=0)
-            )
+            latest = aware("near", near) + timedelta(seconds=layout.CLOCKS_DIFFER_S)
+            month = latest.astimezone(zone).replace(day=1, hour=0, minute=0, second=0, microsecond=0, fold=0)
             made = month.astimezone(timezone.utc) + elapsed
-            if made >= near:
+            if made > latest:
                 month = (month - timedelta(days=1)).replace(day=1)
                 made = month.astimezone(timezone.utc) + elapsed
         except OverflowError:

@@ -205,7 +205,8 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     col : Column or str
         IDs as text or binary.
     near : Column or str
-        timestamps at which the IDs were seen, each less than a month after the ID was made.
+        timestamps at which the IDs were seen, each less than 27 days after the ID was made. An ID may be up to a day
+        later, because clocks differ.
     timezone : Column or str
         names of the clients' time zones; for a single zone, ``lit("Asia/Shanghai")``.
 
@@ -233,7 +234,8 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     elapsed = _word(F.unhex(text), field.start)
     # Moments and wall clocks are microseconds since 1970, so the session's time zone does not matter.
     seen = F.when(is_within_years(column(near)), micros_of(column(near)))
-    wall = F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(seen), zone))
+    latest = seen + F.lit(layout.CLOCKS_DIFFER_S * 1_000_000)
+    wall = F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(latest), zone))
     day = (wall - F.pmod(wall, F.lit(_DAY))) / F.lit(_DAY)  # a double holds the quotient exactly
     month = F.trunc(F.date_from_unix_date(day.cast("int")), "MM")
 
@@ -242,7 +244,7 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
         return F.unix_micros(F.to_utc_timestamp(midnight, zone)) + elapsed * F.lit(1000)
 
     this_month, last_month = made(month), made(F.add_months(month, -1))
-    found = F.when(this_month < seen, this_month).otherwise(last_month)
+    found = F.when(this_month <= latest, this_month).otherwise(last_month)
     is_shaped, is_ambiguous = _shape(text)
     is_client = is_v0(text) & (~is_shaped | is_ambiguous)
     # Spark shares a value beside a condition, but not a value below it. A moment plus NULL is NULL.

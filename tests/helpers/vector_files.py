@@ -70,3 +70,30 @@ UNIQ_ID_TIMES = [
     UniqIdTime(row["timezone"], row["id"], from_ms(row["now_ms_before"]), from_ms(row["born_ms"]))
     for row in _rows("uniq_id_times.tsv")
 ]
+
+
+class ServerId(NamedTuple):
+    """The ID of a message that a client sent to RocketMQ 5.4.0, and what client and broker recorded of it."""
+
+    client: str
+    tz: str
+    """The time zone of the client's JVM; empty for IDs that do not depend on it."""
+    id: str
+    before: datetime
+    """The client's clock just before the send."""
+    after: datetime
+    """The client's clock just after it."""
+    born: datetime
+    stored: datetime
+    offset_id: str
+    """The broker's own ID of the message."""
+    physical: int
+    """The offset in the broker's commit log."""
+
+
+SERVER_IDS = [
+    ServerId(**{**row, **{name: from_ms(row[name]) for name in ("before", "after", "born", "stored")}})._replace(
+        physical=int(row["physical"])
+    )
+    for row in _rows("rocketmq_server_ids.tsv")
+]

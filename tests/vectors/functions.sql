@@ -1822,13 +1822,16 @@ RETURN coalesce(
                  from_utc_timestamp(
                   timestamp_micros(
                    (
-                    CASE
-                    WHEN (
-                     (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                     AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                    (
+                     CASE
+                     WHEN (
+                      (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                      AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                     )
+                     THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
+                     END
                     )
-                    THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
-                    END
+                    + 86400000000L
                    )
                   ),
                   msgid_v0_time_of_text.timezone
@@ -1839,13 +1842,16 @@ RETURN coalesce(
                   from_utc_timestamp(
                    timestamp_micros(
                     (
-                     CASE
-                     WHEN (
-                      (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                      AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                     (
+                      CASE
+                      WHEN (
+                       (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                       AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                      )
+                      THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
+                      END
                      )
-                     THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
-                     END
+                     + 86400000000L
                     )
                    ),
                    msgid_v0_time_of_text.timezone
@@ -1870,14 +1876,17 @@ RETURN coalesce(
       )
       + (msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)) * 1000)
      )
-     < (
-      CASE
-      WHEN (
-       (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-       AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+     <= (
+      (
+       CASE
+       WHEN (
+        (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+        AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+       )
+       THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
+       END
       )
-      THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
-      END
+      + 86400000000L
      )
     )
     THEN (
@@ -1895,13 +1904,16 @@ RETURN coalesce(
                 from_utc_timestamp(
                  timestamp_micros(
                   (
-                   CASE
-                   WHEN (
-                    (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                    AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                   (
+                    CASE
+                    WHEN (
+                     (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                     AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                    )
+                    THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
+                    END
                    )
-                   THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
-                   END
+                   + 86400000000L
                   )
                  ),
                  msgid_v0_time_of_text.timezone
@@ -1912,13 +1924,16 @@ RETURN coalesce(
                  from_utc_timestamp(
                   timestamp_micros(
                    (
-                    CASE
-                    WHEN (
-                     (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                     AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                    (
+                     CASE
+                     WHEN (
+                      (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                      AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                     )
+                     THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
+                     END
                     )
-                    THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
-                    END
+                    + 86400000000L
                    )
                   ),
                   msgid_v0_time_of_text.timezone
@@ -1959,13 +1974,16 @@ RETURN coalesce(
                  from_utc_timestamp(
                   timestamp_micros(
                    (
-                    CASE
-                    WHEN (
-                     (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                     AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                    (
+                     CASE
+                     WHEN (
+                      (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                      AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                     )
+                     THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
+                     END
                     )
-                    THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
-                    END
+                    + 86400000000L
                    )
                   ),
                   msgid_v0_time_of_text.timezone
@@ -1976,13 +1994,16 @@ RETURN coalesce(
                   from_utc_timestamp(
                    timestamp_micros(
                     (
-                     CASE
-                     WHEN (
-                      (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                      AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                     (
+                      CASE
+                      WHEN (
+                       (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                       AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                      )
+                      THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
+                      END
                      )
-                     THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
-                     END
+                     + 86400000000L
                     )
                    ),
                    msgid_v0_time_of_text.timezone

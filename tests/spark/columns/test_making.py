@@ -144,17 +144,19 @@ def test_v0_time_of_any_id_is_the_one_of_msgid(spark, rows):
             assert row.made is None
 
 
-def test_v0_time_at_the_moment_itself_is_a_month_before(spark):
-    """A client's clock was before ``near``: at the same microsecond the month is the one before, as in `msgid`."""
+def test_v0_time_of_an_id_up_to_a_day_later_is_that_of_python(spark):
+    """A message is stored in the millisecond of its ID, and clocks differ."""
     made = msgid.parse(CLIENT).time(near=moment(1_700_000_000_000_000), tz="UTC")
-    us = (made - moment(0)) // timedelta(microseconds=1)
-    rows = spark.createDataFrame([(us,), (us + 1,)], "us bigint")
+    day, us = 86_400_000_000, (made - moment(0)) // timedelta(microseconds=1)
+    nears = [us + 1, us, us - day, us - day - 1]
+    rows = spark.createDataFrame([(near,) for near in nears], "us bigint")
     found = rows.select(
         F.unix_micros(spark_ext.v0_time(F.lit(CLIENT), F.timestamp_micros("us"), F.lit("UTC")))
     ).collect()
-    expected = [msgid.parse(CLIENT).time(near=moment(near), tz="UTC") for near in (us, us + 1)]
+    expected = [msgid.parse(CLIENT).time(near=moment(near), tz="UTC") for near in nears]
     assert [moment(row[0]) for row in found] == expected
-    assert expected[0] < expected[1] == made
+    assert expected[:3] == [made] * 3
+    assert expected[3] < made
 
 
 @pytest.mark.details

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -63,6 +64,19 @@ def test_version_0_ids_are_ambiguous_or_of_the_month_before():
     assert found(report)["v0_month_wrap", "table"] == (2, f"00{client}")
     later = pa.table({"id": [client], "landed": [AT + timedelta(days=21)]})
     assert found(audit.audit_table(later, landed="landed")) == {}
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai", "Pacific/Kiritimati", "America/Los_Angeles", "Asia/Kolkata"])
+def test_version_0_ids_that_land_when_they_are_made_are_not_of_the_month_before(zone):
+    """The ID counts from the start of the client's own month, which is up to 14 hours earlier or later than UTC's."""
+    landed, ids = [], []
+    for hour in range(0, 24 * 70, 5):
+        moment = datetime(2026, 1, 25, tzinfo=timezone.utc) + timedelta(hours=hour)
+        month = moment.astimezone(ZoneInfo(zone)).replace(day=1, hour=0)
+        elapsed = (moment - month.astimezone(timezone.utc)) // timedelta(milliseconds=1)
+        ids.append(str(msgid.ClientUniqueId("127.0.0.1", 1, 2, elapsed, hour)))
+        landed.append(moment)
+    assert found(audit.audit_table(pa.table({"id": ids, "landed": landed}), landed="landed")) == {}
 
 
 def test_ids_from_the_future_or_before_a_bound_are_found():

@@ -1,6 +1,7 @@
 """Real IDs, and the vectors of other libraries' tests, give the results of those libraries."""
 
 import ipaddress
+from datetime import timedelta
 
 import pytest
 from helpers import vector_files as vectors
@@ -35,6 +36,26 @@ def _without_leading_zeros(ip):
 def test_time_of_a_client_id_is_that_of_rocketmq(msgid, row):
     """The time of a client ID, near a time and in a time zone, is the millisecond that RocketMQ's Java returns."""
     assert msgid.ClientUniqueId.parse(row.id).time(near=row.now, tz=row.zone) == row.born
+
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("near", ["before", "born", "stored", "after"])
+def test_ids_of_running_clients_have_the_times_of_their_sends(msgid, near):
+    """A message is stored in the millisecond of its ID, or born before it; Go's clients write whole seconds."""
+    sent = [row for row in vectors.SERVER_IDS if row.tz]
+    assert len(sent) == 88
+    for row in sent:
+        made = msgid.ClientUniqueId.parse(row.id).time(near=getattr(row, near), tz=row.tz)
+        assert row.before - SECOND <= made <= row.after, row
+
+
+def test_ids_of_a_running_broker_have_its_address_and_offset(msgid):
+    """The broker's own ID of a message contains the offset in the commit log."""
+    for row in vectors.SERVER_IDS:
+        id = msgid.parse(row.offset_id)
+        assert (str(id.host), id.port, id.offset) == ("127.0.0.1", 19110, row.physical)
 
 
 def test_example_of_the_document_parses_to_its_fields(msgid):
