@@ -36,6 +36,8 @@ def last_moment(units_per_second: int) -> int:
     return (UNIX_SECONDS_MAX + 1) * units_per_second - 1
 
 
+_HINTED: Final = 10**9
+"""Seconds since 1970 of 2001; three times as many are of 2065."""
 _LAST_MILLISECOND: Final = last_moment(1_000)
 _LARGEST_OFFSET: Final = timedelta(hours=18)
 """The largest offset from UTC in text, as in Spark; Python's limit is a day."""
@@ -64,11 +66,19 @@ def seconds_since_epoch(name: str, at: object) -> int:
     """
     if is_number(at):
         if not UNIX_SECONDS_MIN <= at < UNIX_SECONDS_MAX + 1:
-            raise ValueError(f"{name} must be Unix seconds within the years 1 to 9999, got {quote(at)}")
+            raise ValueError(f"{name} must be Unix seconds within the years 1 to 9999, got {quote(at)}{_unit_of(at)}")
         return math.floor(at) - EPOCH_UNIX
     if not is_datetime(at):
         raise TypeError(f"{name} must be an aware datetime or Unix seconds, got {quote(at)}")
     return (aware(name, at) - EPOCH) // _SECOND
+
+
+def _unit_of(at: float) -> str:
+    """Return a hint if a number too large for seconds is a time of our years in a smaller unit."""
+    for unit, per_second in (("milliseconds", 10**3), ("microseconds", 10**6), ("nanoseconds", 10**9)):
+        if _HINTED <= at / per_second < 3 * _HINTED:
+            return f": {unit}?"
+    return ""
 
 
 def unix_micros(moment: datetime) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgid import layout
 from msgid._moments import aware
-from msgid._validate import check_installed, integer
+from msgid._validate import check_installed, integer, quote
 from msgid.audit._columns import checked_columns, content_codes, micros, offsets, plain_column, sources
 from msgid.audit._ids import Ids
 from msgid.audit._rows import Places, Rows, facts_of_rows
@@ -45,7 +47,7 @@ def audit_table(
     known. Without ``offset``, IDs of the origin ``position`` give the positions.
 
     Args:
-        table: Arrow table, one row per message.
+        table: Arrow table, one row per message; or a DataFrame of pandas or polars, or a dict of columns.
         id: Column of IDs, as text or binary; None if the table has positions alone.
         source: Columns whose values, joined by ``/``, name the log. Default: the table is one log.
         offset: Column of offsets in the log.
@@ -61,6 +63,7 @@ def audit_table(
         The report.
 
     Raises:
+        TypeError: if ``table`` is not a table.
         ValueError: if the table does not have a column, or a column has the wrong type.
 
     >>> import pyarrow as pa
@@ -74,11 +77,24 @@ def audit_table(
     [Gap(kind='offset', scope='log', first=3, last=5, count=3)]
     """
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
+    table = _arrow(table)
     columns = checked_columns(table.column_names, id, source, offset, timestamp, landed, content, parent)
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
     clock_jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
     max_gaps = integer("max_gaps", max_gaps, 0, 1_000_000)
     return report_of(facts_of_rows(rows_of(table, columns), columns, earliest, clock_jump, max_gaps))
+
+
+def _arrow(table: Any) -> pa.Table:
+    """Return a table of Arrow, pandas or polars, or a dict of columns, as an Arrow table."""
+    import pyarrow as pa
+
+    if isinstance(table, pa.Table):
+        return table
+    if isinstance(table, Mapping) or hasattr(table, "__arrow_c_stream__"):
+        return pa.table(table)
+    hint = "; audit_file reads a file" if isinstance(table, str | os.PathLike) else ""
+    raise TypeError(f"table must be a table of Arrow, pandas or polars, got {quote(table)}{hint}")
 
 
 def audit_ids(ids: Iterable[Any], **options: Any) -> Report:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from msgid._moments import UNIX_EPOCH
+from msgid._validate import quote
 from msgid.audit._lists import Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow
 from msgid.audit.definitions import CHECKS, SEVERITIES
 from msgid.ids.node import shared_by
@@ -85,7 +86,12 @@ class Report:
 
         Args:
             fail_on: ``error``, ``warning`` or ``info``.
+
+        Raises:
+            ValueError: if ``fail_on`` is another word.
         """
+        if fail_on not in SEVERITIES:
+            raise ValueError(f"fail_on must be {', '.join(SEVERITIES[:-1])} or {SEVERITIES[-1]}, got {quote(fail_on)}")
         worst = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
         held = [finding for finding in self.findings if finding.severity in worst]
         return sorted(held, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.count))

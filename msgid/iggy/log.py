@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from msgid._validate import integer
+from msgid._validate import integer, quote
 from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy._records.decoding import LogDecoder, messages_of
 from msgid.iggy._records.encoding import batches
@@ -170,6 +170,7 @@ def read_log(
         Each message.
 
     Raises:
+        TypeError: if ``file`` is not an open file.
         TruncatedMessage: if the last record is cut off, after all complete records; its ``offset`` is the position of
             the record.
         InvalidMessage: if the bytes are malformed, or no layout matches. Its ``offset`` counts from the file's initial
@@ -185,6 +186,8 @@ def read_log(
     b'a'
     46
     """
+    if not hasattr(file, "read"):
+        raise TypeError(f"file must be a file opened for reading bytes, got {quote(file)}")
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=checked_limit(limit))
     left = left_in(file) if length is None else length
     held, base, wanted, ended = b"", 0, chunk, False

@@ -219,6 +219,9 @@ class Flow:
 
     def batch(self, messages: Sequence[Message]) -> Generator[Action, Any, list[Outcome]]:
         """Yield the actions for a batch; return the outcome of each message."""
+        for message in messages:
+            if not isinstance(message, Message):
+                raise TypeError(f"message must be a Message, got {quote(message)}")
         outcomes: list[Outcome | None] = [None] * len(messages)
         named: list[Message] = list(messages)
         left = []

@@ -65,6 +65,9 @@ class MemoryStore:
         self._lock = threading.RLock()
         register(self)
 
+    def __repr__(self) -> str:
+        return "MemoryStore()"
+
     def read(self, handler: str, wanted: Sequence[tuple[str, str]]) -> list[Reading]:
         """Read the entry and the state for each (key, ID)."""
         with self._lock:

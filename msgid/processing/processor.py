@@ -61,6 +61,12 @@ class BaseProcessor(Generic[_H, _P, _D]):
         loads: Callable[[bytes], Any] = loads,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
+        if isinstance(store, type) or not hasattr(store, "forget"):
+            raise TypeError(f"store must be a store, such as MemoryStore(), got {quote(store)}")
+        for what, function in (("handler", handler), ("publish", publish), ("dead_letter", dead_letter or list)):
+            if not callable(function):
+                raise TypeError(f"{what} must be a function, got {quote(function)}")
+        _check_parameters(handler)
         self._store = store
         self._handler = handler
         self._publish = publish
@@ -75,6 +81,9 @@ class BaseProcessor(Generic[_H, _P, _D]):
         self._loads = loads
         self._clock = clock
         self._flow = Flow(loads, clock, keep_outputs=keep_outputs, dead=dead_letter is not None)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._store!r}, name={self.name!r})"
 
     def history(self, key: str) -> list[Version]:
         """Return the states of a key that this handler made, oldest first."""
@@ -306,6 +315,20 @@ def handler_name(handler: Any) -> str:
         raise ValueError(f"name must be given for a handler without a name of its own, got {quote(handler)}")
     module = getattr(handler, "__module__", None)
     return f"{module}.{name}" if module else name
+
+
+def _check_parameters(handler: Any) -> None:
+    """Check that a handler takes three arguments."""
+    try:
+        signature = inspect.signature(handler)
+    except ValueError:  # of a function in C that does not say
+        return
+    try:
+        signature.bind(None, None, None)
+    except TypeError:
+        raise TypeError(
+            f"handler must take three arguments (state, message, context), got {quote(handler)} with {signature}"
+        ) from None
 
 
 def _micros(name: str, value: timedelta) -> int:

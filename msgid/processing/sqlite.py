@@ -141,11 +141,14 @@ class SqliteStore(SqlStore):
         except sqlite3.DatabaseError as error:
             self.close()
             if isinstance(error, sqlite3.OperationalError):
-                raise
+                raise sqlite3.OperationalError(f"cannot open {self._path}: {error}") from None
             raise InvalidStore(f"cannot open {self._path}: {error}") from None
         except InvalidStore:
             self.close()
             raise
+
+    def __repr__(self) -> str:
+        return f"SqliteStore({self._path!r})"
 
     def read(self, handler: str, wanted: Sequence[tuple[str, str]]) -> list[Reading]:
         """Read the entry and the state for each (key, ID)."""

@@ -280,3 +280,22 @@ def test_command_exits_with_3_and_names_the_largest_findings(tmp_path):
     assert "Error: cannot write the report: " in unwritten.stderr
     missing = run("--id", "no")
     assert (missing.returncode, "`id` must be a column of the table, got 'no'" in missing.stderr) == (1, True)
+
+
+def test_tables_of_other_libraries_have_the_report_of_arrow():
+    """Pandas and polars pass their columns through Arrow; anything else is one error."""
+    table = pa.table({"id": [V1, V1, None], "offset": [0, 1, 3]})
+    expected = audit.audit_table(table, offset="offset").to_json()
+    pandas = pytest.importorskip("pandas")
+    for other in (table.to_pydict(), pandas.DataFrame(table.to_pydict())):
+        assert audit.audit_table(other, offset="offset").to_json() == expected
+    for wrong, hint in (([{"id": V1}], ""), (V1, ""), ("messages.parquet", "; audit_file reads a file"), (None, "")):
+        with pytest.raises(TypeError, match=f"table must be a table of Arrow, pandas or polars, got .*{hint}"):
+            audit.audit_table(wrong)
+
+
+@pytest.mark.parametrize("word", ["fatal", "", None])
+def test_unknown_severity_is_refused(word):
+    """The error names the allowed words."""
+    with pytest.raises(ValueError, match="fail_on must be error, warning or info, got"):
+        audit.audit_ids([V1]).failure(word)
