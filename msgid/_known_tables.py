@@ -10,7 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
 
 
 class Columns(NamedTuple):
@@ -58,6 +60,12 @@ class KnownTable(NamedTuple):
     """What the audit reads. A time or content that a table does not have is left out; ``id`` None is any ID column."""
     needs: tuple[str, ...]
     """The columns that show this table. Of several tables that fit, the one that needs most is meant."""
+    inside: str | None = None
+    """The column inside which the rows keep their IDs; None for rows with a column of IDs, or without IDs."""
+    format: str | None = None
+    """The message format on Spark whose `audited_rows` completes such rows."""
+    audited_rows: Callable[[pa.Table], pa.Table] | None = None
+    """Completes such rows in Python."""
 
 
 class JobTable(NamedTuple):
@@ -143,14 +151,11 @@ def known_columns(names: Iterable[str]) -> Columns | None:
     'offset'
     >>> known_columns(["a", "b"])
     """
+    names = list(names)
     held = set(names)
     bases = (name.removesuffix(f"_{CANONICAL}") for name in sorted(held) if name.endswith(f"_{CANONICAL}"))
     id = next((base for base in bases if {base, f"{base}_{KIND}"} <= held), "id" if "id" in held else None)
-    found = max(
-        (table for table in _known_tables() if held.issuperset(table.needs)),
-        key=lambda table: len(table.needs),
-        default=None,
-    )
+    found = known_table(names)
     if found is None:
         return None if id is None else Columns(id)
     columns = found.columns
@@ -159,6 +164,26 @@ def known_columns(names: Iterable[str]) -> Columns | None:
         timestamp=columns.timestamp if columns.timestamp in held else None,
         content=tuple(name for name in columns.content if name in held),
     )
+
+
+def known_table(names: Iterable[str]) -> KnownTable | None:
+    """Return the known table with these columns; None for any other table."""
+    held = set(names)
+    fitting = (table for table in _known_tables() if held.issuperset(table.needs))
+    return max(fitting, key=lambda table: len(table.needs), default=None)
+
+
+def incomplete_table(names: Iterable[str], *given: object) -> KnownTable | None:
+    """Return the known table whose rows an audit must complete first; None if the caller names the columns.
+
+    Args:
+        names: The columns of the table.
+        given: The arguments of the audit that name columns, None for those that are not passed; the ID's first.
+    """
+    names = list(names)
+    known = known_table(names)
+    by_default = given[0] in ("id", None) and "id" not in names and all(name is None for name in given[1:])
+    return known if known is not None and known.inside in names and by_default else None
 
 
 def _known_tables() -> Iterator[KnownTable]:

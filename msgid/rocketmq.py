@@ -14,6 +14,8 @@ the offset in its commit log; ``mqadmin queryMsgById`` takes it.
 from __future__ import annotations
 
 import json
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    import pyarrow as pa
+
 __all__ = ["KEYS", "OFFSET_ID", "UNIQUE_KEY", "Record"]
 
 UNIQUE_KEY: Final = "UNIQ_KEY"
@@ -38,11 +42,14 @@ KEYS: Final = "KEYS"
 """The property that holds the message's business keys, with a space between them."""
 OFFSET_ID: Final = "offsetMsgId"
 """The column that may hold the broker-offset ID."""
-ROWS: Final = KnownTable(
-    Columns(None, ("brokerName", "topic", "queueId"), "rocketmq:", "queueOffset", "storeTimestamp", content=("body",)),
-    ("brokerName", "topic", "queueId", "queueOffset"),
-)
-"""What an audit reads of the rows of RocketMQ's connector."""
+RETRY_TOPIC: Final = "RETRY_TOPIC"
+"""The property of a redelivered message that holds the topic to which it was sent."""
+REAL_TOPIC: Final = "REAL_TOPIC"
+"""The property of a redelivered message that holds the retry topic of the consumer group."""
+REAL_QUEUE: Final = "REAL_QID"
+"""The property of a redelivered message that holds the queue of the retry topic."""
+RETRY: Final = "%RETRY%"
+"""The beginning of the name of a retry topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +127,13 @@ class Record:
 
     @property
     def source(self) -> str:
-        """The name of the message's log: ``rocketmq:<broker>/<topic>/<queue>``."""
-        return f"rocketmq:{self.broker}/{self.topic}/{self.queue}"
+        """The name of the message's log: ``rocketmq:<broker>/<topic>/<queue>``.
+
+        A redelivered message of a push consumer has the first topic, but the queue and the offset of the consumer
+        group's retry topic. Its log is the retry topic, so that it never has the position of another message.
+        """
+        topic, queue = log_of(self.topic, self.queue, self.properties or {})
+        return f"rocketmq:{self.broker}/{topic}/{queue}"
 
     def message_id(self) -> str:
         """Return the message's ID; it does not depend on the reader.
@@ -134,6 +146,55 @@ class Record:
         return own or str(position_id(self.source, self.offset, self.stored))
 
 
+def log_of(topic: str, queue: int, properties: Mapping[str, str]) -> tuple[str, int]:
+    """Return the topic and queue in which the offset of a row counts.
+
+    >>> log_of("orders", 3, {})
+    ('orders', 3)
+    >>> log_of("orders", 0, {"RETRY_TOPIC": "orders", "REAL_TOPIC": "%RETRY%billing", "REAL_QID": "0"})
+    ('%RETRY%billing', 0)
+    """
+    retry, number = properties.get(REAL_TOPIC, ""), properties.get(REAL_QUEUE, "")
+    is_known = retry.startswith(RETRY) and RETRY_TOPIC in properties and re.fullmatch("[0-9]{1,9}", number)
+    return (retry, int(number)) if is_known else (topic, queue)
+
+
+def audited_rows(table: pa.Table) -> pa.Table:
+    """Add the column ``id`` to rows of the connector, and give redelivered messages their own log.
+
+    An ID is the property ``UNIQ_KEY``, or else the ID of `Record.message_id`; NULL if the row is not a message.
+    """
+    import pyarrow as pa
+
+    names = [name for name in table.column_names if name != "body"]
+    added: dict[str, list[Any]] = {"id": [], "topic": [], "queueId": []}
+    for row in table.select(names).to_pylist():
+        held = row["properties"]
+        row["properties"] = dict(held) if isinstance(held, list) else held  # Arrow's maps are lists of pairs
+        id, log = None, (row["topic"], row["queueId"])
+        with suppress(InvalidMessage):
+            properties = _properties(row["properties"])
+            id, log = properties.get(UNIQUE_KEY), log_of(*log, properties)
+            id = id or Record.of(row).message_id()
+        for name, value in zip(added, (id, *log), strict=True):
+            added[name].append(value)
+    for name, values in added.items():
+        column = pa.array(values, pa.string() if name == "id" else None)
+        kept = table.drop_columns(name) if name in table.column_names else table
+        table = kept.append_column(name, column)
+    return table
+
+
+ROWS: Final = KnownTable(
+    Columns(None, ("brokerName", "topic", "queueId"), "rocketmq:", "queueOffset", "storeTimestamp", content=("body",)),
+    ("brokerName", "topic", "queueId", "queueOffset"),
+    "properties",
+    "rocketmq",
+    audited_rows,
+)
+"""What an audit reads of the rows of RocketMQ's connector."""
+
+
 def _properties(held: Any) -> dict[str, str]:
     if isinstance(held, str):
         try:
@@ -144,4 +205,5 @@ def _properties(held: Any) -> dict[str, str]:
         return {}
     if not hasattr(held, "items"):
         raise InvalidMessage(f"properties must be a mapping or a JSON object, got {quote(held)}")
-    return {str(name): value if isinstance(value, str) else json.dumps(value) for name, value in held.items()}
+    known = ((str(name), value) for name, value in held.items() if value is not None)
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in known}

@@ -14,7 +14,7 @@ from msgid.audit.report import report_of
 from spark_ext._filesystem import filesystem
 from spark_ext.auditing._collecting import Summaries, facts_of
 from spark_ext.auditing.spark_report import AuditReport
-from spark_ext.auditing.table_audit import summaries_of
+from spark_ext.auditing.table_audit import completed, summaries_of
 from spark_ext.tables._writers import writer_of
 from spark_ext.tables.sinks import read_table, write_once
 
@@ -108,6 +108,7 @@ def audit_batches(
     named = {**dict.fromkeys(known), "id": "id", **columns}
 
     def update(batch: DataFrame, number: int) -> None:
+        batch = completed(batch, *(named[name] for name in ("id", "source", "offset", "timestamp", "content")))
         chosen = checked_columns(batch.columns, **named)
         new = summaries_of(batch, chosen, earliest)
         stored = {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import BinaryType
 
 from msgid import layout
+from msgid._known_tables import incomplete_table
 from msgid._moments import aware
 from msgid._validate import check_installed, integer
 from msgid.audit._columns import checked_columns
@@ -17,6 +18,7 @@ from spark_ext.auditing._id_facts import parents_of
 from spark_ext.auditing._small_table import small_facts
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.summaries import id_summary, log_summary
+from spark_ext.formats.message_formats import message_format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,6 +109,7 @@ def audit(
     if df.isStreaming:
         raise ValueError("cannot audit a stream: pass `audit_batches` to its foreachBatch")
     check_installed("an audit on Spark", "spark", "numpy", "pyarrow")
+    df = completed(df, id, source, offset, timestamp, content)
     columns = checked_columns(df.columns, id, source, offset, timestamp, landed, content, parent)
     jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
     most = integer("max_gaps", max_gaps, 0, 1_000_000)
@@ -115,6 +118,12 @@ def audit(
     if facts is None:
         facts = facts_of(summaries_of(df, columns, earliest), columns, jump, most, df)
     return AuditReport(df.sparkSession, report_of(facts))
+
+
+def completed(df: DataFrame, *given: object) -> DataFrame:
+    """Complete the rows of a connector that keep their IDs inside another column; other rows are unchanged."""
+    incomplete = incomplete_table(df.columns, *given)
+    return df if incomplete is None else message_format(str(incomplete.format)).audited_rows(df)
 
 
 def summaries_of(df: DataFrame, columns: Columns, earliest: int | None) -> Summaries:

@@ -130,6 +130,10 @@ class MessageFormat(ABC):
         """Read the input of the job ``messages``. Default: exported rows."""
         return files.rows(self.columns, self.pairs)
 
+    def audited_rows(self, df: DataFrame) -> DataFrame:
+        """Return rows for an audit, with the column ``id`` and the columns of `log`. Default: the rows."""
+        return df
+
     def chosen(self, given: Mapping[str, Any]) -> SimpleNamespace:
         """Return the values of the format's options; options of other formats are ignored."""
         return SimpleNamespace(**{option.name: option.checked(given.get(option.name)) for option in self.options})

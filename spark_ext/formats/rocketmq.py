@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import MapType
 
 from msgid import layout
-from msgid.rocketmq import KEYS, OFFSET_ID, UNIQUE_KEY
+from msgid.rocketmq import KEYS, OFFSET_ID, REAL_QUEUE, REAL_TOPIC, RETRY, RETRY_TOPIC, UNIQUE_KEY
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
 from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
@@ -32,6 +32,17 @@ class _RocketMQ(MessageFormat):
     time = "storeTimestamp"
     options = (ENCODING,)
 
+    def audited_rows(self, df: DataFrame) -> DataFrame:
+        """Complete rows as `msgid.rocketmq.audited_rows` does."""
+        properties, _ = _properties(df)
+        topic, queue = _log(properties, F.col("`topic`"), F.col("`queueId`"))
+        id = properties[UNIQUE_KEY]
+        if self.time in df.columns:
+            id = F.coalesce(
+                F.nullif(id, F.lit("")), _rows(df.withColumn("body", F.lit(None).cast("binary")), "utf-8")["id"]
+            )
+        return df.withColumns({"id": id, "topic": topic, "queueId": queue})
+
     def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
         require(df, self.name, "topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
         return _rows(df, options.encoding)
@@ -51,7 +62,8 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     properties, broken = _properties(df)
     own_text = properties[UNIQUE_KEY]
     own = own_id(own_text.cast("binary"))
-    source = F.concat(F.lit("rocketmq:"), broker, F.lit("/"), topic, F.lit("/"), queue.cast("string"))
+    log_topic, log_queue = _log(properties, topic, queue)
+    source = F.concat(F.lit("rocketmq:"), broker, F.lit("/"), log_topic, F.lit("/"), log_queue.cast("string"))
     fits = offset.between(0, layout.OFFSET_MAX)
     malformed = F.coalesce(
         F.when(topic.isNull() | (topic == ""), F.lit("no topic")),
@@ -80,6 +92,14 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
         "note": unknown,
         "original": F.coalesce(body, text_of(df, "body").cast("binary")),
     }
+
+
+def _log(properties: Column, topic: Column, queue: Column) -> tuple[Column, Column]:
+    """Return the topic and queue in which the row's offset counts, as `msgid.rocketmq.log_of` does."""
+    retry, number = properties[REAL_TOPIC], properties[REAL_QUEUE]
+    is_retry = retry.startswith(RETRY) & properties[RETRY_TOPIC].isNotNull()
+    is_known = F.coalesce(is_retry & number.rlike(r"\A[0-9]{1,9}\z"), F.lit(False))
+    return F.when(is_known, retry).otherwise(topic), F.when(is_known, number.try_cast("int")).otherwise(queue)
 
 
 def _properties(df: DataFrame) -> tuple[Column, Column]:

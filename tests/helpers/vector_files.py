@@ -1,6 +1,8 @@
 """The tables in tests/vectors: real IDs from public logs, and the output of RocketMQ's own Java for them."""
 
+import base64
 import csv
+import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -70,6 +72,16 @@ UNIQ_ID_TIMES = [
     UniqIdTime(row["timezone"], row["id"], from_ms(row["now_ms_before"]), from_ms(row["born_ms"]))
     for row in _rows("uniq_id_times.tsv")
 ]
+
+
+def redelivered(columns):
+    """Return the rows that consumers of RocketMQ 5.4.0 got, redelivered ones included, as an Arrow table."""
+    import pyarrow as pa
+
+    rows = json.loads((FOLDER / "rocketmq_redelivered.json").read_text(encoding="utf-8"))
+    for row in rows:
+        row |= {"body": base64.b64decode(row["body"]), "properties": json.dumps(row["properties"])}
+    return pa.table({name: [row[name] for row in rows] for name in columns})
 
 
 class ServerId(NamedTuple):

@@ -3,11 +3,13 @@
 import json
 
 import pytest
+from helpers.vector_files import redelivered
 
 import msgid
 from msgid.rocketmq import Record
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
+OTHER = "0156F7E71C361B21BC024CCDBE00000001"
 OFFSET_ID = "7F0000010000238F000000000001E240"
 ROW = {
     "topic": "orders",
@@ -60,3 +62,57 @@ def test_row_that_is_malformed_raises_one_error_that_quotes_it(changed, reason):
     with pytest.raises(msgid.InvalidMessage) as caught:
         Record.of({**ROW, **changed})
     assert reason in str(caught.value)
+
+
+def test_redelivered_messages_have_the_log_of_their_retry_topic():
+    """A push consumer's row has the first topic with the retry topic's queue and offset."""
+    row = {**ROW, "topic": "orders", "queueId": 0, "queueOffset": 2}
+    again = {"RETRY_TOPIC": "orders", "REAL_TOPIC": "%RETRY%billing", "REAL_QID": "0"}
+    assert Record.of(row).source == "rocketmq:broker-a/orders/0"
+    assert Record.of({**row, "properties": again}).source == "rocketmq:broker-a/%RETRY%billing/0"
+    delayed = {"REAL_TOPIC": "orders", "REAL_QID": "3", "DELAY": "1"}
+    assert Record.of({**row, "properties": delayed}).source == "rocketmq:broker-a/orders/0"
+    for odd in ("", "x", "-1", "1" * 10, "\u0661"):
+        assert Record.of({**row, "properties": {**again, "REAL_QID": odd}}).source == "rocketmq:broker-a/orders/0"
+
+
+REDELIVERED = ("topic", "brokerName", "queueId", "queueOffset", "storeTimestamp", "properties", "body")
+
+
+def test_audit_of_recorded_redeliveries_finds_no_conflict():
+    """A push consumer's 18 rows of 6 messages: each ID is there three times, and no position has two messages."""
+    pytest.importorskip("pyarrow")
+    audit = pytest.importorskip("msgid.audit")
+    table = redelivered(REDELIVERED)
+    pushed = table.filter([topic == "retryr" for topic in table["topic"].to_pylist()])
+    assert pushed.num_rows == 18
+    assert {finding.check: finding.count for finding in audit.audit_table(pushed).findings} == {"duplicate_ids": 12}
+    everything = {finding.check: finding.count for finding in audit.audit_table(table).findings}
+    assert everything == {"duplicate_ids": 20, "duplicate_messages": 8}  # a second consumer read the retry topic
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_audit_of_rows_reads_the_ids_in_their_properties(as_text):
+    """A repeated output is found, and a redelivered message is not in conflict with the message of another topic."""
+    pa = pytest.importorskip("pyarrow")
+    audit = pytest.importorskip("msgid.audit")
+    rows = [
+        {**ROW, "queueOffset": n, "body": b"%d" % n, "properties": {"UNIQ_KEY": id} if id else None}
+        for n, id in enumerate([V1, V1, None, "no id"])
+    ]
+    again = {"UNIQ_KEY": OTHER, "RETRY_TOPIC": ROW["topic"], "REAL_TOPIC": "%RETRY%g", "REAL_QID": str(ROW["queueId"])}
+    rows.append({**ROW, "queueOffset": 0, "body": b"again", "properties": again})
+    type = pa.string() if as_text else pa.map_(pa.string(), pa.string())
+    held = [
+        row["properties"] and (json.dumps(row["properties"]) if as_text else list(row["properties"].items()))
+        for row in rows
+    ]
+    columns = {name: [row[name] for row in rows] for name in (*ROW, "queueOffset", "body") if name != "properties"}
+    table = pa.table({**columns, "properties": pa.array(held, type)})
+    found = {finding.check: finding.count for finding in audit.audit_table(table).findings}
+    assert found == {"conflicting_ids": 1, "malformed_ids": 1}
+    # The caller's own columns are used as they are.
+    own = audit.audit_table(
+        table, id=None, source=["brokerName", "topic", "queueId"], offset="queueOffset", content="body"
+    )
+    assert {finding.check: finding.count for finding in own.findings} == {"conflicting_messages": 1}

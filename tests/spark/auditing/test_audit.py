@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from helpers.clusters import simulated
 from helpers.lives import KINDS, generator_of
+from helpers.vector_files import redelivered
 
 import msgid
 import msgid.audit
@@ -60,6 +61,23 @@ def take(way, monkeypatch):
             monkeypatch.setattr(module, "MOST", dict.fromkeys(module.MOST, 0))
         monkeypatch.setattr(_generators, "TASK_CELLS", 100)
         monkeypatch.setattr(_log_blocks, "TASK_ROWS", {"blocks": 10, "messages": 100, "offsets": 50})
+
+
+def test_audit_of_rocketmq_rows_is_that_of_python(spark, tmp_path):
+    """The IDs are in the properties; redelivered messages have the log of their retry topic; odd properties, too."""
+    recorded = redelivered(("topic", "brokerName", "queueId", "queueOffset", "storeTimestamp", "properties", "body"))
+    again = {"RETRY_TOPIC": "t", "REAL_TOPIC": "%RETRY%g", "UNIQ_KEY": V1}
+    odd = [None, "{}", "no JSON", "[1]", '{"UNIQ_KEY": "no id"}', '{"UNIQ_KEY": ""}', '{"UNIQ_KEY": null}']
+    odd += [json.dumps({**again, "REAL_QID": number}) for number in ("7", "x", "-1", "1234567890", "٣")]
+    odd += [json.dumps({**again, "REAL_TOPIC": "t", "REAL_QID": "7"}), json.dumps({"REAL_TOPIC": "%RETRY%g"})]
+    rows = [("t", "b", 1, n, 1_648_047_038_000 + n, text, b"x") for n, text in enumerate(odd)]
+    rows += [(None, "b", 1, 1, 1, "{}", None), ("t", "b", -1, 1, 1, "{}", None), ("t", "b", 1, 99, None, "{}", None)]
+    more = pa.table(dict(zip(recorded.column_names, zip(*rows, strict=True), strict=True)), recorded.schema)
+    table = pa.concat_tables([recorded, more])
+    df = read(spark, table, tmp_path)
+    same(spark_ext.audit(df), msgid.audit.audit_table(table))
+    untimed = table.drop_columns("storeTimestamp")
+    same(spark_ext.audit(df.drop("storeTimestamp")), msgid.audit.audit_table(untimed))
 
 
 DRIVER_OFTEN = ["driver", *(pytest.param(way, marks=pytest.mark.variants) for way in ("summaries", "spread"))]
