@@ -156,8 +156,8 @@ MUTATIONS = [
     ),
     *of(
         "audit",
-        ("missing offsets inside a block are not read", "msgid/audit/_logs.py",
-         "return blocks.high - blocks.low + 1 > blocks.messages", "return blocks.high < blocks.low"),
+        ("missing numbers inside a block are not read", "msgid/audit/_digests.py",
+         "return high - low + 1 > count", "return high < low"),
         ("missing offsets between blocks are not found", "msgid/audit/_logs.py",
          "    gaps.add(blocks.log[near], blocks.high[near - 1], blocks.low[near])\n", ""),
         ("a later block does not make a message late", "msgid/audit/_logs.py",
@@ -165,7 +165,7 @@ MUTATIONS = [
          "after = _least_after(of_block, messages.landed)"),
         ("equal times go back", "msgid/audit/_logs.py", "(messages.timestamp < before)", "(messages.timestamp <= before)"),
         ("a run that begins in another run is no shared pid", "msgid/audit/_runs.py",
-         "if run.first_time < ends.get(run.pid, run.first_time):", "if False:"),
+         "or run.first_time < ends.get(run.pid, run.first_time):", "or False:"),
         tests=("tests/unit/audit",),
     ),
     *of(
@@ -195,7 +195,7 @@ MUTATIONS = [
     ),
     *of(
         "columns",
-        ("a time in the future is this month's", "spark_ext/columns/v0.py", "F.when(this_month < seen, this_month)",
+        ("an ID is never later than its message", "spark_ext/columns/v0.py", "F.when(this_month <= latest, this_month)",
          "F.when(this_month <= seen, this_month)"),
         tests=(f"{COLUMNS}/test_making.py", COLUMNS),
     ),
@@ -217,7 +217,7 @@ MUTATIONS = [
         ("a batch is written again", "spark_ext/tables/parquet.py",
          'if _is_complete(files, f"{base}/{inner}"):', "if False:"),
         ("a complete batch in the way is replaced", "spark_ext/tables/parquet.py",
-         "    if _is_complete(files, folder):\n        return\n", ""),
+         "if not _is_folder(files, folder) or _MARK in checked:", "if not _is_folder(files, folder):"),
         ("another query may write", "spark_ext/tables/parquet.py", 'and said["query"] != writer.query:', "and False:"),
         ("a batch is written without its mark", "spark_ext/tables/parquet.py", '    _mark(files, f"{base}/{hidden}")\n', ""),
         ("partition columns may change", "spark_ext/tables/parquet.py", 'if said["partition_by"] != list(partition_by):',
