@@ -39,8 +39,6 @@ _WRITING: Final = ".writing"
 """Folder of batches that are being written. Readers skip folders that start with a dot."""
 _MARK: Final = "_SUCCESS"
 """File that marks a batch as complete."""
-_ASIDE: Final = "in-the-way"
-"""Part of the name of an incomplete folder that was renamed in order to be deleted."""
 RENAMES: Final = ("local", "hdfs")
 """Arrow's names of the file systems that rename a folder in one step."""
 _RESERVED: Final = {"writer": T.StringType(), "batch": T.LongType()}
@@ -347,82 +345,45 @@ def _is_folder(files: pafs.FileSystem, path: str) -> bool:
     return bool(files.get_file_info(path).type == pafs.FileType.Directory)
 
 
-def _files_in(files: pafs.FileSystem, folder: str) -> dict[str, tuple[int, Any]]:
-    """Return the files in a folder at any depth, each with its size and modification time."""
-    import pyarrow.fs as pafs
-
-    found = files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True))
-    return {info.path[len(folder) + 1 :]: (info.size, info.mtime_ns) for info in found if info.is_file}
-
-
 def _rename(files: pafs.FileSystem, hidden: str, folder: str) -> bool:
-    """Rename the hidden folder of a batch; if another driver was first, delete it and return False."""
+    """Rename the hidden folder of a batch; if another driver was first, delete it and return False.
+
+    Raises
+    ------
+    TableConflict
+        if the folder exists and is incomplete. Another driver may complete it at any moment, so it is not replaced.
+    """
     nested = f"{folder}/{hidden.rpartition('/')[2]}"  # HDFS moves a folder into an existing one
 
     def rename() -> bool:
-        if _is_complete(files, folder):
-            files.delete_dir(hidden)
-            return False
-        if _is_folder(files, folder):
-            raise FileExistsError(f"{folder} is incomplete")
-        files.move(hidden, folder)
-        if _is_folder(files, nested):
-            if _is_complete(files, folder):
-                files.delete_dir(nested)
-                return False
-            files.move(nested, hidden)
+        if not _is_folder(files, folder):
+            files.move(hidden, folder)
+            if not _is_folder(files, nested):
+                return True
         if not _is_complete(files, folder):
-            raise FileExistsError(f"another driver has created {folder}, or set it aside")
-        return True
+            raise TableConflict(
+                f"cannot write {folder}: the folder exists and is incomplete, because it has no file {_MARK}. A store "
+                "without renames has left it, or the file was deleted. Delete the folder to write the batch again"
+            )
+        return False
 
-    def clear(error: Exception) -> bool:
-        if isinstance(error, OSError):
-            _set_aside(files, folder, f"{hidden}-{_ASIDE}-{uuid4().hex}")
-        return isinstance(error, OSError)
-
-    return retry(rename, clear, [0, 0])
-
-
-def _set_aside(files: pafs.FileSystem, folder: str, aside: str) -> None:
-    """Delete an incomplete folder of a batch, which a driver on a store without renames has left.
-
-    The folder is renamed, and then compared with the files that were checked. Without the comparison, this could delete
-    a batch that another driver completes after the check.
-    """
-    with suppress(OSError):
-        checked = _files_in(files, folder)
-        if not _is_folder(files, folder) or _MARK in checked:
-            return
-        files.move(folder, aside)
-        if _files_in(files, aside) == checked:
-            files.delete_dir(aside)
-        else:
-            _put_back(files, aside, folder)
-
-
-def _put_back(files: pafs.FileSystem, aside: str, folder: str) -> None:
-    """Restore the name of a folder that was set aside, or delete the folder if the batch was written again."""
-    if not _is_folder(files, folder):
-        files.move(aside, folder)
-    elif _is_complete(files, folder):
-        files.delete_dir(aside)
+    won = retry(rename, lambda error: isinstance(error, OSError), [0, 0])
+    if not won:
+        for rest in (hidden, nested):  # only now: after an error, the rename is tried again
+            with suppress(OSError):
+                files.delete_dir(rest)
+    return won
 
 
 def _clean_up(files: pafs.FileSystem, writing: str, batch_id: int) -> None:
-    """Delete incomplete files of earlier batches. Those of the current batch may belong to another driver.
-
-    A complete batch that a killed driver has set aside is put back.
-    """
+    """Delete incomplete files of earlier batches. Those of the current batch may belong to another driver."""
     import pyarrow.fs as pafs
 
     for info in files.get_file_info(pafs.FileSelector(writing, allow_not_found=True)):
         number = info.base_name.partition("=")[2].partition("-")[0]
         if info.type == pafs.FileType.Directory and number.isdigit() and int(number) < batch_id:
             with suppress(OSError):
-                if _ASIDE in info.base_name and _is_complete(files, info.path):
-                    _put_back(files, info.path, f"{writing.rpartition('/')[0]}/batch={number}")
-                else:
-                    files.delete_dir(info.path)
+                files.delete_dir(info.path)
 
 
 _EVERY: Final = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}

@@ -17,7 +17,7 @@ from simulation.disk import Disk, TableFiles
 from simulation.processes import Process
 from simulation.scheduler import Operation, Violation
 from spark_ext.tables import parquet
-from spark_ext.tables._writers import Writer
+from spark_ext.tables._writers import TableConflict, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,8 +65,11 @@ class Sinks:
         """The next batch of each driver."""
         self.done: set[int] = set()
         """The batches of which a driver was told that they are written."""
+        self.left: int | None = None
+        """The batch with the incomplete folder."""
         if self.kind != "s3" and scheduler.chance(0.5):
-            self.disk.create(f"{TABLE}/writer={WRITER.name}/batch={scheduler.random.randrange(BATCHES)}/{OLD}", b"0")
+            self.left = scheduler.random.randrange(BATCHES)
+            self.disk.create(f"{TABLE}/writer={WRITER.name}/batch={self.left}/{OLD}", b"0")
         self._patches = [
             mock.patch.object(parquet, "filesystem", self._filesystem),
             mock.patch.object(parquet, "_write", self._write),
@@ -131,6 +134,13 @@ class Sinks:
             try:
                 result = parquet.FORMAT.write_batch(_Batch(batch), batch, TABLE, WRITER, (), None)
             except OSError as error:
+                return error
+            except TableConflict as error:
+                if batch != self.left:
+                    raise Violation(f"batch {batch} is refused: {error}") from None
+                folder = f"{TABLE}/writer={WRITER.name}/batch={batch}"
+                if f"{folder}/{OLD}" in self.disk.files:
+                    self.disk.remove_tree(folder)  # what the error asks for
                 return error
             self.done.add(batch)
             self.next[place] = batch + 1

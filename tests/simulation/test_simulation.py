@@ -76,20 +76,6 @@ def test_sink_that_writes_in_place_is_found():
         assert "Violation" in violated("sinks")
 
 
-def test_sink_that_does_not_check_what_it_sets_aside_is_found():
-    """Between the check of an incomplete folder and its deletion, another driver may write the batch."""
-    from spark_ext.tables import parquet
-
-    def unchecked(files, folder, aside):
-        with suppress(OSError):
-            if not parquet._is_complete(files, folder):
-                files.move(folder, aside)
-                files.delete_dir(aside)
-
-    with mock.patch.object(parquet, "_set_aside", unchecked):
-        assert "was written, and a reader sees []" in violated("sinks")
-
-
 def test_sink_that_takes_any_rename_for_its_own_is_found():
     """HDFS moves a folder into an incomplete one, so the batch would be nowhere."""
     from spark_ext.tables import parquet

@@ -1,6 +1,7 @@
 """`write_once` to Parquet: each batch is complete and written once, and only its query writes to a table."""
 
 import json
+import shutil
 import threading
 
 import pytest
@@ -15,15 +16,25 @@ pytestmark = pytest.mark.spark
 
 
 def test_write_once_replayed_batch_is_written_once(spark, tmp_path):
-    """A complete batch is not written again, an incomplete one is replaced, and other batches stay."""
+    """A complete batch is not written again, and other batches stay."""
     path = str(tmp_path / "table")
     assert ids.write_once(spark.range(5), 0, path, app_id="a")
     assert not ids.write_once(spark.range(7), 0, path, app_id="a")
     assert ids.write_once(spark.range(3), 1, path, app_id="a")
     assert spark.read.parquet(path).count() == 8
-    (tmp_path / "table" / "writer=a" / "batch=1" / "_SUCCESS").unlink()
-    assert ids.write_once(spark.range(3), 1, path, app_id="a")
-    assert spark.read.parquet(path).count() == 8
+
+
+def test_write_once_into_an_incomplete_folder_is_refused(spark, tmp_path):
+    """No writer leaves such a folder where it can rename; a check and a replacement could hide what another writes."""
+    path, batch = str(tmp_path / "table"), tmp_path / "table" / "writer=a" / "batch=0"
+    assert ids.write_once(spark.range(3), 0, path, app_id="a")
+    (batch / "_SUCCESS").unlink()
+    for _ in range(2):
+        with pytest.raises(TableConflict, match="batch=0: the folder exists and is incomplete"):
+            ids.write_once(spark.range(3), 0, path, app_id="a")
+    shutil.rmtree(batch)
+    assert ids.write_once(spark.range(3), 0, path, app_id="a")
+    assert numbers(spark.read.parquet(path)) == [0, 1, 2]
 
 
 def test_write_once_dynamic_partition_overwrite_marks_the_batch(spark, tmp_path):
