@@ -50,6 +50,34 @@ def test_write_once_keeps_every_value(spark, tmp_path, monkeypatch, edges, forma
         assert repr(found[id]) == repr(expected[id])
 
 
+_NESTED = ("array", "map", "struct")
+_NO_FOLDERS = {"parquet": ("timestamp",), "delta": ("binary", "float", "double", "decimal(38,38)", "decimal(10,2)")}
+"""The plain types by which a table cannot be parted."""
+
+
+def is_partition(case, format):
+    """Return whether a table can be parted by a value: it fits into a folder's name, and Delta's log can hold it."""
+    type = case.column.type
+    fits = not type.startswith((*_NESTED,)) and type not in _NO_FOLDERS[format] and "repeat(" not in case.sql
+    return fits and (format == "parquet" or not case.is_odd or NUL in case.sql)
+
+
+@pytest.mark.parametrize("format", ["parquet", pytest.param("delta", marks=pytest.mark.variants)])
+def test_write_once_keeps_every_value_of_a_partition(spark, tmp_path, edges, format):
+    """Parted by a column of each plain type, a table has each row once and unchanged, in every zone."""
+    cases = [case for case in CASES if is_partition(case, format)]
+    names = list(dict.fromkeys(case.column.name for case in cases))
+    columns = [F.col(f"`{name.replace('`', '``')}`") for name in names]
+    rows = edges[0].where(F.col("id").isin([case.id for case in cases])).select("id", *columns)
+    path = str(tmp_path / "table")
+    with session_zone(spark, ZONES[0]):
+        assert ids.write_once(rows, 0, path, format=format, app_id="a", partition_by=names)
+    found = plain_rows(ids.read_table(spark, path).select("id", *columns).toArrow())
+    assert found.keys() == {case.id for case in cases}
+    for case in cases:
+        assert repr(found[case.id]) == repr([{name: edges[1][case.id][0][name] for name in names}]), case
+
+
 _UNREADABLE = {case.id for case in CASES if case.is_odd and NUL not in case.sql}
 """The values that Python cannot represent."""
 
