@@ -224,7 +224,7 @@ def _read_json(files: pafs.FileSystem, path: str) -> dict[str, Any] | None:
 
 
 class _Columns(NamedTuple):
-    """What a batch run or a writer has recorded."""
+    """The columns that a batch run or a writer has recorded."""
 
     all: T.StructType
     partition_by: tuple[str, ...]

@@ -50,9 +50,10 @@ def write_once(
         streaming query, because the query's ID is unknown there.
     partition_by : tuple of str
         columns by which the rows are partitioned; the same for every batch. A value must fit into the name of a folder:
-        on most systems 255 bytes, of which some characters take three. A folder cannot have the name of an empty text,
-        of other text that Spark would read as NULL, or of text that is not UTF-8. Its name is ``__BYTES__`` and the
-        bytes in hex digits then, which `read_table` decodes. Other readers of a Delta table read an empty text as NULL.
+        on most systems 255 bytes; some characters take three. Empty text, other text that Spark would read as NULL,
+        and text that is not UTF-8 cannot be names of folders. Such a folder has the name ``__BYTES__`` and the bytes in
+        hex digits, which `read_table` decodes. Other readers of a Delta table read an empty text as NULL. A Delta table
+        refuses a partition whose text is not UTF-8.
     storage_options : dict of str to str, optional
         credentials and settings with which `deltalake` reaches the table's store.
 
