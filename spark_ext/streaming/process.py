@@ -12,6 +12,7 @@ from msgid._known_tables import OUTPUTS
 from msgid._validate import is_integer
 from spark_ext._compat import type_named
 from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quoted_name
+from spark_ext.columns._moments import moment_in_utc
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
 from spark_ext.streaming._packing import PACKED, packer
 from spark_ext.streaming._processing.handling import Settings
@@ -69,8 +70,9 @@ def process(
     id : str
         Column of message IDs, as text or binary.
     timestamp : str, optional
-        Column of the messages' times. Default: the times in their IDs. It is not in the body. After a restart with
-        another column, redelivered messages differ from the first ones, so they may be ``changed``.
+        Column of the messages' times; times without a time zone are in UTC. Default: the times in their IDs. The column
+        is not in the body. After a restart with another column, redelivered messages differ from the first ones, so
+        they may be ``changed``.
     reason : Column or str, optional
         The reason why a row is malformed; NULL for other rows. The table of `messages` has such a column.
     retention : datetime.timedelta
@@ -201,7 +203,7 @@ def _control(
     time = F.lit(None).cast("timestamp")
     if timestamp is not None:
         given = F.col(quoted_name(timestamp))
-        time = given.try_cast("timestamp")
+        time = moment_in_utc(given, df.select(given).schema[0].dataType)
         shown = F.coalesce(given.cast("string"), F.lit(""))
         reasons.append(F.when(given.isNotNull() & time.isNull(), F.concat(F.lit("not a timestamp: "), shown)))
     bucket = F.pmod(F.xxhash64(business), F.lit(buckets)).cast("int")

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from helpers.streams import run_to_end
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions as F
 
 import spark_ext
 from msgid.processing import dumps, loads
@@ -217,12 +218,17 @@ def times(state, message, context):
     """Publish the times of a message, and the hours that a handler would compute with."""
     body = message.body
     context.publish(
-        {"at": body["at"], "hour": body["at"].hour, "list": [body["list"][0].hour, dict(body["map"])["k"].hour]}
+        {
+            "at": body["at"],
+            "hour": body["at"].hour,
+            "list": [body["list"][0].hour, dict(body["map"])["k"].hour],
+            "now": str(context.now),
+        }
     )
 
 
 def test_process_gives_the_handler_times_in_utc(spark, rocksdb, tmp_path):
-    """A restart in a session with another time zone finds duplicates, and no changed outputs."""
+    """A restart in a session with another time zone finds duplicates, and no changed outputs; times lack a zone."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(__import__(__name__))
@@ -234,7 +240,8 @@ def test_process_gives_the_handler_times_in_utc(spark, rocksdb, tmp_path):
             (tmp_path / "in" / f"{number}.json").write_text('{"id": "a", "key": "k", "at": "2026-01-01T23:30:00Z"}\n')
             df = spark.readStream.schema("id string, key string, at timestamp").json(str(tmp_path / "in"))
             df = df.selectExpr("*", "array(at) AS list", "map('k', at) AS map")
-            run_to_end(spark_ext.process(df, "key", times), tmp_path)
+            df = df.withColumn("when", F.lit("2026-01-01 23:30:00"))
+            run_to_end(spark_ext.process(df, "key", times, timestamp="when"), tmp_path)
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
     rows = spark.read.parquet(str(tmp_path / "out")).collect()
