@@ -651,6 +651,8 @@ def partition_values(folders: list[str], types: dict[str, T.DataType]) -> dict[s
                 date.fromisoformat(value[:10])
             elif value is not None and is_text(types[name]):
                 value = bytes_of_folder(value).decode()
+                # `deltalake` compacts the files of this text and those of NULL to one partition, of either value.
+                value = None if value == NO_VALUE else value
         except UnicodeDecodeError:
             raise TableConflict(f"cannot write the partition {unquote(folder)}: its text must be UTF-8") from None
         except (OverflowError, ValueError):

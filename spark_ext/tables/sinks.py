@@ -52,8 +52,8 @@ def write_once(
         columns by which the rows are partitioned; the same for every batch. A value must fit into the name of a folder:
         on most systems 255 bytes; some characters take three. Empty text, other text that Spark would read as NULL,
         and text that is not UTF-8 cannot be names of folders. Such a folder has the name ``__BYTES__`` and the bytes in
-        hex digits, which `read_table` decodes. Other readers of a Delta table read an empty text as NULL. A Delta table
-        refuses a partition whose text is not UTF-8.
+        hex digits, which `read_table` decodes. Other readers of a Delta table read empty text, and the text that Spark
+        writes for NULL, as NULL. A Delta table refuses a partition whose text is not UTF-8.
     storage_options : dict of str to str, optional
         credentials and settings with which `deltalake` reaches the table's store.
 
