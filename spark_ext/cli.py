@@ -108,7 +108,11 @@ def spark_ext(modules: tuple[str, ...]) -> None:
     type=click.Choice(["position", "generate", "assign"]),
     help="Add IDs in a new column: position IDs, new IDs of the generator, or IDs by row number.",
 )
-@click.option("--source", multiple=True, help="With position: the column of the log's name; several are joined by '/'.")
+@click.option(
+    "--source",
+    multiple=True,
+    help="With position: the column of the log's name. Several are joined by '/', so at most one may contain a '/'.",
+)
 @click.option("--offset", help="With position: the column of the offset in the log.")
 @click.option("--at", help="With position: the column of the row's time: Unix seconds, or text with a UTC offset.")
 @click.option("--zone", help="With position: the time zone of times without one.  [default: such times are malformed]")

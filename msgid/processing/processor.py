@@ -143,7 +143,10 @@ class BaseProcessor(Generic[_H, _P, _D]):
         return None if action.state is None else self._loads(action.state), own, Context(own)
 
     def _ran(self, state: Any, context: Context) -> Ran:
-        return Ran(state, self._dumps(state), context.outputs, fingerprint(context.outputs))
+        raw: Any = self._dumps(state)
+        if not isinstance(raw, bytes | bytearray | memoryview):
+            raise TypeError(f"dumps must return bytes, got {quote(raw)}")
+        return Ran(state, bytes(raw), context.outputs, fingerprint(context.outputs))
 
 
 class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "Callable[[DeadLetter], Any]"]):

@@ -15,12 +15,15 @@ from spark_ext.columns._expressions import INTEGER_TYPES, INTEGERS, integer_colu
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
 SECONDS: Final = "DECIMAL(38, 18)"
 """The type of Unix seconds with a fraction: exact for each timestamp, and for numbers to 18 decimal places."""
 MICROSECONDS: Final = 1_000_000
 """Microseconds of a second."""
 _DAY_MICROS: Final = 86_400_000_000
+_DAY: Final = r"\A\s*[+-]?\d+(-\d+){0,2}\s*\z"
+"""Text that Spark may read as a date, or as a year or a month alone."""
 _ISO: Final = r"\A\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)\z"
 
 
@@ -86,6 +89,17 @@ def moment_column(df: DataFrame, name: str) -> Column:
         f"{name} must be a column of timestamps with time zone, of integers or of text, "
         f"got {'no column' if type is None else type.simpleString()}"
     )
+
+
+def moment_in_utc(value: Column, type: DataType) -> Column:
+    """Return values as Spark casts them to timestamps, but times without a time zone in UTC; NULL for other values."""
+    if not isinstance(type, StringType | DateType | TimestampNTZType):
+        return value.try_cast("timestamp")
+    text = value.cast("string")
+    in_utc = F.concat(text, F.lit("Z")).try_cast("timestamp")  # NULL if the text has a zone, or only a date
+    day = F.when(text.rlike(_DAY), F.concat(text.try_cast("date").cast("string"), F.lit(" 00:00:00Z")))
+    local = text.try_cast("timestamp")
+    return F.when(local.isNotNull(), F.coalesce(in_utc, day.try_cast("timestamp"), local))
 
 
 def with_moment(df: DataFrame, name: str) -> DataFrame:

@@ -6,11 +6,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType
+from pyspark.sql import types as T
 
 from msgid._known_tables import OUTPUTS
 from msgid._validate import is_integer
+from spark_ext._compat import type_named
 from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quoted_name
+from spark_ext.columns._moments import moment_in_utc
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
 from spark_ext.streaming._packing import PACKED, packer
 from spark_ext.streaming._processing.handling import Settings
@@ -28,6 +30,8 @@ BUCKETS: Final = 32
 """The default number of buckets."""
 ATTEMPTS: Final = 3
 """The default number of attempts."""
+_NO_KEY: Final = (T.TimestampType, T.ArrayType, T.MapType, T.StructType)
+"""Types whose values lack a text of their own: it depends on the session's time zone, or two values share it."""
 
 
 def process(
@@ -58,14 +62,17 @@ def process(
     df : DataFrame
         A stream with one message per row.
     key : str
-        Column of the business key, whose state a message changes.
+        Column of the business key, whose state a message changes: text, binary or a plain type whose values have one
+        text each. Cast a timestamp, an array, a map, a struct or a VARIANT first.
     handler : msgid.processing.Handler
         Pure function of (state, message, context) that returns the new state, which must be JSON; it may be ``async``.
         The message's body is a dict of the row's other columns. Each attempt gets its own copy of state and message.
     id : str
         Column of message IDs, as text or binary.
     timestamp : str, optional
-        Column of the messages' times. Default: the times in their IDs.
+        Column of the messages' times; times without a time zone are in UTC. Default: the times in their IDs. The column
+        is not in the body. After a restart with another column, redelivered messages differ from the first ones, so
+        they may be ``changed``.
     reason : Column or str, optional
         The reason why a row is malformed; NULL for other rows. The table of `messages` has such a column.
     retention : datetime.timedelta
@@ -98,13 +105,15 @@ def process(
           changed, and the message is handled again when it is redelivered;
         - ``changed``: a redelivered message whose outputs are not those of the first time, because the handler or the
           body has changed; the body is the input's, and nothing is published;
-        - ``malformed``: a row without an ID or key, with a time that is not a timestamp, or that Spark could not read;
-          the body is the whole row.
+        - ``malformed``: a row without an ID or key, with a time that is not a timestamp, that Spark could not read, or
+          that Python cannot represent: text that is not UTF-8, or a time outside the years 1 to 9999. The body is the
+          whole row. Such text is bytes there, and such a time is the number of days or microseconds since 1970.
 
     Raises
     ------
     ValueError
-        If the session's state store is not RocksDB, or an argument is out of range.
+        If the session's state store is not RocksDB, or an argument is out of range. Also if the key has another type,
+        or if Python cannot read the type of a column: an interval of months, or a struct with two fields of one name.
 
     Examples
     --------
@@ -127,6 +136,7 @@ def process(
         raise ValueError(f"buckets must be at most {MAX_BUCKETS}, got {buckets}")
     if retention <= timedelta(0) or remember < timedelta(0):
         raise ValueError(f"retention must be longer than 0 and remember not negative, got {retention} and {remember}")
+    _check_types(df, key)
     known = {id, key, timestamp, CORRUPT, *(name for name in (reason,) if isinstance(name, str))}
     body = tuple(place for place, name in enumerate(df.columns) if name not in known)
     millisecond = timedelta(milliseconds=1)
@@ -142,6 +152,32 @@ def process(
     return packed.groupBy("bucket").transformWithStateInPandas(operator, outputs, "append", "None")
 
 
+def _check_types(df: DataFrame, key: str) -> None:
+    """Raise ValueError for a key whose values do not have one text each, and for a column that Python cannot read."""
+    types = {field.name: field.dataType for field in df.schema}
+    if key in types and (isinstance(types[key], _NO_KEY) or type_named(types[key], "variant")):
+        raise ValueError(
+            f"key must be a column whose values have one text each, in every session, got {key!r} of type "
+            f"{types[key].simpleString()}; cast it, for example to text"
+        )
+    for name, type in types.items():
+        if not _is_readable(type):
+            raise ValueError(
+                f"cannot pass column {name!r} to a handler: Python cannot read the type {type.simpleString()}; cast it"
+            )
+
+
+def _is_readable(type: T.DataType) -> bool:
+    """Return whether Arrow and Python can read the values of a type."""
+    if isinstance(type, T.StructType):
+        return len(set(type.names)) == len(type.names) and all(_is_readable(field.dataType) for field in type)
+    if isinstance(type, T.ArrayType):
+        return _is_readable(type.elementType)
+    if isinstance(type, T.MapType):
+        return _is_readable(type.keyType) and _is_readable(type.valueType)
+    return not isinstance(type, T.YearMonthIntervalType)
+
+
 def _control(
     df: DataFrame, key: str, id: str, timestamp: str | None, reason: ColumnOrName | None, buckets: int
 ) -> list[Column]:
@@ -150,8 +186,11 @@ def _control(
     The ID stays as it is, and a missing time stays NULL: Spark plans and runs the expressions for them more slowly than
     Python reads a column of IDs.
     """
-    raw_id, business = F.col(quoted_name(id)), F.col(quoted_name(key)).cast("string")
-    is_text = not isinstance(df.select(raw_id).schema[0].dataType, BinaryType)
+    raw_id, raw_key = F.col(quoted_name(id)), F.col(quoted_name(key))
+    if isinstance(df.select(raw_key).schema[0].dataType, T.FloatType | T.DoubleType):
+        raw_key = F.when(raw_key != 0, raw_key).when(raw_key == 0, F.lit(0.0))  # -0.0 equals 0.0
+    business = raw_key.cast("string")
+    is_text = not isinstance(df.select(raw_id).schema[0].dataType, T.BinaryType)
     same = raw_id.cast("string") if is_text else raw_id
     reasons = [] if reason is None else [column(reason)]
     reasons.append(misfit_reason(df))
@@ -164,9 +203,10 @@ def _control(
     time = F.lit(None).cast("timestamp")
     if timestamp is not None:
         given = F.col(quoted_name(timestamp))
-        time = given.try_cast("timestamp")
+        time = moment_in_utc(given, df.select(given).schema[0].dataType)
         shown = F.coalesce(given.cast("string"), F.lit(""))
         reasons.append(F.when(given.isNotNull() & time.isNull(), F.concat(F.lit("not a timestamp: "), shown)))
     bucket = F.pmod(F.xxhash64(business), F.lit(buckets)).cast("int")
+    why = F.make_valid_utf8(F.coalesce(*reasons))  # a reason may quote text that is not UTF-8
     now = F.unix_millis(F.current_timestamp())  # one value for a micro-batch, which the checkpoint keeps
-    return [bucket, F.make_valid_utf8(business), same, F.unix_micros(time), F.coalesce(*reasons), now]
+    return [bucket, F.make_valid_utf8(business), same, F.unix_micros(time), why, now]

@@ -23,6 +23,7 @@ from msgid._retrying import retry
 from spark_ext._filesystem import filesystem, literal, resolve
 from spark_ext._settings import settings
 from spark_ext.columns._expressions import quoted_name
+from spark_ext.tables._folder_values import NO_VALUE, bytes_of_folder, is_text, value_of_folder, with_folder_texts
 from spark_ext.tables._table_columns import check_fits, plain
 from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.table_formats import MARKED, JudgedSegment, TableBusy, TableFormat
@@ -46,7 +47,6 @@ _PLAIN: Final = (
 _NO_PARTITION: Final = (
     T.FloatType, T.DoubleType, T.BinaryType, T.ArrayType, T.MapType, T.StructType,
 )  # fmt: skip
-_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _EPOCH: Final = datetime(1970, 1, 1)
 _OURS: Final = re.compile(rf"{WRITE}=[0-9a-f]{{32}}/")
 _LOWEST: Final = (1, 6)
@@ -608,7 +608,8 @@ def _check_table(df: DataFrame, table: DeltaTable, partition_by: tuple[str, ...]
 
 
 def with_partition_texts(df: DataFrame, partition_by: tuple[str, ...]) -> DataFrame:
-    """Replace a partition column of type timestamp by its microseconds, which do not depend on a time zone."""
+    """Replace a timestamp by its microseconds, which do not depend on a time zone, and text as folders keep it."""
+    df = with_folder_texts(df, partition_by)
     for name in partition_by:
         if isinstance(df.schema[name].dataType, T.TimestampType):
             df = df.withColumn(name, F.unix_micros(quoted_name(name)))
@@ -620,6 +621,8 @@ def partition_column(name: str, type: T.DataType) -> Column:
     text = F.col(quoted_name(name))
     if isinstance(type, T.TimestampType):
         return F.timestamp_micros(text.cast("bigint")).alias(name)
+    if is_text(type):
+        return value_of_folder(text, type).alias(name)
     return text.cast(type).alias(name)
 
 
@@ -629,7 +632,8 @@ def partition_values(folders: list[str], types: dict[str, T.DataType]) -> dict[s
     Raises
     ------
     TableConflict
-        if a date or time is outside the years 1 to 9999: other readers of the table would fail.
+        if a date or time is outside the years 1 to 9999: other readers of the table would fail. Also if text is not
+        UTF-8, which a log cannot hold.
 
     Examples
     --------
@@ -639,12 +643,18 @@ def partition_values(folders: list[str], types: dict[str, T.DataType]) -> dict[s
     values: dict[str, str | None] = {}
     for folder in folders:
         name, _, text = folder.partition("=")
-        name, value = unquote(name), None if text == _NULL else unquote(text)
+        name, value = unquote(name), None if text == NO_VALUE else unquote(text)
         try:
             if value is not None and isinstance(types[name], T.TimestampType):
                 value = (_EPOCH + timedelta(microseconds=int(value))).isoformat(" ", "microseconds")
             elif value is not None and isinstance(types[name], (T.DateType, T.TimestampNTZType)):
                 date.fromisoformat(value[:10])
+            elif value is not None and is_text(types[name]):
+                value = bytes_of_folder(value).decode()
+                # `deltalake` compacts the files of this text and those of NULL to one partition, of either value.
+                value = None if value == NO_VALUE else value
+        except UnicodeDecodeError:
+            raise TableConflict(f"cannot write the partition {unquote(folder)}: its text must be UTF-8") from None
         except (OverflowError, ValueError):
             raise TableConflict(
                 f"cannot write the partition {unquote(folder)}: its date or time must be in the years 1 to 9999"

@@ -9,16 +9,19 @@ import json
 import os
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid._retrying import retry
 from spark_ext._filesystem import PathError, filesystem, literal
 from spark_ext._private import FILE_SINK_LOG
+from spark_ext.columns._expressions import quoted_name
+from spark_ext.tables._folder_values import NO_VALUE, bytes_of_folder, is_text, value_of_folder, with_folder_texts
 from spark_ext.tables._table_columns import check_fits, plain
 from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.table_formats import MARKED, JudgedSegment, TableBusy, TableFormat, format_of_table
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     import pyarrow.fs as pafs
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
     from spark_ext.tables._writers import Writer
 
@@ -51,7 +54,6 @@ _FOREIGN: Final = {
 State = frozenset[tuple[str, int, Any]]
 """The data files of a folder, each with its size and modification time."""
 
-_NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 _REMOVING: Final = ".removing-"
 """Prefix of a folder that has been renamed, and must be compared with the files that were checked."""
 _REMOVED: Final = ".removed-"
@@ -118,12 +120,14 @@ class _Parquet(TableFormat):
 
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
         _check_own(path)
+        _check_partitions(df, partition_by)
         columns = _fitting(df, path) if mode == "append" else None
-        writer = df.write.mode(mode)
+        writer = with_folder_texts(df, partition_by).write.mode(mode)
         (writer.partitionBy(*partition_by) if partition_by else writer).parquet(path)
         files, base = filesystem(path)
+        recorded = {**plain(columns or df.schema).jsonValue(), "partition_by": list(partition_by)}
         with files.open_output_stream(f"{base}/{_COLUMNS}") as out:
-            out.write(json.dumps(plain(columns or df.schema).jsonValue()).encode())
+            out.write(json.dumps(recorded).encode())
 
     def clean(
         self,
@@ -217,7 +221,14 @@ def _read_json(files: pafs.FileSystem, path: str) -> dict[str, Any] | None:
     return found
 
 
-def _recorded(path: str) -> list[T.StructType]:
+class _Columns(NamedTuple):
+    """The columns that a batch run or a writer has recorded."""
+
+    all: T.StructType
+    partition_by: tuple[str, ...]
+
+
+def _recorded(path: str) -> list[_Columns]:
     """Return the columns that a batch run or each writer of a table has recorded."""
     import pyarrow.fs as pafs
 
@@ -225,28 +236,32 @@ def _recorded(path: str) -> list[T.StructType]:
         files, base = filesystem(path)
         rows = _read_json(files, f"{base}/{_COLUMNS}")
         if rows is not None:
-            return [T.StructType.fromJson(rows)]
+            return [_Columns(T.StructType.fromJson(rows), tuple(rows.get("partition_by", ())))]
         found = files.get_file_info(pafs.FileSelector(base, allow_not_found=True))
         names = sorted(info.base_name for info in found if info.base_name.startswith("writer="))
         claims = [_read_json(files, f"{base}/{name}/{_CLAIM}") or {} for name in names]
     except (PathError, OSError):  # a pattern, or a store that only Spark can reach
         return []
     folders = [T.StructField(name, type) for name, type in _RESERVED.items()]
-    return [T.StructType([*T.StructType.fromJson(said["columns"]), *folders]) for said in claims if "columns" in said]
+    return [
+        _Columns(T.StructType([*T.StructType.fromJson(said["columns"]), *folders]), tuple(said["partition_by"]))
+        for said in claims
+        if "columns" in said
+    ]
 
 
 def _fitting(df: DataFrame, path: str) -> T.StructType | None:
     """Return the columns of a table, which the rows of a DataFrame must fit; None if the table has no rows."""
     recorded = _recorded(path)
     try:
-        for columns in recorded:
-            check_fits(df.schema, columns, path)
+        for one in recorded:
+            check_fits(df.schema, one.all, path)
     except TableConflict:
         if _has_rows(path):
             raise
         return None
     if recorded:
-        return recorded[0]
+        return recorded[0].all
     try:
         columns = df.sparkSession.read.parquet(literal(path)).schema
     except AnalysisException as error:
@@ -310,8 +325,13 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
 
 
 def _check_partitions(df: DataFrame, partition_by: tuple[str, ...]) -> None:
-    """Raise ValueError for a timestamp: Spark names the folders by local times, which two moments may share."""
+    """Raise ValueError for a timestamp and a hidden folder.
+
+    Spark names the folders of a timestamp by local times, which two moments may share.
+    """
     for name in partition_by:
+        if name.startswith("."):
+            raise ValueError(f"partition_by must not name {name!r} in a Parquet table: readers skip its folders")
         if name in df.columns and isinstance(df.schema[name].dataType, T.TimestampType):
             raise ValueError(
                 f"partition_by must not name the timestamp {name!r} in a Parquet table, whose folders have local "
@@ -320,7 +340,7 @@ def _check_partitions(df: DataFrame, partition_by: tuple[str, ...]) -> None:
 
 
 def _write(batch_df: DataFrame, folder: str, mode: str, partition_by: tuple[str, ...]) -> None:
-    writer: Any = batch_df.write.mode(mode)
+    writer: Any = with_folder_texts(batch_df, partition_by).write.mode(mode)
     if partition_by:
         writer = writer.partitionBy(*partition_by)
     # With dynamic partition overwrite, Spark would keep files of an interrupted attempt.
@@ -398,12 +418,22 @@ def _read(spark: SparkSession, path: str, options: Mapping[str, str] | None = No
     """Read a table with the recorded types. Spark itself guesses the type of values in the names of folders."""
     reader, recorded = spark.read.options(**(options or {})), _recorded(path)
     if recorded:
-        return reader.schema(recorded[0]).parquet(literal(path))
+        return _with_types(reader, recorded[0], path)
     if options is None:
         return reader.parquet(path)
     found = reader.parquet(literal(path)).schema
     types = [T.StructField(field.name, _KEY_TYPES.get(field.name, field.dataType)) for field in found]
     return reader.schema(T.StructType(types)).parquet(literal(path))
+
+
+def _with_types(reader: DataFrameReader, columns: _Columns, path: str) -> DataFrame:
+    """Read a table with its recorded types; the names of folders may hold text as hex digits."""
+    chosen = {name.lower() for name in columns.partition_by}
+    texts = {f.name: f.dataType for f in columns.all if f.name.lower() in chosen and is_text(f.dataType)}
+    fields = [T.StructField(f.name, T.StringType() if f.name in texts else f.dataType) for f in columns.all]
+    rows = reader.schema(T.StructType(fields)).parquet(literal(path))
+    values = {name: value_of_folder(F.col(quoted_name(name)), type) for name, type in texts.items()}
+    return rows.withColumns(values) if values else rows
 
 
 class SegmentFolders:
@@ -451,7 +481,7 @@ class SegmentFolders:
                 continue
             folder = inner.rpartition("/")[0]
             values = dict(_FOLDER.findall(folder))
-            numbers = [values.get(name, _NO_VALUE) for name in ("partition", "segment")]
+            numbers = [values.get(name, NO_VALUE) for name in ("partition", "segment")]
             if not {"topic", "segment"} <= values.keys() or not all(map(_is_number, numbers)):
                 raise ValueError(f"{self.path} is not partitioned by topic and segment: there is {inner}")
             self._columns = tuple(name for name in ("source", "topic", "partition", "segment") if name in values)
@@ -622,10 +652,10 @@ def _is_hidden(name: str) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    return text == _NO_VALUE or (text.isascii() and text.isdigit())
+    return text == NO_VALUE or (text.isascii() and text.isdigit())
 
 
 def _value(name: str, text: str) -> str | int | None:
-    if text == _NO_VALUE:
+    if text == NO_VALUE:
         return None
-    return int(text) if name in ("partition", "segment") else unquote(text)
+    return int(text) if name in ("partition", "segment") else bytes_of_folder(unquote(text)).decode(errors="replace")

@@ -49,7 +49,11 @@ def write_once(
         name of the writer instead of the query's ID; one name per checkpoint. Required over Spark Connect and outside a
         streaming query, because the query's ID is unknown there.
     partition_by : tuple of str
-        columns by which the rows are partitioned; the same for every batch.
+        columns by which the rows are partitioned; the same for every batch. A value must fit into the name of a folder:
+        on most systems 255 bytes; some characters take three. Empty text, other text that Spark would read as NULL,
+        and text that is not UTF-8 cannot be names of folders. Such a folder has the name ``__BYTES__`` and the bytes in
+        hex digits, which `read_table` decodes. Other readers of a Delta table read empty text, and the text that Spark
+        writes for NULL, as NULL. A Delta table refuses a partition whose text is not UTF-8.
     storage_options : dict of str to str, optional
         credentials and settings with which `deltalake` reaches the table's store.
 

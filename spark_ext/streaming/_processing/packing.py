@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from msgid._moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, last_moment
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import identity
 from msgid.ids.bulk import parse_batch
@@ -23,15 +24,16 @@ from spark_ext.streaming._processing.codec import input_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy.typing as npt
-
 CONTROL: Final = 6
 """The number of columns before the user's own: bucket, key, ID, time, reason and the time of the micro-batch."""
 NO_TIME: Final = -(1 << 63)
 """The time of a message without one: it is handled before all others."""
 NOT_UTF8: Final = "a column has text that is not UTF-8"
+FAR_TIME: Final = "a column has a time outside the years 1 to 9999"
 _NOW: Final = np.dtype("<i8")
 """The head of each row: the time of the micro-batch, milliseconds since 1970."""
+_DAY_LIMITS: Final = (UNIX_SECONDS_MIN // 86_400, UNIX_SECONDS_MAX // 86_400)
+_MICRO_LIMITS: Final = (UNIX_SECONDS_MIN * 1_000_000, last_moment(1_000_000))
 _KEY, _ID, _TIME, _REASON, _TEXT, _BODY = range(6)
 
 
@@ -65,7 +67,7 @@ def preparer(names: tuple[str, ...], body: tuple[int, ...]) -> Callable[[pa.Reco
         given = [column.cast(in_utc(column.type)) for column in batch.columns[CONTROL:]]
         ids, times = _known(raw_ids, raw_times)
         raw_reasons = _too_long("id", ids, _too_long("key", keys, raw_reasons))
-        reasons, texts = _malformed(given, raw_reasons, names)
+        reasons, texts = _malformed(given, raw_reasons, names, body)
         columns = [keys, ids, times, reasons, texts, *(given[place] for place in body)]
         rows = pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
         heads = now.to_numpy(zero_copy_only=False).astype(_NOW).view(np.uint8).reshape(-1, _NOW.itemsize)
@@ -77,19 +79,25 @@ def preparer(names: tuple[str, ...], body: tuple[int, ...]) -> Callable[[pa.Reco
 def in_utc(type: pa.DataType) -> pa.DataType:
     """Return a type with its timestamps in UTC: Spark gives them the session's time zone, which may change.
 
+    All parts may be NULL: Arrow does not cast a NULL struct whose fields may not.
+
     >>> in_utc(pa.list_(pa.timestamp("us", "Asia/Tokyo")))
     ListType(list<item: timestamp[us, tz=UTC]>)
     """
     if pa.types.is_timestamp(type) and type.tz is not None:
         return pa.timestamp(type.unit, "UTC")
     if pa.types.is_map(type):
-        return pa.map_(in_utc(type.key_type), type.item_field.with_type(in_utc(type.item_type)))
+        return pa.map_(in_utc(type.key_type), _nullable(type.item_field))
     if pa.types.is_list(type) or pa.types.is_large_list(type):
         made = pa.list_ if pa.types.is_list(type) else pa.large_list
-        return made(type.value_field.with_type(in_utc(type.value_type)))
+        return made(_nullable(type.value_field))
     if pa.types.is_struct(type):
-        return pa.struct([field.with_type(in_utc(field.type)) for field in type])
+        return pa.struct([_nullable(field) for field in type])
     return type
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    return field.with_type(in_utc(field.type)).with_nullable(True)
 
 
 def unpack(packed: list[tuple[bytes, bytes]]) -> Rows:
@@ -143,41 +151,72 @@ def _identity(value: str | bytes | None) -> str | None:
         return None
 
 
-def _malformed(columns: list[pa.Array], reasons: pa.Array, names: tuple[str, ...]) -> tuple[pa.Array, pa.Array]:
+def _malformed(
+    columns: list[pa.Array], reasons: pa.Array, names: tuple[str, ...], body: tuple[int, ...]
+) -> tuple[pa.Array, pa.Array]:
     """Return the reasons of malformed rows, and their JSON; NULL for a valid row.
 
-    A row with text that is not UTF-8 cannot become Python values: it gets a reason, and NULL in that column.
+    A row gets a reason if Python cannot represent one of the values of its body. `_shown` writes that value.
     """
-    broken = [_not_utf8(column) for column in columns]
-    bad = np.logical_or.reduce(
-        [reasons.is_valid().to_numpy(zero_copy_only=False), *(b for b in broken if b is not None)]
-    )
-    if not bad.any():
+    problems = [_unreadable(columns[place]) for place in body]
+    bad = reasons.is_valid().to_numpy(zero_copy_only=False)
+    rows = sorted({*np.flatnonzero(bad).tolist(), *(row for found in problems for row in found)})
+    if not rows:
         return reasons, pa.nulls(len(reasons), pa.string())
-    told = reasons.to_pylist()
-    texts: list[str | None] = [None] * len(told)
-    for row in np.flatnonzero(bad).tolist():
-        whole = {
-            name: None if at is not None and at[row] else column[row].as_py()
-            for name, column, at in zip(names, columns, broken, strict=True)
-        }
-        texts[row] = input_text(whole)
-        told[row] = told[row] or NOT_UTF8
-    return pa.array(told, pa.string()), pa.array(texts, pa.string())
+    words = reasons.to_pylist()
+    texts: list[str | None] = [None] * len(words)
+    for row in rows:
+        texts[row] = input_text({name: _shown(column[row]) for name, column in zip(names, columns, strict=True)})
+        words[row] = words[row] or next(found[row] for found in problems if row in found)
+    return pa.array(words, pa.string()), pa.array(texts, pa.string())
 
 
-def _not_utf8(column: pa.Array) -> npt.NDArray[np.bool_] | None:
-    """Return which values have text that is not UTF-8; None if all values are valid."""
+def _unreadable(column: pa.Array) -> dict[int, str]:
+    """Return the rows whose values Python cannot represent, each with the reason."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
-        return np.array([not _is_readable(value) for value in column])
-    return None
+        pass
+    else:
+        if not _has_far_time(column):
+            return {}
+    reasons = ((row, _why_unreadable(value)) for row, value in enumerate(column))
+    return {row: reason for row, reason in reasons if reason is not None}
 
 
-def _is_readable(value: pa.Scalar) -> bool:
+def _has_far_time(array: pa.Array) -> bool:
+    """Return whether an array has a date or time outside the years 1 to 9999; hidden and NULL values may count."""
+    type = array.type
+    if pa.types.is_map(type):
+        return _has_far_time(array.keys) or _has_far_time(array.items)
+    if pa.types.is_nested(type):
+        return any(map(_has_far_time, array.flatten() if pa.types.is_struct(type) else [array.values]))
+    if not (pa.types.is_date32(type) or pa.types.is_timestamp(type)):
+        return False
+    limits = pc.min_max(array.view(pa.int32() if pa.types.is_date32(type) else pa.int64())).as_py()
+    first, last = _DAY_LIMITS if pa.types.is_date32(type) else _MICRO_LIMITS
+    return limits["min"] is not None and (limits["min"] < first or limits["max"] > last)
+
+
+def _why_unreadable(value: pa.Scalar) -> str | None:
     try:
         value.as_py()
     except UnicodeDecodeError:
-        return False
-    return True
+        return NOT_UTF8
+    except (OverflowError, ValueError):
+        return FAR_TIME
+    return None
+
+
+def _shown(value: pa.Scalar) -> Any:
+    """Return a value for the JSON of a malformed row: bytes for text that is not UTF-8, a number for a far time."""
+    try:
+        return value.as_py()
+    except (UnicodeDecodeError, OverflowError, ValueError):
+        if pa.types.is_struct(value.type):
+            return {name: _shown(part) for name, part in value.items()}
+        if pa.types.is_map(value.type):
+            return [(_shown(pair["key"]), _shown(pair["value"])) for pair in value.values]
+        if pa.types.is_nested(value.type):
+            return [_shown(part) for part in value.values]
+        return value.value if pa.types.is_temporal(value.type) else value.as_buffer().to_pybytes()

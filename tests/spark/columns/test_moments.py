@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from helpers.edges import ZONES, session_zone
 from pyspark.sql import functions as F
 
 import msgid
@@ -13,7 +14,7 @@ import spark_ext
 from msgid._moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, moment_of, unix_micros
 from msgid.audit._columns import micros
 from msgid.errors import InvalidMessage
-from spark_ext.columns._moments import micros_column, micros_of, moment_column
+from spark_ext.columns._moments import micros_column, micros_of, moment_column, moment_in_utc
 
 pytestmark = pytest.mark.spark
 
@@ -140,3 +141,22 @@ def test_dates_and_nanoseconds_of_an_audit_round_down():
     assert micros("at", days)[0].tolist() == [-86_400_000_000, 0, 86_400_000_000]
     nanos = pa.chunked_array([pa.array([-1, 999, 1000, -1001], pa.timestamp("ns"))])
     assert micros("at", nanos)[0].tolist() == [-1, 0, 1, -2]
+
+
+@pytest.mark.details
+def test_moment_of_a_message_is_the_one_of_a_session_in_utc(spark):
+    """In every zone, of every type that Spark casts to a timestamp, also at a clock change; a zone in a text counts."""
+    texts = "'2026-03-08 02:30:00', '2026-11-01T01:30:00.5', ' 2026-01-02 ', '2026', '2026-1', '2026-1-2T', "
+    texts += "'2026-01-02 03:04:05+01:00', '2026-01-02 03:04:05Z', '2026-01-02 03:04:05 America/New_York', "
+    texts += "'+10000-01-01', '-0005-01-01', 'x', '', NULL"
+    far = "TIMESTAMP_NTZ'+10000-01-01 00:00:00', TIMESTAMP_NTZ'-0001-12-31 23:59:59.999999'"
+    lists = [texts, f"TIMESTAMP_NTZ'2026-03-08 02:30:00', {far}, NULL", "DATE'2026-03-08', DATE'+10000-01-01', NULL"]
+    lists += ["TIMESTAMP'2026-03-08 02:30:00Z', NULL", "0, -1, NULL", "0.5D, double('NaN'), NULL"]
+    for values in lists:
+        rows = spark.sql(f"SELECT posexplode(array({values})) AS (n, at)")
+        read = F.unix_micros(moment_in_utc(F.col("at"), rows.schema["at"].dataType))
+        with session_zone(spark, "UTC"):
+            expected = rows.select("n", F.unix_micros(F.col("at").try_cast("timestamp"))).sort("n").collect()
+        for zone in ZONES:
+            with session_zone(spark, zone):
+                assert rows.select("n", read).sort("n").collect() == expected, (values, zone)

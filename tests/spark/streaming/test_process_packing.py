@@ -62,7 +62,7 @@ def test_packed_row_with_a_reason_is_malformed_and_has_its_json():
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_packed_row_with_text_that_is_not_utf8_is_malformed(nested):
-    """Also inside an array: the value is NULL in the JSON, and the other rows stay."""
+    """Also inside an array: the text is bytes in the JSON, and the other rows stay."""
     text = pa.Array.from_buffers(
         pa.string(), 3, [None, pa.array([0, 1, 2, 3], pa.int32()).buffers()[1], pa.py_buffer(b"a\xffb")]
     )
@@ -72,7 +72,7 @@ def test_packed_row_with_text_that_is_not_utf8_is_malformed(nested):
     assert rows.body[1] == ([["a"], ["b"]] if nested else ["a", "b"])
     assert rows.nested == ([1] if nested else [])
     assert [(id, json.loads(body)["raw"], reason) for id, body, reason in rows.malformed] == [
-        (V1[1], None, packing.NOT_UTF8)
+        (V1[1], [{"$bytes": "/w=="}] if nested else {"$bytes": "/w=="}, packing.NOT_UTF8)
     ]
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from helpers.streams import run_to_end
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions as F
 
 import spark_ext
 from msgid.processing import dumps, loads
@@ -166,16 +167,68 @@ def test_process_option_out_of_range_is_refused(spark, rocksdb, tmp_path, option
         spark_ext.process(df, "order", echo, **option)
 
 
+@pytest.mark.parametrize(
+    ("key", "extra", "message"),
+    [
+        ("timestamp", "int", "key must be a column whose values have one text each.* of type timestamp"),
+        ("array<string>", "int", "key must be .* of type array<string>"),
+        ("map<int,int>", "int", "key must be .* of type map<int,int>"),
+        ("struct<a:int>", "int", "key must be .* of type struct<a:int>"),
+        ("variant", "int", "key must be .* of type variant"),
+        ("string", "interval year to month", "cannot pass column 'extra' to a handler: Python cannot read"),
+        ("string", "array<map<int,interval month>>", "cannot pass column 'extra'"),
+        ("string", "struct<a:int,a:int>", "cannot pass column 'extra'"),
+    ],
+)
+def test_process_type_that_cannot_work_is_refused(spark, rocksdb, key, extra, message):
+    """At once: two keys would be one, a key would depend on the session's zone, or the query would end later."""
+    df = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    df = df.selectExpr("'a' AS id", f"CAST(NULL AS {key}) AS key", f"CAST(NULL AS {extra}) AS extra")
+    with pytest.raises(ValueError, match=message):
+        spark_ext.process(df, "key", echo)
+
+
+def count(state, message, context):
+    """Publish the number of messages of a key."""
+    context.publish((state or 0) + 1)
+    return (state or 0) + 1
+
+
+def test_process_compares_numbers_as_keys_by_value(spark, rocksdb, tmp_path):
+    """-0.0 and 0.0 are one key, and so is every NaN; a reason with text that is not UTF-8 does not end the query."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(__import__(__name__))
+    cases = (
+        "('a', -0D, NULL), ('b', 0D, NULL), ('c', double('NaN'), NULL), ('d', double('NaN'), NULL), ('e', 1D, X'FF')"
+    )
+    rows = spark.sql(f"SELECT * FROM VALUES {cases} AS (id, key, when)")
+    rows.write.parquet(str(tmp_path / "in"))
+    df = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "in"))
+    run_to_end(
+        spark_ext.process(df.selectExpr("id", "key", "CAST(when AS STRING) when"), "key", count, timestamp="when"),
+        tmp_path,
+    )
+    rows = spark.read.parquet(str(tmp_path / "out")).orderBy("input_id").collect()
+    assert [(row.key, row.body) for row in rows[:4]] == [("0.0", "1"), ("0.0", "2"), ("NaN", "1"), ("NaN", "2")]
+    assert [(row.kind, row.reason) for row in rows[4:]] == [("malformed", "not a timestamp: \ufffd")]
+
+
 def times(state, message, context):
     """Publish the times of a message, and the hours that a handler would compute with."""
     body = message.body
     context.publish(
-        {"at": body["at"], "hour": body["at"].hour, "list": [body["list"][0].hour, dict(body["map"])["k"].hour]}
+        {
+            "at": body["at"],
+            "hour": body["at"].hour,
+            "list": [body["list"][0].hour, dict(body["map"])["k"].hour],
+            "now": str(context.now),
+        }
     )
 
 
 def test_process_gives_the_handler_times_in_utc(spark, rocksdb, tmp_path):
-    """A restart in a session with another time zone finds duplicates, and no changed outputs."""
+    """A restart in a session with another time zone finds duplicates, and no changed outputs; times lack a zone."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(__import__(__name__))
@@ -187,7 +240,8 @@ def test_process_gives_the_handler_times_in_utc(spark, rocksdb, tmp_path):
             (tmp_path / "in" / f"{number}.json").write_text('{"id": "a", "key": "k", "at": "2026-01-01T23:30:00Z"}\n')
             df = spark.readStream.schema("id string, key string, at timestamp").json(str(tmp_path / "in"))
             df = df.selectExpr("*", "array(at) AS list", "map('k', at) AS map")
-            run_to_end(spark_ext.process(df, "key", times), tmp_path)
+            df = df.withColumn("when", F.lit("2026-01-01 23:30:00"))
+            run_to_end(spark_ext.process(df, "key", times, timestamp="when"), tmp_path)
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
     rows = spark.read.parquet(str(tmp_path / "out")).collect()

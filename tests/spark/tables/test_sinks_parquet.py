@@ -115,6 +115,11 @@ def test_write_once_without_a_query_needs_app_id(spark, tmp_path):
         with pytest.raises((TypeError, ValueError), match="batch_id must be"):
             ids.write_once(spark.range(1), wrong, str(tmp_path / "table"), app_id="a")
     timed = spark.range(1).selectExpr("timestamp_seconds(id) AS at")
+    hidden = spark.sql("SELECT 1 AS id, 'a' AS `.k`")
+    with pytest.raises(
+        ValueError, match=r"partition_by must not name '\.k' in a Parquet table: readers skip its folders"
+    ):
+        ids.write_once(hidden, 0, str(tmp_path / "table"), app_id="a", partition_by=(".k",))
     with pytest.raises(ValueError, match="partition_by must not name the timestamp 'at'"):
         ids.write_once(timed, 0, str(tmp_path / "table"), app_id="a", partition_by=("at",))
     assert not (tmp_path / "table").exists()

@@ -1,14 +1,21 @@
-"""Every sink over every type of Spark with its edge values, through a crash and a replay in another time zone."""
+"""Every sink over every type of Spark with its edge values, through a crash and a replay in another time zone.
+
+`process` is among them: its handler gets every value, and its rows hold them.
+"""
 
 import json
+from datetime import date, datetime, timedelta, timezone
 
 import psycopg
 import pytest
-from helpers.edges import CASES, ZONES, edge_rows, plain_rows, session_zone
+from helpers.edges import CASES, NUL, ZONES, edge_rows, plain_rows, session_zone
 from helpers.servers import running_postgres
+from helpers.streams import run_to_end
 from psycopg import sql
+from pyspark.sql import functions as F
 
 import spark_ext as ids
+from msgid.processing import loads
 from spark_ext import Upserted, upsert_postgres
 from spark_ext.tables import delta, parquet
 from spark_ext.tables.upsert import column_types
@@ -16,11 +23,17 @@ from spark_ext.tables.upsert import column_types
 pytestmark = pytest.mark.spark
 
 
+@pytest.fixture(scope="module")
+def edges(spark):
+    """One row per edge value, and their exact values by ID."""
+    rows = edge_rows(spark)
+    return rows, plain_rows(rows.toArrow())
+
+
 @pytest.mark.parametrize("format", ["parquet", "delta"])
-def test_write_once_keeps_every_value(spark, tmp_path, monkeypatch, format):
+def test_write_once_keeps_every_value(spark, tmp_path, monkeypatch, edges, format):
     """Each row is in the table once and unchanged, after a crash before the commit and a replay in another zone."""
-    path, rows = str(tmp_path / "table"), edge_rows(spark)
-    expected = plain_rows(rows.toArrow())
+    path, (rows, expected) = str(tmp_path / "table"), edges
     home, commit = {"parquet": (parquet, "_rename"), "delta": (delta, "_commit")}[format]
     for zone, crashes in ((ZONES[0], True), (ZONES[1], False), (ZONES[2], False)):
         with session_zone(spark, zone), monkeypatch.context() as patch:
@@ -35,6 +48,87 @@ def test_write_once_keeps_every_value(spark, tmp_path, monkeypatch, format):
     assert found.keys() == expected.keys() == {case.id for case in CASES}
     for id in expected:  # as text, because NaN does not equal itself
         assert repr(found[id]) == repr(expected[id])
+
+
+_NESTED = ("array", "map", "struct")
+_NO_FOLDERS = {"parquet": ("timestamp",), "delta": ("binary", "float", "double", "decimal(38,38)", "decimal(10,2)")}
+"""The plain types by which a table cannot be parted."""
+
+
+def is_partition(case, format):
+    """Return whether a table can be parted by a value: it fits into a folder's name, and Delta's log can hold it."""
+    type = case.column.type
+    fits = not type.startswith((*_NESTED,)) and type not in _NO_FOLDERS[format] and "repeat(" not in case.sql
+    return fits and (format == "parquet" or not case.is_odd or NUL in case.sql)
+
+
+@pytest.mark.parametrize("format", ["parquet", pytest.param("delta", marks=pytest.mark.variants)])
+def test_write_once_keeps_every_value_of_a_partition(spark, tmp_path, edges, format):
+    """Parted by a column of each plain type, a table has each row once and unchanged, in every zone."""
+    cases = [case for case in CASES if is_partition(case, format)]
+    names = list(dict.fromkeys(case.column.name for case in cases))
+    columns = [F.col(f"`{name.replace('`', '``')}`") for name in names]
+    rows = edges[0].where(F.col("id").isin([case.id for case in cases])).select("id", *columns)
+    path = str(tmp_path / "table")
+    with session_zone(spark, ZONES[0]):
+        assert ids.write_once(rows, 0, path, format=format, app_id="a", partition_by=names)
+    found = plain_rows(ids.read_table(spark, path).select("id", *columns).toArrow())
+    assert found.keys() == {case.id for case in cases}
+    for case in cases:
+        assert repr(found[case.id]) == repr([{name: edges[1][case.id][0][name] for name in names}]), case
+
+
+_UNREADABLE = {case.id for case in CASES if case.is_odd and NUL not in case.sql}
+"""The values that Python cannot represent."""
+
+
+def echo(state, message, context):
+    """Publish the body."""
+    context.publish(message.body)
+
+
+def exact(value, type):
+    """Return a value of a body as `plain_rows` does: times as numbers, and text as bytes."""
+    if isinstance(value, dict):
+        return {name: exact(part, type[name].dataType) for name, part in value.items()}
+    if isinstance(value, list) and type.typeName() == "map":
+        return [(exact(key, type.keyType), exact(held, type.valueType)) for key, held in value]
+    if isinstance(value, list):
+        return [exact(part, type.elementType) for part in value]
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, datetime):
+        return (value.replace(tzinfo=timezone.utc) - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(
+            microseconds=1
+        )
+    return (value - date(1970, 1, 1)).days if isinstance(value, date) else value
+
+
+def test_process_keeps_every_value(spark, rocksdb, tmp_path, edges):
+    """The handler gets each value unchanged, at each delivery; a row that Python lacks is malformed, with its values.
+
+    A struct that may be NULL has fields that may not, and a VARIANT may be NULL.
+    """
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(__import__(__name__))
+    rows, expected = edges
+    is_even = F.octet_length("id") % 2 == 0
+    pair = F.when(is_even, F.struct(F.lit(1).alias("a"), F.lit(2).alias("b")))
+    rows.union(rows).coalesce(1).write.parquet(str(tmp_path / "in"))
+    with session_zone(spark, ZONES[0]):
+        stream = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "in"))
+        stream = stream.select("*", pair.alias("pair"), F.when(is_even, F.parse_json(F.lit("1"))).alias("json"))
+        run_to_end(ids.process(stream.withColumn("key", F.col("id")), "key", echo, buckets=1), tmp_path)
+    found = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert len(found) == 2 * len(CASES)
+    assert {row.input_id for row in found if row.kind == "malformed"} == _UNREADABLE
+    assert all(sum(row.kind == kind for row in found) == len(CASES) - len(_UNREADABLE) for kind in ("new", "duplicate"))
+    for row in found:
+        body = loads(row.body.encode())
+        assert (body.pop("pair") is None) is (body.pop("json") is None) is bool(len(row.input_id.encode()) % 2)
+        values = {name: exact(body[name], rows.schema[name].dataType) for name in rows.columns[1:]}
+        assert repr(values) == repr(expected[row.input_id][0]), row
 
 
 _EXACT = {

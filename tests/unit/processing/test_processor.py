@@ -17,6 +17,7 @@ from msgid.processing import (
     Outcome,
     Processor,
     TooLate,
+    dumps,
 )
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
@@ -144,7 +145,7 @@ def test_state_that_json_cannot_hold_is_the_handlers_failure(returned):
 
 
 def test_message_that_cannot_be_copied_does_not_stop_its_batch(new_store, published):
-    """A body that cannot be copied, or a state that cannot be read, affects only its own message."""
+    """A body that cannot be copied, or a state that cannot be read or written, affects only its own message."""
     letters = []
 
     def broken(raw):
@@ -158,6 +159,17 @@ def test_message_that_cannot_be_copied_does_not_stop_its_batch(new_store, publis
     outcomes = unreadable.handle_many([message("d"), message("e", key="fresh")])
     assert [outcome.kind for outcome in outcomes] == ["failed", "new"]
     assert letters[-1].error == "ValueError: unreadable"
+
+    def of_text(state):
+        return "text" if state == 2 else dumps(state)
+
+    def count(state, message, context):
+        return (state or 0) + 1
+
+    writing = Processor(new_store(), count, print, dead_letter=letters.append, name="count", dumps=of_text)
+    outcomes = writing.handle_many([message("f"), message("g"), message("h", key="other")])
+    assert [outcome.kind for outcome in outcomes] == ["new", "failed", "new"]
+    assert letters[-1].error == "TypeError: dumps must return bytes, got 'text'"
 
 
 def test_bodies_and_states_with_bytes_come_back_as_they_were(new_store, published):
