@@ -39,7 +39,7 @@ def id_key(name: str) -> tuple[Column, Column, Column]:
     value = F.col(quoted_name(name))
     raw = v1_bytes(hex_text(value))
     is_v1 = raw.isNotNull()
-    last = look_up(octet(F.substring(raw, layout.ID_LENGTH, 1)), _BYTE)
+    last = look_up(octet(F.substring(raw, layout.ID_LENGTH, 1)), _BYTE).cast("int")
     same = identity(value)
     other = F.when(same.isNotNull(), F.lit(OTHER)).when(value.isNotNull(), F.lit(EMPTY)).otherwise(F.lit(NULL))
     key = F.when(is_v1, F.substring(raw, 1, layout.BODY_LENGTH)).otherwise(same.cast("binary"))
