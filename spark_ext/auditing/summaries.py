@@ -90,6 +90,20 @@ def id_summary(df: DataFrame, columns: Columns, not_before: int | None) -> DataF
     return rows.groupBy(*keys).agg(*aggregates)
 
 
+def time_summary(df: DataFrame, columns: Columns) -> DataFrame | None:
+    """Return one row with the numbers of rows that lack a valid timestamp and landing time; None without such columns.
+
+    A table of its own keeps the columns of the other summaries, to which a stream of an earlier version adds batches.
+    """
+    if columns.timestamp is None and columns.landed is None:
+        return None
+
+    def lacking(name: str | None) -> Column:
+        return F.count_if(F.lit(False) if name is None else micros_column(df, name).isNull())
+
+    return df.agg(lacking(columns.timestamp).alias("untimed"), lacking(columns.landed).alias("unlanded"))
+
+
 _MERGED: Final = {
     "n": F.sum, "mask": F.bit_or, "near": F.min, "future": F.sum, "future_mask": F.bit_or,
     "first_time": F.min, "last_time": F.max, "timestamp": F.min, "landed": F.min,

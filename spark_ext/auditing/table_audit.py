@@ -17,7 +17,7 @@ from spark_ext.auditing._collecting import Summaries, facts_of
 from spark_ext.auditing._id_facts import parents_of
 from spark_ext.auditing._small_table import small_facts
 from spark_ext.auditing.spark_report import AuditReport
-from spark_ext.auditing.summaries import id_summary, log_summary
+from spark_ext.auditing.summaries import id_summary, log_summary, time_summary
 from spark_ext.formats.message_formats import message_format
 
 if TYPE_CHECKING:
@@ -133,5 +133,6 @@ def summaries_of(df: DataFrame, columns: Columns, earliest: int | None) -> Summa
         None if columns.id is None else id_summary(df, columns, earliest),
         None if columns.offset is None else log_summary(df, columns),
         None if columns.id is None or columns.parent is None else parents_of(df, columns),
+        time_summary(df, columns),
         columns.id is not None and isinstance(types[columns.id], BinaryType),
     )

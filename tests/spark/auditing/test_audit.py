@@ -30,7 +30,7 @@ pytestmark = pytest.mark.spark
 
 PLACES = {"source": "source", "offset": "offset"}
 DETAILS = {**PLACES, "timestamp": "timestamp", "landed": "landed", "content": "content"}
-PARTS = ("rows", "unplaced", "findings", "gaps", "logs", "generators", "nodes", "kinds", "notes")
+PARTS = ("rows", "unplaced", "untimed", "unlanded", "findings", "gaps", "logs", "generators", "nodes", "kinds", "notes")
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 
@@ -172,7 +172,7 @@ def hostile():
     ]  # fmt: skip
     parents = [None] * len(values)
     parents[values.index(child)], parents[values.index(child) + 1] = V1.lower(), "none"
-    landed = [AT + timedelta(days=place) for place in range(len(values))]
+    landed = [None, *(AT + timedelta(days=place) for place in range(1, len(values)))]
     return pa.table({"id": values, "parent": parents, "landed": landed, "n": range(len(values))})
 
 
@@ -323,7 +323,7 @@ def audited(spark, folder, table, parts, columns, **options):
 
 
 def same_but_examples(report, local):
-    same(report, local, ("rows", "gaps", "logs", "generators", "nodes", "kinds", "notes"))
+    same(report, local, ("rows", "untimed", "unlanded", "gaps", "logs", "generators", "nodes", "kinds", "notes"))
     # Without content, the rows that repeat an ID or offset are gone, so the example is missing.
     assert [f[:4] for f in report.local.findings] == [f[:4] for f in local.findings]
 
