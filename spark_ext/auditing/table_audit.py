@@ -52,8 +52,8 @@ def audit(
     read once for the IDs and once for the positions, in the JVM, and reduced to words of 32 numbers and blocks of
     65,536. The rules of `msgid.audit` read the blocks, and the words of those blocks alone in which something is
     missing or out of order: on the driver, or in Python workers if there are many. With ``timestamp``, ``landed`` or
-    ``content``, each message is compared by itself, which takes more time. The driver collects a bounded number of
-    rows.
+    ``content``, each message is compared by itself, which takes more time, and the times are read once more for their
+    number. The driver collects a bounded number of rows.
 
     Parameters
     ----------
