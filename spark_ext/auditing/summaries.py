@@ -146,7 +146,7 @@ def merged_ids(summary: DataFrame, *, merge: bool) -> DataFrame:
 def _completed(words: DataFrame) -> DataFrame:
     missing = {"near": None, "future": 0, "future_mask": 0, "duplicate_mask": None, "conflict_mask": None}
     added = {name: F.lit(value).cast("bigint") for name, value in missing.items() if name not in words.columns}
-    return words.withColumns(added)
+    return words.withColumns(added) if added else words  # Spark Connect refuses an empty dict
 
 
 def log_summary(df: DataFrame, columns: Columns, *, whole: bool = False) -> DataFrame:
