@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
+from contextlib import suppress
 from datetime import timedelta
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -31,7 +34,25 @@ AUDIT_FAILED = 3
 """The exit status of ``audit`` if ``--fail-on`` found something."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Commands that end with one line if the system cannot write their output."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command, and write the rest of its output."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise  # Click ends the command without a message
+            with suppress(OSError, ValueError):
+                # Python writes the rest of the output at its exit, which would fail with a second message.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.ClickException(str(error)) from None
+        return result
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(message=version_line(library.__version__))
 def msgid() -> None:
     """Make message IDs, inspect their fields, and show their node."""
@@ -52,8 +73,16 @@ def generate(number: int, output: IO[str]) -> None:
         task = progress.add_task("generating", total=number)
         for start in range(0, number, _CHUNK):
             count = min(_CHUNK, number - start)
-            output.write("\n".join(library.generate_batch(count).hex()) + "\n")
+            output.write("\n".join(_generated(count)) + "\n")
             progress.advance(task, count)
+    output.flush()  # Click closes a file without an error if the rest cannot be written
+
+
+def _generated(count: int) -> list[str]:
+    try:
+        return library.generate_batch(count).hex()
+    except ValueError as error:  # MSGID_NODE is invalid
+        raise click.ClickException(str(error)) from None
 
 
 class _Line(NamedTuple):

@@ -12,7 +12,7 @@ import click
 
 import msgid
 from msgid._known_tables import QUARANTINE
-from msgid.cli import audit_options, finish_audit
+from msgid.cli import Commands, audit_options, finish_audit
 from spark_ext._session import NoJava, session
 from spark_ext.formats.message_formats import format_options, message_formats
 from spark_ext.tables import table_formats
@@ -72,7 +72,7 @@ _table_format = click.option(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(msgid.__version__)
 @click.option(
     "--import",

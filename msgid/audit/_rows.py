@@ -58,7 +58,8 @@ def facts_of_rows(rows: Rows, columns: Columns, earliest: int | None, clock_jump
         max_gaps: Number of ranges to list.
     """
     ids, timestamp, landed = rows.ids, rows.timestamp, rows.landed
-    parts = [NOTHING._replace(rows=rows.number, columns=columns.given)]
+    untimed, unlanded = (0 if times is None else int((~times[1]).sum()) for times in (timestamp, landed))
+    parts = [NOTHING._replace(rows=rows.number, untimed=untimed, unlanded=unlanded, columns=columns.given)]
     if ids is not None:
         parts.append(id_facts(ids, rows.content, landed or timestamp, landed, rows.parents, earliest))
         parts.append(generator_facts(ids, clock_jump, max_gaps))

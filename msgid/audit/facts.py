@@ -104,11 +104,15 @@ class Facts(NamedTuple):
     rates: list[RateFact]
     unplaced: int
     """Rows without a source or a valid offset, if the table has offsets."""
+    untimed: int
+    """Rows without a valid timestamp, if the table has timestamps."""
+    unlanded: int
+    """Rows without a valid landing time, if the table has landing times."""
     columns: dict[str, bool]
     """Which of offset, timestamp, landed, content and parent were given."""
 
 
-NOTHING: Final = Facts(0, [], [], {}, [], 0, [], 0, [], 0, [], 0, [], 0, {})
+NOTHING: Final = Facts(0, [], [], {}, [], 0, [], 0, [], 0, [], 0, [], 0, 0, 0, {})
 
 
 def part_of(counted: Iterable[Counted], **lists: Any) -> Facts:
@@ -159,5 +163,6 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
         logs[:MAX_ROWS], sum(part.log_total for part in parts),
         runs[:MAX_ROWS], sum(part.run_total for part in parts),
         nodes[:MAX_ROWS], sum(part.node_total for part in parts),
-        next((part.rates for part in parts if part.rates), []), sum(part.unplaced for part in parts), columns,
+        next((part.rates for part in parts if part.rates), []), sum(part.unplaced for part in parts),
+        sum(part.untimed for part in parts), sum(part.unlanded for part in parts), columns,
     )  # fmt: skip

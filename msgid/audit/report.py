@@ -39,6 +39,8 @@ class Report:
         kinds: Rows by kind and origin; see `KindRow`.
         notes: The limits of the table and of the report.
         unplaced: Number of rows without a source or a valid offset, if the table has offsets; they count in no log.
+        untimed: Number of rows without a valid timestamp, if a column of timestamps was passed.
+        unlanded: Number of rows without a valid landing time, if a column of landing times was passed.
 
     >>> import msgid.audit
     >>> report = msgid.audit.audit_ids(["0156F7E71C361B21BC024CCDBE00000007"] * 2)
@@ -60,6 +62,8 @@ class Report:
         notes: Iterable[str],
         rates: Iterable[RateFact] = (),
         unplaced: int = 0,
+        untimed: int = 0,
+        unlanded: int = 0,
     ) -> None:
         self.rows = rows
         self.findings = list(findings)
@@ -71,6 +75,8 @@ class Report:
         self.notes = list(notes)
         self.rates = list(rates)
         self.unplaced = unplaced
+        self.untimed = untimed
+        self.unlanded = unlanded
 
     def counts(self) -> dict[str, int]:
         """Return the number of findings of each severity.
@@ -120,7 +126,13 @@ class Report:
     def summary(self) -> str:
         """The number of findings and rows in one line."""
         counts = [f"{n:,} {severity}{'' if n == 1 else 's'}" for severity, n in self.counts().items()]
-        aside = f", {self.unplaced:,} of them without a valid offset or source" if self.unplaced else ""
+        lacking = {
+            "a valid offset or source": self.unplaced,
+            "a valid timestamp": self.untimed,
+            "a valid landing time": self.unlanded,
+        }
+        asides = [f", {n:,} without {what}" for what, n in lacking.items() if n]
+        aside = "".join(asides).replace(" without", " of them without", 1)
         return f"{', '.join(counts)} in {self.rows:,} row{'' if self.rows == 1 else 's'}{aside}"
 
     def __repr__(self) -> str:
@@ -129,7 +141,8 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as values that JSON has: moments are text."""
         listed = {name: [_plain(row) for row in getattr(self, name)] for name in _LISTS}
-        return {"rows": self.rows, "unplaced": self.unplaced, **listed, "notes": self.notes}
+        numbers = {name: getattr(self, name) for name in ("rows", "unplaced", "untimed", "unlanded")}
+        return {**numbers, **listed, "notes": self.notes}
 
     def to_json(self) -> str:
         """Return the report as JSON: one object with the names of the attributes.
@@ -189,6 +202,8 @@ def report_of(facts: Facts) -> Report:
         _notes(facts),
         facts.rates,
         facts.unplaced,
+        facts.untimed,
+        facts.unlanded,
     )
 
 
@@ -251,11 +266,20 @@ def _notes(facts: Facts) -> list[str]:
         notes.append("Without a landing time, late messages and IDs from the future are not found.")
     if has["offset"] and not has["timestamp"]:
         notes.append("Without a timestamp, time_backwards is not checked.")
+    if facts.untimed:
+        notes.append(
+            f"{_lacking(facts.untimed)} a valid timestamp, which time_backwards needs. A time as text is valid if it "
+            "names its offset from UTC."
+        )
+    if facts.unlanded:
+        notes.append(
+            f"{_lacking(facts.unlanded)} a valid landing time, which late_messages and future_ids need. A time as text "
+            "is valid if it names its offset from UTC."
+        )
     if not has["parent"]:
         notes.append("Without a parent column, orphan_ids is not checked.")
     if facts.unplaced:
-        lack = "row lacks" if facts.unplaced == 1 else "rows lack"
-        notes.append(f"{facts.unplaced:,} {lack} a source or a valid offset, and so do not count in any log.")
+        notes.append(f"{_lacking(facts.unplaced)} a source or a valid offset, and so do not count in any log.")
     listed = {
         "missing ranges": (facts.gap_total, len(facts.gaps)),
         "logs": (facts.log_total, len(facts.logs)),
@@ -268,6 +292,10 @@ def _notes(facts: Facts) -> list[str]:
         if total > shown
     ]
     return notes
+
+
+def _lacking(rows: int) -> str:
+    return f"{rows:,} {'row lacks' if rows == 1 else 'rows lack'}"
 
 
 def _plain(row: Any) -> dict[str, Any]:

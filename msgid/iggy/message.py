@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from msgid._validate import UINT32_MAX, UINT64_MAX, UINT128_MAX, integer, quote
-from msgid.errors import InvalidMessageId
-from msgid.ids._bytes import NOT_V1
+from msgid.ids._bytes import is_uuid
 from msgid.ids.message_id import MessageId
-from msgid.ids.parsing import parse
 from msgid.iggy._records.checksums import crc32
 from msgid.iggy._records.encoding import Batch, own_checksum
 from msgid.iggy._records.id_texts import ID_LENGTH, UUID_VARIANT, UUID_VERSIONS
@@ -21,8 +18,6 @@ from msgid.messages import MessageState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_UUID_DIGITS: Final = 36
 
 
 class _Slots:
@@ -198,7 +193,7 @@ class Message(_Slots):
 
     @property
     def id_text(self) -> str:
-        """The ID as text; see the function `id_text`."""
+        """The ID as text; a version-1 ID may look like a UUID: see the function `id_text`."""
         return id_text(self.id)
 
     @property
@@ -220,17 +215,23 @@ def checksum(payload: bytes) -> int:
     return crc32(payload)
 
 
-def id_text(id: int | bytes) -> str:
-    """Return the 128-bit ID of an Iggy message as text: a version-1 ID, or the UUID that a server or a client made.
+def id_text(id: MessageId | UUID | str | int | bytes) -> str:
+    """Return the ID of an Iggy message as text: a version-1 ID, or the UUID that a server or a client made.
 
-    The 16 bytes of the ID are the body of a version-1 ID, or a UUID in the byte order of RFC 9562. They are a UUID
-    if the version is 4 or 7 and the variant is that of RFC 9562. Version-1 IDs have that variant only from 2089 on.
+    A message holds 16 bytes: the body of a version-1 ID, or a UUID in the byte order of RFC 9562. Bytes with the
+    version 4 or 7 and the variant of RFC 9562 are read as a UUID. The body of a version-1 ID can look like that if the
+    ID is dated 1953 to 1986, or 2089 and later. Pass such an ID as a value, as text or as 17 bytes: it is then never a
+    UUID.
 
     Args:
-        id: ID as an integer of 0 to 2**128 - 1, or its 16 bytes in the message.
+        id: ID as an integer of 0 to 2**128 - 1, or its 16 bytes in the message; or a version-1 ID or UUID as `id_value`
+            accepts them.
 
     Returns:
         34 upper-case hex digits, or a UUID in lower case.
+
+    Raises:
+        InvalidMessageId: if ``id`` is anything else.
 
     >>> id_text(232071677777564499402827199894559175028)
     '74b158ca-ddb3-498f-b0a9-9eec1c6197ae'
@@ -238,18 +239,32 @@ def id_text(id: int | bytes) -> str:
     '0193e3b2-7c1a-7d3e-9a5f-0123456789ab'
     >>> id_text(bytes.fromhex("56F7E71C361B21BC024CCDBE00000000"))
     '0156F7E71C361B21BC024CCDBE00000000'
+
+    An ID that was derived with the time 0, which is 1970-01-01, and its 16 bytes:
+
+    >>> import msgid
+    >>> id = msgid.derive_id("0156F7E71C361B21BC024CCDBE00000000", "bill 2", at=0)
+    >>> id_text(id), id_text(id.body)
+    ('01FF2497EC645D73A5A0119A0027E86B67', 'ff2497ec-645d-73a5-a011-9a0027e86b67')
     """
-    raw = integer("id", id, 0, UINT128_MAX).to_bytes(ID_LENGTH, "little") if isinstance(id, int) else id
+    if isinstance(id, int):
+        id = integer("id", id, 0, UINT128_MAX).to_bytes(ID_LENGTH, "little")
+    if not (isinstance(id, bytes | bytearray | memoryview) and memoryview(id).nbytes == ID_LENGTH):
+        known = _known(id)
+        return known.hex if isinstance(known, MessageId) else str(known)
+    raw = bytes(id)
     if raw[6] >> 4 in UUID_VERSIONS and raw[8] >> 6 == UUID_VARIANT:
-        return str(UUID(bytes=bytes(raw)))
+        return str(UUID(bytes=raw))
     return MessageId.from_body(raw).hex
 
 
-def id_value(id: MessageId | UUID | str) -> int:
+def id_value(id: MessageId | UUID | str | bytes) -> int:
     """Return the 128-bit ID of an Iggy message for a version-1 ID or UUID; the reverse of `id_text`.
 
+    The number does not tell a version-1 ID from a UUID: see `id_text`.
+
     Args:
-        id: Version-1 ID or UUID, as a value or as text.
+        id: Version-1 ID or UUID, as a value or as text; or the 17 bytes of a version-1 ID.
 
     Returns:
         The ID as an integer of 0 to 2**128 - 1.
@@ -260,15 +275,15 @@ def id_value(id: MessageId | UUID | str) -> int:
     >>> id_value("74b158ca-ddb3-498f-b0a9-9eec1c6197ae")
     232071677777564499402827199894559175028
     """
-    if isinstance(id, str) and "-" in id:
-        with suppress(ValueError):
-            id = UUID(id) if len(id) == _UUID_DIGITS else id
+    known = _known(id)
+    return int.from_bytes(known.body if isinstance(known, MessageId) else known.bytes, "little")
+
+
+def _known(id: Any) -> MessageId | UUID:
+    """Return the version-1 ID or the UUID that a value, a text or 17 bytes name."""
     if isinstance(id, UUID):
-        return int.from_bytes(id.bytes, "little")
-    parsed = parse(id) if isinstance(id, str) else id
-    if not isinstance(parsed, MessageId):
-        raise InvalidMessageId(quote(id), NOT_V1)
-    return int.from_bytes(parsed.body, "little")
+        return id
+    return UUID(id) if is_uuid(id) else MessageId(id)
 
 
 def valid_message(

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 
 class Summaries(NamedTuple):
-    """The summaries of a table: of its IDs, its logs and the parents of derived IDs; None if it does not have them."""
+    """The summaries of a table: of its IDs, logs, parents of derived IDs and times; None if it does not have them."""
 
     ids: DataFrame | None
     logs: DataFrame | None
     parents: DataFrame | None
+    times: DataFrame | None
     is_binary: bool
     """Whether the IDs are binary."""
 
@@ -67,5 +68,10 @@ def facts_of(
         rows, unplaced = held["n"] or 0, held["no"] or 0
     if placed is not None:
         parts.append(log_facts(placed, columns, max_gaps, df))
-    parts.append(NOTHING._replace(rows=rows, unplaced=unplaced, columns=columns.given))
+    untimed = unlanded = 0
+    if summaries.times is not None:
+        (lacking,) = summaries.times.agg(F.sum("untimed"), F.sum("unlanded")).collect()
+        untimed, unlanded = lacking[0] or 0, lacking[1] or 0
+    own = NOTHING._replace(rows=rows, unplaced=unplaced, untimed=untimed, unlanded=unlanded, columns=columns.given)
+    parts.append(own)
     return merged(parts, max_gaps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgid import layout
 from msgid._moments import aware
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pyspark.sql import DataFrame
+
+_STORED: Final = ("ids", "logs", "parents", "times")
+"""The summaries of a batch that are tables, in the order of `Summaries`."""
 
 
 def audit_batches(
@@ -51,7 +54,7 @@ def audit_batches(
     Parameters
     ----------
     path : str
-        Folder of the summaries: Parquet tables ``ids``, ``logs`` and ``parents``.
+        Folder of the summaries: Parquet tables ``ids``, ``logs``, ``parents`` and ``times``.
     report : callable
         Called with the `AuditReport` of all rows so far, after each batch.
     app_id : str, optional
@@ -112,13 +115,15 @@ def audit_batches(
         chosen = checked_columns(batch.columns, **named)
         new = summaries_of(batch, chosen, earliest)
         stored = {}
-        for name, summary in (("ids", new.ids), ("logs", new.logs), ("parents", new.parents)):
+        for name in _STORED:
+            summary: DataFrame | None = getattr(new, name)
             if summary is not None:
                 write_once(summary, number, f"{path}/{name}", app_id=app_id)
                 held = read_table(batch.sparkSession, f"{path}/{name}")
                 recent = held if kept is None else held.where(held["batch"] > number - kept)
                 stored[name] = recent.select(*summary.columns)
-        merged = Summaries(stored.get("ids"), stored.get("logs"), stored.get("parents"), new.is_binary)
+        ids, logs, parents, times = map(stored.get, _STORED)
+        merged = Summaries(ids, logs, parents, times, new.is_binary)
         facts = facts_of(merged, chosen, jump, most, None, merge=True)
         report(AuditReport(batch.sparkSession, report_of(facts)))
         if kept is not None:

@@ -39,7 +39,7 @@ def id_key(name: str) -> tuple[Column, Column, Column]:
     value = F.col(quoted_name(name))
     raw = v1_bytes(hex_text(value))
     is_v1 = raw.isNotNull()
-    last = look_up(octet(F.substring(raw, layout.ID_LENGTH, 1)), _BYTE)
+    last = look_up(octet(F.substring(raw, layout.ID_LENGTH, 1)), _BYTE).cast("int")
     same = identity(value)
     other = F.when(same.isNotNull(), F.lit(OTHER)).when(value.isNotNull(), F.lit(EMPTY)).otherwise(F.lit(NULL))
     key = F.when(is_v1, F.substring(raw, 1, layout.BODY_LENGTH)).otherwise(same.cast("binary"))
@@ -90,6 +90,20 @@ def id_summary(df: DataFrame, columns: Columns, not_before: int | None) -> DataF
     return rows.groupBy(*keys).agg(*aggregates)
 
 
+def time_summary(df: DataFrame, columns: Columns) -> DataFrame | None:
+    """Return one row with the numbers of rows that lack a valid timestamp and landing time; None without such columns.
+
+    A table of its own keeps the columns of the other summaries, to which a stream of an earlier version adds batches.
+    """
+    if columns.timestamp is None and columns.landed is None:
+        return None
+
+    def lacking(name: str | None) -> Column:
+        return F.count_if(F.lit(False) if name is None else micros_column(df, name).isNull())
+
+    return df.agg(lacking(columns.timestamp).alias("untimed"), lacking(columns.landed).alias("unlanded"))
+
+
 _MERGED: Final = {
     "n": F.sum, "mask": F.bit_or, "near": F.min, "future": F.sum, "future_mask": F.bit_or,
     "first_time": F.min, "last_time": F.max, "timestamp": F.min, "landed": F.min,
@@ -132,7 +146,7 @@ def merged_ids(summary: DataFrame, *, merge: bool) -> DataFrame:
 def _completed(words: DataFrame) -> DataFrame:
     missing = {"near": None, "future": 0, "future_mask": 0, "duplicate_mask": None, "conflict_mask": None}
     added = {name: F.lit(value).cast("bigint") for name, value in missing.items() if name not in words.columns}
-    return words.withColumns(added)
+    return words.withColumns(added) if added else words  # Spark Connect refuses an empty dict
 
 
 def log_summary(df: DataFrame, columns: Columns, *, whole: bool = False) -> DataFrame:

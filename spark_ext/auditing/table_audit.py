@@ -17,7 +17,7 @@ from spark_ext.auditing._collecting import Summaries, facts_of
 from spark_ext.auditing._id_facts import parents_of
 from spark_ext.auditing._small_table import small_facts
 from spark_ext.auditing.spark_report import AuditReport
-from spark_ext.auditing.summaries import id_summary, log_summary
+from spark_ext.auditing.summaries import id_summary, log_summary, time_summary
 from spark_ext.formats.message_formats import message_format
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def audit(
     read once for the IDs and once for the positions, in the JVM, and reduced to words of 32 numbers and blocks of
     65,536. The rules of `msgid.audit` read the blocks, and the words of those blocks alone in which something is
     missing or out of order: on the driver, or in Python workers if there are many. With ``timestamp``, ``landed`` or
-    ``content``, each message is compared by itself, which takes more time. The driver collects a bounded number of
-    rows.
+    ``content``, each message is compared by itself, which takes more time, and the times are read once more for their
+    number. The driver collects a bounded number of rows.
 
     Parameters
     ----------
@@ -133,5 +133,6 @@ def summaries_of(df: DataFrame, columns: Columns, earliest: int | None) -> Summa
         None if columns.id is None else id_summary(df, columns, earliest),
         None if columns.offset is None else log_summary(df, columns),
         None if columns.id is None or columns.parent is None else parents_of(df, columns),
+        time_summary(df, columns),
         columns.id is not None and isinstance(types[columns.id], BinaryType),
     )

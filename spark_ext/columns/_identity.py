@@ -48,9 +48,10 @@ def identity(id: ColumnOrName) -> Column:
     value = column(id)
     # The type is known when the query is planned, so only one of the two branches is left in the plan.
     is_binary = F.typeof(value) == "binary"
-    digits = F.hex(value)
-    of_bytes = _canonical(digits, digits).otherwise(F.concat(F.lit("0x"), digits))
+    # The cast to a text gives it Spark's default collation, and leaves the bytes of a binary value as they are.
     text = value.cast("string")
+    digits = F.hex(text.cast("binary"))
+    of_bytes = _canonical(digits, digits).otherwise(F.concat(F.lit("0x"), digits))
     of_text = _canonical(text, F.upper(text)).when(is_uuid(text), F.lower(text)).otherwise(text)
     return F.when(is_binary, of_bytes).otherwise(of_text)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgid.messages import STATE_CODES, MessageState
 from msgid.messages import normalize_name as _normal
 from spark_ext.columns._dialect import F
-from spark_ext.columns._expressions import VERSION_1_DIGITS, column, fill, hex_text, is_hex, is_v1
+from spark_ext.columns._expressions import VERSION_1_DIGITS, column, fill, has_v1_shape, hex_text, is_hex, is_v1
 from spark_ext.columns._udfs import each
 
 if TYPE_CHECKING:
@@ -82,16 +82,20 @@ def checksum_ok(payload: ColumnOrName, checksum: ColumnOrName) -> Column:
 def iggy_id_to_id(col: ColumnOrName) -> Column:
     """Return the ID of an Iggy message as text, a version-1 ID or a UUID, as `msgid.iggy.id_text` does.
 
+    The 16 bytes of a version-1 ID can look like a UUID if the ID is dated 1953 to 1986, or 2089 and later. They are
+    then read as a UUID. The 17 bytes of a version-1 ID never are.
+
     Parameters
     ----------
     col : Column or str
-        The 16 bytes of the ID, as in the message and in the column ``id`` of ``format("iggy")``.
+        The 16 bytes of the ID, as in the message and in the column ``id`` of ``format("iggy")``; or the 17 bytes of a
+        version-1 ID.
 
     Returns
     -------
     Column
-        Version-1 ID of 34 hex digits, or the UUID of version 4 or 7 that a server or a client made; NULL for any value
-        of another length.
+        Version-1 ID of 34 hex digits, or the UUID of version 4 or 7 that a server or a client made; NULL for any other
+        value.
 
     Examples
     --------
@@ -108,11 +112,14 @@ def iggy_id_to_id(col: ColumnOrName) -> Column:
     starts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
     uuid = F.lower(F.concat_ws("-", *(F.substring(digits, start, length) for start, length in starts)))
     text = F.when(is_uuid, uuid).otherwise(F.concat(F.lit(VERSION_1_DIGITS), digits))
-    return F.when(F.length(digits) == 32, text).alias("iggy_id_to_id")  # noqa: PLR2004  # 16 bytes
+    of_16_bytes = F.when(F.length(digits) == 32, text)  # noqa: PLR2004
+    return of_16_bytes.when(has_v1_shape(digits), digits).alias("iggy_id_to_id")
 
 
 def id_to_iggy_id(col: ColumnOrName) -> Column:
     """Return the 16 bytes of an Iggy message's ID from its text; the reverse of `iggy_id_to_id`.
+
+    The 16 bytes do not tell a version-1 ID from a UUID: see `iggy_id_to_id`.
 
     Parameters
     ----------

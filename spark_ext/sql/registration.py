@@ -43,9 +43,10 @@ def register(spark: SparkSession) -> list[str]:
     ``spark.read.format("iggy")`` works.
 
     A time is a timestamp or Unix seconds. A date or a ``timestamp_ntz`` is rejected before the query runs, the text of
-    a timestamp when it is read. An ID is text or binary. A binary value of 16 or 28 characters is read as text if all
-    its control characters are tabs and line ends. Convert such version-0 IDs with ``hex``. Text of 16, 17, 28 or 29
-    bytes is read as a binary value if it has another ASCII control character or U+FFFD.
+    a timestamp when it is read. A time that is NaN or infinite counts as NULL, because Spark casts it to NULL; the
+    column functions fail. An ID is text or binary. A binary value of 16 or 28 characters is read as text if all its
+    control characters are tabs and line ends. Convert such version-0 IDs with ``hex``. Text of 16, 17, 28 or 29 bytes
+    is read as a binary value if it has another ASCII control character or U+FFFD.
 
     Parameters
     ----------

@@ -454,7 +454,7 @@ def with_canonical_key(df: DataFrame, key: str) -> DataFrame:
     """Return the rows with the key in its canonical form if it is text or binary: one spelling per ID."""
     column, type = F.col(quoted_name(key)), df.schema[key].dataType
     if isinstance(type, T.StringType):
-        return df.withColumn(key, F.coalesce(identity(column), column))
+        return df.withColumn(key, F.coalesce(identity(column), column.cast("string")))
     if isinstance(type, T.BinaryType):
         text = identity(column)  # the hex digits of an ID, or 0x and the hex digits of other bytes
         return df.withColumn(key, F.when(text.startswith("0x"), column).otherwise(F.coalesce(F.unhex(text), column)))

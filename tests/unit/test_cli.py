@@ -168,6 +168,27 @@ def test_node_without_arguments_shows_what_is_stamped():
     assert run("node", MSGID_NODE="x").returncode == 1
 
 
+@pytest.mark.parametrize("command", ["generate", "node"])
+def test_invalid_node_of_the_environment_is_one_line(command):
+    """The command ends with status 1 and the reason, not with a traceback."""
+    result = run(command, MSGID_NODE="x")
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert result.stderr == b"Error: MSGID_NODE must be aa:bb:cc:dd:ee:ff or random, got 'x'\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system does not have a full device")
+@pytest.mark.parametrize("arguments", [["generate"], ["generate", "-n", "100000"], ["inspect", V1], ["node"]])
+def test_output_to_a_full_disk_is_one_line(arguments):
+    """The command ends with status 1 and the reason, also if the output is in the last buffer."""
+    with open("/dev/full", "wb") as full:
+        program = [sys.executable, "-m", "msgid", *arguments]
+        result = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (result.returncode, result.stderr) == (1, b"Error: [Errno 28] No space left on device\n")
+    if arguments[0] == "generate":
+        result = run(*arguments, "--output", "/dev/full")
+        assert (result.returncode, result.stderr) == (1, b"Error: [Errno 28] No space left on device\n")
+
+
 def test_version_of_the_command_is_that_of_the_package():
     """``--version`` prints the backend."""
     assert msgid.__version__ in run("--version").stdout.decode()

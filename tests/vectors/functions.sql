@@ -2140,6 +2140,11 @@ RETURN (
   ELSE concat('01', hex(CAST(msgid_from_iggy_id.id AS binary)))
   END
  )
+ WHEN (
+  (octet_length(hex(CAST(msgid_from_iggy_id.id AS binary))) = 34)
+  AND startswith(hex(CAST(msgid_from_iggy_id.id AS binary)), '01')
+ )
+ THEN hex(CAST(msgid_from_iggy_id.id AS binary))
  END
 );
 

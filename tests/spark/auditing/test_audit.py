@@ -30,7 +30,7 @@ pytestmark = pytest.mark.spark
 
 PLACES = {"source": "source", "offset": "offset"}
 DETAILS = {**PLACES, "timestamp": "timestamp", "landed": "landed", "content": "content"}
-PARTS = ("rows", "unplaced", "findings", "gaps", "logs", "generators", "nodes", "kinds", "notes")
+PARTS = ("rows", "unplaced", "untimed", "unlanded", "findings", "gaps", "logs", "generators", "nodes", "kinds", "notes")
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 
@@ -80,6 +80,8 @@ def test_audit_of_rocketmq_rows_is_that_of_python(spark, tmp_path):
     same(spark_ext.audit(df.drop("storeTimestamp")), msgid.audit.audit_table(untimed))
 
 
+WAYS = ("driver", "summaries", "spread")
+WITHOUT_ANSI = [("driver", "true"), ("summaries", "false"), pytest.param("spread", "false", marks=pytest.mark.variants)]
 DRIVER_OFTEN = ["driver", *(pytest.param(way, marks=pytest.mark.variants) for way in ("summaries", "spread"))]
 SUMMARIES_OFTEN = [
     pytest.param("driver", marks=pytest.mark.details),
@@ -170,21 +172,23 @@ def hostile():
     ]  # fmt: skip
     parents = [None] * len(values)
     parents[values.index(child)], parents[values.index(child) + 1] = V1.lower(), "none"
-    landed = [AT + timedelta(days=place) for place in range(len(values))]
+    landed = [None, *(AT + timedelta(days=place) for place in range(1, len(values)))]
     return pa.table({"id": values, "parent": parents, "landed": landed, "n": range(len(values))})
 
 
 @pytest.mark.details
-def test_audit_of_hostile_ids_is_that_of_python(spark, tmp_path, way):
-    """Kinds, reasons, examples, wrapped months, orphans and positions in IDs are those of Python."""
+@pytest.mark.parametrize(("way", "ansi"), WITHOUT_ANSI, indirect=True)
+def test_audit_of_hostile_ids_is_that_of_python(spark, tmp_path, ansi, way):
+    """Kinds, reasons, examples, wrapped months, orphans and positions are those of Python, in both ANSI modes."""
     table = hostile()
     df = read(spark, table, tmp_path)
     for columns in ({"landed": "landed", "parent": "parent", "content": "n"}, {}):
         same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
-def test_audit_of_binary_ids_is_that_of_text(spark, tmp_path, way):
-    """The bytes of IDs are the same IDs; other bytes are malformed for the same reasons."""
+@pytest.mark.parametrize(("way", "ansi"), WITHOUT_ANSI, indirect=True)
+def test_audit_of_binary_ids_is_that_of_text(spark, tmp_path, ansi, way):
+    """The bytes of IDs are the same IDs; other bytes are malformed for the same reasons, in both ANSI modes."""
     values = [bytes.fromhex(V1), bytes.fromhex(V1), b"", b"x" * 15, b"\x09" * 17, None, b"x" * 16]
     table = pa.table({"id": pa.array(values, pa.binary())})
     same(spark_ext.audit(read(spark, table, tmp_path)), msgid.audit.audit_table(table))
@@ -256,8 +260,11 @@ def test_audit_of_times_outside_the_years_is_that_of_python(spark, tmp_path, way
         same(spark_ext.audit(df, **columns), local)
 
 
-@pytest.mark.parametrize("way", DRIVER_OFTEN, indirect=True)
-def test_audit_of_odd_columns_is_that_of_python(spark, tmp_path, way):
+@pytest.mark.parametrize(
+    ("way", "ansi"), [("driver", "true"), *(pytest.param(w, "false", marks=pytest.mark.variants) for w in WAYS[1:])],
+    indirect=True,
+)  # fmt: skip
+def test_audit_of_odd_columns_is_that_of_python(spark, tmp_path, ansi, way):
     """Names with dots, backticks and capitals, decimals, dates, times without time zone, long IDs and NULLs."""
     table = odd()
     df = read(spark, table, tmp_path)
@@ -316,7 +323,7 @@ def audited(spark, folder, table, parts, columns, **options):
 
 
 def same_but_examples(report, local):
-    same(report, local, ("rows", "gaps", "logs", "generators", "nodes", "kinds", "notes"))
+    same(report, local, ("rows", "untimed", "unlanded", "gaps", "logs", "generators", "nodes", "kinds", "notes"))
     # Without content, the rows that repeat an ID or offset are gone, so the example is missing.
     assert [f[:4] for f in report.local.findings] == [f[:4] for f in local.findings]
 

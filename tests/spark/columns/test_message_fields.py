@@ -101,6 +101,8 @@ def test_iggy_id_of_a_column_is_the_one_of_msgid(spark, raws):
     assert [bytes(raw) for raw in column(spark, texts, "string", ids.id_to_iggy_id("x"))] == raws
     upper = [text.upper() for text in texts]
     assert [bytes(raw) for raw in column(spark, upper, "string", ids.id_to_iggy_id("x"))] == raws
+    whole = [b"\x01" + raw for raw in raws]
+    assert column(spark, whole, "binary", ids.iggy_id_to_id("x")) == [iggy.id_text(raw) for raw in whole]
 
 
 def test_iggy_id_that_is_invalid_is_null(spark):

@@ -4,11 +4,14 @@ import random
 from collections import Counter
 
 import pytest
+from helpers.covering import first_by_default
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 import spark_ext as ids
+from spark_ext import _compat
+from spark_ext.tables.upsert import with_canonical_key
 
 pytestmark = pytest.mark.spark
 
@@ -120,6 +123,30 @@ def test_labels_of_tied_rows_do_not_depend_on_the_partitions(spark):
         df = spark.createDataFrame(rows, "id string, n int, body string").repartition(partitions)
         found.add(frozenset(map(tuple, ids.deduplicate(df, order_by="n").collect())))
     assert len(found) == 1
+
+
+@pytest.mark.skipif(_compat.version() < (4, 0), reason="Spark 3.5 does not have collations")
+@pytest.mark.parametrize("collation", first_by_default(["UTF8_LCASE", "UNICODE_CI_AI", "UTF8_BINARY_RTRIM"], 1))
+def test_collation_of_the_ids_does_not_change_their_labels(spark, collation):
+    """IDs are compared by value: the case of the digits does not matter, and `a` and `A` are two IDs."""
+    rows = [
+        (V0, 1),
+        (V0.lower(), 2),
+        (f"00{V0}", 3),
+        ("a", 4),
+        ("A", 5),
+        ("a ", 6),
+        (UUID, 7),
+        (UUID.lower(), 8),
+        ("", 9),
+    ]
+    df = spark.createDataFrame(rows, "id string, n int")
+    collated = df.withColumn("id", F.expr(f"id COLLATE {collation}"))
+    expected = labels(df, order_by="n")
+    assert labels(collated, order_by="n") == expected
+    assert [expected[n] for n in (1, 2, 3, 4, 5, 6, 7, 8)] == ["new", *["duplicate"] * 2, *["new"] * 4, "duplicate"]
+    keys = [row.id for row in with_canonical_key(collated, "id").collect()]
+    assert keys == [row.id for row in with_canonical_key(df, "id").collect()]
 
 
 def test_columns_of_any_name_are_kept(spark):

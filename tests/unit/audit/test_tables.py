@@ -186,6 +186,27 @@ def test_summary_counts_the_rows_that_are_in_no_log():
     assert json.loads(report.to_json())["unplaced"] == 3
 
 
+def test_rows_without_a_valid_time_are_counted(tmp_path):
+    """Times that are missing or cannot be read are counted in the summary, the notes, JSON and the page."""
+    naive, good = "2026-01-02 00:00:00", "2026-01-01T00:00:00Z"
+    sent, landed = [naive, good, None, "x", good], [naive, good, good, good, good]
+    table = pa.table({"offset": range(5), "sent": sent, "landed": landed})
+    report = audit.audit_table(table, id=None, offset="offset", timestamp="sent", landed="landed")
+    counts = "3 of them without a valid timestamp, 1 without a valid landing time"
+    assert str(report) == f"0 errors, 0 warnings, 0 infos in 5 rows, {counts}"
+    assert (report.untimed, report.unlanded) == (3, 1)
+    plain = json.loads(report.to_json())
+    assert (plain["untimed"], plain["unlanded"]) == (3, 1)
+    assert [note.partition(",")[0] for note in report.notes if "lack" in note] == [
+        "3 rows lack a valid timestamp", "1 row lacks a valid landing time",
+    ]  # fmt: skip
+    assert "3 rows lack a valid timestamp" in report.to_html()
+    (tmp_path / "times.csv").write_text("id,sent\n" + "".join(f"{V1},{time or ''}\n" for time in sent))
+    assert audit.audit_file(tmp_path / "times.csv", timestamp="sent").untimed == 3
+    whole = audit.audit_table(table, id=None, offset="offset")
+    assert (whole.untimed, whole.unlanded) == (0, 0)
+
+
 def test_rows_of_the_format_iggy_are_audited_by_source_offset_and_text_of_the_id():
     """The columns are known; a row that could not be read has neither ID nor offset, and counts in no log."""
     columns = {name: pa.nulls(3) for name in ("file", "position", "state", "timestamp", "id", "checksum")}

@@ -99,6 +99,22 @@ def test_message_with_a_uuid4_shows_the_uuid(value):
     assert iggy.id_value(str(value)) == iggy.id_value(value) == message.id
 
 
+@given(strategies.message_ids, st.booleans(), st.sampled_from([0x4, 0x7]))
+def test_id_with_its_version_is_never_shown_as_a_uuid(id, looks_like_a_uuid, version):
+    """A value, a text and 17 bytes tell a version-1 ID from a UUID, also where the 16 bytes of both are equal."""
+    if looks_like_a_uuid:
+        pid, seconds = version << 12 | id.pid & 0xFFF, 0b10 << 30 | id.seconds & 0x3FFFFFFF
+        id = msgid.MessageId.from_fields(node=id.node, pid=pid, seconds=seconds, sequence=id.sequence)
+    for form in (id, str(id), str(id).lower(), bytes(id), bytearray(bytes(id)), memoryview(bytes(id))):
+        assert iggy.id_text(form) == str(id)
+        assert iggy.id_value(form) == int.from_bytes(id.body, "little")
+    for form in (id.uuid, str(id.uuid), str(id.uuid).upper()):
+        assert iggy.id_text(form) == str(id.uuid)
+    if looks_like_a_uuid:
+        for form in (id.body, iggy.id_value(id)):
+            assert iggy.id_text(form) == str(id.uuid)
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -107,9 +123,20 @@ def test_message_with_a_uuid4_shows_the_uuid(value):
         "7F0000010000238F000000000001E240",
         "74b158ca-ddb3-498f-b0a9-9eec1c6197a",
         "{74b158ca-ddb3-498f-b0a9-9eec1c6197ae",
+        b"",
+        bytes(15),
+        bytes(17),
+        bytes(34),
+        memoryview(bytes(32)).cast("i"),
+        None,
+        1.5,
+        [],
+        {},
+        (1,),
     ],
 )
-def test_id_value_of_an_invalid_id_raises_invalid_message_id(value):
+def test_invalid_ids_raise_invalid_message_id(value):
     """Other values raise `InvalidMessageId`."""
-    with pytest.raises(msgid.InvalidMessageId):
-        iggy.id_value(value)
+    for function in (iggy.id_value, iggy.id_text):
+        with pytest.raises(msgid.InvalidMessageId):
+            function(value)
