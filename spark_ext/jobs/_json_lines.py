@@ -97,7 +97,7 @@ def _inferred(lines: DataFrame) -> StructType:
     with settings(lines.sparkSession, _BY_CASE):
         schema = json_schema(lines.where(is_read).select(line.alias(_LINE)))
     folders = [field for field in lines.schema if field.name != _LINE]
-    replaced = {field.name.lower() for field in folders}
+    replaced = {CORRUPT, *(field.name.lower() for field in folders)}
     return StructType([*(field for field in schema if field.name.lower() not in replaced), *folders])
 
 
@@ -155,9 +155,9 @@ def rows_of_lines(lines: DataFrame, schema: StructType) -> DataFrame:
     -------
     DataFrame
         The columns, the columns of folders, and ``_corrupt_record``. It holds a line that is not JSON in UTF-8, has
-        text after its object, does not fit the columns, does not have any of them, or has a key twice, compared
-        without regard to case. So does a line that is nested too deep, or has a number that its column cannot hold. A
-        line with an array of objects gives a row for each.
+        text after its object, does not fit the columns, does not have any of them, has a key twice, compared without
+        regard to case, or has a key of this name. It also holds a line that is nested too deep, or has a
+        number that its column cannot hold. A line with an array of objects gives a row for each.
     """
     return _rows(lines, schema).drop(_ROUNDED)
 
@@ -185,6 +185,7 @@ def _rows(lines: DataFrame, schema: StructType) -> DataFrame:
     exact = F.array(*(F.lit(field.name) for field in columns)).cast("array<string>")
     known = F.array(*map(F.lit, places)).cast("array<string>")
     is_twice = F.size(F.array_distinct("keys")) < F.size("keys")
+    is_refused = F.coalesce(is_twice | F.exists("keys", lambda key: F.lower(key) == CORRUPT), F.lit(False))
     keys = F.filter("keys", lambda key: F.array_contains(known, F.lower(key)))
     respelled = (F.size(keys) == 0) | F.exists(keys, lambda key: ~F.array_contains(exact, key))
     is_long = unit.rlike(_LONG) if doubles else F.lit(False)
@@ -193,26 +194,25 @@ def _rows(lines: DataFrame, schema: StructType) -> DataFrame:
     df = df.select(
         unit,
         "folders",
-        "is_beyond",
         F.from_json(unit, parsed, _OPTIONS).alias("one"),
-        F.coalesce(is_twice, F.lit(False)).alias("is_twice"),
-        F.coalesce(respelled & ~is_twice, F.lit(False)).alias("respelled"),
-        F.when((respelled | is_long) & ~is_twice, entries).alias("entries"),
+        (is_refused | F.col("is_beyond")).alias("is_refused"),
+        F.coalesce(respelled & ~is_refused, F.lit(False)).alias("respelled"),
+        F.when((respelled | is_long) & ~is_refused, entries).alias("entries"),
     )
     once = F.size(F.array_distinct(F.transform("entries", lambda entry: entry["key"]))) == F.size("entries")
     texts = F.when(once & (F.size("entries") > 0), F.map_from_entries("entries"))
-    df = df.select(unit, "folders", "is_beyond", "one", "is_twice", "respelled", texts.alias("texts"))
+    df = df.select(unit, "folders", "one", "is_refused", "respelled", texts.alias("texts"))
 
     text = {place: F.try_element_at("texts", F.lit(name)) for name, place in places.items()}
     typed = (_typed(text[place], columns[int(place)].dataType).alias(place) for place in text)
     values = F.struct(F.lit(0), *typed).alias("values")
-    df = df.select(unit, "folders", "is_beyond", "one", "is_twice", "respelled", "texts", values)
+    df = df.select(unit, "folders", "one", "is_refused", "respelled", "texts", values)
 
     unread = (text[place].isNotNull() & F.col("values")[place].isNull() for place in text)
     misfit = reduce(lambda some, other: some | other, unread, F.col("texts").isNull())
     misread = F.col("one").isNull() | F.col("one")[CORRUPT].isNotNull()
     is_whole = F.is_valid_utf8(unit) & ~has_more(unit)
-    is_corrupt = F.when(F.col("respelled"), misfit).otherwise(misread) | F.col("is_twice") | ~is_whole
+    is_corrupt = F.when(F.col("respelled"), misfit).otherwise(misread) | F.col("is_refused") | ~is_whole
     rows = [
         F.when(F.col("respelled"), F.col("values")[str(place)]).otherwise(F.col("one")[field.name])
         for place, field in enumerate(columns)
@@ -222,7 +222,7 @@ def _rows(lines: DataFrame, schema: StructType) -> DataFrame:
     df = df.select(
         unit,
         *(value.alias(str(place)) for place, value in enumerate(rows)),
-        (is_corrupt | F.col("is_beyond")).alias("is_corrupt"),
+        is_corrupt.alias("is_corrupt"),
         rounded.alias("rounded"),
         "folders",
     )
