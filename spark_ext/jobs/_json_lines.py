@@ -49,7 +49,7 @@ _DEEPEST: Final = 100
 _MANY_OPEN: Final = rf"^[^\[{{]*+(?:[\[{{][^\[{{]*+){{{_DEEPEST + 1}}}"
 _LONG: Final = r"(?:^|[:,\[\s])-?[0-9]{16}"
 """A number, outside text, that may be an integer of more digits than a double holds."""
-_FAR: Final = r"(?:^|[:,\[\s])-?(?:[0-9]{309}|[0-9.]+[eE][+-]?[0-9]{3})"
+_FAR: Final = r"(?:^|[:,\[\s])-?(?:[0-9]{309}|[0-9.]++[eE][+-]?[0-9]{3})"
 """A number, outside text, that may be out of the range of a double."""
 _INTEGERS: Final = r"(?<![0-9.eE+-])-?[0-9]{16,}(?![0-9.eE])"
 _NUMBERS: Final = r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
@@ -81,7 +81,8 @@ def read_json(
     """
     if schema is None:
         lines = reader_now().text(names)
-        schema = _exact(lines, _merged(_inferred(lines), prefer))
+        found = _inferred(lines)
+        schema = _exact(lines, found, _merged(found, prefer))
     columns = StructType([field for field in schema if field.name != CORRUPT])
     return rows_of_lines(reader.text(names), columns)
 
@@ -92,20 +93,35 @@ def _inferred(lines: DataFrame) -> StructType:
     Such a line stops Spark's inference for all lines.
     """
     line = F.ltrim(_LINE, F.lit(_MARK))
-    keys = F.json_object_keys(line)
-    is_read = F.coalesce(F.size(F.array_distinct(keys)) == F.size(keys), F.lit(True)) & ~_is_deep(line)
+    flat = lines.where(~_is_deep(line)).select(line.alias(_LINE))
+    keys = F.json_object_keys(_LINE)
+    once = F.coalesce(F.size(F.array_distinct(keys)) == F.size(keys), F.lit(True))
     with settings(lines.sparkSession, _BY_CASE):
-        schema = json_schema(lines.where(is_read).select(line.alias(_LINE)))
+        schema = json_schema(flat)
+        if len(set(schema.names)) < len(schema):
+            schema = json_schema(flat.where(once))
     folders = [field for field in lines.schema if field.name != _LINE]
     replaced = {CORRUPT, *(field.name.lower() for field in folders)}
     return StructType([*(field for field in schema if field.name.lower() not in replaced), *folders])
 
 
-def _exact(lines: DataFrame, schema: StructType) -> StructType:
-    """Return the columns with text in place of fractions, if they also have integers that a double cannot hold."""
-    if not any(_has_doubles(field.dataType) for field in schema):
+def _exact(lines: DataFrame, found: StructType, schema: StructType) -> StructType:
+    """Return the columns with text in place of fractions, if they also have integers that a double cannot hold.
+
+    Args:
+        lines: All lines.
+        found: A field for each spelling of a key.
+        schema: A column for each key.
+    """
+    doubles = StructType([field for field in schema if _has_doubles(field.dataType)])
+    if not doubles.names:
         return schema
-    rows = _rows(lines.where(F.rlike(_LINE, F.lit(_LONG))), schema)
+    lower = {name.lower() for name in doubles.names}
+    texts = StructType([StructField(name, StringType()) for name in found.names if name.lower() in lower])
+    line = F.ltrim(_LINE, F.lit(_MARK))
+    # Few lines have such integers in these columns, and the others need not be read as rows.
+    is_candidate = F.to_json(F.from_json(line, texts)).rlike(_INTEGERS) | line.rlike(r"^\s*\[")
+    rows = _rows(lines.where(line.rlike(_LONG) & is_candidate), doubles)
     rounded = {row.name for row in rows.select(F.explode(_ROUNDED).alias("name")).distinct().collect()}
     return StructType([StructField(field.name, StringType()) if field.name in rounded else field for field in schema])
 
@@ -188,7 +204,8 @@ def _rows(lines: DataFrame, schema: StructType) -> DataFrame:
     is_refused = F.coalesce(is_twice | F.exists("keys", lambda key: F.lower(key) == CORRUPT), F.lit(False))
     keys = F.filter("keys", lambda key: F.array_contains(known, F.lower(key)))
     respelled = (F.size(keys) == 0) | F.exists(keys, lambda key: ~F.array_contains(exact, key))
-    is_long = unit.rlike(_LONG) if doubles else F.lit(False)
+    raw = F.from_json(unit, StructType([StructField(columns[place].name, StringType()) for place in doubles]))
+    raws = F.when(unit.rlike(_LONG), raw) if doubles else F.lit(None)
     lowered = F.transform(F.map_entries(F.from_json(unit, _TEXTS)), _lowered)
     entries = F.filter(lowered, lambda entry: F.array_contains(known, entry["key"]))
     df = df.select(
@@ -197,16 +214,17 @@ def _rows(lines: DataFrame, schema: StructType) -> DataFrame:
         F.from_json(unit, parsed, _OPTIONS).alias("one"),
         (is_refused | F.col("is_beyond")).alias("is_refused"),
         F.coalesce(respelled & ~is_refused, F.lit(False)).alias("respelled"),
-        F.when((respelled | is_long) & ~is_refused, entries).alias("entries"),
+        F.when(respelled & ~is_refused, entries).alias("entries"),
+        raws.alias("raw"),
     )
     once = F.size(F.array_distinct(F.transform("entries", lambda entry: entry["key"]))) == F.size("entries")
     texts = F.when(once & (F.size("entries") > 0), F.map_from_entries("entries"))
-    df = df.select(unit, "folders", "one", "is_refused", "respelled", texts.alias("texts"))
+    df = df.select(unit, "folders", "one", "is_refused", "respelled", "raw", texts.alias("texts"))
 
     text = {place: F.try_element_at("texts", F.lit(name)) for name, place in places.items()}
     typed = (_typed(text[place], columns[int(place)].dataType).alias(place) for place in text)
     values = F.struct(F.lit(0), *typed).alias("values")
-    df = df.select(unit, "folders", "one", "is_refused", "respelled", "texts", values)
+    df = df.select(unit, "folders", "one", "is_refused", "respelled", "raw", "texts", values)
 
     unread = (text[place].isNotNull() & F.col("values")[place].isNull() for place in text)
     misfit = reduce(lambda some, other: some | other, unread, F.col("texts").isNull())
@@ -217,13 +235,18 @@ def _rows(lines: DataFrame, schema: StructType) -> DataFrame:
         F.when(F.col("respelled"), F.col("values")[str(place)]).otherwise(F.col("one")[field.name])
         for place, field in enumerate(columns)
     ]
-    names = (F.when(_is_rounded(text[str(place)], rows[place]), F.lit(columns[place].name)) for place in doubles)
-    rounded = F.array_compact(F.array(*names).cast("array<string>"))
+    rounded = (
+        F.when(
+            _is_rounded(F.coalesce(text[str(place)], F.col("raw")[columns[place].name]), rows[place]),
+            columns[place].name,
+        )
+        for place in doubles
+    )
     df = df.select(
         unit,
         *(value.alias(str(place)) for place, value in enumerate(rows)),
         is_corrupt.alias("is_corrupt"),
-        rounded.alias("rounded"),
+        F.array_compact(F.array(*rounded).cast("array<string>")).alias("rounded"),
         "folders",
     )
     return df.select(

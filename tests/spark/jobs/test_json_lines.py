@@ -127,13 +127,15 @@ def test_read_rows_of_numbers_that_a_double_cannot_hold_loses_no_digit(spark, tm
     lines = [
         {"id": "a", "n": BIG, "f": 0.5, "s": {"n": BIG, "f": 1.5}, "t": {"f": BIG}, "l": [1.5], "e": 10**22},
         {"id": "b", "n": 1.5, "f": 2**53, "s": {"n": 1, "f": 2.5}, "t": {"f": 1.5}, "l": [BIG], "e": 1.5},
+        [{"id": "g", "m": 1.5, "M2": BIG}, {"id": "h", "m": BIG, "m2": 1.5}],
     ]
     far = ['{"id": "c", "f": 1e400}', '{"id": "d", "f": -2.5E-400}', '{"id": "e", "x": [1' + "0" * 400 + "]}"]
     write_lines(tmp_path, "in.json", *lines, *far, '{"id": "f", "f": -1e300, "e": 0e400}')
-    df = read_rows(spark, str(tmp_path / "in.json"))
+    with pytest.warns(InputWarning, match="the keys M2, m2 differ in case only"):
+        df = read_rows(spark, str(tmp_path / "in.json"))
     types = {field.name: field.dataType.simpleString() for field in df.schema}
-    assert (types["n"], types["f"], types["t"], types["l"], types["e"]) == (
-        "string", "double", "string", "string", "double",
+    assert (types["n"], types["f"], types["t"], types["l"], types["e"], types["m"], types["m2"]) == (
+        "string", "double", "string", "string", "double", "string", "string",
     )  # fmt: skip
     assert types["s"] == "struct<f:double,n:bigint>"
     rows = {row.id: row for row in df.collect() if row._corrupt_record is None}
@@ -141,7 +143,8 @@ def test_read_rows_of_numbers_that_a_double_cannot_hold_loses_no_digit(spark, tm
         (str(BIG), 0.5, BIG, f'{{"f":{BIG}}}', "[1.5]", 1e22),
         ("1.5", 2.0**53, 1, '{"f":1.5}', f"[{BIG}]", 1.5),
     ]
-    assert (set(rows), rows["f"].f) == (set("abf"), -1e300)
+    assert (set(rows), rows["f"].f) == (set("abfgh"), -1e300)
+    assert [(rows[id].m, rows[id].m2) for id in "gh"] == [("1.5", str(BIG)), (str(BIG), "1.5")]
     assert {row._corrupt_record for row in df.collect() if row._corrupt_record is not None} == set(far)
 
 
