@@ -8,6 +8,7 @@ from helpers.sinks import put
 from pyspark.sql import functions as F
 
 import msgid
+from spark_ext.columns._expressions import misfit_reason
 from spark_ext.jobs import ids_job as job
 from spark_ext.jobs._files import BadInput, read_rows
 from spark_ext.jobs._times import moment_in
@@ -158,23 +159,22 @@ def test_ids_job_on_bytes_that_are_not_utf_8_keeps_the_line(spark, tmp_path, hea
 
 
 @pytest.mark.parametrize("format", first_by_default(["csv", "tsv"], 1))
-def test_ids_job_on_a_file_in_utf_16_keeps_its_lines_aside(spark, tmp_path, format):
+def test_read_rows_of_a_file_in_utf_16_keeps_its_lines_aside(spark, tmp_path, format):
     """The other files are read, whichever comes first; a folder of such files alone is refused."""
-    source, out, gap = tmp_path / "in", str(tmp_path / "out"), "," if format == "csv" else "\t"
+    source, gap = tmp_path / "in", "," if format == "csv" else "\t"
     put(source, f"2.{format}", f"id{gap}note\n{V1[0]}{gap}a\n")
     for name, encoding in (("1", "utf-16"), ("3", "utf-16-be")):
         (source / f"{name}.{format}").write_bytes(f"id{gap}note\n{V1[1]}{gap}é\n{V1[2]}{gap}b\n".encode(encoding))
-    summary = job.run(spark, str(source), out)
-    assert [row.id for row in table(spark, out, "ids").collect()] == [V1[0]]
-    aside = table(spark, out, "quarantine").collect()
-    assert (summary.malformed, {row.reason for row in aside}) == (
-        len(aside), {"the file has another header than the first file: header not UTF-8"},
-    )  # fmt: skip
-    text = "\n".join(row._corrupt_record for row in aside).replace("\0", "")
-    assert V1[1] in text and V1[2] in text  # noqa: PT018
+    df = read_rows(spark, str(source))
+    rows = df.withColumn("reason", misfit_reason(df)).collect()
+    assert [row.id for row in rows if row.reason is None] == [V1[0]]
+    reasons = {row.reason for row in rows if row.reason is not None}
+    assert reasons == {"the file has another header than the first file: header not UTF-8"}
+    text = "\n".join(row._corrupt_record for row in rows if row.reason is not None).replace("\0", "")
+    assert text.count(V1[1]) == text.count(V1[2]) == 2
     (source / f"2.{format}").unlink()
     with pytest.raises(BadInput, match=r"the header of .* is not UTF-8"):
-        job.run(spark, str(source), out, mode="overwrite")
+        read_rows(spark, str(source))
 
 
 @pytest.mark.parametrize("name", ["_corrupt_record", "_Corrupt_Record"])

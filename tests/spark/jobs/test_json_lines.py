@@ -162,17 +162,19 @@ def test_read_rows_of_known_columns_keeps_a_line_that_a_double_cannot_hold(spark
     assert found == {"good": [None] * len(good), "lost": texts}
 
 
-@pytest.mark.parametrize("opening", ['{"a":', "[", '[0, {"\\"]": [], "a": '])
-def test_read_rows_of_a_line_that_is_nested_900_deep_keeps_the_line(spark, tmp_path, opening):
+def test_read_rows_of_a_line_that_is_nested_900_deep_keeps_the_line(spark, tmp_path):
     """Spark cannot have a column of such a type; the other lines are read."""
-    closing = {'{"a":': "}", "[": "]"}.get(opening, "}]")
-    texts = [f'{{"id": "{depth}", "x": {opening * depth}1{closing * depth}}}' for depth in (20, 900, 30000)]
-    write_lines(
-        tmp_path, "in.json", texts[0], {"id": "wide", "y": [[[n]] for n in range(500)]}, *texts[1:], {"id": "z"}
-    )
+    texts = {
+        (place, depth): f'{{"id": "{place} {depth}", "x{place}": {opening * depth}1{closing * depth}}}'
+        for depth in (20, 900, 30000)
+        for place, (opening, closing) in enumerate([('{"a":', "}"), ("[", "]"), ('[0, {"\\"]": [], "a": ', "}]")])
+    }
+    wide = {"id": "wide", "y": [[[n]] for n in range(500)]}
+    write_lines(tmp_path, "in.json", wide, *texts.values(), {"id": "z"})
     rows = read_rows(spark, str(tmp_path / "in.json")).collect()
-    assert [row.id for row in rows if row._corrupt_record is None] == ["20", "wide", "z"]
-    assert [row._corrupt_record for row in rows if row._corrupt_record is not None] == texts[1:]
+    assert [row.id for row in rows if row._corrupt_record is None] == ["wide", "0 20", "1 20", "2 20", "z"]
+    kept = [row._corrupt_record for row in rows if row._corrupt_record is not None]
+    assert kept == [text for (_, depth), text in texts.items() if depth > 20]
 
 
 def test_read_rows_of_later_files_reads_keys_in_any_case(spark, tmp_path):

@@ -96,10 +96,10 @@ def test_segment_report_messages_without_a_segment_never_expire(spark, allow_gap
     ("default", "topics", "expired"),
     [
         (60, {"adit": 0}, []),
-        (60, {"adit": 0, "orders": 60}, [("orders", 0), ("orders", 2)]),
+        pytest.param(60, {"adit": 0, "orders": 60}, [("orders", 0), ("orders", 2)], marks=pytest.mark.variants),
         (60, {"adit": 90, "brief": 1}, [("audit", 0), ("orders", 0)]),
         (60, {"adit": 60, "brief": 1, "later": None}, [("audit", 0), ("orders", 0), ("orders", 2)]),
-        (0, {"adit": 60}, []),
+        pytest.param(0, {"adit": 60}, [], marks=pytest.mark.variants),
     ],
 )
 def test_segment_report_of_a_policy_that_names_a_missing_topic_keeps_more(spark, default, topics, expired):
