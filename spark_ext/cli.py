@@ -279,7 +279,8 @@ def expire(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, t
     """Report the expired segments of a message TABLE, and delete them with --apply.
 
     TABLE is written by 'messages --by-segment': Parquet, partitioned by source, topic, partition and segment, or Delta.
-    The policy has a default_expiry in seconds (0: never), and the expiries of single topics under [topics].
+    The policy has a default_expiry in seconds (0: never), and the expiries of single topics under [topics]. While the
+    table lacks a topic of the policy, topics without an entry are kept at least as long as that topic.
     """
     from datetime import datetime, timezone
 

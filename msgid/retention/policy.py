@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._validate import UINT32_MAX, in_range, is_integer, is_number, quote
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 NEVER: Final = 0
 """Expiry of messages that never expire."""
@@ -25,6 +25,10 @@ DEFAULT_INTERVAL: Final = 60
 
 GAP: Final = "the next segment starts at offset %d, not at %d: offsets are missing, or it is a stray file"
 """Why a segment is kept whose successor does not begin at its last offset + 1."""
+MISSPELT: Final = "the default expiry does not apply, because the table lacks topics that the policy names: "
+"""Why a segment is kept for longer than the default expiry: an entry may be the misspelt name of its topic."""
+_SHOWN: Final = 5
+"""Maximum number of names in a reason."""
 
 
 class InvalidPolicy(ValueError):
@@ -222,6 +226,25 @@ def decide(
         expired = policy.enabled and closed and latest is not None and is_expired(latest, expiry, now)
         decisions.append(Decision(closed, expired, reason))
     return decisions
+
+
+def cautious(policy: RetentionPolicy, topics: Collection[str | None]) -> tuple[RetentionPolicy, str | None]:
+    """Return the policy by which a table with these topics is cleaned, and why it keeps messages longer, if it does.
+
+    An entry that does not match a topic may be the misspelt name of any topic without an entry. So these topics keep
+    their messages for the longest of the default expiry and the expiries of such entries.
+
+    >>> policy = RetentionPolicy(default_expiry=60, topics={"orders": 600, "logs": 9})
+    >>> [cautious(policy, topics)[0].default_expiry for topics in (["orders", "Logs"], ["Orders", "logs"])]
+    [60, 600]
+    """
+    default = policy.default_expiry
+    missing = {name: policy.expiry_of(name) for name in policy.topics if name not in topics}
+    longer = {name: expiry for name, expiry in missing.items() if default != NEVER and not 0 < expiry <= default}
+    if not longer:
+        return policy, None
+    names = ", ".join(map(quote, sorted(longer)[:_SHOWN])) + (", ..." if len(longer) > _SHOWN else "")
+    return replace(policy, default_expiry=NEVER if NEVER in longer.values() else max(longer.values())), MISSPELT + names
 
 
 def checked_policy(policy: object) -> RetentionPolicy:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 UNREADABLE: Final = "unreadable"
 """The folder, in a job's output, that lists the files."""
-_CONDITIONS: Final = ("FAILED_READ_FILE", "PATH_NOT_FOUND")
+_CONDITIONS: Final = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "PARQUET_TYPE_")
 _MISSING: Final = ("FILE_NOT_EXIST", "PATH_NOT_FOUND")
 _REASON_LENGTH: Final = 300
 _GONE: Final = "missing"

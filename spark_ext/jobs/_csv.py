@@ -23,7 +23,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from spark_ext._filesystem import filesystem, literal, path_of_uri
 from spark_ext.columns._expressions import CORRUPT, OTHER_HEADER, quoted_name
 from spark_ext.columns._udfs import arrow_column
-from spark_ext.jobs._formats import EVERY_FILE
+from spark_ext.jobs._formats import EVERY_FILE, BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +37,7 @@ _BYTES: Final = "ISO-8859-1"
 """The encoding in which each byte is a character."""
 _ANY_SIZE: Final = (1 << 31) - 1
 _MISREAD: Final = "_misread_record"
+_NOT_TEXT: Final = "not UTF-8"
 
 
 def read_csv(
@@ -64,6 +65,9 @@ def read_csv(
         reader_now: Returns a batch reader of the same files.
         stream: Whether to follow the files of a folder. The columns are taken from the first file.
         schema: The columns. Default: those of the first file.
+
+    Raises:
+        BadInput: if no header is in UTF-8, or if the first one has the name ``_corrupt_record``.
     """
     separator = SEPARATORS[format]
     options: dict[str, Any] = {"sep": separator, "header": True, "escape": '"', "multiLine": format == "csv"}
@@ -77,6 +81,9 @@ def read_csv(
     if schema is not None:
         header = names = [name for name in schema.names if name not in (*folders, CORRUPT)]
     elif first is None:
+        foreign = next((uri for uri in uris if headers[uri] is not None), None)
+        if foreign is not None:
+            raise BadInput(f"the header of {path_of_uri(foreign)} is not UTF-8; convert the file, such as from UTF-16")
         every = reader_now().options(**options).csv(files).columns
         header, names = None, [name for name in every if name not in folders]
     else:
@@ -85,6 +92,9 @@ def read_csv(
         is_plain = literal(place) == place
         one = spark.read.options(**{**options, "multiLine": is_plain and options["multiLine"]}, **EVERY_FILE)
         names = one.csv(literal(place)).columns
+    taken = next((name for name in names if name.lower() == CORRUPT), None)
+    if taken is not None:
+        raise BadInput(f"the input has a column {taken!r} already; rename it")
     fields = [StructField(name, StringType()) for name in (*names, *folders, CORRUPT)]
     options |= {"encoding": _BYTES, "columnNameOfCorruptRecord": CORRUPT}
     read: DataFrame = reader.options(**options).schema(StructType(fields)).csv(files)
@@ -202,15 +212,19 @@ def _places(found: list[str] | None, header: list[str], separator: str) -> dict[
         return {"places": list(range(len(header))), "header": None}
     if found is not None and sorted(found) == sorted(header) and len(set(header)) == len(header):
         return {"places": [found.index(name) for name in header], "header": None}
-    return {"places": None, "header": "" if found is None else separator.join(found)}
+    return {"places": None, "header": separator.join(found) if found else _NOT_TEXT}
 
 
 def _header(uri: str, separator: str) -> list[str] | None:
-    """Return the names in the first non-empty line of a file; None if the file is empty or cannot be read."""
+    """Return the names in the first non-empty line of a file; None if the file is empty or cannot be read.
+
+    The list is empty if the line has a NUL character: the file is in UTF-16 or UTF-32.
+    """
     try:
         files, path = filesystem(path_of_uri(uri))
         with files.open_input_stream(path) as file:  # decompresses files by their endings
             text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
-            return next((row for row in csv.reader(text, delimiter=separator) if any(map(str.strip, row))), None)
+            header = next((row for row in csv.reader(text, delimiter=separator) if any(map(str.strip, row))), None)
     except (OSError, ValueError, csv.Error):
         return None
+    return [] if header is not None and "\0" in "".join(header) else header

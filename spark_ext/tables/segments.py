@@ -9,7 +9,7 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid.retention.policy import GAP, checked_policy
+from msgid.retention.policy import GAP, cautious, checked_policy
 from spark_ext.columns._dialect import F
 from spark_ext.columns.expiry import has_expired
 from spark_ext.tables.table_formats import table_format
@@ -76,9 +76,14 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime, 
         one row per segment: ``source``, ``topic``, ``partition``, ``segment``, ``messages``, ``bytes`` (of the
         payloads), ``first_offset``, ``last_offset``, ``latest``, ``closed`` (a later segment of the partition begins at
         ``last_offset + 1``), ``expired`` (closed, and all messages have expired), ``action`` (``removed`` or ``kept``)
-        and ``reason`` (why a segment is kept although a later one has messages). Rules and words are those of
-        `msgid.retention.decide`. A message without a timestamp never expires. Messages without a segment are one row
-        per partition, never expired.
+        and ``reason`` (why a segment is kept although a later one has messages, or although the default expiry is
+        over). Rules and words are those of `msgid.retention.decide`. A message without a timestamp never expires.
+        Messages without a segment are one row per partition, never expired.
+
+    Notes
+    -----
+    A topic that the policy names and the table lacks may be a misspelt name. So topics without an entry keep their
+    messages for the longest of the default expiry and the expiries of such entries.
 
     Raises
     ------
@@ -105,6 +110,9 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime, 
 
     checked_policy(policy)
     _check_types(messages)
+    careful, why_longer = cautious(policy, ())
+    if why_longer is not None:  # the topics matter
+        careful, why_longer = cautious(policy, {row.topic for row in messages.select("topic").distinct().collect()})
     place = [name for name in _KEY[:-1] if name in messages.columns]
     grouped = messages.groupBy(*place, "segment").agg(
         F.count("*").alias("messages"),
@@ -135,12 +143,17 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime, 
     followed = F.coalesce(F.col("start") > F.col("segment"), F.lit(False))
     closed = followed | (beyond.isNotNull() & (F.lit(allow_gaps) | F.col("last_offset").isNull()))
     known = F.col("dated") == F.col("messages")
-    due = has_expired("latest", F.col(_EXPIRY), now, policy.default_expiry)
-    judged = grouped.withColumn("closed", closed)
-    judged = judged.withColumn("expired", F.coalesce(F.col("closed") & known & due, F.lit(False)))
+    due, due_by_default = (
+        F.coalesce(closed & known & has_expired("latest", F.col(_EXPIRY), now, used.default_expiry), F.lit(False))
+        for used in (careful, policy)
+    )
+    judged = grouped.withColumn("closed", closed).withColumn("expired", due)
     judged = judged.withColumn("action", F.when(F.col("expired"), "removed").otherwise("kept"))
     gap = F.format_string(GAP, beyond, F.col("last_offset") + 1)
-    judged = judged.withColumn("reason", F.when(~F.col("closed") & beyond.isNotNull(), gap))
+    reason = F.when(~F.col("closed") & beyond.isNotNull(), gap)
+    if why_longer is not None:
+        reason = reason.when(due_by_default & ~F.col("expired"), F.lit(why_longer))
+    judged = judged.withColumn("reason", reason)
     order = [*place, "segment"]
     kept = [name for name in columns if name != "dated"]
     return judged.select(*kept, "closed", "expired", "action", "reason").orderBy(*order)
@@ -205,7 +218,8 @@ def clean(
     -------
     list of CleanedSegment
         every segment of the table, with its ``action``. A segment that is kept before a gap, or although it has
-        expired, has a ``reason``.
+        expired, has a ``reason``. So has a segment for which the default expiry does not apply, because the policy
+        names topics that the table lacks: see `segment_report`.
 
     Raises
     ------

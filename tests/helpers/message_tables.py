@@ -5,7 +5,9 @@ from datetime import datetime, timedelta, timezone
 from msgid.retention import RetentionPolicy
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
-POLICY = RetentionPolicy(default_expiry=60, topics={"audit": 0, "slow": 10**6})
+POLICY = RetentionPolicy(default_expiry=60, topics={"audit": 0, "brief": 1})
+ONLY_DEFAULT = RetentionPolicy(default_expiry=60)
+"""The policy of tables without the topic ``audit``."""
 SCHEMA = "topic string, partition int, segment bigint, offset bigint, timestamp timestamp, state string, payload binary"
 EXPIRED = {("orders", 0), ("orders", 2), ("007", 0)}
 """The segments of `write_table` that have expired after 121 seconds."""

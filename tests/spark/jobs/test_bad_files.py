@@ -222,7 +222,7 @@ def test_run_of_a_damaged_file_leaves_it_out_until_a_run_that_replaces_the_outpu
     source, out = input_of(tmp_path, "parquet"), str(tmp_path / "out")
     tables.write_run(spark, source, TABLES, out, "error", "parquet")
     assert [path.rpartition("/")[2] for path, _ in tables.unreadable_files(out)] == [name]
-    assert [row.day for row in ids.read_table(spark, f"{out}/ids").collect()] == [1, 1, 1]
+    assert [row.day for row in ids.ids.read_table(spark, f"{out}/ids").collect()] == [1, 1, 1]
     with pytest.raises(AnalysisException, match="PATH_ALREADY_EXISTS"):
         tables.write_run(spark, source, TABLES, out, "error", "parquet")
     put(tmp_path / "in" / "day=2", name, content)
@@ -243,6 +243,21 @@ def test_run_of_a_file_with_columns_of_other_types_leaves_it_out(spark, tmp_path
     ((path, _),) = tables.unreadable_files(str(tmp_path / "out"))
     assert path.endswith("1.parquet")
     assert written(spark, tmp_path) == [0, 1, 2]
+
+
+@pytest.mark.details
+def test_ids_job_on_a_parquet_file_of_a_type_that_spark_refuses_lists_it(spark, tmp_path):
+    """The other files are read, although Spark takes the columns from this file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder, out = tmp_path / "in", str(tmp_path / "out")
+    put(folder, "1.parquet", whole_file("parquet", range(3)))
+    pq.write_table(pa.table({"id": [V1.format(9)], "at": pa.array([9], pa.timestamp("ns"))}), folder / "0.parquet")
+    assert ids_job.run(spark, str(folder), out).rows == 3
+    ((path, reason),) = tables.unreadable_files(out)
+    assert path.endswith("/0.parquet")
+    assert "Illegal Parquet type: INT64 (TIMESTAMP(NANOS,false))" in reason
 
 
 def test_ids_run_without_any_readable_file_is_refused(spark, tmp_path):

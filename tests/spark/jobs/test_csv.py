@@ -8,6 +8,7 @@ from helpers.sinks import put
 from pyspark.sql import functions as F
 
 import msgid
+from spark_ext.columns._expressions import misfit_reason
 from spark_ext.jobs import ids_job as job
 from spark_ext.jobs._files import BadInput, read_rows
 from spark_ext.jobs._times import moment_in
@@ -155,6 +156,37 @@ def test_ids_job_on_bytes_that_are_not_utf_8_keeps_the_line(spark, tmp_path, hea
     assert bytes(bad.line) == f"{start}{kept}".encode("latin-1")
     expected = "the file has another header than the first file: header note,name" if start else "the line is not UTF-8"
     assert bad.reason == expected
+
+
+@pytest.mark.parametrize("format", first_by_default(["csv", "tsv"], 1))
+def test_read_rows_of_a_file_in_utf_16_keeps_its_lines_aside(spark, tmp_path, format):
+    """The other files are read, whichever comes first; a folder of such files alone is refused."""
+    source, gap = tmp_path / "in", "," if format == "csv" else "\t"
+    put(source, f"2.{format}", f"id{gap}note\n{V1[0]}{gap}a\n")
+    for name, encoding in (("1", "utf-16"), ("3", "utf-16-be")):
+        (source / f"{name}.{format}").write_bytes(f"id{gap}note\n{V1[1]}{gap}é\n{V1[2]}{gap}b\n".encode(encoding))
+    df = read_rows(spark, str(source))
+    rows = df.withColumn("reason", misfit_reason(df)).collect()
+    assert [row.id for row in rows if row.reason is None] == [V1[0]]
+    reasons = {row.reason for row in rows if row.reason is not None}
+    assert reasons == {"the file has another header than the first file: header not UTF-8"}
+    text = "\n".join(row._corrupt_record for row in rows if row.reason is not None).replace("\0", "")
+    assert text.count(V1[1]) == text.count(V1[2]) == 2
+    (source / f"2.{format}").unlink()
+    with pytest.raises(BadInput, match=r"the header of .* is not UTF-8"):
+        read_rows(spark, str(source))
+
+
+@pytest.mark.parametrize("name", ["_corrupt_record", "_Corrupt_Record"])
+def test_read_rows_of_a_column_that_the_job_adds_is_refused(spark, tmp_path, name):
+    """The column of CSV is named in the error; a JSON key of this name keeps its line alone."""
+    put(tmp_path / "csv", "1.csv", f"id,{name}\n{V1[0]},x\n")
+    with pytest.raises(BadInput, match=f"the input has a column '{name}' already"):
+        read_rows(spark, str(tmp_path / "csv"))
+    lines = [f'{{"id":"{V1[0]}"}}', f'{{"id":"{V1[1]}","{name}":"x"}}', '{"id":"' + V1[2]]
+    put(tmp_path / "json", "1.json", "\n".join(lines))
+    found = read_rows(spark, str(tmp_path / "json")).collect()
+    assert [tuple(row)[::-1] for row in found] == [(None, V1[0]), (lines[1], V1[1]), (lines[2], None)]
 
 
 @pytest.mark.parametrize("note", first_by_default(['"open\n0,"x', '"open', '"a" b'], 1))

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 from helpers.covering import first_by_default
 from helpers.sinks import put
+from pyspark.sql.types import StructType
 
 from spark_ext import read_table
 from spark_ext.cli import spark_ext as command
@@ -116,6 +117,64 @@ VALUES = {
     "l": [1, None],
     "p": [{"key": "k", "value": None}],
 }
+
+
+BIG = 12345678901234567
+
+
+def test_read_rows_of_numbers_that_a_double_cannot_hold_loses_no_digit(spark, tmp_path):
+    """A column of such integers and fractions has their text, and a number out of range keeps its line."""
+    lines = [
+        {"id": "a", "n": BIG, "f": 0.5, "s": {"n": BIG, "f": 1.5}, "t": {"f": BIG}, "l": [1.5], "e": 10**22},
+        {"id": "b", "n": 1.5, "f": 2**53, "s": {"n": 1, "f": 2.5}, "t": {"f": 1.5}, "l": [BIG], "e": 1.5},
+        [{"id": "g", "m": 1.5, "M2": BIG}, {"id": "h", "m": BIG, "m2": 1.5}],
+    ]
+    far = ['{"id": "c", "f": 1e400}', '{"id": "d", "f": -2.5E-400}', '{"id": "e", "x": [1' + "0" * 400 + "]}"]
+    write_lines(tmp_path, "in.json", *lines, *far, '{"id": "f", "f": -1e300, "e": 0e400}')
+    with pytest.warns(InputWarning, match="the keys M2, m2 differ in case only"):
+        df = read_rows(spark, str(tmp_path / "in.json"))
+    types = {field.name: field.dataType.simpleString() for field in df.schema}
+    assert (types["n"], types["f"], types["t"], types["l"], types["e"], types["m"], types["m2"]) == (
+        "string", "double", "string", "string", "double", "string", "string",
+    )  # fmt: skip
+    assert types["s"] == "struct<f:double,n:bigint>"
+    rows = {row.id: row for row in df.collect() if row._corrupt_record is None}
+    assert [(rows[id].n, rows[id].f, rows[id].s.n, rows[id].t, rows[id].l, rows[id].e) for id in "ab"] == [
+        (str(BIG), 0.5, BIG, f'{{"f":{BIG}}}', "[1.5]", 1e22),
+        ("1.5", 2.0**53, 1, '{"f":1.5}', f"[{BIG}]", 1.5),
+    ]
+    assert (set(rows), rows["f"].f) == (set("abfgh"), -1e300)
+    assert [(rows[id].m, rows[id].m2) for id in "gh"] == [("1.5", str(BIG)), (str(BIG), "1.5")]
+    assert {row._corrupt_record for row in df.collect() if row._corrupt_record is not None} == set(far)
+
+
+def test_read_rows_of_known_columns_keeps_a_line_that_a_double_cannot_hold(spark, tmp_path):
+    """In a stream, the type of a column is known before its numbers are."""
+    schema = StructType.fromDDL("id string, n bigint, f double, s struct<n: bigint, f: double>, _corrupt_record string")
+    good = [{"id": str(BIG), "n": BIG}, {"f": 2**53, "N": BIG}, {"s": {"n": BIG, "f": 0.1}}, {"f": None, "s": None}]
+    lost = [{"f": 2**53 + 1}, {"F": -BIG}, {"s": {"n": BIG, "f": -(2**60) - 1}}, {"f": 10**50 + 1}]
+    write_lines(tmp_path / "good", "1.json", *good)
+    texts = write_lines(tmp_path / "lost", "2.json", *lost)
+    found = {
+        name: [row._corrupt_record for row in read_rows(spark, f"{tmp_path}/{name}", "json", schema=schema).collect()]
+        for name in ("good", "lost")
+    }
+    assert found == {"good": [None] * len(good), "lost": texts}
+
+
+def test_read_rows_of_a_line_that_is_nested_900_deep_keeps_the_line(spark, tmp_path):
+    """Spark cannot have a column of such a type; the other lines are read."""
+    texts = {
+        (place, depth): f'{{"id": "{place} {depth}", "x{place}": {opening * depth}1{closing * depth}}}'
+        for depth in (20, 900, 30000)
+        for place, (opening, closing) in enumerate([('{"a":', "}"), ("[", "]"), ('[0, {"\\"]": [], "a": ', "}]")])
+    }
+    wide = {"id": "wide", "y": [[[n]] for n in range(500)]}
+    write_lines(tmp_path, "in.json", wide, *texts.values(), {"id": "z"})
+    rows = read_rows(spark, str(tmp_path / "in.json")).collect()
+    assert [row.id for row in rows if row._corrupt_record is None] == ["wide", "0 20", "1 20", "2 20", "z"]
+    kept = [row._corrupt_record for row in rows if row._corrupt_record is not None]
+    assert kept == [text for (_, depth), text in texts.items() if depth > 20]
 
 
 def test_read_rows_of_later_files_reads_keys_in_any_case(spark, tmp_path):

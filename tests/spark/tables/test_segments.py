@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from helpers.message_tables import EXPIRED, POLICY, SCHEMA, left, now, rows, write_table
+from helpers.message_tables import EXPIRED, ONLY_DEFAULT, POLICY, SCHEMA, left, now, rows, write_table
 from pyspark.sql import functions as F
 
 import spark_ext as ids
@@ -92,15 +92,46 @@ def test_segment_report_messages_without_a_segment_never_expire(spark, allow_gap
     assert (found[0].closed, found[0].expired, found[0].reason) == (False, False, None)
 
 
+@pytest.mark.parametrize(
+    ("default", "topics", "expired"),
+    [
+        (60, {"adit": 0}, []),
+        pytest.param(60, {"adit": 0, "orders": 60}, [("orders", 0), ("orders", 2)], marks=pytest.mark.variants),
+        (60, {"adit": 90, "brief": 1}, [("audit", 0), ("orders", 0)]),
+        (60, {"adit": 60, "brief": 1, "later": None}, [("audit", 0), ("orders", 0), ("orders", 2)]),
+        pytest.param(0, {"adit": 60}, [], marks=pytest.mark.variants),
+    ],
+)
+def test_segment_report_of_a_policy_that_names_a_missing_topic_keeps_more(spark, default, topics, expired):
+    """The entry may be a misspelt name: it lengthens the expiry of topics without an entry, and never shortens one."""
+    table = [*rows(), *rows("audit", 2)]
+    policy = RetentionPolicy(default_expiry=default, topics=topics)
+    found = ids.segment_report(spark.createDataFrame(table, SCHEMA), policy, now(121)).collect()
+    assert [(row.topic, row.segment) for row in found if row.expired] == expired
+    by_default = {("audit", 0), ("orders", 0), ("orders", 2)} if default else set()
+    kept = {(row.topic, row.segment) for row in found if row.reason is not None}
+    assert kept == by_default - set(expired)
+    assert all("'adit'" in row.reason for row in found if row.reason is not None)
+
+
+def test_clean_with_a_misspelt_topic_deletes_nothing_of_it(spark, table):
+    """A topic that is kept forever stays if its entry is misspelt; segments of other entries are deleted."""
+    policy = RetentionPolicy(default_expiry=60, topics={"adit": 0, "orders": 60})
+    found = ids.clean(str(table), policy, now(10**6), dry_run=False, spark=spark)
+    assert {(row.topic, row.segment) for row in found if row.action == "removed"} == {("orders", n) for n in (0, 2, 4)}
+    (kept,) = (row.reason for row in found if (row.topic, row.segment) == ("audit", 0))
+    assert kept == "the default expiry does not apply, because the table lacks topics that the policy names: 'adit'"
+
+
 def test_clean_of_a_table_with_missing_offsets_keeps_the_segment_before_them(spark, tmp_path):
     """The reason names the offsets; with ``allow_gaps`` the segment is deleted."""
     held = [row for row in rows("orders", 4) if row[2] != 2]  # partition, segment
     spark.createDataFrame(held, SCHEMA).write.partitionBy("topic", "partition", "segment").parquet(str(tmp_path / "t"))
-    first, second, third = ids.clean(str(tmp_path / "t"), POLICY, now(10**6), spark=spark)
+    first, second, third = ids.clean(str(tmp_path / "t"), ONLY_DEFAULT, now(10**6), spark=spark)
     assert (first.action, first.closed, first.expired) == ("kept", False, False)
     assert first.reason == "the next segment starts at offset 4, not at 2: offsets are missing, or it is a stray file"
     assert (second.action, third.action, third.reason) == ("removed", "kept", None)
-    allowed = ids.clean(str(tmp_path / "t"), POLICY, now(10**6), spark=spark, allow_gaps=True)
+    allowed = ids.clean(str(tmp_path / "t"), ONLY_DEFAULT, now(10**6), spark=spark, allow_gaps=True)
     assert [segment.action for segment in allowed] == ["removed", "removed", "kept"]
 
 

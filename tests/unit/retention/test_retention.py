@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgid import iggy
 from msgid.retention import InvalidPolicy, RetentionPolicy, Segment, decide, is_expired
 from msgid.retention.cleaner import Cleaner, OsFiles
+from msgid.retention.policy import cautious
 
 NOW = 1_700_000_000_000_000
 DAY = 86_400_000_000
@@ -45,6 +46,24 @@ def test_is_expired_at_the_edges_follows_the_rule(age, expiry, default, expired)
 def test_clock_that_goes_back_expires_nothing_more(timestamp, expiry, now, back):
     """A message that is not expired at a time is not expired at an earlier time."""
     assert is_expired(timestamp, expiry, now - back) <= is_expired(timestamp, expiry, now)
+
+
+EXPIRIES = st.sampled_from([0, 1, 60, 61, (1 << 32) - 1])
+
+
+@given(
+    EXPIRIES.filter(lambda n: n is not None),
+    st.dictionaries(st.sampled_from("abcd"), EXPIRIES),
+    st.sampled_from("abcd"),
+)
+def test_misspelt_entry_of_a_policy_expires_nothing_more(default, topics, misspelt):
+    """In a table that has the topics, a policy with a misspelt name keeps each message at least as long."""
+    right = RetentionPolicy(default, topics)
+    wrong = replace(right, topics={f"{name}?" if name == misspelt else name: topics[name] for name in topics})
+    careful, why = cautious(wrong, set("abcd"))
+    lasting = ([each.expiry_of(topic) or float("inf") for topic in "abcd"] for each in (careful, right))
+    assert all(kept >= wanted for kept, wanted in zip(*lasting, strict=True))
+    assert (why is None) == (careful == wrong)
 
 
 def segment(first=0, *, size=10, closed=True, latest=NOW - 10 * DAY):
