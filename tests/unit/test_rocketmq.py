@@ -111,6 +111,9 @@ def test_audit_of_rows_reads_the_ids_in_their_properties(as_text):
     table = pa.table({**columns, "properties": pa.array(held, type)})
     found = {finding.check: finding.count for finding in audit.audit_table(table).findings}
     assert found == {"conflicting_ids": 1, "malformed_ids": 1}
+    # Without times there are not any positions; the IDs of the properties are read all the same.
+    untimed = audit.audit_table(table.drop_columns("storeTimestamp"))
+    assert {finding.check: finding.count for finding in untimed.findings} == {**found, "missing_ids": 1}
     # The caller's own columns are used as they are.
     own = audit.audit_table(
         table, id=None, source=["brokerName", "topic", "queueId"], offset="queueOffset", content="body"

@@ -4,7 +4,7 @@ import os
 import shutil
 
 import pytest
-from helpers.message_tables import EXPIRED, POLICY, SCHEMA, START, left, now, rows, write_table
+from helpers.message_tables import EXPIRED, ONLY_DEFAULT, POLICY, SCHEMA, START, left, now, rows, write_table
 
 import spark_ext as ids
 from spark_ext.tables.parquet import SegmentFolders
@@ -128,7 +128,7 @@ def test_clean_of_odd_names_deletes_the_segments_that_were_judged(spark, tmp_pat
     base = tmp_path / "odd [x]*{y}"
     df = spark.createDataFrame(made, SCHEMA).coalesce(1)
     df.write.partitionBy("topic", "partition", "segment").parquet(str(base))
-    found = ids.clean(str(base), POLICY, now(121), dry_run=False, spark=spark)
+    found = ids.clean(str(base), ONLY_DEFAULT, now(121), dry_run=False, spark=spark)
     assert {(part.topic, part.segment) for part in found if part.action == "removed"} == {(t, 0) for t in topics}
     assert not list(base.rglob("segment=0"))
     assert len(list(base.rglob("segment=2"))) == len(topics)
