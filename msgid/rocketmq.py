@@ -192,7 +192,7 @@ ROWS: Final = KnownTable(
     "rocketmq",
     audited_rows,
 )
-"""What an audit reads of the rows of RocketMQ's connector."""
+"""The columns of RocketMQ's connector that an audit reads."""
 
 
 def _properties(held: Any) -> dict[str, str]:

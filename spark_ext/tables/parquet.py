@@ -382,8 +382,8 @@ def _rename(files: pafs.FileSystem, hidden: str, folder: str) -> bool:
                 return True
         if not _is_complete(files, folder):
             raise TableConflict(
-                f"cannot write {folder}: the folder exists and is incomplete, because it has no file {_MARK}. A store "
-                "without renames has left it, or the file was deleted. Delete the folder to write the batch again"
+                f"cannot write {folder}: the folder exists and is incomplete, because the file {_MARK} is missing. A "
+                "store without renames has left it, or the file was deleted. Delete the folder to write the batch again"
             )
         return False
 
