@@ -222,7 +222,7 @@ def test_run_of_a_damaged_file_leaves_it_out_until_a_run_that_replaces_the_outpu
     source, out = input_of(tmp_path, "parquet"), str(tmp_path / "out")
     tables.write_run(spark, source, TABLES, out, "error", "parquet")
     assert [path.rpartition("/")[2] for path, _ in tables.unreadable_files(out)] == [name]
-    assert [row.day for row in ids.ids.read_table(spark, f"{out}/ids").collect()] == [1, 1, 1]
+    assert [row.day for row in ids.read_table(spark, f"{out}/ids").collect()] == [1, 1, 1]
     with pytest.raises(AnalysisException, match="PATH_ALREADY_EXISTS"):
         tables.write_run(spark, source, TABLES, out, "error", "parquet")
     put(tmp_path / "in" / "day=2", name, content)

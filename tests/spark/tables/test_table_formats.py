@@ -1,7 +1,7 @@
 """A table format of one's own, in one file: sinks, jobs, the clean-up and the audit use it by its name."""
 
 import pytest
-from helpers.message_tables import EXPIRED, POLICY, SCHEMA, now, rows
+from helpers.message_tables import EXPIRED, ONLY_DEFAULT, POLICY, SCHEMA, now, rows
 from pyarrow.fs import FileSelector
 
 import msgid
@@ -95,12 +95,12 @@ def test_own_table_format_is_cleaned(spark, tmp_path, json_tables):
         ids.write_once(part, number, path, format="json-lines", app_id="a")
     options = {"spark": spark, "format": "json-lines"}
     for dry_run in (True, False):
-        found = ids.clean(path, POLICY, now(121), dry_run, **options)
+        found = ids.clean(path, ONLY_DEFAULT, now(121), dry_run, **options)
         assert {(s.topic, s.segment) for s in found if s.action == "removed"} == EXPIRED
         assert {s.folder.split("/")[0] for s in found} == {f"topic={s.topic}" for s in found}
     left = {(row.topic, row.segment) for row in ids.read_table(spark, path).collect()}
     assert left == {(s.topic, s.segment) for s in found} - EXPIRED
-    assert not [s for s in ids.clean(path, POLICY, now(121), **options) if s.action == "removed"]
+    assert not [s for s in ids.clean(path, ONLY_DEFAULT, now(121), **options) if s.action == "removed"]
 
 
 def test_table_format_without_a_clean_up_says_so(spark, tmp_path, monkeypatch):
