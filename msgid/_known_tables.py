@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     import pyarrow as pa
 
@@ -53,6 +53,16 @@ class Columns(NamedTuple):
         return {name: getattr(self, name) not in (None, ()) for name in names}
 
 
+class Inside(NamedTuple):
+    """Where the rows of a known table keep their IDs, if not in a column of IDs, and what completes the rows."""
+
+    column: str
+    format: str
+    """The message format on Spark, whose `audited_rows` completes the rows."""
+    audited_rows: Callable[[pa.Table], pa.Table]
+    """Completes the rows in Python."""
+
+
 class KnownTable(NamedTuple):
     """A table that an audit knows by its columns."""
 
@@ -60,12 +70,8 @@ class KnownTable(NamedTuple):
     """What the audit reads. A time or content that a table does not have is left out; ``id`` None is any ID column."""
     needs: tuple[str, ...]
     """The columns that show this table. Of several tables that fit, the one that needs most is meant."""
-    inside: str | None = None
-    """The column inside which the rows keep their IDs; None for rows with a column of IDs, or without IDs."""
-    format: str | None = None
-    """The message format on Spark whose `audited_rows` completes such rows."""
-    audited_rows: Callable[[pa.Table], pa.Table] | None = None
-    """Completes such rows in Python."""
+    inside: Inside | None = None
+    """None for rows with a column of IDs, or without IDs."""
 
 
 class JobTable(NamedTuple):
@@ -151,11 +157,10 @@ def known_columns(names: Iterable[str]) -> Columns | None:
     'offset'
     >>> known_columns(["a", "b"])
     """
-    names = list(names)
     held = set(names)
     bases = (name.removesuffix(f"_{CANONICAL}") for name in sorted(held) if name.endswith(f"_{CANONICAL}"))
     id = next((base for base in bases if {base, f"{base}_{KIND}"} <= held), "id" if "id" in held else None)
-    found = known_table(names)
+    found = known_table(held)
     if found is None:
         return None if id is None else Columns(id)
     columns = found.columns
@@ -166,24 +171,26 @@ def known_columns(names: Iterable[str]) -> Columns | None:
     )
 
 
-def known_table(names: Iterable[str]) -> KnownTable | None:
+def known_table(names: Collection[str]) -> KnownTable | None:
     """Return the known table with these columns; None for any other table."""
-    held = set(names)
-    fitting = (table for table in _known_tables() if held.issuperset(table.needs))
+    fitting = (table for table in _known_tables() if set(names).issuperset(table.needs))
     return max(fitting, key=lambda table: len(table.needs), default=None)
 
 
-def incomplete_table(names: Iterable[str], *given: object) -> KnownTable | None:
-    """Return the known table whose rows an audit must complete first; None if the caller names the columns.
+def ids_inside(names: Collection[str], *given: object) -> Inside | None:
+    """Return where a table keeps its IDs, if an audit must complete its rows first.
 
     Args:
         names: The columns of the table.
         given: The arguments of the audit that name columns, None for those that are not passed; the ID's first.
+
+    Returns:
+        None if the table has a column of IDs, or if the caller names the columns.
     """
-    names = list(names)
     known = known_table(names)
+    inside = None if known is None else known.inside
     by_default = given[0] in ("id", None) and "id" not in names and all(name is None for name in given[1:])
-    return known if known is not None and known.inside in names and by_default else None
+    return inside if inside is not None and inside.column in names and by_default else None
 
 
 def _known_tables() -> Iterator[KnownTable]:

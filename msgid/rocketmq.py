@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from msgid import layout
-from msgid._known_tables import Columns, KnownTable
+from msgid._known_tables import Columns, Inside, KnownTable
 from msgid._moments import moment_of
 from msgid._validate import INT32_MAX, in_range, quote
 from msgid.errors import InvalidMessage
@@ -188,9 +188,7 @@ def audited_rows(table: pa.Table) -> pa.Table:
 ROWS: Final = KnownTable(
     Columns(None, ("brokerName", "topic", "queueId"), "rocketmq:", "queueOffset", "storeTimestamp", content=("body",)),
     ("brokerName", "topic", "queueId", "queueOffset"),
-    "properties",
-    "rocketmq",
-    audited_rows,
+    Inside("properties", "rocketmq", audited_rows),
 )
 """The columns of RocketMQ's connector that an audit reads."""
 

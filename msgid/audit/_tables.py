@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgid import layout
-from msgid._known_tables import incomplete_table
+from msgid._known_tables import ids_inside
 from msgid._moments import aware
 from msgid._validate import check_installed, integer, quote
 from msgid.audit._columns import checked_columns, content_codes, micros, offsets, plain_column, sources
@@ -79,9 +79,9 @@ def audit_table(
     """
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     table = _arrow(table)
-    incomplete = incomplete_table(table.column_names, id, source, offset, timestamp, content)
-    if incomplete is not None and incomplete.audited_rows is not None:
-        table = incomplete.audited_rows(table)
+    inside = ids_inside(table.column_names, id, source, offset, timestamp, content)
+    if inside is not None:
+        table = inside.audited_rows(table)
     columns = checked_columns(table.column_names, id, source, offset, timestamp, landed, content, parent)
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
     clock_jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import BinaryType
 
 from msgid import layout
-from msgid._known_tables import incomplete_table
+from msgid._known_tables import ids_inside
 from msgid._moments import aware
 from msgid._validate import check_installed, integer
 from msgid.audit._columns import checked_columns
@@ -122,8 +122,8 @@ def audit(
 
 def completed(df: DataFrame, *given: object) -> DataFrame:
     """Complete the rows of a connector that keep their IDs inside another column; other rows are unchanged."""
-    incomplete = incomplete_table(df.columns, *given)
-    return df if incomplete is None else message_format(str(incomplete.format)).audited_rows(df)
+    inside = ids_inside(df.columns, *given)
+    return df if inside is None else message_format(inside.format).audited_rows(df)
 
 
 def summaries_of(df: DataFrame, columns: Columns, earliest: int | None) -> Summaries:
