@@ -11,6 +11,7 @@ divide large files. All integers are little-endian.
 """
 
 from msgid.iggy._records.encoding import Batch
+from msgid.iggy._records.producers import Producer
 from msgid.iggy._wire import LAYOUTS
 from msgid.iggy.commands import CreateStream, CreateTopic, Stream, Topic
 from msgid.iggy.detect import Detection, detect
@@ -36,6 +37,7 @@ __all__ = [
     "Message",
     "Partitioning",
     "PollResponse",
+    "Producer",
     "SendMessages",
     "Split",
     "Stream",

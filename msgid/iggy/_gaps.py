@@ -7,27 +7,22 @@ for its end. So each byte is in one part, also where the lengths and the content
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from msgid.iggy._records.decoding import NAMES
+from msgid.iggy._records.decoding import NAMES, WHOLE
 from msgid.iggy._records.rows import Stop
 from msgid.iggy._records.scanning import scan
+from msgid.iggy._records.searching import OFFSET_AT, OFFSET_MAX, candidates
 from msgid.iggy._records.stepping import HEAD, RecordFile, later_codes
-from msgid.iggy._wire import AUTO, BATCH24, BATCH256, H56_CRC, H56_XXH3, H64, LAYOUTS, M45
+from msgid.iggy._wire import AUTO, LAYOUTS
 from msgid.iggy.detect import LONGEST
-from msgid.iggy.parts import boundary, detect_file
+from msgid.iggy.index import Index
+from msgid.iggy.parts import boundary, detect_file, last_starts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from msgid.iggy.index import IndexBytes
-
-_OFFSET_AT: Final = {M45: 0, BATCH24: 0, BATCH256: 8, H56_CRC: 24, H56_XXH3: 24, H64: 24}
-"""The place of the offset in a record; records of the layout ``previous``, without checksums, are never sure."""
-_OFFSET_SIZE: Final = 8
-_MOST: Final = 1 << 40
-"""More offsets than a partition has."""
-_CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -64,12 +59,13 @@ def reach(file: File, target: int, start: int, *, waits: bool) -> tuple[int, Any
                 file.read, file.size, target, start=place, index=file.index, layout=layout,
                 first_offset=file.first_offset or 0,
             )  # fmt: skip
-            if found.found or (waits and _is_half(file, found.place, found.layout)):
-                return found.place, found.layout or AUTO
+            if found.found or (waits and _may_go_on(file, found.place, found.layout)):
+                end = _decided(file, start, found.place, found.layout) if waits else found.place
+                return end, found.layout or AUTO
             # Steps by lengths pass records that are broken within.
             place, code, _ = _records(file).decoded_to(place, target, LAYOUTS[layout].code)
             layout = NAMES[code]
-        elif waits and _is_half(file, place, layout):
+        elif waits and _may_go_on(file, place, layout):
             return place, layout
         after = next_record(file, place + 1, layout)
         if after is None:
@@ -89,31 +85,54 @@ def next_record(file: File, start: int, layout: Any) -> tuple[int, str] | None:
         start: A position in bytes, after the start of a record.
         layout: The layout of the last record; ``auto`` if it is not known.
     """
-    codes = (*_OFFSET_AT,) if layout == AUTO else later_codes(LAYOUTS[layout].code, upgrade=True)
-    codes = tuple(code for code in codes if code in _OFFSET_AT)
-    lowest = (file.first_offset or 0) + 1
-    highest = _MOST if file.first_offset is None else lowest + file.size
+    codes = (*OFFSET_AT,) if layout == AUTO else later_codes(LAYOUTS[layout].code, upgrade=True)
+    lowest = max(1, file.first_offset or 0)
+    highest = OFFSET_MAX if file.first_offset is None else lowest + file.size
     records = _records(file)
-    for place, code in _candidates(file, start, codes, lowest, highest):
+    for place, code in candidates(file.read, start, file.size, codes, lowest, highest):
         if records.code_at(place, (code,), lowest) is not None:
             return place, NAMES[code]
     return None
 
 
-def _candidates(file: File, start: int, codes: tuple[int, ...], lowest: int, highest: int) -> Iterator[tuple[int, int]]:
-    """Return the places where a record of a fitting offset may start, in their order, with its layout."""
-    import numpy as np
+def _may_go_on(file: File, place: int, layout: Any) -> bool:
+    """Return whether half a record is at a place whose rest may come: the index does not show a record after it."""
+    if not _is_half(file, place, layout):
+        return False
+    if file.index is None or layout == AUTO or LAYOUTS[layout].code not in WHOLE:
+        return True
+    index = Index(file.index, layout)
+    if index.first_from(place + 1) == len(index):
+        return True
+    after = next_record(file, place + 1, layout)  # an index can be wrong, so it must name the end of a record
+    if after is None:
+        return True
+    end, _, _ = _records(file).advance(after[0], LAYOUTS[after[1]].code, after[0] + 1, upgrade=True)
+    number = index.first_from(end)
+    return number == len(index) or index[number].position != end
 
-    more = max((_OFFSET_AT[code] for code in codes), default=0) + _OFFSET_SIZE
-    for base in range(start, file.size, _CHUNK):
-        data = file.read(base, min(_CHUNK + more, file.size - base))
-        count = len(data) - _OFFSET_SIZE + 1
-        if count <= 0 or not codes:
-            return
-        numbers = np.ndarray(count, "<u8", data, strides=(1,))
-        fitting = np.flatnonzero((numbers >= lowest) & (numbers <= highest))
-        found = sorted((int(at) - _OFFSET_AT[code], code) for at in fitting for code in codes)
-        yield from ((base + place, code) for place, code in found if 0 <= place < _CHUNK)
+
+def _decided(file: File, start: int, end: int, layout: Any) -> int:
+    """Return an end of records, or an earlier one before messages with wrong checksums that nothing sure follows.
+
+    What follows will tell whether such a message is torn.
+    """
+    if layout is None or LAYOUTS[layout].code not in WHOLE:
+        return end
+    records, place, codes = _records(file), end, later_codes(LAYOUTS[layout].code, upgrade=True)
+    if place < file.size and records.code_at(place, codes, 0) is not None:
+        return place
+    while place > start:
+        starts = last_starts(
+            file.read, place, start=start, index=file.index, layout=file.layout, first_offset=file.first_offset or 0
+        )
+        for at in reversed(starts):
+            if records.code_at(at, (*OFFSET_AT,), 0) is not None:
+                return place
+            place = at
+        if not starts:
+            return place
+    return place
 
 
 def _records(file: File) -> RecordFile:

@@ -51,6 +51,7 @@ def stop_reason(found: Scan) -> str:
         Stop.COUNT: f"a batch has {found.value} messages, which is not the number in its header",
         Stop.FLAGS: f"flags must be 0 or 1, got {found.value}",
         Stop.SUM: "wrong checksum",
+        Stop.PRODUCER: f"a producer's number {found.value} is too large",
     }
     return reasons.get(Stop(found.stop), "no message")
 

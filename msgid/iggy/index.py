@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._validate import quote
 from msgid.iggy._wire import facts_of, name_of
@@ -127,6 +127,16 @@ class Index:
             raise IndexError(number)
         size = self._form.packed.size
         return _entry(self._form, self._form.packed.unpack(self._data[number * size : (number + 1) * size]))
+
+    def columns(self, first: int, last: int) -> Any:
+        """Return the entries of a range of numbers as a structured array of NumPy, with the fields that they have."""
+        import numpy as np
+
+        types = {"I": "<u4", "Q": "<u8"}
+        sizes = self._form.packed.format.removeprefix("<")
+        fields = [(name, types[size]) for name, size in zip(self._form.order, sizes, strict=True)]
+        size = self._form.packed.size
+        return np.frombuffer(self._data[first * size : last * size], np.dtype(fields))
 
     def first_from(self, position: int) -> int:
         """Return the number of the first entry at a position or after it, if the positions rise."""

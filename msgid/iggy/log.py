@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from msgid._validate import integer, quote
 from msgid.errors import InvalidMessage, TruncatedMessage
+from msgid.iggy._decryption import opener
 from msgid.iggy._records.decoding import LogDecoder, messages_of
 from msgid.iggy._records.encoding import batches
 from msgid.iggy._wire import LAYOUTS, Layout, Reader, name_of
@@ -114,7 +115,9 @@ def encode_log(messages: Iterable[Message], layout: Layout = "m45", *, partition
     return b"".join(batches(messages, name_of(layout), partition))
 
 
-def decode_log(data: bytes | memoryview, layout: Layout = "auto", *, first_offset: int = 0) -> list[Message]:
+def decode_log(
+    data: bytes | memoryview, layout: Layout = "auto", *, first_offset: int = 0, decrypt: bytes | str | None = None
+) -> list[Message]:
     """Decode consecutive messages to the end of the bytes.
 
     Args:
@@ -122,17 +125,21 @@ def decode_log(data: bytes | memoryview, layout: Layout = "auto", *, first_offse
         layout: Name of a layout. Default: detected by the checksum of the first record. A later layout of an upgraded
             server is detected within the file.
         first_offset: Number in the file's name; the first message has this offset or a later one.
+        decrypt: Key of a server that encrypts by AES-256-GCM, as releases up to 0.9 do: 32 bytes, or their base64
+            text. Messages then have the checksum of their decrypted content. Default: nothing is decrypted.
 
     Raises:
+        ValueError: if ``decrypt`` has another form.
         TruncatedMessage: if the last record is cut off; its ``offset`` is the position of the record.
-        InvalidMessage: if the bytes are malformed, or no layout matches.
+        InvalidMessage: if the bytes are malformed or cannot be decrypted, or no layout matches.
 
     >>> [message.payload for message in decode_log(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)]))]
     [b'a', b'b']
     """
+    opened = opener(decrypt)
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=len(data))
     found = decoder.decode(data, len(data))
-    messages = [_whole(message) for message in messages_of(data, found.rows)]
+    messages = [_whole(message) for message in messages_of(data, found.rows, 0, opened)]
     if found.error is not None:
         raise found.error
     return messages
@@ -153,6 +160,7 @@ def read_log(
     length: int | None = None,
     limit: int = LONGEST,
     malformed: Callable[[InvalidMessage], object] | None = None,
+    decrypt: bytes | str | None = None,
 ) -> Iterator[Message]:
     """Read the messages of a segment file of any size, one after the other.
 
@@ -163,14 +171,17 @@ def read_log(
         first_offset: First offset as for `decode_log`.
         length: Number of bytes to read. Default: to the end of the file.
         limit: Maximum length of a record in bytes; a length field above it is an error.
-        malformed: Function that receives the error of a message with malformed headers; reading continues after that
-            message. Default: the error is raised.
+        malformed: Function that receives the error of a message with malformed headers, of one that cannot be
+            decrypted, or of one that a crashed server left torn; reading continues after that message. Default: the
+            error is raised.
+        decrypt: Key as for `decode_log`.
 
     Yields:
         Each message.
 
     Raises:
         TypeError: if ``file`` is not an open file.
+        ValueError: if ``decrypt`` has another form.
         TruncatedMessage: if the last record is cut off, after all complete records; its ``offset`` is the position of
             the record.
         InvalidMessage: if the bytes are malformed, or no layout matches. Its ``offset`` counts from the file's initial
@@ -188,6 +199,7 @@ def read_log(
     """
     if not hasattr(file, "read"):
         raise TypeError(f"file must be a file opened for reading bytes, got {quote(file)}")
+    opened = opener(decrypt)
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=checked_limit(limit))
     left = left_in(file) if length is None else length
     held, base, wanted, ended = b"", 0, chunk, False
@@ -197,19 +209,22 @@ def read_log(
         left = None if left is None else left - (len(held) - before)
         ended = ended or len(held) == before or left == 0
         found = decoder.decode(held, len(held) if ended else -1 if left is None else len(held) + left, base)
-        for message in messages_of(held, found.rows, base):
+        for message in messages_of(held, found.rows, base, opened):
             if isinstance(message, Message):
                 yield message
             elif malformed is None:
                 raise message
             else:
                 malformed(message)
-        if found.error is not None:
+        if found.error is not None and (malformed is None or not found.after):
             raise found.error
-        if ended:
+        if found.error is not None and malformed is not None:
+            malformed(found.error)
+        elif ended:
             return
-        held = held[found.place :]
-        base += found.place
+        place = found.after or found.place
+        held = held[place:]
+        base += place
         wanted = max(chunk, found.needed - len(held))
 
 

@@ -304,8 +304,13 @@ def last_starts(
             low, name = reached.place, reached.layout or name
         data = read(low, stop - low)
         decoder = LogDecoder(name, first_offset=first_offset, upgrade=True)
-        rows = map(Row._make, ROW.iter_unpack(decoder.decode(data, len(data)).rows))
-        starts = {row.position if row.batch < 0 else row.batch for row in rows}
+        starts: set[int] = set()
+        at, after = 0, 1
+        while after:  # also behind a torn record
+            found = decoder.decode(data[at:], len(data) - at)
+            rows = map(Row._make, ROW.iter_unpack(found.rows))
+            starts |= {at + (row.position if row.batch < 0 else row.batch) for row in rows}
+            at, after = at + found.after, found.after
         if starts or low <= start:
             return [low + place for place in sorted(starts)]
         window *= 16

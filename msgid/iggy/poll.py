@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._validate import UINT32_MAX, UINT64_MAX, integer
+from msgid._validate import UINT32_MAX, UINT64_MAX, integer, quote
 from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy._records.decoding import LogDecoder, messages_of
 from msgid.iggy._records.encoding import batches
-from msgid.iggy._wire import LAYOUTS, U32, Layout, Reader, wire_name
+from msgid.iggy._wire import AUTO, LAYOUTS, U32, Layout, wire_name
+from msgid.iggy.detect import LONGEST, probe
 
 if TYPE_CHECKING:
     from msgid.iggy.message import Message
+
+_FORMS: Final = {4: struct.Struct("<I"), 16: struct.Struct("<IQI"), 40: struct.Struct("<IQIQQQ")}
+"""The heads of the releases, by their size in bytes: the first release's, the later ones', and that since 0.10."""
+_FIRST, _LATER, _NEWEST = _FORMS
 
 
 class PollResponse(NamedTuple):
@@ -21,63 +27,107 @@ class PollResponse(NamedTuple):
     """Number of the partition; None in the first release, whose responses contain only a count and messages."""
     current_offset: int | None
     messages: list[Message]
+    incarnation: int | None = None
+    """Number of the partition's life, which changes if a topic is deleted and created again; None before 0.10."""
+    owner_generation: int | None = None
+    """None before 0.10."""
+    metadata_op: int | None = None
+    """None before 0.10."""
 
     @property
     def layout(self) -> str | None:
         """The layout from which the messages were read; None without messages."""
         return self.messages[0].layout if self.messages else None
 
+    @property
+    def head(self) -> int:
+        """The size of the response's head in bytes: 4, 16 or 40.
+
+        Raises:
+            ValueError: if some of the fields of a head are missing.
+        """
+        found: dict[tuple[bool, bool], int] = {(False, False): _FIRST, (True, False): _LATER, (True, True): _NEWEST}
+        groups = ((self.partition, self.current_offset), self[3:])
+        given = [{value is not None for value in group} for group in groups]
+        size = found.get((True in given[0], True in given[1]))
+        if size is None or {True, False} in given:
+            raise ValueError(
+                "a poll response must have both a partition and a current offset, or neither; with them, all of "
+                "incarnation, owner_generation and metadata_op, or none"
+            )
+        return size
+
 
 def encode_poll(response: PollResponse, layout: Layout = "m45") -> bytes:
-    """Encode a poll response; without partition and current offset, in the form of the first release.
+    """Encode a poll response, with the head whose fields it has.
 
     >>> encode_poll(PollResponse(3, 7, [])).hex()
     '03000000070000000000000000000000'
+    >>> len(encode_poll(PollResponse(3, 7, [], incarnation=1, owner_generation=1, metadata_op=9), "batch256"))
+    40
     """
-    name = wire_name(layout)
-    partition, current, messages = response
-    if (partition is None) != (current is None):
-        raise ValueError("a poll response must have both a partition and a current offset, or neither")
-    head = b""
-    if partition is not None and current is not None:
-        head = U32.pack(integer("partition", partition, 0, UINT32_MAX))
-        head += integer("current_offset", current, 0, UINT64_MAX).to_bytes(8, "little")
-    return b"".join((head, U32.pack(len(messages)), *batches(messages, name, partition or 0)))
+    name, size = wire_name(layout), response.head
+    values: list[Any] = [len(response.messages)]
+    if size != _FIRST:
+        values.insert(0, integer("partition", response.partition, 0, UINT32_MAX))
+        values.insert(1, integer("current_offset", response.current_offset, 0, UINT64_MAX))
+    if size == _NEWEST:
+        values += [
+            integer(field, value, 0, UINT64_MAX)
+            for field, value in zip(response._fields[3:], response[3:], strict=True)
+        ]
+    return b"".join((_FORMS[size].pack(*values), *batches(response.messages, name, response.partition or 0)))
 
 
-def decode_poll(data: bytes | memoryview, layout: Layout = "auto", *, first_release: bool = False) -> PollResponse:
+def decode_poll(data: bytes | memoryview, layout: Layout = "auto", *, head: int | None = None) -> PollResponse:
     """Decode exactly one poll response.
 
     Args:
-        data: Partition u32, current offset u64, count u32, and that many messages.
+        data: Head and messages.
         layout: Layout of the messages. Default: detected by checksum. Servers up to 0.8 send wrong checksums if they
             encrypt messages; for those, pass the layout.
-        first_release: Whether the response contains only a count and messages.
+        head: Size of the head in bytes: 4 in the first release, 16 up to release 0.9, 40 from 0.10 on. Default: 40 if
+            a ``batch256`` record with a correct checksum follows such a head, or nothing; else 16.
 
     Raises:
+        ValueError: if ``head`` is another number.
         TruncatedMessage: if the bytes end too early, or are too short for the count of messages.
         InvalidMessage: if the bytes are malformed, continue after the messages, or no layout matches.
 
     >>> decode_poll(bytes(16))
-    PollResponse(partition=0, current_offset=0, messages=[])
+    PollResponse(partition=0, current_offset=0, messages=[], incarnation=None, owner_generation=None, metadata_op=None)
     """
-    name = wire_name(layout, auto=True)
-    reader = Reader(data)
-    partition = current = None
-    if not first_release:
-        partition, current = reader.unsigned(4, "the partition"), reader.unsigned(8, "the current offset")
-    at = reader.place
-    count = reader.unsigned(4, "the count of messages")
-    start = reader.place
-    least = min(facts.least for facts in LAYOUTS.values()) if name == "auto" else LAYOUTS[name].least
-    most = (reader.end - start) // least
-    if count > most:
-        raise TruncatedMessage(f"a count of {count} messages, and bytes for {most} at the most", at)
-    if not count:
-        reader.finish("the poll response")
-    body = memoryview(data)[start:]
-    decoder = LogDecoder(name, limit=len(data), poll=True)
-    found = decoder.decode(body, len(body), start)
+    if head is not None and head not in _FORMS:
+        raise ValueError(f"head must be one of {', '.join(map(str, _FORMS))}, got {quote(head)}")
+    name, view = wire_name(layout, auto=True), memoryview(data).cast("B")
+    size = _head_of(view, name) if head is None else head
+    if len(view) < size:
+        raise TruncatedMessage(f"the head needs {size} bytes, and {len(view)} are left", 0)
+    fields = _FORMS[size].unpack_from(view)
+    partition, current, count, *context = fields if size != _FIRST else (None, None, *fields)
+    return PollResponse(partition, current, _messages(view, size, count, name), *context)
+
+
+def _head_of(data: memoryview, layout: str) -> int:
+    """Return the size of the head of a response of a release after the first."""
+    if layout not in (AUTO, "batch256") or len(data) < _NEWEST:
+        return _LATER
+    if len(data) == _NEWEST:
+        return _LATER if U32.unpack_from(data, _LATER - U32.size)[0] else _NEWEST
+    record = data[_NEWEST:]
+    found = probe(record, LAYOUTS["batch256"], len(record), 0, LONGEST)
+    return _NEWEST if found.reason is None else _LATER
+
+
+def _messages(data: memoryview, start: int, count: int, layout: str) -> list[Message]:
+    at, body = start if start == _FIRST else _LATER, data[start:]
+    at -= U32.size
+    least = min(facts.least for facts in LAYOUTS.values()) if layout == AUTO else LAYOUTS[layout].least
+    if count > len(body) // least:
+        raise TruncatedMessage(f"a count of {count} messages, and bytes for {len(body) // least} at the most", at)
+    if not count and len(body):
+        raise InvalidMessage(f"{len(body)} bytes after the end of the poll response", start)
+    found = LogDecoder(layout, limit=len(data), poll=True).decode(body, len(body), start)
     messages: list[Message] = []
     for message in messages_of(body, found.rows, start):
         if isinstance(message, InvalidMessage):
@@ -89,4 +139,4 @@ def decode_poll(data: bytes | memoryview, layout: Layout = "auto", *, first_rele
         raise TruncatedMessage(f"a count of {count} messages, and there are {len(messages)}", at)
     if found.error is not None or len(messages) > count:
         raise InvalidMessage(f"{count} messages and bytes after the end of the poll response", at)
-    return PollResponse(partition, current, messages)
+    return messages

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgid._validate import UINT32_MAX, integer
 from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy._records.decoding import messages_of
-from msgid.iggy._records.encoding import batch256, sent
+from msgid.iggy._records.encoding import Batch, batch256, sent
 from msgid.iggy._records.rows import ROW, Stop
 from msgid.iggy._records.scanning import scan
 from msgid.iggy._wire import BATCH256, LAYOUTS, U32, Layout, Reader, wire_name
@@ -115,7 +115,7 @@ class SendMessages(NamedTuple):
             return b"".join((target, *(sent(message, name) for message in self.messages)))
         head = U32.pack(len(target) + U32.size) + target + U32.pack(len(self.messages))
         if code == BATCH256:
-            return head + batch256(_as_sent(self.messages)) if self.messages else head
+            return head + _batches_sent(self.messages)
         raws = [sent(message, name) for message in self.messages]
         entries, end = [], 0
         for raw in raws:
@@ -163,22 +163,32 @@ class SendMessages(NamedTuple):
         return cls(stream, topic, partitioning, messages)
 
 
-def _as_sent(messages: list[Message]) -> list[Message]:
-    """Return messages as a producer sends them: numbered from offset 0 and without server time."""
-    return [
-        valid_message(
-            offset,
-            None,
-            0,
-            message.id,
-            message.checksum,
-            message.headers,
-            message.payload,
-            message.timestamp if message.origin_timestamp is None else message.origin_timestamp,
-            "h64",  # a layout for which the message does not keep a checksum
-        )
-        for offset, message in enumerate(messages)
+def _batches_sent(messages: list[Message]) -> bytes:
+    """Return the record that a producer sends: numbered from offset 0, without server time, with its own numbers."""
+    if not messages:
+        return b""
+    origins = [
+        message.timestamp if message.origin_timestamp is None else message.origin_timestamp for message in messages
     ]
+    producer = None if messages[0].batch is None else messages[0].batch.producer
+    batch = Batch(0, 0, 0, min(origins), 0, checksum_ok=True, producer=producer)
+    return batch256(
+        [
+            valid_message(
+                offset,
+                None,
+                0,
+                message.id,
+                message.checksum,
+                message.headers,
+                message.payload,
+                origin,
+                "h64",  # a layout for which the message does not keep a checksum
+                batch,
+            )
+            for offset, (message, origin) in enumerate(zip(messages, origins, strict=True))
+        ]
+    )
 
 
 def _entries(reader: Reader, count: int) -> list[int]:

@@ -10,7 +10,7 @@ from msgid._validate import INT32_MAX, INT64_MAX, check_installed
 from msgid.errors import InvalidMessage
 from msgid.iggy._records.decoding import NAMES, LogDecoder
 from msgid.iggy._records.header_columns import header_columns
-from msgid.iggy._records.rows import NO_SUM, NOT_CHECKED, SUM_RIGHT, SUM_WRONG, row_type
+from msgid.iggy._records.rows import NO_SUM, SUM_RIGHT, SUM_WRONG, row_type
 from msgid.iggy._wire import H56_CRC, LAYOUTS, Layout, name_of
 from msgid.iggy.detect import LONGEST
 from msgid.iggy.log import CHUNK, checked_limit, left_in
@@ -65,8 +65,6 @@ class Decoded(NamedTuple):
     """Messages with malformed headers, an offset of 2**63 or more, or a time after the year 9999; that cell is NULL."""
     layouts: list[str]
     """The layouts of the messages, in the order of the bytes."""
-    unchecked: int
-    """The number of messages in batches of a producer whose batch checksums are known to be wrong and not checked."""
 
 
 def schema() -> pa.Schema:
@@ -201,8 +199,7 @@ def table_of(data: bytes | memoryview, found: Found, base: int) -> Decoded:
     codes = rows["layout"]
     firsts = np.sort(np.unique(codes, return_index=True)[1])
     layouts = [NAMES[code] for code in codes[firsts]]
-    unchecked = int(np.count_nonzero(rows["batch_sum"] == NOT_CHECKED))
-    return Decoded(table, rows["position"] + base, found.place, found.error, malformed, layouts, unchecked)
+    return Decoded(table, rows["position"] + base, found.place, found.error, malformed, layouts)
 
 
 def _numbers(rows: Any, name: str, base: int) -> tuple[pa.Array, dict[int, InvalidMessage]]:

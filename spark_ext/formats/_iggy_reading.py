@@ -9,9 +9,11 @@ from pyspark.sql.datasource import InputPartition
 
 from msgid.iggy._gaps import next_record, reach
 from msgid.iggy._records.id_texts import id_texts
+from msgid.iggy._superseded import Superseded
 from msgid.iggy._wire import AUTO, name_of
 from msgid.iggy.following import Part, has_head
 from msgid.iggy.parts import read_part
+from msgid.messages import MessageState
 from spark_ext.formats._iggy_files import OpenSegment, SegmentFolder
 from spark_ext.formats._segment_paths import segment_names
 
@@ -49,7 +51,10 @@ COLUMNS: Final = {
 LOST: Final = "lost: "
 """How the reason starts of a row whose bytes are gone."""
 
-_POISONED: Final = "poisoned"
+SUPERSEDED: Final = "superseded: the server gave the offset, or a lower one, to a later message of the file"
+"""The reason of a message that a server wrote before it was killed, and does not serve."""
+
+_POISONED, _UNAVAILABLE = str(MessageState.POISONED), str(MessageState.UNAVAILABLE)
 _SPLIT: Final = 128 << 20
 _ORIGINAL_MAX: Final = 16 << 20
 """How much of what cannot be decoded is in one row."""
@@ -148,15 +153,16 @@ def _messages(options: Options, part: Part, file: str, segment: OpenSegment) -> 
     """Read messages and gaps from the first record of a part to that of the next part."""
     whole, stop = segment.until(part.end), part.stop
     place, layout = reach(whole, part.start, part.first, waits=False)
+    superseded = Superseded(segment.until(segment.size), place)
     while part.start <= place < stop:
         failed = None
         for found in read_part(
             segment.bytes_at, place, stop, part.end, layout,
             first_offset=(segment.first_offset or 0) if place == 0 else 0, upgrade=options.layout == AUTO,
         ):  # fmt: skip
-            place, failed = place + found.length, found.error
             if found.table.num_rows:
-                yield _rows(file, found)
+                yield _rows(file, found, superseded.among(found, place + found.length))
+            place, failed = place + found.length, found.error
         if failed is None:
             return
         next_part = reach(whole, part.stop, part.first, waits=False)[0]
@@ -191,9 +197,10 @@ def _schema() -> pa.Schema:
     return pa.schema([pa.field(name, own.get(name) or of_message.field(name).type) for name in COLUMNS])
 
 
-def _rows(file: str, found: Decoded) -> pa.RecordBatch:
+def _rows(file: str, found: Decoded, superseded: Any | None) -> pa.RecordBatch:
     """Add the columns that are the source's own."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     rows, types = found.table.num_rows, _schema()
     reasons, originals = pa.nulls(rows, pa.string()), pa.nulls(rows, pa.binary())
@@ -204,6 +211,11 @@ def _rows(file: str, found: Decoded) -> pa.RecordBatch:
         originals = pa.array([wrong[row].original if row in wrong else None for row in range(rows)], pa.binary())
         states = columns["state"].to_pylist()
         columns["state"] = pa.array([_POISONED if row in wrong else states[row] for row in range(rows)], pa.string())
+    if superseded is not None:
+        reasons = pc.if_else(superseded, pc.coalesce(reasons, pa.scalar(SUPERSEDED)), reasons)
+        columns["state"] = pc.if_else(
+            superseded, pc.coalesce(columns["state"], pa.scalar(_UNAVAILABLE)), columns["state"]
+        )
     for name, value in _of_file(file).items():
         columns[name] = pa.repeat(pa.scalar(value, types.field(name).type), rows)
     columns |= {"position": pa.array(found.positions), "id_text": id_texts(columns["id"])}

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from spark_ext.columns._expressions import ColumnOrName
     from spark_ext.formats.message_formats import MessageFiles
 
-_POLL_HEAD: Final = 16
 """The bytes of a poll response before its messages."""
 
 
@@ -240,8 +239,9 @@ def of_poll(layout: Layout) -> Callable[[bytes], list[dict[str, Any]]]:
     """Return the function that decodes a poll response to rows."""
 
     def read(raw: bytes) -> list[dict[str, Any]]:
-        read_as: Any = decode_poll(raw, layout).layout
-        return [] if read_as is None else _rows(raw[_POLL_HEAD:], read_as)
+        response = decode_poll(raw, layout)
+        read_as: Any = response.layout
+        return [] if read_as is None else _rows(raw[response.head :], read_as)
 
     return read
 

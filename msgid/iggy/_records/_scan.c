@@ -15,11 +15,11 @@
 #error "the scanner reads little-endian integers as they are; the Python reference serves other machines"
 #endif
 
-#define VERSION 2
+#define VERSION 3
 
 enum { PREVIOUS, M45, BATCH24, H56_CRC, H56_XXH3, H64, BATCH256, LAYOUTS };
-enum { END, MORE, CUT, LONG_, STATE, RESERVED, SIZE, FRAME, BATCH, COUNT, FLAGS, SUM, NO_MEMORY };
-enum { SUM_WRONG, SUM_RIGHT, NO_SUM, NOT_CHECKED };
+enum { END, MORE, CUT, LONG_, STATE, RESERVED, SIZE, FRAME, BATCH, COUNT, FLAGS, SUM, PRODUCER, NO_MEMORY };
+enum { SUM_WRONG, SUM_RIGHT, NO_SUM };
 
 typedef unsigned char byte;
 
@@ -466,47 +466,65 @@ read_frames(Scan *scan, int64_t end, uint64_t *frames)
     return 0;
 }
 
+/* Flags and producer section of a batch header, bytes 52 to 255. */
+static int
+check_producer(Scan *scan)
+{
+    const byte *at = scan->data + scan->place;
+    byte flags = at[52];
+    if (flags > 1)
+        return stopped(scan, FLAGS, scan->place + 52, flags);
+    for (int i = 53; i < 256; i++)
+        if (at[i] && !(flags && ((i >= 56 && i < 66) || (i >= 68 && i < 72))))
+            return stopped(scan, RESERVED, scan->place + i, 0);
+    if (u64(at + 56) >> 63)
+        return stopped(scan, PRODUCER, scan->place + 56, u64(at + 56));
+    if (at[65] >> 7)
+        return stopped(scan, PRODUCER, scan->place + 64, (uint64_t)at[64] | (uint64_t)at[65] << 8);
+    if (u32(at + 68) >> 31)
+        return stopped(scan, PRODUCER, scan->place + 68, u32(at + 68));
+    return 0;
+}
+
 static int
 read_batch256(Scan *scan)
 {
     int64_t batch = scan->place, before = scan->count;
     NEED(256);
+    int stop = check_producer(scan);
+    if (stop)
+        return stop;
     const byte *at = scan->data + batch;
-    byte flags = at[52];
-    if (flags > 1)
-        return stopped(scan, FLAGS, batch + 52, flags);
-    if (!flags)
-        for (int i = 52; i < 256; i++)
-            if (at[i])
-                return stopped(scan, RESERVED, batch + i, 0);
     uint64_t length = u64(at + 32), frames = 0;
     if (length < 256)
         return stopped(scan, BATCH, batch + 32, length);
     NEED(length);
     int64_t end = batch + (int64_t)length;
-    int stop = read_frames(scan, end, &frames);
+    stop = read_frames(scan, end, &frames);
     if (!stop && frames != u32(at + 48))
         stop = stopped(scan, COUNT, batch + 48, frames);
     if (stop) {
         scan->count = before;
         return stop;
     }
-    uint8_t sum = NOT_CHECKED;
-    if (!flags) {
-        size_t size = 44 + 8 * (size_t)frames;
-        if (size > scan->sums_room) {
-            byte *sums = PyMem_RawRealloc(scan->sums, 2 * size);
-            if (sums == NULL)
-                return NO_MEMORY;
-            scan->sums = sums;
-            scan->sums_room = 2 * size;
-        }
-        memcpy(scan->sums, at, 40);
-        memcpy(scan->sums + 40, at + 48, 4);
-        for (uint64_t i = 0; i < frames; i++)
-            memcpy(scan->sums + 44 + 8 * i, &scan->rows[before + (int64_t)i].checksum, 8);
-        sum = xxh3_of(scan->sums, size) == u64(at + 40);
+    size_t head = at[52] ? 59 : 44, size = head + 8 * (size_t)frames;
+    if (size > scan->sums_room) {
+        byte *sums = PyMem_RawRealloc(scan->sums, 2 * size);
+        if (sums == NULL)
+            return NO_MEMORY;
+        scan->sums = sums;
+        scan->sums_room = 2 * size;
     }
+    memcpy(scan->sums, at, 40);
+    memcpy(scan->sums + 40, at + 48, 4);
+    if (at[52]) {
+        scan->sums[44] = at[52];
+        memcpy(scan->sums + 45, at + 56, 10);
+        memcpy(scan->sums + 55, at + 68, 4);
+    }
+    for (uint64_t i = 0; i < frames; i++)
+        memcpy(scan->sums + head + 8 * i, &scan->rows[before + (int64_t)i].checksum, 8);
+    uint8_t sum = xxh3_of(scan->sums, size) == u64(at + 40);
     for (int64_t i = before; i < scan->count; i++)
         scan->rows[i].batch_sum = sum;
     scan->place = end;

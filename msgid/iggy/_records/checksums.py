@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 crc32 = zlib.crc32
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 """The version of the compiled scanner that has the rows and arguments of `rows.py` and `reference.py`."""
 
 

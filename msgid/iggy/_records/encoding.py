@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from msgid._validate import UINT32_MAX, UINT64_MAX
 from msgid.iggy._records.checksums import crc32, xxh3
+from msgid.iggy._records.producers import Producer, covered, section
 from msgid.iggy._wire import BATCH24, BATCH256, H64, LAYOUTS, PREVIOUS, U32, LayoutFacts
 from msgid.iggy.headers import encode_headers
 
@@ -22,7 +23,6 @@ _NEW: Final = struct.Struct("<16sQQQII")
 _FRAME: Final = struct.Struct("<16sIIIIQ")
 _BATCH24: Final = struct.Struct("<QIIQ")
 _BATCH256: Final = struct.Struct("<QQQQQ")
-_PADDING: Final = bytes(204)
 _MOST_MESSAGES: Final = 1000
 """How many messages are written as one batch."""
 _MOST_BYTES: Final = 1 << 20
@@ -38,10 +38,10 @@ class Batch(NamedTuple):
     origin_timestamp: int
     """The earliest producer's time of the batch."""
     checksum: int
-    checksum_ok: bool | None
-    """Whether the checksum of the batch is right; None if it cannot be checked, as in a batch of a known producer."""
-    producer: bytes = b""
-    """Bytes 52 to 255 of the header if an idempotent producer of release 0.10 has set flags there, else empty."""
+    checksum_ok: bool
+    """Whether the checksum of the batch is right."""
+    producer: Producer | None = None
+    """The idempotent producer of release 0.10 that made the batch, if it names one."""
 
 
 class Encodable(Protocol):
@@ -211,11 +211,12 @@ def batch256(messages: list[Any], partition: int = 0) -> bytes:
     partition_id = partition if held is None else held.partition_id
     head = _BATCH256.pack(partition_id, base_offset, base_time, origin, length)
     count = U32.pack(len(messages))
-    checksum = xxh3(b"".join((head, count, *sums)))
-    if held is not None and (held.producer or held.checksum_ok is False):
+    producer = None if held is None else held.producer
+    named = section(producer)
+    checksum = xxh3(b"".join((head, count, covered(producer), *sums)))
+    if held is not None and not held.checksum_ok:
         checksum = held.checksum
-    producer = held.producer if held is not None and held.producer else _PADDING
-    return b"".join((head, checksum.to_bytes(8, "little"), count, producer, *frames))
+    return b"".join((head, checksum.to_bytes(8, "little"), count, named, *frames))
 
 
 def batches(messages: Iterable[Encodable], layout: str, partition: int = 0) -> Iterator[bytes]:

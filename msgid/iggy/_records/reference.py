@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgid._validate import UINT64_MAX
 from msgid.iggy._records.checksums import crc32, reference_xxh3
-from msgid.iggy._records.rows import NO_SUM, NOT_CHECKED, ROW, Scan, Stop
+from msgid.iggy._records.producers import FIELDS_AT, LARGEST, SECTION, SECTION_AT, covered, producer_of
+from msgid.iggy._records.rows import NO_SUM, ROW, Scan, Stop
 from msgid.iggy._wire import BATCH24, BATCH256, H56_CRC, H64, LAYOUTS, M45, PREVIOUS
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ _H64: Final = struct.Struct("<Q16sQQQIIQ")
 _BATCH256: Final = struct.Struct("<QQQQQQI")
 _FRAME: Final = struct.Struct("<Q16sIIIIQ")
 _BATCH256_SIZE: Final = 256
-_FLAGS_AT: Final = 52
 _STATES: Final = frozenset((1, 10, 20, 30))
 _CHECKED: Final = 8
 """Where the bytes start that a checksum of XXH3's time covers."""
@@ -145,18 +145,27 @@ class _Scanner:
         )
         self.place = end
 
+    def producer(self, batch: int) -> bytes:
+        """Check the flags and the producer section of a batch; return what of them the checksum of the batch covers."""
+        header = bytes(self.data[batch : batch + _BATCH256_SIZE])
+        flags, *fields = SECTION.unpack_from(header, SECTION_AT)
+        if flags > 1:
+            raise _Stopped(Stop.FLAGS, batch + SECTION_AT, flags)
+        allowed = SECTION.pack(flags, *fields) if flags else bytes(SECTION.size)
+        for at, byte in enumerate(allowed, SECTION_AT):
+            if header[at] != byte:
+                raise _Stopped(Stop.RESERVED, batch + at)
+        for at, number, most in zip(FIELDS_AT, fields, LARGEST, strict=True):
+            if number > most:
+                raise _Stopped(Stop.PRODUCER, batch + at, number)
+        return covered(producer_of(header))
+
     def in_batch256(self, layout: int) -> None:
         """Read a batch with all its frames."""
         batch, data = self.place, self.data
         self.need(_BATCH256_SIZE)
         _, base_offset, base_time, base_origin, length, checksum, count = _BATCH256.unpack_from(data, batch)
-        flags = data[batch + _FLAGS_AT]
-        if flags > 1:
-            raise _Stopped(Stop.FLAGS, batch + _FLAGS_AT, flags)
-        if flags == 0:
-            for at in range(batch + _FLAGS_AT, batch + _BATCH256_SIZE):
-                if data[at]:
-                    raise _Stopped(Stop.RESERVED, at)
+        producer = self.producer(batch)
         if length < _BATCH256_SIZE:
             raise _Stopped(Stop.BATCH, batch + 32, length)
         self.need(length)
@@ -176,8 +185,8 @@ class _Scanner:
             place += size
         if len(frames) != count:
             raise _Stopped(Stop.COUNT, batch + 48, len(frames))
-        whole = b"".join((data[batch : batch + 40], data[batch + 48 : batch + 52], *sums))
-        batch_sum = NOT_CHECKED if flags else int(reference_xxh3(whole) == checksum)
+        whole = b"".join((data[batch : batch + 40], data[batch + 48 : batch + 52], producer, *sums))
+        batch_sum = int(reference_xxh3(whole) == checksum)
         for place, after, id, offset, time, headers, payload_length, found in frames:
             payload = place + _FRAME.size
             sum = int(reference_xxh3(data[place + _CHECKED : after]) == found)

@@ -33,8 +33,8 @@ FIELDS: Final = {
 
 ROW: Final = struct.Struct("<qqqqqIIQQQ16sQBBBB4x")
 
-SUM_WRONG, SUM_RIGHT, NO_SUM, NOT_CHECKED = range(4)
-"""The values of `Row.sum` and `Row.batch_sum`; only the sum of a batch of an unknown form is not checked."""
+SUM_WRONG, SUM_RIGHT, NO_SUM = range(3)
+"""The values of `Row.sum` and `Row.batch_sum`."""
 
 
 class Row(NamedTuple):
@@ -88,6 +88,8 @@ class Stop(IntEnum):
     FLAGS = 10
     SUM = 11
     """The checksum of the next message is wrong, and the scan was asked to stop there."""
+    PRODUCER = 12
+    """A number of a producer section, `Scan.value`, is too large."""
 
 
 class Scan(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msgid.iggy._records.decoding import LATER, NAMES, LogDecoder, without_rows_from
+from msgid.iggy._records.decoding import LATER, NAMES, WHOLE, LogDecoder, without_rows_from
 from msgid.iggy._records.rows import ROW, Row
 from msgid.iggy._records.scanning import steps
 from msgid.iggy._wire import LAYOUTS
@@ -126,7 +126,7 @@ class RecordFile:
                 if starts is not None:
                     return place, starts[0], True
                 return self.decoded_to(start, target, code)
-            if len(codes) == 1 or last < start or self.code_at(last, (code,), 0):
+            if code not in WHOLE or last < start or self.code_at(last, (code,), 0):
                 return place, code, place >= target
             sure, at, whole = self.decoded_to(start, place, code)
             if not whole or (sure, at) == (place, code):

@@ -1,5 +1,7 @@
 """``format("iggy")`` reads the same messages as Python, and malformed bytes as one row."""
 
+import base64
+import gzip
 import json
 
 import pytest
@@ -302,3 +304,17 @@ def fits_the_columns(message):
     """A value that a bigint or a timestamp cannot hold is an error only on Spark."""
     if message.offset >= 1 << 63 or message.timestamp > 253_402_300_799_999_999:
         raise msgid.InvalidMessage("does not fit")
+
+
+def test_encrypted_payloads_of_servers_are_decrypted_by_spark(spark, tmp_path):
+    """Spark's own function takes nonce, ciphertext and tag as the server stores them."""
+    servers = json.loads((vectors.FOLDER / "iggy_servers.json").read_text())["servers"]
+    expected = set()
+    for number, server in enumerate(servers.values()):
+        path = tmp_path / f"streams/1/topics/1/partitions/{number}/{0:020d}.log"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(gzip.decompress(base64.b64decode(server["encrypted"]["log_gz"])))
+        expected |= {(number, bytes.fromhex(row["payload"])) for row in server["encrypted"]["polled"]}
+    payload = F.try_aes_decrypt("payload", F.lit(bytes(range(32))), F.lit("GCM"))
+    rows = spark.read.format("iggy").load(str(tmp_path)).select("partition", payload.alias("payload")).collect()
+    assert {(row.partition, bytes(row.payload)) for row in rows} == expected

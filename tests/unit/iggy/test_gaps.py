@@ -1,10 +1,14 @@
 """Segments with broken bytes: every byte is in a row, and all messages after the broken ones are read."""
 
+import io
 import random
+import struct
+import sys
 
 import pytest
 from helpers.iggy_files import messages
 
+import msgid
 from msgid import iggy
 from msgid.iggy._records.scanning import scan
 
@@ -201,3 +205,111 @@ def test_file_that_shrinks_between_plan_and_read_has_a_row_that_says_so(tmp_path
 def lost_bytes(reason):
     words = reason.split()
     return int(words[4]) - int(words[2])
+
+
+TORN = ["h56-crc", "h56-xxh3", "h64"]
+"""The layouts of the servers that append behind a torn message, and their neighbour."""
+
+
+def torn_log(layout, chance):
+    """Bytes of a log with torn messages, offsets and ends of the whole ones, and the places of the torn ones."""
+    raw, offsets, ends, torn, first = b"", [], [], [], FIRST
+    for _ in range(chance.randrange(2, 5)):
+        frames, given = records(layout, chance.randrange(1 << 30), count=chance.randrange(4, 9), first=first)
+        if raw and frames:
+            torn.append(len(raw))
+            raw += frames[0][: chance.randrange(1, len(frames[0]))]
+            first = max(FIRST, given[0] - chance.randrange(5))
+            frames, given = records(layout, chance.randrange(1 << 30), count=5, first=first)
+        for frame in frames:
+            raw += frame
+            ends.append(len(raw))
+        offsets += given
+        first = max([first, *offsets[-1:]]) + 1
+    return raw, offsets, ends, torn
+
+
+def index_of(offsets, ends):
+    """The index of a server, which lacks the messages that it does not serve."""
+    entries = zip(offsets, ends, served(offsets), strict=True)
+    return b"".join(struct.pack("<IIQ", offset - FIRST, end, 0) for offset, end, is_served in entries if is_served)
+
+
+def served(offsets):
+    """Whether a server gives each message: no later one has its offset or a lower one."""
+    return [offset < min(offsets[place + 1 :], default=1 << 62) for place, offset in enumerate(offsets)]
+
+
+@pytest.mark.parametrize("layout", TORN)
+def test_messages_that_a_restarted_server_appends_behind_others_are_read(layout, tmp_path):
+    """Torn and superseded messages have a reason, however the file is split, with and without its index."""
+    for seed in range(6):
+        raw, offsets, ends, torn = torn_log(layout, random.Random(f"{layout} {seed}"))
+        path = written(tmp_path, raw)
+        index = path.with_suffix(".index")
+        foreign = b"".join(struct.pack("<QQQ", n, n, n * 90) for n in range(60))  # that of another release
+        for held in (None, index_of(offsets, ends), foreign):
+            index.unlink(missing_ok=True)
+            if held is not None:
+                index.write_bytes(held)
+            for size in (90, 300, 1 << 20):
+                rows = read(IggyReader({"path": str(tmp_path), "splitBytes": str(size)}))
+                whole = [row for row in rows if row["checksum_ok"]]
+                assert [row["offset"] for row in whole] == offsets, seed
+                assert [row["reason"] is None for row in whole] == served(offsets), (seed, size, held)
+                assert {row["state"] for row in whole} <= {None, "unavailable"}
+                assert {row["position"] for row in rows if not row["checksum_ok"]} >= set(torn), seed
+                check_covers(rows, raw, layout)
+
+
+@pytest.mark.parametrize("layout", TORN)
+@pytest.mark.parametrize("pure", [False, True])
+def test_read_log_goes_on_after_a_torn_message(layout, pure, monkeypatch):
+    """With and without NumPy, and for each size of a read."""
+    if pure:
+        monkeypatch.setitem(sys.modules, "numpy", None)
+    frames, offsets = records(layout, seed=8)
+    more, again = records(layout, seed=9, first=offsets[-1] - 3)
+    start, cut = len(b"".join(frames)), len(frames[0]) - 3
+    raw = b"".join(frames) + frames[0][:cut] + b"".join(more)
+    for chunk in (50, 700, 1 << 20):
+        errors = []
+        read_offsets = [one.offset for one in iggy.read_log(io.BytesIO(raw), chunk=chunk, malformed=errors.append)]
+        assert read_offsets == [*offsets, *again]
+        (error,) = errors
+        assert (error.offset, error.reason) == (start, f"a torn message of {cut} bytes before the next one")
+    with pytest.raises(msgid.InvalidMessage, match="a torn message"):
+        list(iggy.read_log(io.BytesIO(raw)))
+
+
+def test_message_with_wrong_bytes_that_holds_another_one_is_not_torn():
+    """The other one is its payload, because a message follows at its end."""
+    inner = iggy.encode(iggy.Message.new(b"inner", id=1, offset=FIRST, timestamp=1, layout="h64"), "h64")
+    frames, _ = records("h64", seed=2)
+    outer = bytearray(iggy.encode(iggy.Message.new(inner, id=2, offset=FIRST, timestamp=1, layout="h64"), "h64"))
+    outer[40] ^= 1
+    found = iggy.decode_log(frames[0] + outer + frames[1])
+    assert [message.checksum_ok for message in found] == [True, False, True]
+
+
+@pytest.mark.parametrize("layout", TORN)
+def test_stream_reads_a_segment_with_torn_messages_at_every_stage_of_its_growth(layout, tmp_path):
+    """Each message comes once, and each torn one is in a row, wherever a micro-batch ends."""
+    for seed in range(8):
+        chance = random.Random(f"{layout} {seed}")
+        raw, offsets, ends, torn = torn_log(layout, chance)
+        path = written(tmp_path, b"")
+        reader = IggyStreamReader({"path": str(tmp_path), "splitBytes": "400"})
+        start, rows = reader.initialOffset(), []
+        for size in sorted({*chance.choices(range(len(raw)), k=6), len(raw)}):
+            path.write_bytes(raw[:size])
+            count = sum(place <= size for place in ends)
+            path.with_suffix(".index").write_bytes(index_of(offsets[:count], ends[:count]))
+            end = reader.latestOffset(start, ReadAllAvailable())
+            parts = reader.partitions(start, end)
+            rows += [row for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
+            start = end
+        assert [row["offset"] for row in rows if row["checksum_ok"]] == offsets, seed
+        assert {row["position"] for row in rows if not row["checksum_ok"]} >= set(torn), seed
+        check_covers(rows, raw, layout)
+        path.unlink()

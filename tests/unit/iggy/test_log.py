@@ -81,8 +81,8 @@ def test_poll_response_of_either_release_reads_back(messages, head):
     """A response is read as written; the first release writes only a count."""
     response = iggy.PollResponse(*(head or (None, None)), messages)
     raw = iggy.encode_poll(response)
-    assert iggy.decode_poll(raw, "m45", first_release=head is None) == response
+    assert iggy.decode_poll(raw, "m45", head=4 if head is None else 16) == response
     with pytest.raises(msgid.TruncatedMessage):
-        iggy.decode_poll(raw[:-1], "m45", first_release=head is None)
+        iggy.decode_poll(raw[:-1], "m45", head=4 if head is None else 16)
     with pytest.raises(msgid.InvalidMessage, match="after the end of the poll response"):
-        iggy.decode_poll(raw + b"x", "m45", first_release=head is None)
+        iggy.decode_poll(raw + b"x", "m45", head=4 if head is None else 16)
