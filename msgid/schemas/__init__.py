@@ -10,7 +10,7 @@ Verdict(verdict='reject', reason='payload b\'{"m": 1}\': "n" is a required prope
 
 from msgid.schemas._errors import IncompatibleSchema, InvalidSchema
 from msgid.schemas._validators import Kind
-from msgid.schemas.compatibility import Comparison, compare, incompatibilities
+from msgid.schemas.compatibility import Comparison, Rules, compare, incompatibilities
 from msgid.schemas.framing import Framing, frame, unframe
 from msgid.schemas.registry import Compatibility, Schema, SchemaRegistry
 from msgid.schemas.sources import from_confluent, from_lookup
@@ -24,6 +24,7 @@ __all__ = [
     "InvalidSchema",
     "Kind",
     "Policy",
+    "Rules",
     "Schema",
     "SchemaRegistry",
     "SchemaSource",

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from msgid._validate import QUOTED_LENGTH, quote
+from msgid.schemas import _danube_rules
 from msgid.schemas._avro_rules import Problem, avro_problems
 from msgid.schemas._avro_types import parse_avro
 from msgid.schemas._json_rules import json_problems, same_json
@@ -24,6 +25,8 @@ from msgid.schemas._json_witness import witness
 from msgid.schemas._validators import Kind, parse_schema_text, validator
 
 Outcome = Literal["compatible", "incompatible", "not decided"]
+Rules = Literal["readers", "danube"]
+"""The judge of a new schema: all readers, or a Danube broker."""
 
 _MODES: Final = ("none", "backward", "forward", "full")
 
@@ -35,7 +38,9 @@ class Comparison(NamedTuple):
     reasons: tuple[str, ...] = ()
 
 
-def compare(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: str) -> Comparison:
+def compare(
+    mode: str, old_kind: str, old_text: str, new_kind: str, new_text: str, *, rules: Rules = "readers"
+) -> Comparison:
     """Compare a new schema with an old one.
 
     Args:
@@ -45,13 +50,15 @@ def compare(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: st
         old_text: The old schema.
         new_kind: ``json`` or ``avro``.
         new_text: The new schema.
+        rules: ``readers``: whether a reader can read every message. ``danube``: whether a Danube broker accepts the
+            new schema. A broker asks for less, compares no types of Avro fields, and refuses a type that gets wider.
 
     Returns:
         ``compatible``, ``incompatible`` or ``not decided``, with the reasons.
 
     Raises:
         InvalidSchema: if a text is not a schema.
-        ValueError: if the mode is unknown.
+        ValueError: if the mode or the rules are unknown.
 
     >>> compare("backward", "avro", '"int"', "avro", '"long"')
     Comparison(verdict='compatible', reasons=())
@@ -59,14 +66,18 @@ def compare(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: st
     Comparison(verdict='incompatible', reasons=('a long cannot be read as an int',))
     >>> compare("backward", "avro", '"bytes"', "avro", '"string"').verdict
     'not decided'
+    >>> old, new = '{"properties": {"n": {"type": "integer"}}}', '{"properties": {"n": {"type": "number"}}}'
+    >>> compare("backward", "json", old, "json", new).verdict
+    'compatible'
+    >>> compare("backward", "json", old, "json", new, rules="danube")
+    Comparison(verdict='incompatible', reasons=("the type of property 'n' changed",))
     """
-    if mode not in _MODES:
-        raise ValueError(f"mode must be one of {', '.join(_MODES)}, got {quote(mode)}")
+    _one_of("rules", rules, get_args(Rules))
+    _one_of("mode", mode, _MODES)
     if mode == "none":
         return Comparison("compatible")
     for word in (old_kind, new_kind):
-        if word not in get_args(Kind):
-            raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}, got {quote(word)}")
+        _one_of("kind", word, get_args(Kind))
     if old_kind != new_kind:
         return Comparison("incompatible", (f"the kind was {old_kind} and is {new_kind}",))
     kind: Kind = "avro" if old_kind == "avro" else "json"
@@ -78,7 +89,10 @@ def compare(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: st
     problems: list[Problem] = []
     for reader, writer, wanted in ((new, old, "backward"), (old, new, "forward")):
         if mode in (wanted, "full"):
-            problems += _avro(reader, writer) if kind == "avro" else _json(reader, writer)
+            if rules == "danube":
+                problems += _danube_rules.problems(kind, old, new, backward=wanted == "backward")
+            else:
+                problems += _avro(reader, writer) if kind == "avro" else _json(reader, writer)
     if not problems:
         return Comparison("compatible")
     decided = [problem.text for problem in problems if problem.decided]
@@ -86,7 +100,14 @@ def compare(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: st
     return Comparison("incompatible" if decided else "not decided", tuple(dict.fromkeys(decided + undecided)))
 
 
-def incompatibilities(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: str) -> list[str]:
+def _one_of(name: str, word: str, allowed: tuple[str, ...]) -> None:
+    if word not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {quote(word)}")
+
+
+def incompatibilities(
+    mode: str, old_kind: str, old_text: str, new_kind: str, new_text: str, *, rules: Rules = "readers"
+) -> list[str]:
     """Return the reasons against compatibility as in `compare`; the list is empty only if the schemas are compatible.
 
     The first reason begins with ``not decided`` if the library cannot decide.
@@ -96,7 +117,7 @@ def incompatibilities(mode: str, old_kind: str, old_text: str, new_kind: str, ne
     >>> incompatibilities("backward", "avro", '"bytes"', "avro", '"string"')
     ['not decided: a bytes that is not UTF-8 cannot be read as a string']
     """
-    verdict, reasons = compare(mode, old_kind, old_text, new_kind, new_text)
+    verdict, reasons = compare(mode, old_kind, old_text, new_kind, new_text, rules=rules)
     return [f"not decided: {reason}" for reason in reasons] if verdict == "not decided" else list(reasons)
 
 

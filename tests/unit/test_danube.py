@@ -28,6 +28,20 @@ EXPECTED = StreamMessage(
 )
 
 
+RECORDED = json.loads((vectors.FOLDER / "danube_broker.json").read_text())["messages"]
+
+
+@needs_protobuf
+@pytest.mark.parametrize("row", RECORDED, ids=lambda row: f"offset {row['offset']}")
+def test_message_of_a_running_broker_decodes_and_encodes_to_the_same_message(row):
+    """The order of attributes in the bytes is the broker's; their ID is version 1."""
+    message = StreamMessage.decode(bytes.fromhex(row["hex"]))
+    assert message.msg_id.topic_offset == row["offset"]
+    assert (message.attributes, message.publish_time) == (row["attributes"], row["publish_time"])
+    assert msgid.parse(message.attributes["message_id"]).version == 1
+    assert StreamMessage.decode(message.encode()) == message
+
+
 @needs_protobuf
 def test_message_of_the_document_decodes_and_encodes_to_the_same_bytes():
     """The document's bytes decode to its message, and encode to the same bytes."""

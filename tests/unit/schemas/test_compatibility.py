@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from helpers import vector_files as vectors
 
 from msgid.schemas import IncompatibleSchema, InvalidSchema, SchemaRegistry, compare, incompatibilities
 from msgid.schemas import compatibility as module
@@ -257,3 +258,51 @@ def test_compare_of_an_invalid_schema_raises_invalid_schema():
     for kind, text in (("json", "[]"), ("json", "{"), ("avro", '"nothing"')):
         with pytest.raises(InvalidSchema):
             compare("backward", kind, text, kind, "{}" if kind == "json" else '"int"')
+
+
+# --- a broker's own rules -----------------------------------------------------------------------------------------
+
+BROKER = json.loads((vectors.FOLDER / "danube_broker.json").read_text())["schema_verdicts"]
+
+
+def danube(mode, kind, old, new):
+    return compare(mode, kind, json.dumps(old), kind, json.dumps(new), rules="danube").verdict
+
+
+def test_verdicts_of_a_danube_broker_are_predicted():
+    """There are 231 recorded verdicts; the rules of readers differ from more than a fifth of them."""
+    kinds = {"avro": "avro", "json_schema": "json"}
+    told = [(v["mode"].lower(), kinds[v["kind"]], v["old"], v["new"], YES if v["broker"] else NO) for v in BROKER]
+    assert [danube(*verdict[:4]) for verdict in told] == [verdict[4] for verdict in told]
+    readers = [compare(mode, kind, json.dumps(old), kind, json.dumps(new)).verdict for mode, kind, old, new, _ in told]
+    assert sum(one != verdict[4] for one, verdict in zip(readers, told, strict=True)) > len(told) / 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new"),
+    [
+        ("json", True, {"type": "object"}),
+        ("avro", "int", "long"),
+        ("avro", json.loads(record(name="R")), json.loads(record(name="S"))),
+        ("avro", json.loads(record()), json.loads(record(field("n", ["int", "string"])))),
+    ],
+)
+def test_schema_of_a_form_that_was_not_recorded_is_not_decided(kind, old, new):
+    """A prediction says where it ends."""
+    assert danube("backward", kind, old, new) == OPEN
+    assert incompatibilities("backward", kind, json.dumps(old), kind, json.dumps(new), rules="danube")[0].startswith(
+        "not decided"
+    )
+
+
+def test_names_of_records_are_compared_by_value():
+    """A namespace may stand in the name."""
+    old = json.loads(record(name="n.R"))
+    new = json.loads(record(name="R", namespace="n"))
+    assert danube("full", "avro", old, new) == YES
+
+
+def test_unknown_rules_are_refused():
+    """With the list of the known ones."""
+    with pytest.raises(ValueError, match="rules must be one of readers, danube, got 'kafka'"):
+        compare("none", "avro", '"int"', "avro", '"int"', rules="kafka")
