@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from uuid import UUID
 
 from msgid import layout
 from msgid._known_tables import Columns, KnownTable
@@ -35,6 +36,12 @@ ROWS: Final = KnownTable(
     ("topic", "partition", "offset"),
 )
 """What an audit reads of the rows of Spark's Kafka source."""
+
+HeaderType = Literal["id", "uuid"]
+"""The reading of 16 bytes in a header: no ID, or a UUID."""
+UUID_LENGTH: Final = 16
+NO_ID: Final = "header {header} does not hold an ID"
+"""The note of a message whose header is present and was not read."""
 
 Headers = tuple[tuple[str, "bytes | None"], ...]
 
@@ -132,24 +139,51 @@ class Record:
         """Return the name of the record's log: ``kafka:<cluster>/<topic>/<partition>``."""
         return f"kafka:{cluster}/{self.topic}/{self.partition}"
 
-    def message_id(self, cluster: str = CLUSTER, header: str | None = ID_HEADER) -> str:
+    def message_id(
+        self, cluster: str = CLUSTER, header: str | None = ID_HEADER, *, header_type: HeaderType = "id"
+    ) -> str:
         """Return the record's ID; it does not depend on the reader.
 
         Args:
             cluster: Name of the cluster.
             header: Name of the header that may hold the message's own ID; None if no header does.
+            header_type: ``uuid`` if 16 bytes in the header are a UUID. Default: they are not read, because any text of
+                16 letters has 16 bytes.
 
         Returns:
             The canonical text of the ID or UUID in the last header of that name; else the `position_id` of source,
-            offset and timestamp.
+            offset and timestamp. `note` tells whether a header was not read.
 
         >>> row = {"topic": "orders", "partition": 3, "offset": 7, "timestamp": 0}
         >>> Record.of({**row, "headers": [("message_id", b"0156f7e71c361b21bc024ccdbe00000000")]}).message_id()
         '0156F7E71C361B21BC024CCDBE00000000'
         """
-        held = [value for name, value in self.headers if name == header]
-        own = header_identity(held[-1]) if held else None
+        own = _identity_of(self._held(header), header_type)
         return own or str(position_id(self.source(cluster), self.offset, self.timestamp))
+
+    def note(self, header: str | None = ID_HEADER, *, header_type: HeaderType = "id") -> str | None:
+        """Return that a header does not hold an ID; None if it holds one or is missing.
+
+        Such a header may hold the producer's own name of the message, such as an order number.
+
+        >>> row = {"topic": "orders", "partition": 3, "offset": 7, "timestamp": 0, "headers": [("message_id", b"no-7")]}
+        >>> Record.of(row).note()
+        'header message_id does not hold an ID'
+        """
+        held = self._held(header)
+        return None if held is None or _identity_of(held, header_type) else NO_ID.format(header=header)
+
+    def _held(self, header: str | None) -> bytes | None:
+        held = [value for name, value in self.headers if name == header]
+        return held[-1] if held else None
+
+
+def _identity_of(held: bytes | None, header_type: HeaderType) -> str | None:
+    if header_type not in get_args(HeaderType):
+        raise ValueError(f"header_type must be one of {', '.join(get_args(HeaderType))}, got {quote(header_type)}")
+    if header_type == "uuid" and held is not None and len(held) == UUID_LENGTH:
+        return str(UUID(bytes=held))
+    return header_identity(held)
 
 
 def _headers(held: Any, encoding: Encoding) -> Headers:

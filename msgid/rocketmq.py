@@ -135,6 +135,15 @@ class Record:
         topic, queue = log_of(self.topic, self.queue, self.properties or {})
         return f"rocketmq:{self.broker}/{topic}/{queue}"
 
+    @property
+    def original(self) -> str | None:
+        """The ID as the producer's client wrote it; None without the property ``UNIQ_KEY``.
+
+        A broker finds a message only by this text: the Go client's IDs end in lower case, and the index compares
+        letters.
+        """
+        return (self.properties or {}).get(UNIQUE_KEY)
+
     def message_id(self) -> str:
         """Return the message's ID; it does not depend on the reader.
 
@@ -142,7 +151,7 @@ class Record:
             The canonical text of the ID or UUID in the property ``UNIQ_KEY``; else the `position_id` of source,
             offset and storing time.
         """
-        own = header_identity((self.properties or {}).get(UNIQUE_KEY))
+        own = header_identity(self.original)
         return own or str(position_id(self.source, self.offset, self.stored))
 
 

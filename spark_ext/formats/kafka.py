@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from msgid import layout
-from msgid.kafka import CLUSTER, ID_HEADER
+from msgid.kafka import CLUSTER, ID_HEADER, NO_ID, UUID_LENGTH, HeaderType
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
 from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
@@ -31,18 +31,23 @@ class _Kafka(MessageFormat):
     options = (
         FormatOption("cluster", CLUSTER, "Kafka: the name of the cluster, part of each ID."),
         FormatOption("id_header", ID_HEADER, "Kafka: the header with a message's own ID."),
+        FormatOption(
+            "id_header_type", "id", "Kafka: whether 16 bytes in that header are a UUID.", choices=get_args(HeaderType)
+        ),
         ENCODING,
     )
 
     def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
         require(df, self.name, "topic", "partition", "offset", "timestamp", "value")
-        return _rows(df, options.cluster, options.id_header, options.encoding)
+        return _rows(df, options.cluster, options.id_header, options.id_header_type, options.encoding)
 
 
 FORMATS: Final = (_Kafka(),)
+_UUID_PARTS: Final = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+"""Where the groups of a UUID are in its digits, and how many each has."""
 
 
-def _rows(df: DataFrame, cluster: str, header: str, encoding: Encoding) -> dict[str, Column]:
+def _rows(df: DataFrame, cluster: str, header: str, header_type: HeaderType, encoding: Encoding) -> dict[str, Column]:
     topic, partition = text_of(df, "topic"), integer_column(df, "partition").try_cast("int")
     offset, time = integer_column(df, "offset"), moment_column(df, "timestamp")
     key_type, value_type = type_of(df, "key"), type_of(df, "value")
@@ -51,6 +56,8 @@ def _rows(df: DataFrame, cluster: str, header: str, encoding: Encoding) -> dict[
     headers, broken = _headers(df, encoding)
     own_header = F.try_element_at(F.filter(headers, lambda h: h["key"] == header), F.lit(-1))["value"]
     own = own_id(own_header)
+    if header_type == "uuid":
+        own = F.when(F.octet_length(own_header) == UUID_LENGTH, _uuid_text(own_header)).otherwise(own)
     source = F.concat(F.lit(f"kafka:{cluster}/"), topic, F.lit("/"), partition.cast("string"))
     fits = offset.between(0, layout.OFFSET_MAX)
     malformed = F.coalesce(
@@ -62,7 +69,7 @@ def _rows(df: DataFrame, cluster: str, header: str, encoding: Encoding) -> dict[
         F.when(key.isNull() & F.col("`key`").isNotNull(), F.lit("key: invalid base64")) if key_type else F.lit(None),
         F.when(broken, F.lit("headers: invalid base64")),
     )
-    unknown = F.when(own.isNull() & own_header.isNotNull(), F.lit(f"header {header} does not hold an ID"))
+    unknown = F.when(own.isNull() & own_header.isNotNull(), F.lit(NO_ID.format(header=header)))
     good = malformed.isNull()
     return {
         "id": F.when(good, F.coalesce(own, position_id(source, F.when(good, offset), time))),
@@ -78,6 +85,12 @@ def _rows(df: DataFrame, cluster: str, header: str, encoding: Encoding) -> dict[
         "note": unknown,
         "original": F.coalesce(value, text_of(df, "value").cast("binary")),
     }
+
+
+def _uuid_text(raw: Column) -> Column:
+    """Return the text of the UUID that 16 bytes are."""
+    digits = F.lower(F.hex(raw))
+    return F.concat_ws("-", *(F.substring(digits, start, length) for start, length in _UUID_PARTS))
 
 
 def _headers(df: DataFrame, encoding: Encoding) -> tuple[Column, Column]:

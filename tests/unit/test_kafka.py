@@ -57,6 +57,39 @@ def test_message_id_with_header_is_the_headers_id_or_else_the_position(value, ex
     assert record.message_id(header=None) == Record.of(ROW).message_id()
 
 
+@pytest.mark.parametrize(
+    ("value", "as_id", "as_uuid"),
+    [
+        (bytes.fromhex(UUID.replace("-", "")), None, UUID),
+        (b"orders-0-4200000", None, "6f726465-7273-2d30-2d34-323030303030"),
+        (bytes(16), None, "00000000-0000-0000-0000-000000000000"),
+        (V1.encode(), V1, V1),
+        (UUID.encode(), UUID, UUID),
+        (bytes(15), None, None),
+        (b"order 7", None, None),
+        (b"", None, None),
+    ],
+)
+def test_header_of_16_bytes_is_a_uuid_if_the_caller_says_so(value, as_id, as_uuid):
+    """Other forms are read as before, and `note` tells of a header that was not read."""
+    record = Record.of({**ROW, "headers": [("message_id", value)]})
+    position = Record.of(ROW).message_id()
+    assert [record.message_id(header_type=type) for type in ("id", "uuid")] == [as_id or position, as_uuid or position]
+    told = "header message_id does not hold an ID"
+    notes = [record.note(header_type=type) for type in ("id", "uuid")]
+    assert notes == [None if as_id else told, None if as_uuid else told]
+
+
+def test_note_without_the_header_is_none():
+    """A missing header, a NULL one and other headers are not told."""
+    for headers in (None, [("message_id", None)], [("other", b"x")]):
+        record = Record.of({**ROW, "headers": headers})
+        assert record.note() is None
+        assert record.note("other") == ("header other does not hold an ID" if headers == [("other", b"x")] else None)
+    with pytest.raises(ValueError, match="header_type must be one of id, uuid, got 'guid'"):
+        Record.of({**ROW, "headers": [("message_id", b"x")]}).message_id(header_type="guid")
+
+
 def test_message_id_with_a_repeated_header_is_the_last_ones():
     """A header that is added later replaces the one before it, as Kafka's own `lastHeader` reads it."""
     headers = [{"key": "message_id", "value": UUID.encode()}, {"key": "message_id", "value": V1.encode()}]

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from helpers.vector_files import redelivered
+from helpers.vector_files import SERVER_IDS, redelivered
 
 import msgid
 from msgid.rocketmq import Record
@@ -34,6 +34,20 @@ def test_message_id_without_unique_key_is_the_position(properties):
     """Without a valid `UNIQ_KEY` the ID is `position_id` of broker, topic and queue, offset and storing time."""
     expected = str(msgid.position_id("rocketmq:broker-a/orders/2", 7, 1648047038))
     assert Record.of({**ROW, "properties": properties}).message_id() == expected
+
+
+def test_original_is_the_text_that_a_broker_finds():
+    """Of running clients: Go's IDs end in lower case; those of the others are what `msgid.parse` prints."""
+    lower = 0
+    for client, id in ((row.client, row.id) for row in SERVER_IDS):
+        record = Record.of({**ROW, "properties": {"UNIQ_KEY": id}})
+        assert record.original == id
+        if client.startswith("go remoting"):
+            lower += id != str(msgid.parse(id))
+        else:
+            assert str(msgid.parse(record.message_id())) == id
+    assert lower
+    assert Record.of({**ROW, "properties": None}).original is None
 
 
 def test_offset_id_is_kept_beside_the_id():

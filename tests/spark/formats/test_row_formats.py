@@ -87,6 +87,18 @@ def test_kafka_header_that_is_not_an_id_is_named_in_the_reason(spark):
     assert (row["state"], row["reason"]) == ("available", "header trace does not hold an ID")
 
 
+@pytest.mark.parametrize("type", ["id", "uuid"])
+def test_kafka_header_that_may_be_a_uuid_is_read_as_in_python(spark, type):
+    """16 bytes are a UUID if the caller says so; other headers are read as before, with the same note."""
+    held = [bytes.fromhex("74B158CADDB3498FB0A99EEC1C6197AE"), b"orders-0-4200000", bytes(15), V1.encode(), b"", None]
+    rows = [kafka_row(offset=number, headers=[("message_id", value)]) for number, value in enumerate(held)]
+    df = spark.createDataFrame([tuple(row.values()) for row in rows], KAFKA)
+    found = ids.messages(df, "kafka", id_header_type=type).sort("offset").collect()
+    records = [kafka.Record.of(row) for row in rows]
+    assert [row["id"] for row in found] == [record.message_id(header_type=type) for record in records]
+    assert [row["reason"] for row in found] == [record.note(header_type=type) for record in records]
+
+
 def test_kafka_headers_with_a_repeated_name_keep_every_value(spark):
     """A repeated name gets a number, so that no value is lost."""
     headers = [{"key": "a", "value": b"1"}, {"key": "b", "value": None}, {"key": "a", "value": b"2"}]
