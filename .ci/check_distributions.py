@@ -29,7 +29,7 @@ def main(folder: Path) -> None:
         in_wheel = set(archive.namelist())
     files = tracked()
     missing = [f"{wheel.name}: {name}" for name in files if name.startswith(PACKAGES) and name not in in_wheel]
-    missing = [line for line in missing if not line.endswith((".c", ".h"))]  # the wheel holds what is compiled from it
+    missing = [line for line in missing if not line.endswith((".c", ".h"))]  # the wheel holds the compiled module
     missing += [
         f"{sdist.name}: {name}" for name in files if name.startswith(PACKAGES + FOR_TESTS) and name not in in_sdist
     ]

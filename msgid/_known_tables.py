@@ -67,7 +67,7 @@ class KnownTable(NamedTuple):
     """A table that an audit knows by its columns."""
 
     columns: Columns
-    """What the audit reads. A time or content that a table does not have is left out; ``id`` None is any ID column."""
+    """The columns that the audit reads. A time or content that is missing is left out; ``id`` None is any ID column."""
     needs: tuple[str, ...]
     """The columns that show this table. Of several tables that fit, the one that needs most is meant."""
     inside: Inside | None = None

@@ -35,7 +35,7 @@ ROWS: Final = KnownTable(
     Columns(None, ("topic", "partition"), f"kafka:{CLUSTER}/", "offset", "timestamp", content=("value",)),
     ("topic", "partition", "offset"),
 )
-"""What an audit reads of the rows of Spark's Kafka source."""
+"""The columns that an audit reads of the rows of Spark's Kafka source."""
 
 HeaderType = Literal["id", "uuid"]
 """The reading of 16 bytes in a header: no ID, or a UUID."""

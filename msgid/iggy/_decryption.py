@@ -28,7 +28,7 @@ def opener(key: bytes | str | None) -> Callable[[bytes, int], bytes] | None:
         key: 32 bytes, or their base64 text as in the server's configuration.
 
     Raises:
-        ValueError: if the key is no such key; the error does not quote it.
+        ValueError: if the key has another form; the error does not quote it.
         ImportError: if the package ``cryptography`` is not there.
     """
     if key is None:

@@ -28,7 +28,7 @@ _CHUNK: Final = 1 << 20
 
 
 class Superseded:
-    """Tell which messages of a segment are superseded.
+    """The superseded messages of a segment.
 
     Args:
         file: The segment.

@@ -38,7 +38,7 @@ ROWS: Final = KnownTable(
     Columns("id_text", ("source",), offset="offset", timestamp="timestamp", content=("payload",)),
     ("id", "id_text", "source", "offset", "state", "timestamp", "payload"),
 )
-"""What an audit reads of the rows of Iggy's data source on Spark, whose IDs are text in ``id_text``."""
+"""The columns that an audit reads of the rows of Iggy's data source on Spark, whose IDs are text in ``id_text``."""
 
 
 class Malformed(NamedTuple):

@@ -95,7 +95,7 @@ class Ran(NamedTuple):
 
 
 class AnyRan(Protocol):
-    """What `decide` needs of a run of the handler."""
+    """The result of a run of the handler, for `decide`."""
 
     @property
     def fingerprint(self) -> bytes:
@@ -116,7 +116,7 @@ class Earlier(NamedTuple):
 
 
 class Decision(NamedTuple, Generic[R]):
-    """What a message is, and the run of the handler that decided it."""
+    """The outcome of a message, and the run of the handler that decided it."""
 
     kind: Kind
     ran: R | None = None

@@ -54,7 +54,7 @@ def _avro_problems(reader: Any, writer: Any) -> list[Problem]:
         if field["name"] in held or "default" in field:
             continue
         if not isinstance(field["type"], list):
-            found.append(Problem(f"field {field['name']!r} is missing and has no default"))
+            found.append(Problem(f"field {field['name']!r} is missing, without a default"))
         elif "null" not in field["type"]:
             found.append(
                 Problem(f"a union without null and without default, {field['name']!r}, was not recorded", False)

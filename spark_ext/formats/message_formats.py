@@ -32,7 +32,7 @@ class FormatOption(NamedTuple):
     default: Any
     """The value if none is passed."""
     help: str
-    """What the option does, in one line for ``--help``."""
+    """The description of the option, in one line for ``--help``."""
     choices: tuple[str, ...] = ()
     """The allowed values. Default: any text."""
     type: type = str
@@ -76,7 +76,7 @@ class MessageFiles(Protocol):
         """Read text files: each line is a ``value``."""
 
     def values(self, column: str | None) -> DataFrame:
-        """Read Parquet files with a column of encoded messages, or other files, each of which is one ``value``."""
+        """Read Parquet files with a column of encoded messages, or other files as one ``value`` each."""
 
     def source(self, source: type[DataSource], **options: str) -> DataFrame:
         """Read with a data source in Python."""

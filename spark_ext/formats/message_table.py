@@ -121,7 +121,7 @@ def messages(
 
 
 def _judged(df: DataFrame, columns: dict[str, Column]) -> dict[str, Column]:
-    """Return the columns with the state of each row: a malformed row is poisoned, with the reason, and has no ID."""
+    """Return the columns with the state of each row: a malformed row is poisoned, with the reason and without an ID."""
     malformed, note = columns["malformed"], columns.get("note", null_text())
     original = columns.get("original", columns["payload"])
     if CORRUPT in df.columns:  # the column of lines that Spark's JSON reader cannot read

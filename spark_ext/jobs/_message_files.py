@@ -61,7 +61,7 @@ class JobFiles(NamedTuple):
         return self._reader().text(names_of(self.input))  # type: ignore[no-any-return]
 
     def values(self, column: str | None) -> DataFrame:
-        """Read Parquet files with a column of encoded messages, or other files, each of which is one ``value``."""
+        """Read Parquet files with a column of encoded messages, or other files as one ``value`` each."""
         endings = formats_in(self.path)
         if column is None and len(endings) > 1 and "parquet" in endings:
             raise BadInput(f"cannot read Parquet files and other files in one folder, got {self.path}")

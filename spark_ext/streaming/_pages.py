@@ -57,7 +57,7 @@ class Codec(Protocol[Content]):
         """Read what `dump` wrote."""
 
     def dump(self, content: Content) -> bytes:
-        """Write the content of a page; the empty value if it has no entries."""
+        """Write the content of a page; the empty value if it does not have entries."""
 
     def split(self, content: Content, parts: int) -> list[tuple[int, Content]]:
         """Divide a content into at most so many parts of ascending places, each with its first place."""

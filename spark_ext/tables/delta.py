@@ -118,7 +118,7 @@ class _Delta(TableFormat):
             return _write_with_spark(df, table, batch_id, path, writer, partition_by, storage_options)
         folder, actions = _write_files(df, path, partition_by)
         if table is None:
-            # Drivers that create one table at once can all succeed: each makes a commit. So it has no rows.
+            # Drivers that create one table at once can all succeed: each makes a commit. So it does not have rows.
             _create(df, path, [], partition_by, storage_options)
             table = _existing(path, storage_options)
             _check(df, table, partition_by, path)

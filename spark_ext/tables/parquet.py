@@ -251,7 +251,7 @@ def _recorded(path: str) -> list[_Columns]:
 
 
 def _fitting(df: DataFrame, path: str) -> T.StructType | None:
-    """Return the columns of a table, which the rows of a DataFrame must fit; None if the table has no rows."""
+    """Return the columns of a table, which the rows of a DataFrame must fit; None if the table does not have rows."""
     recorded = _recorded(path)
     try:
         for one in recorded:

@@ -1,6 +1,6 @@
 """Table formats: what `write_once`, `read_table`, `clean` and the jobs need of a table, and the known formats.
 
-No other module of the package asks for the name of a format: what differs between formats is a member of `TableFormat`.
+No other module of the package asks for the name of a format: differences between formats are members of `TableFormat`.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ class TableFiles(_Seen):
         self.type_name = kind
 
     def get_file_info(self, asked: Any) -> Any:
-        """Return what is at a path, or in the folder of a selector."""
+        """Return the entry at a path, or those in the folder of a selector."""
         if isinstance(asked, str):
             return self._do(f"look at {asked}", lambda: self._info(asked))
         folder = asked.base_dir.rstrip("/")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Killed(BaseException):
-    """Raised in a process that was killed, at every further step: nothing that it does has an effect any more."""
+    """Raised in a process that was killed, at every further step: nothing that it does has an effect."""
 
 
 class Process:

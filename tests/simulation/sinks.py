@@ -64,7 +64,7 @@ class Sinks:
         self.next = [0] * count
         """The next batch of each driver."""
         self.done: set[int] = set()
-        """The batches of which a driver was told that they are written."""
+        """The batches whose writing was confirmed to a driver."""
         self.left: int | None = None
         """The batch with the incomplete folder."""
         if self.kind != "s3" and scheduler.chance(0.5):

@@ -92,7 +92,7 @@ def test_stored_form_is_that_of_the_model_with_another_definition():
 
 
 def test_stored_form_without_parameters_has_none_of_the_model():
-    """A function without parameters has no list of them, and one of new values is not deterministic."""
+    """A function without parameters does not list them, and one of new values is not deterministic."""
     form = json.loads(stored_like(json.dumps(FORM), Definition("msgid_new", "", "uuid()", "STRING", False)))
     assert "sqlFunction.inputParam" not in form
     assert form["sqlFunction.deterministic"] == "false"
@@ -108,6 +108,6 @@ def test_stored_form_of_an_unknown_kind_raises(form):
 
 
 def test_session_without_a_jvm_gets_its_functions_by_statements(monkeypatch):
-    """The client of Spark Connect has no catalog here, and may have no Py4J."""
+    """The client of Spark Connect does not have a catalog here, and may lack Py4J."""
     monkeypatch.setitem(sys.modules, "py4j.protocol", None)
     assert not create_like(object(), MODEL, [MODEL], lambda get: {})

@@ -48,7 +48,7 @@ changes = st.lists(st.tuples(st.sampled_from(["add", "add", "add", "remove"]), s
 
 @given(micro_batches=st.lists(changes, max_size=15))
 def test_pages_have_each_entry_once_in_order_after_any_changes(micro_batches):
-    """However pages are split and joined; the store has no page that the directory lacks."""
+    """However pages are split and joined; the store does not keep a page that the directory lacks."""
     values, directory, model = Values(), b"", set()
     for number, batch in enumerate(micro_batches):
         pages = Pages(values, Numbers(), directory, number)

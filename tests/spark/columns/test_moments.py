@@ -53,7 +53,7 @@ def tables(spark):
 
 
 def python_moment(value):
-    """Return what Python takes: a decimal number has no type there, so its whole seconds stand for it."""
+    """Return the value for Python: a decimal number does not have a type there, so its whole seconds stand for it."""
     return math.floor(value) if isinstance(value, Decimal) else value
 
 
@@ -83,7 +83,7 @@ def test_position_of_a_moment_is_one_id_in_python_columns_and_sql(spark, tables,
 
 @pytest.mark.parametrize("value", WRONG)
 def test_number_outside_the_years_is_refused_everywhere(spark, tables, value):
-    """It is usually in milliseconds; the column's error says what is allowed."""
+    """It is usually in milliseconds; the column's error names the allowed types."""
     with pytest.raises(ValueError, match="at must be Unix seconds within the years 1 to 9999"):
         msgid.position_id("log", 1, value)
     df = spark.range(1).select(spark_ext.position_id(F.lit("log"), F.lit(1), F.lit(value)))

@@ -158,7 +158,7 @@ def place(line):
 
 
 def told(kind, key, id, outputs, reason):
-    """Return what is compared: of a malformed message only that it is one."""
+    """Return the compared values: of a malformed message only that it is one."""
     return (kind, key, id, *outputs, reason) if kind != "malformed" else ("malformed", key)
 
 

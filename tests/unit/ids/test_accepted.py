@@ -132,7 +132,7 @@ def test_a_batch_of_ids_is_valid_in_every_container(msgid, count):
 
 
 def test_a_masked_element_is_null(msgid):
-    """Also in an array of bytes, of which one byte is masked."""
+    """Also in an array of bytes with one masked byte."""
     masked = np.ma.array([V1, V1, V0], mask=[False, True, False])
     assert msgid.parse_batch(masked).valid.tolist() == [True, False, True]
     assert msgid.parse_batch(masked).sequence.tolist() == [7, 0, 0]

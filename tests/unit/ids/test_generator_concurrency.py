@@ -11,7 +11,7 @@ import time
 import pytest
 from helpers.minting import NOON, mint, place, run_children, run_threads
 
-forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not have fork")
 
 
 def test_threads_of_one_generator_never_share_an_id_and_each_sees_its_own_increase(msgid):

@@ -77,7 +77,7 @@ def test_header_of_docstrings_is_that_of_the_reference(reference, request):
     if request.config.getoption("--update-golden"):
         HEADER.write_text(header(reference), encoding="utf-8")
     if not HEADER.exists():
-        pytest.skip("the wheel has no C source")
+        pytest.skip("the wheel does not have the C source")
     assert HEADER.read_text(encoding="utf-8") == header(reference)
 
 

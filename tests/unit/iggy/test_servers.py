@@ -35,7 +35,7 @@ def run_of(release, kind):
 
 
 def facts(message):
-    """What the recording says of a message; headers as kind and hex digits."""
+    """The facts of a message that the recording has; headers as kind and hex digits."""
     return {
         "id": str(message.id),
         "offset": message.offset,
@@ -68,7 +68,7 @@ def test_segment_of_a_server_has_what_its_clients_polled(release, kind):
 
 @each_run
 def test_poll_of_a_server_is_read(release, kind):
-    """An encrypting server up to 0.8 sends the checksums of what it stored, so that its layout must be named."""
+    """An encrypting server up to 0.8 sends the checksums of the stored bytes, so that its layout must be named."""
     layout, run, key = run_of(release, kind)
     wrong = key is not None and release != "HEAD"
     for name, rows in (("poll_0_100_gz", polled(run)), ("poll_1_2_gz", polled(run)[1:3])):
@@ -86,7 +86,7 @@ def test_poll_of_a_server_is_read(release, kind):
 
 @pytest.mark.parametrize("release", RECORDED["servers"])
 def test_encrypted_segment_without_its_key_is_read_as_it_is_stored(release):
-    """The payload has 28 more bytes. Headers from 0.8 on have no form, and the error says what they may be."""
+    """The payload has 28 more bytes. Headers from 0.8 on are malformed; the error says that they may be encrypted."""
     layout, run, _ = run_of(release, "encrypted")
     raw, errors = unpacked(run["log_gz"]), []
     messages = list(iggy.read_log(io.BytesIO(raw), malformed=errors.append))
