@@ -313,3 +313,29 @@ def test_stream_reads_a_segment_with_torn_messages_at_every_stage_of_its_growth(
         assert {row["position"] for row in rows if not row["checksum_ok"]} >= set(torn), seed
         check_covers(rows, raw, layout)
         path.unlink()
+
+
+def test_torn_message_that_claims_more_than_the_segment_has_is_passed_once_the_index_goes_on(tmp_path):
+    """Its length comes from the next message. Without the index, it could be half a message whose rest will come."""
+    frames, offsets = records("h56-xxh3", seed=3, count=4)
+    for id in range(1 << 12):
+        new = iggy.Message.new(b"next", id=id, offset=offsets[-1] + 1, timestamp=1, layout="h56-xxh3")
+        behind = iggy.encode(new, "h56-xxh3")
+        if 1 << 16 < int.from_bytes(behind[:4], "little") < 1 << 27:
+            break
+    raw = b"".join(frames)
+    ends = [sum(map(len, frames[: n + 1])) for n in range(len(frames))]
+    raw += behind[:52] + behind
+    path = written(tmp_path, raw)
+    path.with_suffix(".index").write_bytes(index_of(offsets, ends))
+    reader = IggyStreamReader({"path": str(tmp_path)})
+    start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    path.with_suffix(".index").write_bytes(index_of([*offsets, new.offset], [*ends, len(raw)]))
+    end = reader.latestOffset(start, ReadAllAvailable())
+    read_offsets = []
+    for first, last in ((reader.initialOffset(), start), (start, end)):
+        rows = [
+            row for part in reader.partitions(first, last) for batch in reader.read(part) for row in batch.to_pylist()
+        ]
+        read_offsets.append([row["offset"] for row in rows])
+    assert read_offsets == [offsets, [None, new.offset]]
