@@ -7,7 +7,9 @@ other module uses such an interface; a test checks it. Prefer a public interface
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import unquote
 
@@ -42,6 +44,22 @@ def is_classic(spark: SparkSession) -> bool:
     If the attribute is missing, the session is treated as one of Spark Connect.
     """
     return hasattr(spark, "_jsparkSession")
+
+
+def use_own_python(spark: SparkSession | None) -> None:
+    """Let the workers of a local master run this interpreter, unless the user chose another.
+
+    Reason: they run the ``python3`` of the path, which lacks the packages of an environment that is not activated.
+    ``spark.pyspark.python`` cannot be set once Spark runs. Spark 3.5 to 4.3.
+    If the attribute is missing, the workers run the ``python3`` of the path.
+    """
+    if spark is None or not is_classic(spark) or not sys.executable:
+        return
+    context: Any = spark.sparkContext
+    chosen = os.environ.get("PYSPARK_PYTHON") or spark.conf.get("spark.pyspark.python", None)
+    is_local = context.master == "local" or context.master.startswith("local[")
+    if is_local and not chosen and getattr(context, "pythonExec", None) == "python3":
+        context.pythonExec = sys.executable
 
 
 def default_filesystem(spark: SparkSession) -> str | None:

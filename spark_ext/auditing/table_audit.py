@@ -13,6 +13,7 @@ from msgid._validate import check_installed, integer
 from msgid.audit._columns import checked_columns
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 from msgid.audit.report import report_of
+from spark_ext._private import use_own_python
 from spark_ext.auditing._collecting import Summaries, facts_of
 from spark_ext.auditing._id_facts import parents_of
 from spark_ext.auditing._small_table import small_facts
@@ -122,6 +123,7 @@ def audit(
 
 def completed(df: DataFrame, *given: object) -> DataFrame:
     """Complete the rows of a connector that keep their IDs inside another column; other rows are unchanged."""
+    use_own_python(df.sparkSession)
     inside = ids_inside(df.columns, *given)
     return df if inside is None else message_format(inside.format).audited_rows(df)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgid.errors import InvalidMessage
 from spark_ext import _compat
+from spark_ext._private import use_own_python
 from spark_ext.columns._expressions import column
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 def arrow_column(function: Callable[..., Any], type: pyarrow.DataType, *cols: ColumnOrName) -> Column:
     """Apply a function of Arrow arrays to columns."""
+    from pyspark.sql import SparkSession
+
+    use_own_python(SparkSession.getActiveSession())
     return _compat.arrow_column(function, type, *(column(col) for col in cols))
 
 

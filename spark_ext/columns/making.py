@@ -10,6 +10,7 @@ from msgid._moments import seconds_since_epoch
 from msgid.ids._bytes import NOT_AN_ID
 from msgid.ids.derived import assigned_node
 from spark_ext._compat import arrow_udf
+from spark_ext._private import use_own_python
 from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
     INTEGERS,
@@ -371,10 +372,12 @@ def generate_id() -> Column:
 
 def generator_udf() -> Any:
     """Return the Arrow UDF of `generate_id`. It takes any column and ignores the values."""
+    from pyspark.sql import SparkSession
 
     def generated(rows: Any) -> Any:
         import msgid
 
         return msgid.generate_batch(len(rows)).to_arrow(hex=True).cast("string")
 
+    use_own_python(SparkSession.getActiveSession())
     return arrow_udf(generated, "string").asNondeterministic()

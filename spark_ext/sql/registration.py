@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-from spark_ext._private import create_like
+from spark_ext._private import create_like, use_own_python
 from spark_ext._settings import settings
 from spark_ext.columns import making
 from spark_ext.formats.iggy_source import IggyDataSource
@@ -73,6 +73,7 @@ def register(spark: SparkSession) -> list[str]:
     |v0-broker-offset|
     +----------------+
     """
+    use_own_python(spark)
     # Spark starts a Python process to register the first source, which takes as long as the functions.
     with ThreadPoolExecutor(1) as pool:
         source = pool.submit(_register_source, spark)

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 )
 
 from msgid import layout
-from spark_ext._private import without_event_time
+from spark_ext._private import use_own_python, without_event_time
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.streaming._bucket_state import BucketState
 from spark_ext.streaming._fingerprint import sha_digits
@@ -47,6 +47,7 @@ def labelled_stream(
     from spark_ext.streaming._labelling import KEY, LABELLED, preparer, unpack
     from spark_ext.streaming._packing import PACKED, packer
 
+    use_own_python(df.sparkSession)
     fields = df.schema.fields
     places = [f"c{place}" for place in range(len(fields))]
     carried = [_carried(field.dataType) for field in fields]

@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 from msgid._known_tables import OUTPUTS
 from msgid._validate import is_integer
 from spark_ext._compat import type_named
+from spark_ext._private import use_own_python
 from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quoted_name
 from spark_ext.columns._moments import moment_in_utc
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
@@ -129,6 +130,7 @@ def process(
     ['id', 'number', 'input_id', 'key', 'topic', 'body', 'kind', 'reason']
     """
     check_state_store(df.sparkSession)
+    use_own_python(df.sparkSession)
     for name, number in (("attempts", attempts), ("buckets", buckets)):
         if not is_integer(number) or number < 1:
             raise ValueError(f"{name} must be an integer of 1 or more, got {number!r}")

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid._retrying import retry
+from spark_ext._private import use_own_python
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._identity import identity
 from spark_ext.columns._moments import is_within_years
@@ -164,6 +165,7 @@ def upsert_postgres(
         raise ValueError(f"key must be one of the columns {', '.join(batch_df.columns)}, got {key!r}")
     if key_is_id:
         batch_df = with_canonical_key(batch_df, key)
+    use_own_python(batch_df.sparkSession)
     target = _Target(conninfo, parts, key, column_types(batch_df.schema))
     _with_retries(target, lambda connection: _prepare(connection, target))
 

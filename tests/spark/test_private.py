@@ -2,6 +2,9 @@
 
 import json
 import os
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import pyarrow.fs as pafs
 import pytest
@@ -35,6 +38,60 @@ def test_session_without_a_jvm_is_one_of_connect():
     assert not _private.is_classic(Session())
     assert _private.default_filesystem(Session()) == "hdfs://node:8020"
     assert _private.qualified_path(Session(), "orders") is None
+
+
+def held_session(master, python, setting):
+    """A classic session with a master, the interpreter of its workers, and a setting that names another."""
+    context = SimpleNamespace(master=master, pythonExec=python)
+    conf = SimpleNamespace(get=lambda name, default: setting)
+    return SimpleNamespace(_jsparkSession=None, sparkContext=context, conf=conf)
+
+
+@pytest.mark.parametrize(
+    ("master", "python", "setting", "environment", "is_set"),
+    [
+        ("local[*]", "python3", None, "", True),
+        ("local", "python3", None, "", True),
+        ("local-cluster[2,1,1024]", "python3", None, "", False),
+        ("spark://host:7077", "python3", None, "", False),
+        ("local[*]", "/opt/python", None, "", False),
+        ("local[*]", "python3", "/opt/python", "", False),
+        ("local[*]", "python3", None, "python3", False),
+    ],
+)
+def test_workers_of_a_local_master_run_this_python_unless_another_is_chosen(
+    master, python, setting, environment, is_set, monkeypatch
+):
+    """So an environment that is not activated serves its workers, too."""
+    monkeypatch.setenv("PYSPARK_PYTHON", environment)
+    session = held_session(master, python, setting)
+    _private.use_own_python(session)
+    assert session.sparkContext.pythonExec == (sys.executable if is_set else python)
+    _private.use_own_python(None)
+
+
+PROGRAM = """
+from pyspark.sql import SparkSession
+import spark_ext as ids
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+print(spark.range(3).select(ids.generate_id()).distinct().count())
+rows = spark.createDataFrame([("orders", offset) for offset in (0, 1, 2, 6, 7, 7)], ["source", "offset"])
+print(ids.audit(rows, None, "source", "offset").findings.count())
+ids.register(spark)
+print(spark.sql("SELECT msgid_generate()").count())
+"""
+
+
+@pytest.mark.details
+def test_script_of_an_environment_that_is_not_activated_runs(tmp_path):
+    """The ``python3`` of the path lacks the package."""
+    python3 = tmp_path / "python3"
+    python3.write_text("#!/bin/sh\necho no msgid here >&2\nexit 1\n")
+    python3.chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    environment = {**kept, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, check=False)
+    assert done.stdout.split() == ["3", "2", "1"], done.stderr
 
 
 def test_mark_of_the_event_time_is_left_out(spark):
