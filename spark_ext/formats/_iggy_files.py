@@ -6,6 +6,7 @@ import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from msgid._retrying import retry, within
 from msgid.iggy._gaps import File, reach
 from msgid.iggy._wire import AUTO
 from msgid.iggy.following import Seen
@@ -24,6 +25,8 @@ ENDING: Final = ".log"
 
 
 _DIGITS: Final = 20
+_PAUSE: Final = 0.5
+"""How many seconds pass between two looks at a path that is away."""
 
 
 def first_offset(name: str) -> int | None:
@@ -71,9 +74,7 @@ class SegmentFolder:
         """
         import pyarrow.fs as pafs
 
-        found = self._files.get_file_info(self._inner)
-        if found.type == pafs.FileType.NotFound:
-            raise FileNotFoundError(f"no file or folder {self._path}")
+        found = self._root()
         if found.type == pafs.FileType.File:
             return [_seen(found, self._inner.rpartition("/")[2])]
         if self._local:
@@ -85,6 +86,25 @@ class SegmentFolder:
             for info in inside
             if info.type == pafs.FileType.File and info.path.endswith(ENDING)
         ]
+
+    def _root(self) -> Any:
+        import pyarrow.fs as pafs
+
+        found = self._files.get_file_info(self._inner)
+        if found.type == pafs.FileType.NotFound:
+            raise FileNotFoundError(f"no file or folder {self._path}")
+        return found
+
+    def wait(self, seconds: int) -> None:
+        """Wait until something is at the path, such as a mount that is away for a moment.
+
+        Raises:
+            OSError: if nothing is there after so many seconds.
+        """
+        try:
+            retry(self._root, lambda error: isinstance(error, OSError), within(seconds, lambda: _PAUSE))
+        except OSError as error:
+            raise OSError(f"{error} (looked for {seconds} seconds)") from None
 
     def inner(self, file: str) -> str | None:
         """Return the path within the folder of a file, however the file's path is spelled; None if it is elsewhere."""

@@ -56,6 +56,8 @@ SUPERSEDED: Final = "superseded: the server gave the offset, or a lower one, to 
 
 _POISONED, _UNAVAILABLE = str(MessageState.POISONED), str(MessageState.UNAVAILABLE)
 _SPLIT: Final = 128 << 20
+_WAIT: Final = 60
+"""How many seconds a stream looks for a folder that is away."""
 _ORIGINAL_MAX: Final = 16 << 20
 """How much of what cannot be decoded is in one row."""
 
@@ -77,6 +79,7 @@ class Options(NamedTuple):
     max_bytes: int | None
     max_files: int | None
     columns: tuple[str, ...]
+    wait: int
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
@@ -89,15 +92,17 @@ class Options(NamedTuple):
         if not path:
             raise ValueError("format iggy needs a path: load(path), or the option 'path'")
         layout = name_of(layout or AUTO, auto=True)
-        split, max_bytes, max_files = (
+        split, max_bytes, max_files, wait = (
             _count(options, name, unit)
             for name, unit in (
                 ("splitBytes", "bytes"),
                 ("maxBytesPerTrigger", "bytes"),
                 ("maxFilesPerTrigger", "files"),
+                ("waitSeconds", "seconds"),
             )
         )
-        return cls(path, layout, split or _SPLIT, max_bytes, max_files, _names(options.get("columns")))
+        names = _names(options.get("columns"))
+        return cls(path, layout, split or _SPLIT, max_bytes, max_files, names, wait or _WAIT)
 
     @property
     def folder(self) -> SegmentFolder:
@@ -136,8 +141,7 @@ def _rows_of(options: Options, part: Part) -> Iterator[pa.RecordBatch]:
     with ExitStack() as stack:
         segment = None
         if not part.lost:
-            with suppress(FileNotFoundError):
-                segment = stack.enter_context(folder.open(part.name))
+            segment = _opened(folder, part.name, options.wait, stack)
         if segment is None or not has_head(part.head, segment.bytes_at):
             how = "deleted" if segment is None and not part.lost else "deleted or begun anew"
             yield _lost(file, part.start, part.stop, how)
@@ -147,6 +151,15 @@ def _rows_of(options: Options, part: Part) -> Iterator[pa.RecordBatch]:
             part = part._replace(stop=segment.size, end=segment.size)
         if part.start < part.stop:
             yield from _messages(options, part, file, segment)
+
+
+def _opened(folder: SegmentFolder, name: str, wait: int, stack: ExitStack) -> OpenSegment | None:
+    """Return a segment, None if it is gone; wait if the whole folder is away, so that nothing in it counts as lost."""
+    for _ in range(2):
+        with suppress(FileNotFoundError):
+            return stack.enter_context(folder.open(name))
+        folder.wait(wait)
+    return None
 
 
 def _messages(options: Options, part: Part, file: str, segment: OpenSegment) -> Iterator[pa.RecordBatch]:

@@ -48,6 +48,8 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return how far each segment is read by the next batch."""
         folder = self.options.folder
+        if from_json(start, folder.inner):  # else a wrong path is an error at once
+            folder.wait(self.options.wait)
         seen = folder.seen()
         if self.bound is not None:
             seen = [one._replace(size=min(one.size, self.bound[one.name])) for one in seen if one.name in self.bound]

@@ -44,6 +44,7 @@ class IggyDataSource(DataSource):
       Spark, which takes a large part of the time of a query.
     - ``maxBytesPerTrigger`` and ``maxFilesPerTrigger``: about how much a micro-batch of a stream reads. A batch reads
       one message at least. Default: all that is there.
+    - ``waitSeconds``: how long a query waits for a ``path`` that was there and is away, such as a mount. Default: 60.
 
     A stream reads each message once. A segment that was deleted, cut off, or begun anew under its name, before it was
     read is one row with ``state`` ``poisoned`` and a ``reason`` that starts with ``lost:`` and has the range of bytes.

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import threading
 import uuid
 
 import pytest
@@ -14,6 +15,7 @@ from spark_ext.formats.iggy_source import IggyDataSource
 
 pytestmark = pytest.mark.spark
 IggyStreamReader = module_since("spark_ext.formats._iggy_stream", 4, 2).IggyStreamReader
+ReadAllAvailable = module_since("pyspark.sql.streaming.datasource", 4, 2).ReadAllAvailable
 
 
 @pytest.fixture(autouse=True)
@@ -162,6 +164,31 @@ def test_stream_of_a_former_checkpoint_goes_on(spark, tmp_path):
     assert json.loads(json.dumps(end))["version"] == 3
     with pytest.raises(ValueError, match="which is not in the path that is read"):
         reader.latestOffset({"/elsewhere/0.log": 1}, reader.getDefaultReadLimit())
+
+
+def test_stream_waits_for_a_folder_that_is_away(tmp_path):
+    """The look and the tasks wait, so that nothing is lost; after a stated time the query ends with one line."""
+    path = tmp_path / "streams"
+    first = segment(path, 0)
+    first.write_bytes(log(0, 3))
+    reader = IggyStreamReader({"path": str(path), "waitSeconds": "20"})
+    start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    planned = reader.partitions(reader.initialOffset(), start)
+    for work in (lambda: reader.latestOffset(start, ReadAllAvailable()), lambda: list(reader.read(planned[0]))):
+        path.rename(tmp_path / "away")
+        back = threading.Timer(0.7, (tmp_path / "away").rename, [path])
+        back.start()
+        found = work()
+        back.join()
+        if found != start:
+            assert [row["offset"] for batch in found for row in batch.to_pylist()] == [0, 1, 2]
+    path.rename(tmp_path / "away")
+    hasty = IggyStreamReader({"path": str(path), "waitSeconds": "1"})
+    for work in (lambda: hasty.latestOffset(start, ReadAllAvailable()), lambda: list(hasty.read(planned[0]))):
+        with pytest.raises(OSError, match=r"no file or folder .*streams \(looked for 1 seconds\)"):
+            work()
+    with pytest.raises(FileNotFoundError, match="no file or folder"):
+        hasty.latestOffset(hasty.initialOffset(), ReadAllAvailable())
 
 
 def test_partitions_of_a_large_segment_are_planned_without_reading_it(spark, tmp_path):
