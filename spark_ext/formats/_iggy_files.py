@@ -39,6 +39,11 @@ def first_offset(name: str) -> int | None:
     return int(stem) if len(stem) == _DIGITS and stem.isascii() and stem.isdigit() else None
 
 
+def is_segment(path: str) -> bool:
+    """Return whether a file in a folder is a segment; a server keeps other ``.log`` files there, too."""
+    return path.endswith(ENDING) and first_offset(path) is not None
+
+
 def segments(path: str) -> list[tuple[str, int]]:
     """Return the segment files of a path or URL, with their sizes, in the order of their names.
 
@@ -84,7 +89,7 @@ class SegmentFolder:
         return [
             _seen(info, info.path[len(self._inner) + 1 :])
             for info in inside
-            if info.type == pafs.FileType.File and info.path.endswith(ENDING)
+            if info.type == pafs.FileType.File and is_segment(info.path)
         ]
 
     def _root(self) -> Any:
@@ -234,7 +239,7 @@ def _local_names(root: str) -> list[str]:
                 folders.append(entry.path)
             elif entry.is_symlink() and entry.is_dir():
                 links.append(entry.path)
-            elif entry.name.endswith(ENDING) and entry.is_file():
+            elif is_segment(entry.name) and entry.is_file():
                 found.append(entry.path)
     return found
 

@@ -37,7 +37,8 @@ class IggyDataSource(DataSource):
 
     Options:
 
-    - ``path``: a file or folder, or a URL of a file system that Arrow knows.
+    - ``path``: a file or folder, or a URL of a file system that Arrow knows. Files in a folder are segments if their
+      names are 20 digits and ``.log``; so the whole folder of a server can be read.
     - ``layout``: one of `msgid.iggy.LAYOUTS`. Default: found by checksum; the writer writes ``m45``.
     - ``splitBytes``: the size in bytes from which a task reads a part of a segment. Default: 128 MB.
     - ``columns``: names of columns, separated by commas. Default: all. Other columns are not sent from the reader to

@@ -16,13 +16,16 @@ def test_segment_folder_of_a_url_has_one_name_however_it_is_spelled(monkeypatch,
     assert folder.inner("s3://lake/orders2/0.log") is None
 
 
+NAME = f"{0:020d}.log"
+
+
 def test_segment_folder_on_databricks_names_its_files_as_spark_does(monkeypatch, tmp_path):
     """The files are read from the mount, and have the names that Spark reads."""
     monkeypatch.setattr(_filesystem, "_DBFS", tmp_path)
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "0.log").write_bytes(b"")
-    assert segments("dbfs:/in/") == [("dbfs:/in/0.log", 0)]
+    (tmp_path / "in" / NAME).write_bytes(b"")
+    assert segments("dbfs:/in/") == [(f"dbfs:/in/{NAME}", 0)]
     folder = SegmentFolder("dbfs:/in")
-    with folder.open("0.log") as segment:
+    with folder.open(NAME) as segment:
         assert segment.size == 0
-    assert folder.inner("dbfs:/in/0.log") == folder.inner(f"{tmp_path}/in/0.log") == "0.log"
+    assert folder.inner(f"dbfs:/in/{NAME}") == folder.inner(f"{tmp_path}/in/{NAME}") == NAME

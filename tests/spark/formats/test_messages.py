@@ -122,7 +122,7 @@ def test_messages_of_segments_have_their_topic_and_partition(spark, tmp_path):
     assert (row.source, row.topic, row.partition) == ("iggy:1/other#8", "other", 8)
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "x.log").write_bytes(iggy.encode(GOOD))
-    (row,) = ids.messages(spark.read.format("iggy").load(str(tmp_path / "bare"))).collect()
+    (row,) = ids.messages(spark.read.format("iggy").load(str(tmp_path / "bare" / "x.log"))).collect()
     assert (row.source, row.topic, row.partition, row.segment) == (f"iggy:{tmp_path}/bare", None, None, None)
 
 

@@ -178,13 +178,25 @@ def test_zeros_after_a_crash_are_passed_in_a_moment(tmp_path):
     assert sum(len(row["original"]) for row in rows if row["reason"] is not None) == 20 << 20
 
 
-def test_file_of_another_name_is_read(tmp_path):
+def test_file_of_another_name_is_read_by_its_own_path(tmp_path):
     """Only 20 digits are a first offset: a file named after a day is read, also after a broken message."""
     frames, offsets = records("m45", seed=5, first=3_000_000)
     frames[7] = frames[7][:8] + b"\xff" + frames[7][9:]
-    (tmp_path / "20240101.log").write_bytes(b"".join(frames))
-    rows = read(IggyReader({"path": str(tmp_path)}))
+    path = tmp_path / "20240101.log"
+    path.write_bytes(b"".join(frames))
+    rows = read(IggyReader({"path": str(path)}))
     assert [row["offset"] for row in rows] == [*offsets[:7], None, *offsets[8:]]
+
+
+def test_folder_of_a_server_has_other_files_than_segments(tmp_path):
+    """A server keeps its own logs, its state and indexes beside the segments."""
+    frames, offsets = records("h64", seed=5)
+    written(tmp_path, b"".join(frames))
+    for name in ("logs/iggy-server.log", "state/log", "metadata/journal.wal", "streams/1/20240101.log", "offsets/1"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"2026-11-23 INFO started\n")
+    (tmp_path / SEGMENT).with_suffix(".index").write_bytes(bytes(16))
+    assert [row["offset"] for row in read(IggyReader({"path": str(tmp_path)}))] == offsets
 
 
 def test_file_that_shrinks_between_plan_and_read_has_a_row_that_says_so(tmp_path):
