@@ -159,7 +159,8 @@ def offsets(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool
         return numbers.astype(np.int64), known & (numbers >= 0) & (numbers <= layout.OFFSET_MAX)
     if _is_text(column.type):
         return _each(column, _offset_of)
-    raise ValueError(f"offset must be a column of integers, got {column.type}")
+    hint = "; a column of pandas with a missing value needs the type Int64" if pa.types.is_floating(column.type) else ""
+    raise ValueError(f"offset must be a column of integers, got {column.type}{hint}")
 
 
 def _offset_of(text: str) -> int | None:
