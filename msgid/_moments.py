@@ -10,7 +10,7 @@ import re
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, TypeGuard
 
-from msgid._validate import in_range, is_number, quote
+from msgid._validate import in_range, integer_of_text, is_number, quote
 from msgid.errors import InvalidMessage
 from msgid.layout import EPOCH_UNIX
 
@@ -41,7 +41,9 @@ _HINTED: Final = 10**9
 _LAST_MILLISECOND: Final = last_moment(1_000)
 _LARGEST_OFFSET: Final = timedelta(hours=18)
 """The largest offset from UTC in text, as in Spark; Python's limit is a day."""
-_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(?:Z|([+-]\d\d:[0-5]\d))", re.ASCII)
+_MOMENT: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|([+-]\d\d)(?::?([0-5]\d))?)", re.ASCII
+)
 
 
 def is_datetime(value: object) -> TypeGuard[datetime]:
@@ -95,7 +97,8 @@ def moment_of(name: str, value: Any) -> datetime:
 
     Args:
         name: Name of the column, for the error.
-        value: An aware datetime, milliseconds since 1970, or ISO 8601 text with ``Z`` or an offset such as ``+09:00``.
+        value: An aware datetime, milliseconds since 1970 as an integer or its digits, or ISO 8601 text with ``Z`` or
+            an offset such as ``+09:00``, ``+0900`` or ``+09``. Digits after those of microseconds are cut off.
 
     Returns:
         An aware datetime in UTC.
@@ -108,17 +111,18 @@ def moment_of(name: str, value: Any) -> datetime:
     """
     if is_datetime(value) and value.utcoffset() is not None:
         return value.astimezone(timezone.utc)
-    if in_range(value, -_LAST_MILLISECOND, _LAST_MILLISECOND):
+    millis = integer_of_text(value) if isinstance(value, str) else value
+    if in_range(millis, -_LAST_MILLISECOND, _LAST_MILLISECOND):
         try:
-            return UNIX_EPOCH + timedelta(milliseconds=int(value))
+            return UNIX_EPOCH + timedelta(milliseconds=int(millis))
         except OverflowError:
             pass
     found = _MOMENT.fullmatch(value) if isinstance(value, str) else None
     if found:
-        day, time, fraction, offset = found.groups()
+        day, time, fraction, hours, minutes = found.groups()
         try:
-            micros = (fraction or "0").ljust(6, "0")
-            moment = datetime.fromisoformat(f"{day}T{time}.{micros}{offset or '+00:00'}")
+            micros = (fraction or "0").ljust(6, "0")[:6]
+            moment = datetime.fromisoformat(f"{day}T{time}.{micros}{hours or '+00'}:{minutes or '00'}")
             if abs(moment.utcoffset() or timedelta()) <= _LARGEST_OFFSET:
                 return moment.astimezone(timezone.utc)
         except (ValueError, OverflowError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from numbers import Integral, Real
 from typing import Final, TypeGuard
@@ -66,6 +67,7 @@ def check_installed(what: str, extra: str, *packages: str) -> None:
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
+_INTEGER: Final = re.compile(r"-?\d{1,19}", re.ASCII)
 """The largest value of an Arrow int64 and of a Spark bigint."""
 UINT16_MAX: Final = (1 << 16) - 1
 UINT32_MAX: Final = (1 << 32) - 1
@@ -94,6 +96,16 @@ def is_number(value: object) -> TypeGuard[int | float]:
 def in_range(value: object, low: int, high: int) -> TypeGuard[int]:
     """Return whether a value is an integer of ``low`` to ``high``."""
     return is_integer(value) and low <= value <= high
+
+
+def integer_of_text(text: str) -> int | None:
+    """Return the integer whose digits a text holds, as `spark_ext` reads exports; None for any other text.
+
+    >>> integer_of_text("-07"), integer_of_text("+7"), integer_of_text("9" * 19)
+    (-7, None, None)
+    """
+    number = int(text) if _INTEGER.fullmatch(text) else None
+    return number if in_range(number, INT64_MIN, INT64_MAX) else None
 
 
 def integer(name: str, value: object, low: int, high: int) -> int:

@@ -8,7 +8,7 @@ from msgid import layout
 from msgid._contents import codes as codes_of_contents
 from msgid._known_tables import Columns, known_columns
 from msgid._moments import UNIX_SECONDS_MIN, last_moment, moment_of, unix_micros
-from msgid._validate import INT64_MAX, INT64_MIN, quote
+from msgid._validate import INT64_MAX, INT64_MIN, in_range, integer_of_text, quote
 from msgid.errors import InvalidMessage
 
 if TYPE_CHECKING:
@@ -159,12 +159,13 @@ def offsets(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool
         return numbers.astype(np.int64), known & (numbers >= 0) & (numbers <= layout.OFFSET_MAX)
     if _is_text(column.type):
         return _each(column, _offset_of)
-    raise ValueError(f"offset must be a column of integers, got {column.type}")
+    hint = "; a column of pandas with a missing value needs the type Int64" if pa.types.is_floating(column.type) else ""
+    raise ValueError(f"offset must be a column of integers, got {column.type}{hint}")
 
 
 def _offset_of(text: str) -> int | None:
-    fits = text.isascii() and text.isdigit() and len(text) <= 19  # noqa: PLR2004, the digits of an int64
-    return int(text) if fits and int(text) <= layout.OFFSET_MAX else None
+    number = integer_of_text(text)
+    return number if in_range(number, 0, layout.OFFSET_MAX) else None
 
 
 def _whole(value: Decimal) -> int | None:
@@ -174,8 +175,8 @@ def _whole(value: Decimal) -> int | None:
 def micros(name: str, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return moments as microseconds since 1970, and which rows have one.
 
-    A moment is a timestamp, a date, an integer of milliseconds since 1970, or text that names its offset from UTC. A
-    timestamp without time zone and a date are in UTC. A moment outside the years 1 to 9999 is not read.
+    A moment is a timestamp, a date, an integer of milliseconds since 1970 or its digits, or text that names its offset
+    from UTC. A timestamp without time zone and a date are in UTC. A moment outside the years 1 to 9999 is not read.
     """
     import numpy as np
     import pyarrow as pa

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgid import layout
@@ -15,13 +16,14 @@ from msgid.audit._ids import Ids
 from msgid.audit._rows import Places, Rows, facts_of_rows
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 from msgid.audit.report import report_of
-from msgid.ids._bytes import identity, plain
+from msgid.ids._bytes import check_several, identity, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from datetime import datetime
 
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from msgid._known_tables import Columns
     from msgid.audit._logs import Moments
@@ -95,7 +97,9 @@ def _arrow(table: Any) -> pa.Table:
 
     if isinstance(table, pa.Table):
         return table
-    if isinstance(table, Mapping) or hasattr(table, "__arrow_c_stream__"):
+    if isinstance(table, Mapping):
+        return pa.table({name: _id_column(values) if _holds_ids(values) else values for name, values in table.items()})
+    if hasattr(table, "__arrow_c_stream__"):
         return pa.table(table)
     hint = "; audit_file reads a file" if isinstance(table, str | os.PathLike) else ""
     raise TypeError(f"table must be a table of Arrow, pandas or polars, got {quote(table)}{hint}")
@@ -105,8 +109,12 @@ def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
     """Return the report of missing, repeated and malformed IDs, without positions of messages.
 
     Args:
-        ids: IDs as `msgid.parse` accepts them, and UUIDs; or an Arrow array of text or binary.
+        ids: IDs as `msgid.parse` accepts them, and UUIDs: an iterable, a NumPy or Arrow array as for
+            `msgid.parse_batch`, or a series of pandas or polars. NaN and masked values are NULL.
         options: ``not_before``, ``clock_jump`` and ``max_gaps`` of `audit_table`.
+
+    Raises:
+        TypeError: if ``ids`` is a single text or bytes.
 
     >>> from msgid import Generator
     >>> generator = Generator(node="56:f7:e7:1c:36:1b", pid=7, clock=lambda: 1_800_000_000, sequence=0)
@@ -117,8 +125,43 @@ def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     import pyarrow as pa
 
-    column = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(_of_one_type([plain(id) for id in ids]))
-    return audit_table(pa.table({"id": column}), **options)
+    return audit_table(pa.table({"id": _id_column(ids)}), **options)
+
+
+def _holds_ids(values: object) -> bool:
+    """Return whether a sequence begins with a value of this library, which Arrow does not know."""
+    first = next((value for value in values if value is not None), None) if isinstance(values, Sequence) else None
+    return hasattr(first, "canonical")
+
+
+def _id_column(ids: Iterable[Any]) -> pa.Array | pa.ChunkedArray:
+    """Return IDs in any container that `msgid.parse_batch` accepts as an Arrow column."""
+    import numpy as np
+    import pyarrow as pa
+
+    check_several(ids)
+    if isinstance(ids, pa.Array | pa.ChunkedArray):
+        return ids
+    if isinstance(ids, np.ndarray):
+        ids = _elements(ids)
+    return pa.array(_of_one_type([None if _is_missing(id) else plain(id) for id in ids]))
+
+
+def _elements(ids: NDArray[Any]) -> list[Any]:
+    """Return the IDs of a NumPy array: text in ASCII as text, a row of bytes as bytes, and None if masked."""
+    import numpy as np
+
+    if isinstance(ids, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(ids).reshape(len(ids), math.prod(ids.shape[1:]))
+        return [None if any(masked) else id for masked, id in zip(mask.tolist(), _elements(ids.data), strict=True)]
+    if ids.dtype.kind == "S":
+        return [id.decode("ascii", "backslashreplace") for id in ids.tolist()]
+    return [bytes(id) for id in ids] if ids.ndim > 1 and ids.dtype == np.uint8 else list(ids)
+
+
+def _is_missing(id: object) -> bool:
+    """Return whether a value stands for a missing one: None, or NaN, NaT or NA of pandas."""
+    return id is None or (isinstance(id, float) and id != id) or type(id).__name__ in ("NAType", "NaTType")  # noqa: PLR0124
 
 
 def _of_one_type(ids: list[object]) -> list[object]:

@@ -38,10 +38,10 @@ def plain(value: object) -> object:
     ('00000000-0000-0000-0000-000000000001', b'ab', 7)
     """
     kind = type(value)
-    if kind is str or kind is bytes or isinstance(value, str | bytes):
+    if kind is bytes or isinstance(value, str):
         return value
-    if isinstance(value, bytearray | memoryview):
-        return bytes(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(memoryview(value))  # a scalar of NumPy would stay one, and loses zeros at its end in a copy
     canonical = getattr(value, "canonical", None)
     if isinstance(canonical, str):
         return canonical
@@ -51,6 +51,12 @@ def plain(value: object) -> object:
     if hasattr(value, "as_py"):  # a scalar of Arrow
         return plain(value.as_py())
     return value.tobytes() if kind.__name__ == "void" and hasattr(value, "tobytes") else value
+
+
+def check_several(ids: object) -> None:
+    """Raise `TypeError` if a single text or bytes is passed in place of several IDs."""
+    if isinstance(ids, str | bytes | bytearray | memoryview):
+        raise TypeError(f"ids must be an iterable of texts or bytes, or an array, got {quote(ids)}")
 
 
 def id_bytes(value: object) -> bytes:

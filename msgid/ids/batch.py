@@ -42,6 +42,9 @@ class IdBatch(Sequence[MessageId]):
         self._prefix = prefix
         self._runs = runs
 
+    def __reduce__(self) -> tuple[type[IdBatch], tuple[bytes, tuple[Run, ...]]]:  # without it, not in protocols 0 and 1
+        return IdBatch, (self._prefix, self._runs)
+
     def __len__(self) -> int:
         return sum(len(run.sequences) for run in self._runs)
 

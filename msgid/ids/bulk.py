@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from msgid import layout
-from msgid._validate import INT32_MAX, check_installed, quote
+from msgid._validate import INT32_MAX, check_installed
 from msgid.errors import InvalidMessageId
-from msgid.ids._bytes import id_bytes
+from msgid.ids._bytes import check_several, id_bytes
 from msgid.ids._native import native
 
 if TYPE_CHECKING:
@@ -78,8 +79,7 @@ def parse_batch(ids: Iterable[Any]) -> IdColumns:
         return _parse_arrow(ids)
     if module == "numpy":
         return _parse_numpy(cast("NDArray[Any]", ids))
-    if isinstance(ids, str | bytes):
-        raise TypeError(f"ids must be an iterable of texts or bytes, or an array, got {quote(ids)}")
+    check_several(ids)
     return _parse_objects(tuple(ids))
 
 
@@ -150,7 +150,7 @@ def _parse_numpy(array: NDArray[Any]) -> IdColumns:
 
     if isinstance(array, np.ma.MaskedArray):
         columns = _parse_numpy(array.data)
-        is_masked = np.ma.getmaskarray(array).reshape(len(array), -1).any(axis=1)
+        is_masked = np.ma.getmaskarray(array).reshape(len(array), math.prod(array.shape[1:])).any(axis=1)
         return IdColumns(*(np.where(is_masked, column.dtype.type(0), column) for column in columns))
     if array.ndim == 1 and array.dtype.kind == "V" and array.dtype.names is None:
         array = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), array.dtype.itemsize)

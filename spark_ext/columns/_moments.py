@@ -24,7 +24,7 @@ MICROSECONDS: Final = 1_000_000
 _DAY_MICROS: Final = 86_400_000_000
 _DAY: Final = r"\A\s*[+-]?\d+(-\d+){0,2}\s*\z"
 """Text that Spark may read as a date, or as a year or a month alone."""
-_ISO: Final = r"\A\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)\z"
+_ISO: Final = r"\A\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d(:?\d\d)?)\z"
 
 
 def micros_of(at: Column) -> Column:

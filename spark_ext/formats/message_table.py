@@ -72,7 +72,7 @@ def messages(
         - ``id_header_type``: Kafka: ``uuid`` if 16 bytes in that header are a UUID. Default: ``id``, they are not read.
         - ``encoding``: Kafka and RocketMQ: how text in a key, value, header or body encodes bytes, ``utf-8`` or
           ``base64``. Default: ``utf-8``. Spark writes binary columns to JSON as base64. Timestamps in text must have an
-          offset from UTC; integers are milliseconds since 1970.
+          offset from UTC; integers and digits are milliseconds since 1970.
 
     Returns
     -------

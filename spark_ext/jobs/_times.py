@@ -17,7 +17,7 @@ from spark_ext.jobs._formats import BadInput
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_LOCAL: Final = r"\A\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?\z"
+_LOCAL: Final = r"\A\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?\z"
 _OFFSET: Final = re.compile(r"[+-]\d\d:\d\d")
 
 

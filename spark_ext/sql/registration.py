@@ -46,7 +46,8 @@ def register(spark: SparkSession) -> list[str]:
     a timestamp when it is read. A time that is NaN or infinite counts as NULL, because Spark casts it to NULL; the
     column functions fail. An ID is text or binary. A binary value of 16 or 28 characters is read as text if all its
     control characters are tabs and line ends. Convert such version-0 IDs with ``hex``. Text of 16, 17, 28 or 29 bytes
-    is read as a binary value if it has another ASCII control character or U+FFFD.
+    is read as a binary value if it has another ASCII control character or U+FFFD. A VARIANT is read as its text;
+    the column functions need a cast to ``string``.
 
     Parameters
     ----------

@@ -103,15 +103,16 @@ EXPORTED = [
     "2022-02-30T00:00:00Z", "now", "1e3", "٣", "2022-03-23T23:50:38.1234567Z", "253402300800000", None,
     "2022-03-23T24:00:00Z", "2022-03-23T23:50:60Z", "2022-03-23T23:50:38+19:00", "2022-03-23t23:50:38z",
     "2022-03-23T23:50:38+18:00", "2022-03-23T23:50:38-18:01", "2022-03-23T23:50:38+09:60", "2022-03-23T23:50:38-00:00",
-    "-62135596800001",
+    "-62135596800001", "9999999999999999999", "-0", "+5", "2022-03-23T23:50:38.123456789Z", "2022-03-23 23:50:38+00",
+    "1969-12-31T23:59:59.999999999Z", "2022-03-23T23:50:38.1+0530", "2022-03-23T23:50:38-18",
+    "2022-03-23T23:50:38+1860", "2022-03-23T23:50:38+5", "2022-03-23T23:50:38+05:3", "2022-03-23T23:50:38.1234567890Z",
+    "2022-03-23T23:50:38+19",
 ]  # fmt: skip
 MILLIS = [0, -1, 1, 1_648_047_038_123, 253_402_300_799_999, 253_402_300_800_000, -62_135_596_800_000, 1 << 62, None]
 
 
 def micros_or_none(value):
     """Return the microseconds of a moment as Python reads it."""
-    if isinstance(value, str) and value.lstrip("-").isdigit() and value.isascii():
-        value = int(value)
     try:
         return unix_micros(moment_of("at", value))
     except InvalidMessage:
@@ -130,9 +131,8 @@ def test_moment_of_an_export_is_one_moment_in_python_columns_and_audits(spark, t
     expected = [micros_or_none(value) for value in values]
     assert [row[1] for row in rows] == expected
     assert [row[2] for row in rows] == expected
-    if type != "string":  # the audit in Python reads digits as text as text alone
-        numbers, known = micros("at", pa.chunked_array([pa.array(values, kinds[type])]))
-        assert [int(number) if one else None for number, one in zip(numbers, known, strict=True)] == expected
+    numbers, known = micros("at", pa.chunked_array([pa.array(values, kinds[type])]))
+    assert [int(number) if one else None for number, one in zip(numbers, known, strict=True)] == expected
 
 
 def test_dates_and_nanoseconds_of_an_audit_round_down():

@@ -138,3 +138,15 @@ def test_offsets_and_sources_of_encoded_columns_are_read():
         table = pa.table(dict(zip("os", columns, strict=True)))
         assert audit.audit_table(table, id=None, source="s", offset="o").to_json() == expected
     assert json.loads(expected)["findings"][0]["example"] == "6 to 8"
+
+
+def test_times_and_offsets_as_text_of_a_file_are_those_of_typed_columns(tmp_path):
+    """Milliseconds, and text of other programs: nanoseconds, offsets of PostgreSQL. A CSV has text alone."""
+    moments = [1_700_000_000_000, 1_700_000_003_000, 1_700_000_001_000]
+    texts = ["2023-11-14T22:13:20.000000789Z", "2023-11-14 22:13:23+00", "2023-11-15T03:43:21.000000001+0530"]
+    expected = audit.audit_table(pa.table({"offset": [0, 1, 2], "sent": moments}), offset="offset", timestamp="sent")
+    assert [finding.check for finding in expected.findings] == ["time_backwards"]
+    for values in (moments, texts):
+        path = tmp_path / "a.csv"
+        path.write_text("offset,sent\n" + "".join(f"{'-' * (n == 0)}{n},{sent}\n" for n, sent in enumerate(values)))
+        assert audit.audit_file(path, offset="offset", timestamp="sent").to_json() == expected.to_json()

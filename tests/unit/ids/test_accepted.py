@@ -1,6 +1,8 @@
 """Every function that takes an ID accepts every form of it, and gives one answer for all of them."""
 
+import pickle
 import uuid
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ np = pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 
 V1 = "0156F7E71C361B21BC024CCDBE00000007"
+ZEROS = "0156F7E71C361B21BC024CCDBE00000000"
 V0 = "7F0000010000238F000000000001E240"
 UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
 
@@ -28,8 +31,7 @@ def forms(msgid, text):
     for name, form in TEXTS.items():
         yield name, form(text)
     for name, form in BINARY.items():
-        if name != "np.bytes_" or raw[-1]:  # NumPy cuts trailing zeros off
-            yield name, form(raw)
+        yield name, form(raw)
 
 
 def functions(msgid):
@@ -49,6 +51,8 @@ def functions(msgid):
 
     return {
         "parse": msgid.parse,
+        "pickle": lambda id: pickle.loads(pickle.dumps(msgid.parse(id))),
+        "type of bytes": lambda id: type(bytes(msgid.parse(id))),
         "is_valid": msgid.is_valid,
         "derive_id": lambda id: msgid.derive_id(id, "x", 1_700_000_000),
         "derive_id without time": lambda id: msgid.derive_id(id, "x"),
@@ -67,7 +71,7 @@ def is_bytes_of_v0(id):
     return not isinstance(raw, str) and hasattr(raw, "__len__") and len(bytes(raw)) == 16
 
 
-@pytest.mark.parametrize("text", [V1, V0])
+@pytest.mark.parametrize("text", [V1, V0, ZEROS])
 def test_every_function_gives_one_answer_for_every_form_of_an_id(msgid, text):
     """Text in either case, bytes, values, and scalars of NumPy and Arrow."""
     for name, function in functions(msgid).items():
@@ -80,7 +84,7 @@ def test_every_function_that_takes_other_identities_takes_a_uuid_in_every_form(m
     """Text in either case and `uuid.UUID`; a UUID is not a message ID."""
     for name, function in functions(msgid).items():
         ids = [UUID, UUID.upper(), uuid.UUID(UUID), np.str_(UUID), pa.scalar(UUID)]
-        if name == "parse":
+        if name in ("parse", "pickle", "type of bytes"):
             reasons = set()
             for id in ids:
                 with pytest.raises(msgid.InvalidMessageId) as error:
@@ -114,21 +118,33 @@ def test_a_value_of_another_type_is_refused_in_the_same_words(msgid, value):
     assert msgid.parse_batch([value]).valid.tolist() == [False]
 
 
-@given(count=st.integers(1, 20))
+@given(count=st.integers(0, 20))
 def test_a_batch_of_ids_is_valid_in_every_container(msgid, count):
-    """An `IdBatch`, lists of values, NumPy arrays of text, bytes and objects, masked arrays, and Arrow arrays."""
+    """An `IdBatch`, lists of values, NumPy arrays of text, bytes and objects, masked arrays, and Arrow arrays.
+
+    An audit finds the same generator in each of them.
+    """
+    from msgid.audit import audit_ids, audit_table
+
     batch = msgid.generate_batch(count)
     texts, values = batch.hex(), list(batch)
     raw = [bytes(id) for id in values]
     expected = [column.tolist() for column in msgid.parse_batch(texts)]
     assert all(expected[-1])
-    arrow = pa.array(texts)
+    arrow = pa.array(texts, pa.string())
+    report = audit_ids(texts).to_json()
     for ids in (
-        batch, values, tuple(raw), iter(values), np.array(texts), np.array(texts, object), np.array(raw, "V17"),
-        np.array(texts, "S34"), np.ma.array(texts, mask=False), np.frombuffer(b"".join(raw), np.uint8).reshape(-1, 17),
+        batch, values, tuple(raw), np.array(texts, "U34"), np.array(texts, object), np.array(raw, "V17"),
+        np.array(texts, "S34"), np.ma.array(np.array(texts, "U34"), mask=False), batch.to_numpy(),
+        np.ma.array(np.array(raw, object), mask=False), np.ma.array(batch.to_numpy(), mask=False),
         arrow, arrow.dictionary_encode(), arrow.cast(pa.string_view()), pa.array(raw, pa.binary(17)), list(arrow),
     ):  # fmt: skip
         assert [column.tolist() for column in msgid.parse_batch(ids)] == expected
+        assert audit_ids(ids).to_json() == report
+    assert [column.tolist() for column in msgid.parse_batch(iter(values))] == expected
+    assert audit_ids(iter(values)).to_json() == report
+    for ids in (batch, tuple(values)):
+        assert audit_table({"id": ids}).to_json() == report
 
 
 def test_a_masked_element_is_null(msgid):
@@ -139,6 +155,36 @@ def test_a_masked_element_is_null(msgid):
     rows = np.ma.array(np.frombuffer(bytes.fromhex(V1) * 2, np.uint8).reshape(2, 17), mask=False)
     rows[1, 3] = np.ma.masked
     assert msgid.parse_batch(rows).valid.tolist() == [True, False]
+
+
+def test_a_missing_id_of_an_audit_is_null_in_every_container(msgid):
+    """Masked, NaN, or NA and NaN of pandas: missing, and neither malformed nor a duplicate."""
+    from msgid.audit import audit_ids
+
+    ids = [V1, None, V0, None]
+    mask = [id is None for id in ids]
+    rows = np.ma.array(
+        np.frombuffer(bytes.fromhex(V1 + V1 + ZEROS[:-1] + "8" + V1), np.uint8).reshape(4, 17), mask=False
+    )
+    rows[1, 3] = rows[3] = np.ma.masked
+    containers = [np.ma.array([id or V1 for id in ids], mask=mask), np.array(ids, object), [V1, float("nan"), V0, None]]
+    containers += [rows, np.ma.array(np.array([id or V1 for id in ids], "S34"), mask=mask)]
+    if find_spec("pandas"):
+        import pandas
+
+        containers += [pandas.Series(ids, dtype=kind) for kind in ("object", "string", "string[pyarrow]", "category")]
+    for container in containers:
+        assert [(finding.check, finding.count) for finding in audit_ids(container).findings] == [("missing_ids", 2)]
+
+
+@pytest.mark.parametrize("one", [V1, bytes.fromhex(V1), bytearray(17), memoryview(bytes(17))])
+def test_a_single_id_in_place_of_several_is_refused(msgid, one):
+    """Its characters are not IDs."""
+    from msgid.audit import audit_ids
+
+    for function in (msgid.parse_batch, audit_ids):
+        with pytest.raises(TypeError, match="ids must be an iterable"):
+            function(one)
 
 
 def test_an_audit_takes_mixed_forms_of_ids(msgid):

@@ -1,5 +1,7 @@
 """Batches as sequences of IDs, and their encoded forms."""
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,13 +48,15 @@ def test_batch_as_an_array_has_the_ids_in_order(msgid, first, count):
 
 @given(firsts, st.integers(0, 60), indices, indices, steps)
 def test_slice_of_a_batch_is_the_batch_of_a_list_slice(msgid, first, count, start, stop, step):
-    """A slice of a batch equals the same slice of a list, also with negative steps and for a slice of a slice."""
+    """A slice equals the same slice of a list, also with negative steps, of a slice, and pickled in every protocol."""
     batch, part = batch_of(msgid, count, first), slice(start, stop, step)
     sliced = batch[part]
     assert type(sliced) is type(batch)
     assert list(sliced) == list(batch)[part]
     assert sliced.to_bytes() == b"".join(map(bytes, list(batch)[part]))
     assert list(sliced[::-2]) == list(batch)[part][::-2]
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert list(pickle.loads(pickle.dumps(sliced, protocol))) == list(sliced)
 
 
 @given(firsts, st.integers(1, 60), st.integers(-100, 100))
