@@ -120,7 +120,7 @@ def micros_or_none(value):
 
 
 @pytest.mark.parametrize(("type", "values"), [("string", EXPORTED), ("bigint", MILLIS), ("timestamp", TIMESTAMPS)])
-def test_moment_of_an_export_is_one_moment_in_python_columns_and_audits(spark, type, values):
+def test_moment_of_an_export_is_one_moment_in_python_columns_and_audits(spark, tables, type, values):
     """Text with an offset, milliseconds and timestamps; anything else is NULL in a column and an error in Python."""
     kinds = {"string": pa.string(), "bigint": pa.int64(), "timestamp": pa.timestamp("us", "UTC")}
     if type == "timestamp":
