@@ -11,7 +11,7 @@ from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType, String
 from msgid import layout
 from msgid._validate import QUOTED_LENGTH
 from msgid.errors import InvalidMessageId
-from msgid.ids._bytes import NOT_HEX, UNKNOWN_VERSION, WRONG_LENGTH
+from msgid.ids._bytes import IS_UUID, NOT_HEX, UNKNOWN_VERSION, WRONG_LENGTH
 from spark_ext.columns._dialect import F, is_writing_sql
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ V0_DIGITS = tuple(2 * length for length in layout.V0_LENGTHS)
 """The digits of version-0 IDs in their bare forms: without the version byte."""
 _ID_LENGTHS = sorted({layout.ID_LENGTH, *layout.V0_LENGTHS, *(1 + length for length in layout.V0_LENGTHS)})
 _CANONICAL_DIGITS = tuple(2 + digits for digits in V0_DIGITS)
+_UUID_LENGTH = 36
+_UUID = r"\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\z"
 CORRUPT = "_corrupt_record"
 """The column of lines that do not fit their format."""
 _MORE = r"\}\s*,?\s*[^\s,}\]\"]"
@@ -226,6 +228,11 @@ def quoted(text: Column) -> Column:
     return F.concat(F.lit("'"), F.left(text, F.lit(QUOTED_LENGTH)), F.lit("'"), more)
 
 
+def is_uuid(text: Column) -> Column:
+    """Return whether text is a UUID with dashes, in either case."""
+    return (F.octet_length(text) == _UUID_LENGTH) & F.regexp_like(text, F.lit(_UUID))
+
+
 def reason(text: Column, of_an_id: str | None = None) -> Column:
     """Return why text is not an ID, in the words of `msgid.ids._bytes`; ``of_an_id`` for an ID and for NULL."""
     length = F.length(text)
@@ -234,7 +241,8 @@ def reason(text: Column, of_an_id: str | None = None) -> Column:
     is_canonical = text.startswith(layout.CANONICAL_V0_PREFIX)
     is_unknown = F.octet_length(text).isin(*_CANONICAL_DIGITS) & ~is_canonical & ~has_v1_shape(text)
     found = (
-        F.when(~known, fill(WRONG_LENGTH, length=length.cast("string")))
+        F.when(is_uuid(text), F.lit(IS_UUID))
+        .when(~known, fill(WRONG_LENGTH, length=length.cast("string")))
         .when(text.isNotNull() & F.unhex(text).isNull(), F.lit(NOT_HEX))
         .when(is_unknown, fill(UNKNOWN_VERSION, version=version))
     )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgid import layout
 from spark_ext.columns._dialect import F
-from spark_ext.columns._expressions import V0_DIGITS, column, has_v1_shape, is_canonical_v0, is_hex, null_text
+from spark_ext.columns._expressions import V0_DIGITS, column, has_v1_shape, is_canonical_v0, is_hex, is_uuid, null_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from spark_ext.columns._expressions import ColumnOrName
-
-_UUID_LENGTH: Final = 36
-_UUID: Final = r"\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\z"
 
 
 def identity(id: ColumnOrName) -> Column:
@@ -54,11 +51,6 @@ def identity(id: ColumnOrName) -> Column:
     of_bytes = _canonical(digits, digits).otherwise(F.concat(F.lit("0x"), digits))
     of_text = _canonical(text, F.upper(text)).when(is_uuid(text), F.lower(text)).otherwise(text)
     return F.when(is_binary, of_bytes).otherwise(of_text)
-
-
-def is_uuid(text: Column) -> Column:
-    """Return whether text is a UUID with dashes, in either case."""
-    return (F.octet_length(text) == _UUID_LENGTH) & F.regexp_like(text, F.lit(_UUID))
 
 
 def _canonical(text: Column, upper: Column) -> Column:

@@ -25,13 +25,13 @@ from spark_ext.columns._expressions import (
     hex_text,
     is_canonical_v0,
     is_id,
+    is_uuid,
     joined,
     null_text,
     of_types,
     padded_digits,
     raise_invalid,
 )
-from spark_ext.columns._identity import is_uuid
 from spark_ext.columns._moments import is_within_years, raise_outside_years, unix_seconds_of
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType
 
 from msgid import layout
-from spark_ext.columns._expressions import is_id, null_text, quoted_name, type_of
-from spark_ext.columns._identity import identity, is_uuid
+from spark_ext.columns._expressions import is_id, is_uuid, null_text, quoted_name, type_of
+from spark_ext.columns._identity import identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -454,6 +454,13 @@ RETURN coalesce(
     ': ',
     (
      CASE
+     WHEN (
+      (octet_length(msgid_derive_of_text.parent) = 36)
+      AND regexp_like(
+       msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+      )
+     )
+     THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
      WHEN (NOT (length(msgid_derive_of_text.parent) IN (32, 56, 34, 58)))
      THEN concat(
       'must have 32, 34, 56 or 58 hex digits, got ',
@@ -743,6 +750,13 @@ RETURN coalesce(
     ': ',
     (
      CASE
+     WHEN (
+      (octet_length(msgid_derive_at_of_text.parent) = 36)
+      AND regexp_like(
+       msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+      )
+     )
+     THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
      WHEN (NOT (length(msgid_derive_at_of_text.parent) IN (32, 56, 34, 58)))
      THEN concat(
       'must have 32, 34, 56 or 58 hex digits, got ',
@@ -820,6 +834,11 @@ RETURN coalesce(
     ': ',
     (
      CASE
+     WHEN (
+      (octet_length(msgid_parse_of_text.id) = 36)
+      AND regexp_like(msgid_parse_of_text.id, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z')
+     )
+     THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
      WHEN (NOT (length(msgid_parse_of_text.id) IN (32, 56, 34, 58)))
      THEN concat(
       'must have 32, 34, 56 or 58 hex digits, got ',
@@ -1484,6 +1503,11 @@ RETURN coalesce(
     ': ',
     (
      CASE
+     WHEN (
+      (octet_length(msgid_parse_v0_of_text.id) = 36)
+      AND regexp_like(msgid_parse_v0_of_text.id, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z')
+     )
+     THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
      WHEN (NOT (length(msgid_parse_v0_of_text.id) IN (32, 56, 34, 58)))
      THEN concat(
       'must have 32, 34, 56 or 58 hex digits, got ',
@@ -1691,6 +1715,13 @@ RETURN (
    ': ',
    (
     CASE
+    WHEN (
+     (octet_length(msgid_translate_v0_of_text.id) = 36)
+     AND regexp_like(
+      msgid_translate_v0_of_text.id, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+     )
+    )
+    THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
     WHEN (NOT (length(msgid_translate_v0_of_text.id) IN (32, 56, 34, 58)))
     THEN concat(
      'must have 32, 34, 56 or 58 hex digits, got ',
