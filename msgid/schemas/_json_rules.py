@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ANNOTATIONS: Final = frozenset(
     {"$schema", "$id", "id", "$comment", "$defs", "definitions", "title", "description", "default", "examples"}
@@ -27,6 +30,7 @@ _OWN: Final = frozenset(
 _GROUPS: Final = (("contains", "minContains", "maxContains"), ("if", "then", "else"))
 _TYPES: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 _REFERENCES: Final = re.compile(r'"\$(ref|dynamicRef|recursiveRef)"')
+_FAR_REFERENCES: Final = re.compile(r'"\$ref": "(?!#["/])|"\$(dynamicRef|recursiveRef)"')
 _STEPS: Final = 20_000
 
 
@@ -51,6 +55,67 @@ def json_problems(reader: Any, writer: Any, draft: str) -> list[str]:
         return [str(error)]
     except RecursionError:
         return ["the schemas are nested too deep"]
+
+
+def leads_to_itself(document: Any) -> bool:
+    """Return whether checking a value against a schema may check the same value against the same schema again.
+
+    A reference to an item or a property of the value ends, as in a tree. References other than ``#`` and ``#/...`` are
+    not followed: the result is then True.
+
+    >>> leads_to_itself({"if": {"$ref": "#"}}), leads_to_itself({"properties": {"next": {"$ref": "#"}}})
+    (True, False)
+    """
+    if not _refers(document):
+        return False
+    if _has_nested_id(document) or _FAR_REFERENCES.search(_dump(document)):
+        return True
+    ends: set[int] = set()
+
+    def loops(schema: Any, above: frozenset[int]) -> bool:
+        if not isinstance(schema, dict) or id(schema) in ends:
+            return False
+        within = above | {id(schema)}
+        if id(schema) in above or any(loops(part, within) for part in _same_value(document, schema)):
+            return True
+        ends.add(id(schema))
+        return False
+
+    def any_loops(value: Any) -> bool:
+        if isinstance(value, list):
+            return any(map(any_loops, value))
+        return isinstance(value, dict) and (loops(value, frozenset()) or any(map(any_loops, value.values())))
+
+    try:
+        return any_loops(document)
+    except (LookupError, TypeError, ValueError, RecursionError):  # an invalid reference, or one in a value
+        return True
+
+
+def _same_value(document: Any, schema: dict[str, Any]) -> Iterator[Any]:
+    """Yield the schemas that apply to the same value as a schema does."""
+    for key, value in schema.items():
+        if key == "$ref" and isinstance(value, str):
+            yield _local(document, value)
+        elif key in ("allOf", "anyOf", "oneOf") and isinstance(value, list):
+            yield from value
+        elif key in ("dependentSchemas", "dependencies") and isinstance(value, dict):
+            yield from value.values()
+        elif key in ("not", "if", "then", "else"):
+            yield value
+
+
+def _local(document: Any, reference: str) -> Any:
+    """Return the part of a document that a reference within the document names.
+
+    Raises:
+        LookupError, TypeError, ValueError: if the document does not have the part.
+    """
+    value = document
+    for step in reference.split("/")[1:]:
+        name = unquote(step).replace("~1", "/").replace("~0", "~")
+        value = value[int(name)] if isinstance(value, list) else value[name]
+    return value
 
 
 def same_json(one: Any, other: Any) -> bool:
@@ -149,14 +214,10 @@ class _Rules:
     def target(self, reference: str, side: int) -> Any:
         if self.bases[side] or not (reference == "#" or reference.startswith("#/")):
             raise _Unknown(f"the rules do not follow the reference {reference!r}")
-        found = self.documents[side]
-        for step in reference.split("/")[1:]:
-            key = unquote(step).replace("~1", "/").replace("~0", "~")
-            try:
-                found = found[int(key)] if isinstance(found, list) else found[key]
-            except (LookupError, TypeError, ValueError):
-                raise _Unknown(f"the rules do not follow the reference {reference!r}") from None
-        return found
+        try:
+            return _local(self.documents[side], reference)
+        except (LookupError, TypeError, ValueError):
+            raise _Unknown(f"the rules do not follow the reference {reference!r}") from None
 
     def own(self, reader: dict[str, Any], writer: dict[str, Any], where: str) -> list[str]:
         """Compare the keywords of two schemas that hold no references or combinations of schemas."""
