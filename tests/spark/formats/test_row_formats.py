@@ -61,14 +61,15 @@ def collected(table):
     return {(row["offset"], row["payload"]): row for row in table.collect()}
 
 
-def test_kafka_rows_have_the_ids_of_plain_python(spark, ansi):
+@pytest.mark.parametrize("header", ["message_id", None])
+def test_kafka_rows_have_the_ids_of_plain_python(spark, ansi, header):
     """A valid row has the ID of `msgid.kafka.Record`; a malformed row is poisoned with a reason, and not lost."""
     rows = [tuple(row.values()) for row in KAFKA_ROWS]
-    found = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka", cluster="eu").collect()
+    found = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka", cluster="eu", id_header=header).collect()
     assert len(found) == len(KAFKA_ROWS)
     for given, row in zip(KAFKA_ROWS, found, strict=True):
         try:
-            expected = kafka.Record.of(given).message_id("eu")
+            expected = kafka.Record.of(given).message_id("eu", header)
         except InvalidMessage:
             assert (row["id"], row["state"]) == (None, "poisoned")
             assert row["reason"].startswith("invalid message: no ")
