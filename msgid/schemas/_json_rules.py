@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import unquote
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ANNOTATIONS: Final = frozenset(
     {"$schema", "$id", "id", "$comment", "$defs", "definitions", "title", "description", "default", "examples"}
@@ -57,13 +54,12 @@ def json_problems(reader: Any, writer: Any, draft: str) -> list[str]:
         return ["the schemas are nested too deep"]
 
 
-def leads_to_itself(document: Any) -> bool:
-    """Return whether checking a value against a schema may check the same value against the same schema again.
+def is_recursive(document: Any) -> bool:
+    """Return whether a part of a schema has a reference that leads to the same part again.
 
-    A reference to an item or a property of the value ends, as in a tree. References other than ``#`` and ``#/...`` are
-    not followed: the result is then True.
+    References other than ``#`` and ``#/...`` are not followed: the result is then True.
 
-    >>> leads_to_itself({"if": {"$ref": "#"}}), leads_to_itself({"properties": {"next": {"$ref": "#"}}})
+    >>> is_recursive({"items": {"$ref": "#"}}), is_recursive({"items": {"$ref": "#/$defs/a"}, "$defs": {"a": {}}})
     (True, False)
     """
     if not _refers(document):
@@ -72,37 +68,22 @@ def leads_to_itself(document: Any) -> bool:
         return True
     ends: set[int] = set()
 
-    def loops(schema: Any, above: frozenset[int]) -> bool:
-        if not isinstance(schema, dict) or id(schema) in ends:
+    def recurs(value: Any, above: frozenset[int]) -> bool:
+        if not isinstance(value, dict | list) or id(value) in ends:
             return False
-        within = above | {id(schema)}
-        if id(schema) in above or any(loops(part, within) for part in _same_value(document, schema)):
+        within = above | {id(value)}
+        parts = list(value.values() if isinstance(value, dict) else value)
+        if isinstance(value, dict) and isinstance(value.get("$ref"), str):
+            parts.append(_local(document, value["$ref"]))
+        if id(value) in above or any(recurs(part, within) for part in parts):
             return True
-        ends.add(id(schema))
+        ends.add(id(value))
         return False
 
-    def any_loops(value: Any) -> bool:
-        if isinstance(value, list):
-            return any(map(any_loops, value))
-        return isinstance(value, dict) and (loops(value, frozenset()) or any(map(any_loops, value.values())))
-
     try:
-        return any_loops(document)
-    except (LookupError, TypeError, ValueError, RecursionError):  # an invalid reference, or one in a value
+        return recurs(document, frozenset())
+    except (LookupError, TypeError, ValueError, RecursionError):  # the reference is invalid, or is in a value
         return True
-
-
-def _same_value(document: Any, schema: dict[str, Any]) -> Iterator[Any]:
-    """Yield the schemas that apply to the same value as a schema does."""
-    for key, value in schema.items():
-        if key == "$ref" and isinstance(value, str):
-            yield _local(document, value)
-        elif key in ("allOf", "anyOf", "oneOf") and isinstance(value, list):
-            yield from value
-        elif key in ("dependentSchemas", "dependencies") and isinstance(value, dict):
-            yield from value.values()
-        elif key in ("not", "if", "then", "else"):
-            yield value
 
 
 def _local(document: Any, reference: str) -> Any:
