@@ -39,6 +39,8 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, and write the rest of its output."""
+        if sys.stdout is None:
+            raise click.ClickException("cannot write the output: standard output is closed")
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()

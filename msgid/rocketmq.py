@@ -17,7 +17,7 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from msgid import layout
 from msgid._known_tables import Columns, Inside, KnownTable
@@ -202,10 +202,14 @@ ROWS: Final = KnownTable(
 """The columns of RocketMQ's connector that an audit reads."""
 
 
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
 def _properties(held: Any) -> dict[str, str]:
     if isinstance(held, str):
         try:
-            held = json.loads(held)
+            held = json.loads(held, parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
             raise InvalidMessage(f"properties must be a JSON object, got {quote(held)}") from None
     if held is None:

@@ -187,8 +187,8 @@ def decide(
     """Decide which segments of a log are deleted.
 
     A segment is closed if it is marked so, or if a later segment begins at its last offset + 1. A segment before a gap
-    of offsets is kept, because the later segment may be a stray copy. A closed segment in which all messages have
-    expired is deleted.
+    of offsets is kept, because the later segment may be a stray copy. A segment that the next one overlaps is kept,
+    too, without a reason. A closed segment in which all messages have expired is deleted.
 
     Args:
         segments: The segments of one log, in any order.

@@ -27,6 +27,7 @@ _OWN: Final = frozenset(
 _GROUPS: Final = (("contains", "minContains", "maxContains"), ("if", "then", "else"))
 _TYPES: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 _REFERENCES: Final = re.compile(r'"\$(ref|dynamicRef|recursiveRef)"')
+_FAR_REFERENCES: Final = re.compile(r'"\$ref": "(?!#["/])|"\$(dynamicRef|recursiveRef)"')
 _STEPS: Final = 20_000
 
 
@@ -51,6 +52,51 @@ def json_problems(reader: Any, writer: Any, draft: str) -> list[str]:
         return [str(error)]
     except RecursionError:
         return ["the schemas are nested too deep"]
+
+
+def is_recursive(document: Any) -> bool:
+    """Return whether a part of a schema has a reference that leads to the same part again.
+
+    References other than ``#`` and ``#/...`` are not followed: the result is then True.
+
+    >>> is_recursive({"items": {"$ref": "#"}}), is_recursive({"items": {"$ref": "#/$defs/a"}, "$defs": {"a": {}}})
+    (True, False)
+    """
+    if not _refers(document):
+        return False
+    if _has_nested_id(document) or _FAR_REFERENCES.search(_dump(document)):
+        return True
+    ends: set[int] = set()
+
+    def recurs(value: Any, above: frozenset[int]) -> bool:
+        if not isinstance(value, dict | list) or id(value) in ends:
+            return False
+        within = above | {id(value)}
+        parts = list(value.values() if isinstance(value, dict) else value)
+        if isinstance(value, dict) and isinstance(value.get("$ref"), str):
+            parts.append(_local(document, value["$ref"]))
+        if id(value) in above or any(recurs(part, within) for part in parts):
+            return True
+        ends.add(id(value))
+        return False
+
+    try:
+        return recurs(document, frozenset())
+    except (LookupError, TypeError, ValueError, RecursionError):  # the reference is invalid, or is in a value
+        return True
+
+
+def _local(document: Any, reference: str) -> Any:
+    """Return the part of a document that a reference within the document names.
+
+    Raises:
+        LookupError, TypeError, ValueError: if the document does not have the part.
+    """
+    value = document
+    for step in reference.split("/")[1:]:
+        name = unquote(step).replace("~1", "/").replace("~0", "~")
+        value = value[int(name)] if isinstance(value, list) else value[name]
+    return value
 
 
 def same_json(one: Any, other: Any) -> bool:
@@ -149,14 +195,10 @@ class _Rules:
     def target(self, reference: str, side: int) -> Any:
         if self.bases[side] or not (reference == "#" or reference.startswith("#/")):
             raise _Unknown(f"the rules do not follow the reference {reference!r}")
-        found = self.documents[side]
-        for step in reference.split("/")[1:]:
-            key = unquote(step).replace("~1", "/").replace("~0", "~")
-            try:
-                found = found[int(key)] if isinstance(found, list) else found[key]
-            except (LookupError, TypeError, ValueError):
-                raise _Unknown(f"the rules do not follow the reference {reference!r}") from None
-        return found
+        try:
+            return _local(self.documents[side], reference)
+        except (LookupError, TypeError, ValueError):
+            raise _Unknown(f"the rules do not follow the reference {reference!r}") from None
 
     def own(self, reader: dict[str, Any], writer: dict[str, Any], where: str) -> list[str]:
         """Compare the keywords of two schemas that hold no references or combinations of schemas."""

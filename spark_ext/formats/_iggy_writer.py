@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from msgid._moments import unix_micros
+from msgid._validate import quote
 from msgid.iggy._wire import AUTO, facts_of
 from spark_ext._filesystem import filesystem
 from spark_ext.formats._iggy_files import ENDING
@@ -20,11 +22,39 @@ if TYPE_CHECKING:
 
 
 class Written(WriterCommitMessage):
-    """A file that a task has written under a temporary name, and its final name."""
+    """A file that a task has written under a temporary name, its final name, and the log of its messages."""
 
-    def __init__(self, partial: str | None, name: str | None) -> None:
+    def __init__(self, partial: str | None, name: str | None, log: str | None) -> None:
         self.partial = partial
         self.name = name
+        self.log = log
+
+
+class _Segment:
+    """The rule for the messages of a segment: their offsets rise, and they are of one log."""
+
+    def __init__(self) -> None:
+        self.first: int | None = None
+        self.last = -1
+        self.log: str | None = None
+
+    def add(self, offset: int, log: str | None) -> None:
+        """Add the next message; ValueError if it does not belong into the segment."""
+        if offset <= self.last:
+            raise ValueError(
+                f"cannot write a segment in which offset {offset} comes after {self.last}: sort rows by offset"
+            )
+        if log is not None and self.log not in (None, log):
+            raise _two_logs(str(self.log), log)
+        self.first = offset if self.first is None else self.first
+        self.last, self.log = offset, log or self.log
+
+
+def _two_logs(one: str, other: str) -> ValueError:
+    return ValueError(
+        f"cannot write messages of two logs to one folder, got {quote(one)} and {quote(other)}: "
+        "write each log to a folder of its own, or leave out the column source"
+    )
 
 
 class IggyWriter(DataSourceArrowWriter):
@@ -44,17 +74,22 @@ class IggyWriter(DataSourceArrowWriter):
         layout: Any = "m45" if self.layout == AUTO else self.layout
         files, path = filesystem(self.path)
         files.create_dir(path, recursive=True)
-        partial, first = f"{path}/.{uuid.uuid4().hex}.partial", None
-        with files.open_output_stream(partial) as file:
-            for batch in iterator:
-                for row in batch.to_pylist():
-                    message = message_of(row, layout)
-                    first = message.offset if first is None else first
-                    file.write(encode(message, layout))
-        if first is None:
+        partial, segment = f"{path}/.{uuid.uuid4().hex}.partial", _Segment()
+        try:
+            with files.open_output_stream(partial) as file:
+                for batch in iterator:
+                    for row in batch.to_pylist():
+                        message = message_of(row, layout)
+                        segment.add(message.offset, row.get("source"))
+                        file.write(encode(message, layout))
+        except BaseException:
+            with suppress(OSError):
+                files.delete_file(partial)
+            raise
+        if segment.first is None:
             files.delete_file(partial)
-            return Written(None, None)
-        return Written(partial, f"{path}/{first:020d}{ENDING}")
+            return Written(None, None, None)
+        return Written(partial, f"{path}/{segment.first:020d}{ENDING}", segment.log)
 
     def commit(self, messages: list[Any]) -> None:
         """Rename the files after all tasks have ended."""
@@ -68,6 +103,10 @@ class IggyWriter(DataSourceArrowWriter):
         if twice or (taken and not self.overwrite):
             self.abort(messages)
             raise FileExistsError(f"there would be two segments {(twice or taken)[0]}: sort and part rows by offset")
+        logs = sorted({message.log for message in written if message.log is not None})
+        if len(logs) > 1:
+            self.abort(messages)
+            raise _two_logs(*logs[:2])
         if self.overwrite:
             for info in files.get_file_info(pafs.FileSelector(path, allow_not_found=True)):
                 if info.path.endswith(ENDING):

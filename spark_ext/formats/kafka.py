@@ -30,7 +30,7 @@ class _Kafka(MessageFormat):
     pairs = ("headers",)
     options = (
         FormatOption("cluster", CLUSTER, "Kafka: the name of the cluster, part of each ID."),
-        FormatOption("id_header", ID_HEADER, "Kafka: the header with a message's own ID."),
+        FormatOption("id_header", ID_HEADER, "Kafka: the header with a message's own ID.", nullable=True),
         FormatOption(
             "id_header_type", "id", "Kafka: whether 16 bytes in that header are a UUID.", choices=get_args(HeaderType)
         ),
@@ -47,14 +47,17 @@ _UUID_PARTS: Final = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 """Where the groups of a UUID are in its digits, and how many each has."""
 
 
-def _rows(df: DataFrame, cluster: str, header: str, header_type: HeaderType, encoding: Encoding) -> dict[str, Column]:
+def _rows(
+    df: DataFrame, cluster: str, header: str | None, header_type: HeaderType, encoding: Encoding
+) -> dict[str, Column]:
     topic, partition = text_of(df, "topic"), integer_column(df, "partition").try_cast("int")
     offset, time = integer_column(df, "offset"), moment_column(df, "timestamp")
     key_type, value_type = type_of(df, "key"), type_of(df, "value")
     key = bytes_column(F.col("`key`"), key_type, encoding) if key_type else F.lit(None).cast("binary")
     value = bytes_column(F.col("`value`"), value_type, encoding)
     headers, broken = _headers(df, encoding)
-    own_header = F.try_element_at(F.filter(headers, lambda h: h["key"] == header), F.lit(-1))["value"]
+    # No header has the name NULL.
+    own_header = F.try_element_at(F.filter(headers, lambda h: h["key"] == F.lit(header)), F.lit(-1))["value"]
     own = own_id(own_header)
     if header_type == "uuid":
         own = F.when(F.octet_length(own_header) == UUID_LENGTH, _uuid_text(own_header)).otherwise(own)

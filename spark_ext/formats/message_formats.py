@@ -39,10 +39,12 @@ class FormatOption(NamedTuple):
     """``str``, ``bool``, or ``int`` for a number of 0 or more."""
     flags: tuple[str, ...] = ()
     """The words on the command line. Default: ``--name``."""
+    nullable: bool = False
+    """Whether None is a value of its own. Default: None stands for the default."""
 
     def checked(self, value: Any) -> Any:
         """Return a value that was passed, or the default for None; ValueError if it is not one of the choices."""
-        value = self.default if value is None else value
+        value = self.default if value is None and not self.nullable else value
         if self.choices and value not in self.choices:
             raise ValueError(f"{self.name} must be one of {', '.join(self.choices)}, got {value!r}")
         return value
@@ -136,7 +138,9 @@ class MessageFormat(ABC):
 
     def chosen(self, given: Mapping[str, Any]) -> SimpleNamespace:
         """Return the values of the format's options; options of other formats are ignored."""
-        return SimpleNamespace(**{option.name: option.checked(given.get(option.name)) for option in self.options})
+        return SimpleNamespace(
+            **{option.name: option.checked(given.get(option.name, option.default)) for option in self.options}
+        )
 
 
 class EncodedFormat(MessageFormat):

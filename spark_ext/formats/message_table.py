@@ -67,8 +67,8 @@ def messages(
           NULL. Default: a producer has a log if one of its offsets is above 0. Required for a stream.
         - ``cluster``: Kafka: name of the cluster, which is part of each source name. Default: ``kafka``.
         - ``id_header``: Kafka: name of the header that may hold a message's own ID or UUID. Without it, the ID is
-          `position_id` of source, offset and timestamp. Default: ``message_id``. RocketMQ: the ID is the property
-          ``UNIQ_KEY``, or else the `position_id`.
+          `position_id` of source, offset and timestamp. Default: ``message_id``. None ignores the headers. RocketMQ:
+          the ID is the property ``UNIQ_KEY``, or else the `position_id`.
         - ``id_header_type``: Kafka: ``uuid`` if 16 bytes in that header are a UUID. Default: ``id``, they are not read.
         - ``encoding``: Kafka and RocketMQ: how text in a key, value, header or body encodes bytes, ``utf-8`` or
           ``base64``. Default: ``utf-8``. Spark writes binary columns to JSON as base64. Timestamps in text must have an

@@ -120,5 +120,10 @@ def _properties(df: DataFrame) -> tuple[Column, Column]:
         return F.map_from_entries(F.filter(entries, is_last))
 
     # Of a repeated name the last value counts, as in Python; a map of Spark must not have a name twice.
-    held = bound(F.map_entries(F.from_json(text, _MAP)), last_of_each)
-    return held, text.isNotNull() & F.json_object_keys(text).isNull()
+    read = F.from_json(text, _MAP, {"allowSingleQuotes": "false"})
+    # Spark's functions ignore what follows a value. Such text does not fit into an array and into an object.
+    alone = (F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1) & F.json_object_keys(
+        F.concat(F.lit('{"":'), text, F.lit("}"))
+    ).isNotNull()
+    valid = F.json_object_keys(text).isNotNull() & read.isNotNull() & F.coalesce(alone, F.lit(False))
+    return bound(F.map_entries(read), last_of_each), text.isNotNull() & ~valid

@@ -62,7 +62,8 @@ class Source:
         framing: Framing = "none",
         **options: Any,
     ) -> None:
-        self.format, self.files, self.registry, self.options = format, files, registry, options
+        self.format, self.files, self.registry = format, files, registry
+        self.options = {name: value for name, value in options.items() if value is not None}
         self._schemas: dict[str, Any] = {"subject": subject, "policy": policy, "framing": framing}
 
     def read(

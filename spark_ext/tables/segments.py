@@ -78,6 +78,7 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime, 
         ``last_offset + 1``), ``expired`` (closed, and all messages have expired), ``action`` (``removed`` or ``kept``)
         and ``reason`` (why a segment is kept although a later one has messages, or although the default expiry is
         over). Rules and words are those of `msgid.retention.decide`. A message without a timestamp never expires.
+        A segment that the next one overlaps is kept without a reason.
         Messages without a segment are one row per partition, never expired.
 
     Notes

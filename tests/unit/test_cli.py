@@ -11,6 +11,7 @@ import pytest
 from helpers import vector_files as vectors
 
 import msgid
+from msgid import iggy
 
 pytest.importorskip("click")
 pytest.importorskip("rich")
@@ -174,6 +175,20 @@ def test_invalid_node_of_the_environment_is_one_line(command):
     result = run(command, MSGID_NODE="x")
     assert (result.returncode, result.stdout) == (1, b"")
     assert result.stderr == b"Error: MSGID_NODE must be aa:bb:cc:dd:ee:ff or random, got 'x'\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the test closes a descriptor by a shell")
+def test_closed_output_is_one_line_before_the_command_starts(tmp_path):
+    """Nothing is deleted whose report nobody can read."""
+    for offset in (0, 1):
+        message = iggy.Message.new(b"a", id=1, offset=offset, timestamp=1)
+        (tmp_path / f"{offset:020d}.log").write_bytes(iggy.encode(message))
+    policy = tmp_path / "policy.toml"
+    policy.write_text("default_expiry = 1")
+    program = [sys.executable, "-m", "msgid", "expire", str(tmp_path), "--policy", str(policy), "--apply"]
+    result = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *program], stderr=subprocess.PIPE, check=False)
+    assert (result.returncode, result.stderr) == (1, b"Error: cannot write the output: standard output is closed\n")
+    assert len(list(tmp_path.glob("*.log"))) == 2
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system does not have a full device")

@@ -61,14 +61,15 @@ def collected(table):
     return {(row["offset"], row["payload"]): row for row in table.collect()}
 
 
-def test_kafka_rows_have_the_ids_of_plain_python(spark, ansi):
+@pytest.mark.parametrize("header", ["message_id", None])
+def test_kafka_rows_have_the_ids_of_plain_python(spark, ansi, header):
     """A valid row has the ID of `msgid.kafka.Record`; a malformed row is poisoned with a reason, and not lost."""
     rows = [tuple(row.values()) for row in KAFKA_ROWS]
-    found = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka", cluster="eu").collect()
+    found = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka", cluster="eu", id_header=header).collect()
     assert len(found) == len(KAFKA_ROWS)
     for given, row in zip(KAFKA_ROWS, found, strict=True):
         try:
-            expected = kafka.Record.of(given).message_id("eu")
+            expected = kafka.Record.of(given).message_id("eu", header)
         except InvalidMessage:
             assert (row["id"], row["state"]) == (None, "poisoned")
             assert row["reason"].startswith("invalid message: no ")
@@ -241,6 +242,12 @@ def test_kafka_columns_of_another_type_are_refused_before_the_query_runs(spark, 
         ids.messages(df.drop(name), "kafka", encoding="utf-8" if name != "headers" else "latin")
 
 
+BROKEN_PROPERTIES = [
+    *("[", "nullx", "{a:1}", '{"a":NaN}', f'{{"UNIQ_KEY":"{V1}","a":"\t"}}', "{'a':'x'}", '{"a":1},"b":{}'),
+    *(f'{{"UNIQ_KEY":"{V1}"}}{rest}' for rest in (" x", ",", "}", "]", "{", "],[{", "}{", ",{}", "\0", "/**/")),
+]
+
+
 def test_rocketmq_rows_have_the_ids_of_plain_python(spark, ansi):
     """A valid row has the ID of `msgid.rocketmq.Record`; a malformed row is poisoned with a reason, and not lost."""
     given = [
@@ -249,7 +256,8 @@ def test_rocketmq_rows_have_the_ids_of_plain_python(spark, ansi):
         rocketmq_row(queueOffset=9, properties=json.dumps({"UNIQ_KEY": "7F0000010000238F000000000001E240"})),
         rocketmq_row(queueOffset=10, properties=json.dumps({"UNIQ_KEY": "own key"})),
         rocketmq_row(queueOffset=11, properties=None),
-        rocketmq_row(queueOffset=12, properties="["),
+        rocketmq_row(queueOffset=12, properties=f'  {{"UNIQ_KEY":"{V1}"}}\n'),
+        *(rocketmq_row(properties=text) for text in BROKEN_PROPERTIES),
         rocketmq_row(brokerName=None),
         rocketmq_row(queueId=-1),
         rocketmq_row(storeTimestamp=None),

@@ -77,3 +77,25 @@ def test_row_that_is_not_a_message_is_refused(tmp_path):
     file.write_bytes(file.read_bytes() + b"half")
     with pytest.raises(ValueError, match="cannot write a row as a message: invalid message: half a message of 4 bytes"):
         rewrite(source, "m45", tmp_path / "out", "m45")
+
+
+@pytest.mark.parametrize("offsets", [(5, 4), (3, 3), (0, 1, 2, 1), (2, 0)])
+def test_rows_whose_offsets_do_not_rise_are_refused(offsets, tmp_path):
+    """Readers take a message as superseded if a later one has its offset, or a lower one."""
+    table = iggy.decode_table(iggy.encode_log([iggy.Message.new(b"x", id=1, offset=n) for n in offsets])).table
+    writer = IggyWriter(str(tmp_path), "m45", False)
+    with pytest.raises(ValueError, match=r"offset \d comes after \d: sort rows by offset"):
+        writer.write(iter([table.slice(n, 1) for n in range(len(offsets))]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_of_two_logs_are_refused(tmp_path):
+    """A segment holds messages of one partition, within a task and among tasks."""
+    sources = [written(tmp_path / name, [iggy.Message.new(b"x", id=1, offset=n)], "m45") for n, name in enumerate("ab")]
+    both = [batch for source in sources for batch in batches(source, "m45")]
+    writer = IggyWriter(str(tmp_path / "out"), "m45", False)
+    with pytest.raises(ValueError, match="cannot write messages of two logs to one folder"):
+        writer.write(iter(both))
+    with pytest.raises(ValueError, match="cannot write messages of two logs to one folder"):
+        writer.commit([writer.write(iter([batch])) for batch in both])
+    assert list((tmp_path / "out").iterdir()) == []

@@ -1,13 +1,15 @@
 """Which schemas are compatible: the rules of Avro and of JSON Schema, case by case."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from helpers import vector_files as vectors
 
 from msgid.schemas import IncompatibleSchema, InvalidSchema, SchemaRegistry, compare, incompatibilities
 from msgid.schemas import compatibility as module
-from msgid.schemas._json_rules import json_problems
+from msgid.schemas._json_rules import is_recursive, json_problems
 
 pytest.importorskip("fastavro")
 pytest.importorskip("jsonschema_rs")
@@ -226,6 +228,31 @@ def test_rules_of_json_find_a_reason_where_a_keyword_depends_on_another(draft, w
     assert json_problems(reader, writer, draft)
 
 
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (
+            {"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"items": {"$ref": "#/$defs/b"}}, "b": {}}},
+            False,
+        ),
+        (
+            {"$defs": {"a": {"type": "string"}}, "allOf": [{"$ref": "#/$defs/a"}] * 2, "not": {"$ref": "#/$defs/a"}},
+            False,
+        ),
+        ({"$ref": "#"}, True),
+        ({"items": {"$ref": "#/$defs/a"}, "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, True),
+        ({"items": {"anyOf": [{"$ref": "#/items"}]}}, True),
+        ({"then": {"dependentSchemas": {"a": {"else": {"$ref": "#/then"}}}}}, True),
+        ({"$dynamicRef": "#a", "$dynamicAnchor": "a"}, True),
+        ({"properties": {"a": {"$ref": "#b"}}}, True),
+        ({"enum": [{"$ref": "#/nowhere"}]}, True),
+    ],
+)
+def test_recursive_schema_is_found(schema, expected):
+    """A schema is recursive if a reference leads to a part that contains it; an unknown reference counts too."""
+    assert is_recursive(schema) is expected
+
+
 def test_compare_of_two_kinds_is_incompatible():
     """JSON and Avro schemas are never compatible."""
     assert compare("backward", "json", "{}", "avro", '"int"') == (NO, ("the kind was json and is avro",))
@@ -237,6 +264,26 @@ def test_compare_of_many_combinations_ends():
     old = {"$defs": {**definitions, "d9": {"patternProperties": {"a": {"type": "string"}}}}, "$ref": "#/$defs/d0"}
     new = json.dumps({**old, "patternProperties": {"b": {}}})
     assert compare("backward", "json", json.dumps(old), "json", new).verdict in (YES, OPEN)
+
+
+def test_compare_of_recursive_schemas_ends():
+    """jsonschema-rs overflows the stack for some of these schemas, so a process of its own compares them."""
+    pairs = []
+    for itself in [{"$ref": "#", extra: rest} for extra in ("unevaluatedItems", "title") for rest in ({}, False)]:
+        for schema in ({"if": itself}, {"not": itself}, {"oneOf": [{"not": itself}, {"dependentSchemas": {}}]}):
+            pairs += [({}, schema), ({"oneOf": [{}, {}]}, schema)]
+    pattern = {"^a$": {"type": "array", "$ref": "#", "unevaluatedProperties": {}, "propertyNames": {}}}
+    items = {"type": "string", "unevaluatedItems": {"type": ["number", "integer"], "maxProperties": 3}}
+    tree = {"type": "array", "anyOf": [{"dependentRequired": {"a": ["aa"]}, "patternProperties": pattern}, items]}
+    pairs.append((tree | {"not": {"type": ["object", "null"], "maximum": 0.1}}, tree))
+    code = (
+        "import json, sys\nfrom msgid.schemas import compare\n"
+        "for old, new in json.loads(sys.argv[1]):\n"
+        "    try: print(compare('backward', 'json', json.dumps(old), 'json', json.dumps(new)).verdict)\n"
+        "    except ValueError: print('invalid')"
+    )
+    run = subprocess.run([sys.executable, "-c", code, json.dumps(pairs)], capture_output=True, text=True, check=False)
+    assert (run.returncode, len(run.stdout.splitlines())) == (0, len(pairs))
 
 
 @pytest.mark.parametrize(
