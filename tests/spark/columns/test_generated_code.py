@@ -9,6 +9,7 @@ from helpers.versions import since
 from pyspark.sql import functions as F
 
 import spark_ext
+from spark_ext.columns._identity import identity
 from spark_ext.sql.functions import FUNCTIONS
 
 pytestmark = [pytest.mark.spark, since(4, 0)]
@@ -25,7 +26,7 @@ COLUMNS = {
     "id_kind": lambda: spark_ext.id_kind("id"),
     "v0_time": lambda: spark_ext.v0_time("id", "offset", F.lit("Asia/Shanghai")),
     "time_key": lambda: spark_ext.time_key("id"),
-    "identity": lambda: spark_ext.columns._identity.identity("id"),
+    "identity": lambda: identity("id"),
 }
 ARGUMENTS = {"offset": "offset", "at": "offset", "near": "offset", "timestamp": "offset", "expiry": "offset",
              "now": "offset", "code": "offset", "checksum": "offset"}  # fmt: skip
