@@ -8,6 +8,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pyspark.errors import PythonException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -32,6 +33,12 @@ _COPIED: Final = 10_000
 """The number of rows that are sent at a time."""
 _NAME_LENGTH: Final = 63
 _COUNTS: Final = "inserted bigint, present bigint, conflicts bigint"
+_PLANNED: Final = (
+    "INSERT INTO {table} ({columns}) SELECT {columns} FROM {table} WHERE false "
+    "ON CONFLICT ({key}) DO NOTHING RETURNING {key}",
+    "INSERT INTO {side} (fingerprint, key, row, reason) VALUES ('', '', '', '') ON CONFLICT DO NOTHING",
+)
+"""Statements that the database plans before a row is sent. It refuses generated columns, rules and missing rights."""
 REASON: Final = "msgid_reason"
 """The column with the reason why a row cannot be stored."""
 _TYPES: Final[tuple[tuple[Any, str], ...]] = (
@@ -74,6 +81,10 @@ class PostgresError(RuntimeError):
     ...     print("secret" in str(error))
     False
     """
+
+
+_SAID: Final = re.compile(rf"^{re.escape(f'{PostgresError.__module__}.{PostgresError.__qualname__}')}: (.+)$", re.M)
+"""The error of an executor in the traceback that Spark's error has."""
 
 
 class Upserted(NamedTuple):
@@ -179,7 +190,13 @@ def upsert_postgres(
         counts = _insert(target, batches)
         yield pa.RecordBatch.from_pylist([counts._asdict()], pa.schema([(name, pa.int64()) for name in counts._fields]))
 
-    found = prepared(batch_df, key).mapInArrow(insert, _COUNTS).collect()
+    try:
+        found = prepared(batch_df, key).mapInArrow(insert, _COUNTS).collect()
+    except PythonException as error:
+        said = _SAID.search(str(error))
+        if said is None:
+            raise
+        raise PostgresError(said[1]) from error
     return Upserted(*(sum(row[place] for row in found) for place in range(3)))
 
 
@@ -284,6 +301,8 @@ def _prepare(connection: Any, target: _Target) -> None:
     if connection.execute("SELECT to_regclass(%s)", [names["side"].as_string(connection)]).fetchone()[0] is None:
         columns = "fingerprint text PRIMARY KEY, key text, row text NOT NULL, reason text NOT NULL"
         _run(connection, f"CREATE TABLE {{side}} ({columns}, at timestamptz NOT NULL DEFAULT now())", names)
+    for statement in _PLANNED:
+        _run(connection, f"EXPLAIN {statement}", names)
 
 
 def _check_table(connection: Any, target: _Target, names: dict[str, Any]) -> None:

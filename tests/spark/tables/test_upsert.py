@@ -312,6 +312,8 @@ def test_upsert_postgres_rows_that_a_trigger_changes_drops_or_refuses_are_counte
 @pytest.mark.parametrize(
     ("definition", "says"),
     [
+        ("id text PRIMARY KEY, n int GENERATED ALWAYS AS (1) STORED", "cannot insert a non-DEFAULT value into column"),
+        ("id text PRIMARY KEY, n int GENERATED ALWAYS AS IDENTITY", "cannot insert a non-DEFAULT value into column"),
         ("id text PRIMARY KEY, n bigint", "column 'n' must be integer, and it is bigint"),
         ("id text PRIMARY KEY", "column 'n' must be integer, and it is missing"),
         ("id text, n int", "it must have a unique index on 'id'"),
@@ -325,6 +327,30 @@ def test_upsert_postgres_table_that_does_not_fit_is_refused(spark, server, defin
         connection.execute(f"DROP TABLE IF EXISTS unfit; CREATE TABLE unfit ({definition})")
     with pytest.raises(PostgresError, match=says):
         upsert_postgres(spark.sql("SELECT 'a' AS id, 1 AS n"), server, "unfit")
+
+
+def test_upsert_postgres_side_table_that_does_not_fit_is_refused(spark, server, rows_of):
+    """Another program's table has the name of the side table: no row is sent."""
+    with psycopg.connect(server) as connection:
+        connection.execute("CREATE TABLE beside (id text PRIMARY KEY, n int); CREATE TABLE beside_conflicts (n int)")
+    with pytest.raises(PostgresError, match='column "fingerprint" of relation "beside_conflicts" does not exist'):
+        upsert_postgres(spark.sql("SELECT 'a' AS id, 1 AS n"), server, "beside")
+    assert rows_of("beside") == []
+
+
+def test_upsert_postgres_error_of_an_executor_is_a_postgres_error(spark, server):
+    """An error that only the insertion shows ends the call with `PostgresError`, as an error of the driver does."""
+    with psycopg.connect(server) as connection:
+        connection.execute("""
+            CREATE TABLE broken (id text PRIMARY KEY);
+            CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'not supported here';
+            END $$;
+            CREATE TRIGGER break BEFORE INSERT ON broken FOR EACH ROW EXECUTE FUNCTION break();
+        """)
+    with pytest.raises(PostgresError) as caught:
+        upsert_postgres(spark.sql("SELECT 'a' AS id"), server, "broken")
+    assert str(caught.value) == "cannot write to table broken: not supported here"
 
 
 def test_upsert_postgres_errors_show_no_password(spark, monkeypatch):
