@@ -18,6 +18,8 @@ FORMATS: Final = ("csv", "tsv", "json", "parquet", "text")
 EVERY_FILE: Final = {"ignoreCorruptFiles": False, "ignoreMissingFiles": False}
 """Options that override settings of the session which skip files in silence."""
 _ENDINGS: Final = {"csv": "csv", "tsv": "tsv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
+_LAST_LETTER: Final = re.compile(r"[A-Za-z0-9](?=[^A-Za-z0-9/]*$)")
+"""The last letter or digit of a file's name."""
 _HIDDEN: Final = re.compile(r"/(?:\.|_[^/=]*(?:/|$))")
 """Files and folders that Spark skips."""
 _PATTERN: Final = re.compile(r"[*?\[{]")
@@ -152,16 +154,19 @@ def names_of(path: str | Files) -> Any:
 
 
 def pattern_of(path: str) -> str:
-    """Return the pattern of a path: a file or folder with its name, or else the path itself, which may be a pattern."""
+    """Return the pattern of a path: a file or folder with its name, or else the path itself, which may be a pattern.
+
+    The pattern of a file has a group, because Spark's streams take a path without one for a folder.
+    """
     import pyarrow.fs as pafs
 
-    if literal(path) == path:
-        return path
     try:
         files, inner = filesystem(path)
-        return path if files.get_file_info(inner).type == pafs.FileType.NotFound else literal(path)
+        kind = files.get_file_info(inner).type
     except (PathError, OSError):
         return path
+    pattern = path if kind == pafs.FileType.NotFound else literal(path)
+    return _LAST_LETTER.sub(r"[\g<0>]", path) if kind == pafs.FileType.File and pattern == path else pattern
 
 
 def is_table(path: str) -> bool:

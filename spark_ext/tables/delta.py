@@ -24,7 +24,7 @@ from spark_ext._filesystem import filesystem, literal, resolve
 from spark_ext._settings import settings
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._folder_values import NO_VALUE, bytes_of_folder, is_text, value_of_folder, with_folder_texts
-from spark_ext.tables._table_columns import check_fits, plain
+from spark_ext.tables._table_columns import check_fits, check_names, plain
 from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.table_formats import MARKED, JudgedSegment, TableBusy, TableFormat
 
@@ -531,13 +531,8 @@ def delta_schema(df: DataFrame) -> Schema:
     """
     from deltalake import Schema
 
-    seen: dict[str, str] = {}
+    check_names(df.schema)
     for field in df.schema:
-        other = seen.setdefault(field.name.lower(), field.name)
-        if other is not field.name:
-            raise TableConflict(
-                f"cannot write the columns {other!r} and {field.name!r}: their names differ in case only"
-            )
         if field.name.lower() == WRITE:
             raise TableConflict(f"cannot write a column named {field.name!r}: the table's folders have that name")
     return Schema.from_json(json.dumps(plain(df.schema, _delta_type).jsonValue()))

@@ -22,7 +22,7 @@ from spark_ext._filesystem import PathError, filesystem, literal
 from spark_ext._private import FILE_SINK_LOG
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._folder_values import NO_VALUE, bytes_of_folder, is_text, value_of_folder, with_folder_texts
-from spark_ext.tables._table_columns import check_fits, plain
+from spark_ext.tables._table_columns import check_fits, check_names, plain
 from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.table_formats import MARKED, JudgedSegment, TableBusy, TableFormat, format_of_table
 
@@ -120,6 +120,7 @@ class _Parquet(TableFormat):
 
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
         _check_own(path)
+        check_names(df.schema)
         _check_partitions(df, partition_by)
         columns = _fitting(df, path) if mode == "append" else None
         writer = with_folder_texts(df, partition_by).write.mode(mode)
@@ -168,6 +169,7 @@ FORMAT: Final = _Parquet()
 
 
 def _check_names(df: DataFrame) -> None:
+    check_names(df.schema)
     for name in df.columns:
         if name.lower() in _RESERVED:
             raise TableConflict(

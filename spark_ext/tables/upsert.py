@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pyspark.errors import PythonException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -31,6 +33,12 @@ _COPIED: Final = 10_000
 """The number of rows that are sent at a time."""
 _NAME_LENGTH: Final = 63
 _COUNTS: Final = "inserted bigint, present bigint, conflicts bigint"
+_PLANNED: Final = (
+    "INSERT INTO {table} ({columns}) SELECT {columns} FROM {table} WHERE false "
+    "ON CONFLICT ({key}) DO NOTHING RETURNING {key}",
+    "INSERT INTO {side} (fingerprint, key, row, reason) VALUES ('', '', '', '') ON CONFLICT DO NOTHING",
+)
+"""Statements that the database plans before a row is sent. It refuses generated columns, rules and missing rights."""
 REASON: Final = "msgid_reason"
 """The column with the reason why a row cannot be stored."""
 _TYPES: Final[tuple[tuple[Any, str], ...]] = (
@@ -48,6 +56,8 @@ _TYPES: Final[tuple[tuple[Any, str], ...]] = (
     (T.TimestampNTZType, "timestamp without time zone"),
     ((T.ArrayType, T.MapType, T.StructType), "jsonb"),
 )
+_WRITTEN_AS: Final = {"TimeZone": "UTC", "bytea_output": "hex", "extra_float_digits": "1"}
+"""PostgreSQL's settings that decide how a row is written as JSON."""
 _NUL: Final = "\0"
 _AS_JSON: Final = {
     "ignoreNullFields": "false",
@@ -71,6 +81,10 @@ class PostgresError(RuntimeError):
     ...     print("secret" in str(error))
     False
     """
+
+
+_SAID: Final = re.compile(rf"^{re.escape(f'{PostgresError.__module__}.{PostgresError.__qualname__}')}: (.+)$", re.M)
+"""The error of an executor in the traceback that Spark's error has."""
 
 
 class Upserted(NamedTuple):
@@ -115,7 +129,8 @@ def upsert_postgres(
     by a constraint, a trigger, an index or its encoding. Such a row does not stop the others.
 
     A missing table is created, with the key as its primary key; nested columns become ``jsonb``. An existing table
-    must have these columns, of these types, and a unique index on the key that is not deferrable.
+    must have these columns, of these types, and a unique index on the key that is not deferrable. If a trigger changes
+    a row, later deliveries of the row are conflicts.
 
     IDs are compared by value, never by spelling. A key of text or bytes is therefore stored in its canonical form: an
     ID of version 0 or 1 as `translate_v0` and upper case write it, a UUID with dashes in lower case, any other value as
@@ -175,7 +190,13 @@ def upsert_postgres(
         counts = _insert(target, batches)
         yield pa.RecordBatch.from_pylist([counts._asdict()], pa.schema([(name, pa.int64()) for name in counts._fields]))
 
-    found = prepared(batch_df, key).mapInArrow(insert, _COUNTS).collect()
+    try:
+        found = prepared(batch_df, key).mapInArrow(insert, _COUNTS).collect()
+    except PythonException as error:
+        said = _SAID.search(str(error))
+        if said is None:
+            raise
+        raise PostgresError(said[1]) from error
     return Upserted(*(sum(row[place] for row in found) for place in range(3)))
 
 
@@ -280,6 +301,8 @@ def _prepare(connection: Any, target: _Target) -> None:
     if connection.execute("SELECT to_regclass(%s)", [names["side"].as_string(connection)]).fetchone()[0] is None:
         columns = "fingerprint text PRIMARY KEY, key text, row text NOT NULL, reason text NOT NULL"
         _run(connection, f"CREATE TABLE {{side}} ({columns}, at timestamptz NOT NULL DEFAULT now())", names)
+    for statement in _PLANNED:
+        _run(connection, f"EXPLAIN {statement}", names)
 
 
 def _check_table(connection: Any, target: _Target, names: dict[str, Any]) -> None:
@@ -357,9 +380,34 @@ def _insert_rows(connection: Any, target: _Target, names: dict[str, Any], rows: 
         half = rows.num_rows // 2
         parts = [_insert_rows(connection, target, names, part) for part in (rows[:half], rows[half:])]
         return Upserted(*map(sum, zip(*parts, strict=True)))
-    row = {name: texts[0].as_py() for name, texts in zip(target.types, _texts(rows, target), strict=True)}
-    _keep_aside(connection, names, row[target.key], json.dumps(row, ensure_ascii=False), reason)
+    _refuse(connection, target, names, rows, reason)
     return Upserted(0, 0, 1)
+
+
+def _refuse(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Table, reason: str) -> None:
+    """Store a row that the table does not take in the side table.
+
+    The row has the form of a row with another content, so a row that is kept for both reasons is stored once.
+    """
+    import psycopg
+
+    try:
+        with connection.transaction(), _written_alike(connection):
+            _stage(connection, target, names, rows)
+            _run(
+                connection,
+                "INSERT INTO {side} (fingerprint, key, row, reason) SELECT md5(row), key, row, %s FROM "
+                "(SELECT {key}::text AS key, to_jsonb(msgid_new)::text AS row FROM {staged} msgid_new) other "
+                "ON CONFLICT DO NOTHING",
+                names,
+                [reason],
+            )
+    except psycopg.Error as error:
+        if not _is_refusal(error):
+            raise
+        # The temporary table does not take the row either: the database's encoding lacks one of its characters.
+        row = {name: texts[0].as_py() for name, texts in zip(target.types, _texts(rows, target), strict=True)}
+        _keep_aside(connection, names, row[target.key], json.dumps(row, ensure_ascii=False), reason)
 
 
 def _is_refusal(error: psycopg.Error) -> bool:
@@ -367,7 +415,8 @@ def _is_refusal(error: psycopg.Error) -> bool:
     return (error.sqlstate or "")[:2] in _REFUSALS
 
 
-def _insert_staged(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Table) -> Upserted:
+def _stage(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Table) -> None:
+    """Copy rows to the temporary table."""
     from psycopg import sql
 
     _run(connection, "TRUNCATE {staged}, {fresh}", names)
@@ -376,6 +425,10 @@ def _insert_staged(connection: Any, target: _Target, names: dict[str, Any], rows
         with cursor.copy(statement) as copy:
             for part in rows.to_batches(_COPIED):
                 copy.write(_csv_lines(part, target))
+
+
+def _insert_staged(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Table) -> Upserted:
+    _stage(connection, target, names, rows)
     # In the order of the key, so that two transactions rarely wait for each other in a circle.
     inserted = _run(
         connection,
@@ -391,8 +444,7 @@ def _insert_staged(connection: Any, target: _Target, names: dict[str, Any], rows
         return Upserted(inserted, rows.num_rows - inserted, 0)
     # If two partitions insert one key at once, the second waits for the first and compares with the stored row. Of the
     # rows of a fresh key, the one that is most like the stored row was inserted: a trigger may have changed it.
-    counts = _run(
-        connection,
+    statement = (
         "WITH compared AS (SELECT msgid_new, msgid_held.{key} IS NULL AS missing, "
         "ROW({ours}) IS DISTINCT FROM ROW({theirs}) AS differs, msgid_fresh.{key} IS NOT NULL AS fresh "
         "FROM {staged} msgid_new LEFT JOIN {table} msgid_held ON msgid_held.{key} = msgid_new.{key} "
@@ -405,10 +457,26 @@ def _insert_staged(connection: Any, target: _Target, names: dict[str, Any], rows
         "kept AS (INSERT INTO {side} (fingerprint, key, row, reason) "
         "SELECT DISTINCT ON (1) md5(row), key, row, reason FROM other ORDER BY 1 ON CONFLICT DO NOTHING) "
         "SELECT count(*) FILTER (WHERE made), count(*) FILTER (WHERE NOT made AND NOT differs), "
-        "count(*) FILTER (WHERE NOT made AND differs) FROM judged",
-        names,
-    ).fetchone()
+        "count(*) FILTER (WHERE NOT made AND differs) FROM judged"
+    )
+    with _written_alike(connection):
+        counts = _run(connection, statement, names).fetchone()
     return Upserted(*counts)
+
+
+@contextmanager
+def _written_alike(connection: Any) -> Iterator[None]:
+    """Let the database write a row as the same JSON for any settings of the server and the role.
+
+    The settings are restored, because triggers and defaults of the table may depend on them. An error restores them,
+    too: it ends the transaction.
+    """
+    change = "SELECT set_config(key, value, true) FROM json_each_text(%s::json)"
+    held = "SELECT json_object_agg(name, current_setting(name)) FROM unnest(%s::text[]) AS name"
+    earlier = connection.execute(held, [list(_WRITTEN_AS)]).fetchone()[0]
+    connection.execute(change, [json.dumps(_WRITTEN_AS)])
+    yield
+    connection.execute(change, [json.dumps(earlier)])
 
 
 def _keep_aside(connection: Any, names: dict[str, Any], key: str | None, row: str, reason: str) -> None:

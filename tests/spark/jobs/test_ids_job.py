@@ -174,6 +174,18 @@ def test_ids_job_on_a_missing_column_names_the_columns(spark, tmp_path):
     assert summary == job.Summary([job.Count("v1", "mac", 1)], 0)
 
 
+@pytest.mark.parametrize("name", first_by_default(["a.csv", "a.json", "b [1].txt", "c\u00e9-"], 1))
+def test_ids_job_as_a_stream_reads_a_single_file(spark, tmp_path, name):
+    """The input is one file, as in a batch run; other files of its folder are not read."""
+    line = {"csv": f"id\n{V1}\n", "json": json.dumps({"id": V1})}.get(name.rpartition(".")[2], V1)
+    put(tmp_path / "in", name, line)
+    put(tmp_path / "in", f"{name}2", line)
+    column = "id" if "id" in line else "value"
+    for _ in range(2):
+        found = job.run_stream(spark, str(tmp_path / "in" / name), str(tmp_path / "out"), column=column)
+        assert found == job.Summary([job.Count("v1", "mac", 1)], 0)
+
+
 def test_ids_job_as_a_stream_does_each_file_once(spark, tmp_path):
     """The first run reads the existing files, and the next run the new files; malformed rows are quarantined."""
     source, out = tmp_path / "in", tmp_path / "out"

@@ -210,6 +210,22 @@ def test_write_once_other_partitions_or_reserved_columns_are_refused(spark, tmp_
 
 
 @pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_write_once_names_that_differ_in_case_only_are_refused(spark, tmp_path, format):
+    """Spark's default settings could not read such a table; a refused batch leaves no columns behind."""
+    path = str(tmp_path / "table")
+    for columns, says in [
+        ("id, 1 AS ID", "the columns 'id' and 'ID'"),
+        ("id, 1 AS id", "the columns 'id' and 'id'"),
+        ("id, NAMED_STRUCT('n', 1, 'N', 2) AS s", "the columns 's.n' and 's.N'"),
+        ("id, MAP('k', ARRAY(NAMED_STRUCT('n', 1, 'N', 2))) AS s", "the columns 's.value.element.n' and"),
+    ]:
+        with pytest.raises(TableConflict, match=f"cannot write {says}.*: their names differ in case only"):
+            ids.write_once(spark.sql(f"SELECT {columns} FROM RANGE(1)"), 0, path, format=format, app_id="a")
+    assert ids.write_once(spark.sql("SELECT id FROM RANGE(1)"), 0, path, format=format, app_id="a")
+    assert ids.read_table(spark, path).select("id").collect() == [(0,)]
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
 def test_write_once_columns_that_readers_would_not_see_are_refused(spark, tmp_path, format):
     """A new column and another type are refused, also from another writer; a missing column is not."""
     path = str(tmp_path / "table")

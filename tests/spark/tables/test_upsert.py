@@ -137,6 +137,76 @@ def test_upsert_postgres_rows_that_a_table_rejects_do_not_stop_the_others(spark,
     assert len(rows_of("owned_conflicts")) == 3
 
 
+def test_upsert_postgres_row_that_is_rejected_for_two_reasons_is_kept_aside_once(spark, server, rows_of):
+    """A constraint rejects a row first. Its key is taken later, so a replay finds other content under the key.
+
+    The settings of the second connection write times, bytes and fractions differently.
+    """
+    with psycopg.connect(server) as connection:
+        connection.execute(
+            "CREATE TABLE twice (id text PRIMARY KEY, n int UNIQUE, at timestamptz, raw bytea, part float8, tags jsonb)"
+        )
+    schema, at = "id string, n int, at timestamp, raw binary, part double, tags array<string>", dt.datetime(2026, 1, 2)
+    taken, rejected, other = (
+        spark.createDataFrame([(id, n, at, b"\xff", 0.1 + 0.2, ["x"])], schema)
+        for id, n in [("z", 1), ("a", 1), ("a", 2)]
+    )
+    elsewhere = psycopg.conninfo.make_conninfo(
+        server, options="-c TimeZone=Asia/Tokyo -c bytea_output=escape -c extra_float_digits=-9"
+    )
+    orders = [(taken, server), (rejected, server), (other, server), (rejected, elsewhere)]
+    found = [upsert_postgres(rows, conninfo, "twice") for rows, conninfo in orders]
+    assert found == [Upserted(1, 0, 0), Upserted(0, 0, 1), Upserted(1, 0, 0), Upserted(0, 0, 1)]
+    ((key, row, reason),) = rows_of("twice_conflicts", columns="key, row::jsonb, reason")
+    assert (key, row["n"], row["raw"], row["part"], row["tags"]) == ("a", 1, "\\xff", 0.1 + 0.2, ["x"])
+    assert reason == 'duplicate key value violates unique constraint "twice_n_key"'
+
+
+@pytest.mark.variants
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "n int UNIQUE",
+        "n int UNIQUE DEFERRABLE INITIALLY DEFERRED",
+        "n int REFERENCES allowed DEFERRABLE INITIALLY DEFERRED",
+        "n int CHECK (n < 4)",
+        "n int",
+    ],
+)
+def test_upsert_postgres_random_batches_of_drivers_at_once_lose_and_repeat_no_row(spark, server, rows_of, rule):
+    """Each row is in the table, or in the side table once; the counts add up to the rows of the batch."""
+    seed = random.randrange(10**9)
+    draw = random.Random(seed)
+    with psycopg.connect(server) as connection:
+        connection.execute("DROP TABLE IF EXISTS drawn, drawn_conflicts, allowed")
+        connection.execute("CREATE TABLE allowed (n int PRIMARY KEY)")
+        connection.execute("INSERT INTO allowed SELECT generate_series(0, 4)")
+        connection.execute(f"CREATE TABLE drawn (id text PRIMARY KEY, {rule}, s text)")
+    rows = [(f"k{draw.randrange(6)}", draw.choice([None, *range(8)]), draw.choice([None, "", "b"])) for _ in range(60)]
+    batches, found = [rows[:5], rows[5:20], rows[20:]], []
+
+    def drive(order, parts):
+        for rows in order:
+            df = spark.createDataFrame(rows, "id string, n int, s string").repartition(parts)
+            found.append((len(rows), upsert_postgres(df, server, "drawn")))
+
+    drivers = []
+    for parts in (1, 3):
+        order = [*batches, draw.choice(batches)]
+        draw.shuffle(order)
+        drivers.append(threading.Thread(target=drive, args=(order, parts)))
+    for driver in drivers:
+        driver.start()
+    for driver in drivers:
+        driver.join()
+    assert len(found) == 8, seed
+    assert all(sum(counts) == size for size, counts in found), seed
+    stored = rows_of("drawn")
+    aside = [(row["id"], row["n"], row["s"]) for (row,) in rows_of("drawn_conflicts", columns="row::jsonb")]
+    assert sum(counts.inserted for _, counts in found) == len(stored), seed
+    assert sorted(stored + aside, key=repr) == sorted(set(rows), key=repr), seed
+
+
 def test_upsert_postgres_nested_times_are_whole_in_every_zone(spark, server, rows_of):
     """A replay in a session with another time zone finds the rows; microseconds are kept."""
     zone = spark.conf.get("spark.sql.session.timeZone")
@@ -242,6 +312,8 @@ def test_upsert_postgres_rows_that_a_trigger_changes_drops_or_refuses_are_counte
 @pytest.mark.parametrize(
     ("definition", "says"),
     [
+        ("id text PRIMARY KEY, n int GENERATED ALWAYS AS (1) STORED", "cannot insert a non-DEFAULT value into column"),
+        ("id text PRIMARY KEY, n int GENERATED ALWAYS AS IDENTITY", "cannot insert a non-DEFAULT value into column"),
         ("id text PRIMARY KEY, n bigint", "column 'n' must be integer, and it is bigint"),
         ("id text PRIMARY KEY", "column 'n' must be integer, and it is missing"),
         ("id text, n int", "it must have a unique index on 'id'"),
@@ -255,6 +327,30 @@ def test_upsert_postgres_table_that_does_not_fit_is_refused(spark, server, defin
         connection.execute(f"DROP TABLE IF EXISTS unfit; CREATE TABLE unfit ({definition})")
     with pytest.raises(PostgresError, match=says):
         upsert_postgres(spark.sql("SELECT 'a' AS id, 1 AS n"), server, "unfit")
+
+
+def test_upsert_postgres_side_table_that_does_not_fit_is_refused(spark, server, rows_of):
+    """Another program's table has the name of the side table: no row is sent."""
+    with psycopg.connect(server) as connection:
+        connection.execute("CREATE TABLE beside (id text PRIMARY KEY, n int); CREATE TABLE beside_conflicts (n int)")
+    with pytest.raises(PostgresError, match='column "fingerprint" of relation "beside_conflicts" does not exist'):
+        upsert_postgres(spark.sql("SELECT 'a' AS id, 1 AS n"), server, "beside")
+    assert rows_of("beside") == []
+
+
+def test_upsert_postgres_error_of_an_executor_is_a_postgres_error(spark, server):
+    """An error that only the insertion shows ends the call with `PostgresError`, as an error of the driver does."""
+    with psycopg.connect(server) as connection:
+        connection.execute("""
+            CREATE TABLE broken (id text PRIMARY KEY);
+            CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'not supported here';
+            END $$;
+            CREATE TRIGGER break BEFORE INSERT ON broken FOR EACH ROW EXECUTE FUNCTION break();
+        """)
+    with pytest.raises(PostgresError) as caught:
+        upsert_postgres(spark.sql("SELECT 'a' AS id"), server, "broken")
+    assert str(caught.value) == "cannot write to table broken: not supported here"
 
 
 def test_upsert_postgres_errors_show_no_password(spark, monkeypatch):
