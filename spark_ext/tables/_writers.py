@@ -50,6 +50,8 @@ class Writer(NamedTuple):
     """The ID of the streaming query. None if it is unknown: outside a query, or over Spark Connect."""
     chosen: bool
     """Whether the caller chose the name; otherwise it is the ID of the query."""
+    sole: bool = False
+    """Whether no other query may write to the table, as with a job."""
 
 
 def writer_of(batch_df: DataFrame, app_id: str | None) -> Writer:
@@ -60,17 +62,17 @@ def writer_of(batch_df: DataFrame, app_id: str | None) -> Writer:
     ValueError
         if ``app_id`` cannot name a folder, or if it is missing and the query is unknown.
     """
-    query = query_id(batch_df)
+    query, sole = query_id(batch_df), _CHECKPOINT.get() is not None
     if app_id is not None:
         if not _NAME.fullmatch(app_id):
             raise ValueError(f"app_id must be 1 to 128 letters, digits, '.', '_' or '-', got {app_id!r}")
-        return Writer(app_id, query, chosen=True)
+        return Writer(app_id, query, chosen=True, sole=sole)
     if query is None:
         raise ValueError(
             "app_id must be given where the streaming query is unknown: outside foreachBatch, in another thread of "
             "it, or over Spark Connect. Choose one name per checkpoint"
         )
-    return Writer(query, query, chosen=False)
+    return Writer(query, query, chosen=False, sole=sole)
 
 
 def query_id(batch_df: DataFrame) -> str | None:

@@ -54,6 +54,8 @@ _LOWEST: Final = (1, 6)
 _ATTEMPTS: Final = 10
 _STREAMED: Final = "writer"
 """The key of the writer's name in the history of a table."""
+_SOLE: Final = "#query"
+"""The record of the one query that writes to a job's table; no name of a writer is empty."""
 _EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 _PROPERTIES: Final = {"delta.checkpointInterval": "10"}
 """A reader lists the log from the last checkpoint, so it reads at most ten commits."""
@@ -100,18 +102,8 @@ class _Delta(TableFormat):
 
         table = open_table(path, storage_options)
         _check(df, table, partition_by, path)
-        marks = []
-        if writer.chosen and writer.query is not None:
-            digest = sha256(writer.query.encode()).digest()[:7]
-            mark = Transaction(f"{writer.name}#query", int.from_bytes(digest, "big"))
-            marks.append(mark)
-            if table is not None:
-                before = table.transaction_version(mark.app_id)
-                if before is not None and before != mark.version:
-                    raise TableConflict(
-                        f"cannot write to {path}: its writer {writer.name!r} is another query than {writer.query}. "
-                        "Restore that query's checkpoint, or choose another app_id"
-                    )
+        marks = _marks(writer)
+        _check_marks(table, marks, writer, path)
         if table is not None and _committed(table, writer, batch_id, path):
             return False
         if _has_delta(df.sparkSession):
@@ -129,6 +121,7 @@ class _Delta(TableFormat):
                     return True  # the commit succeeded, and only its answer was lost
                 _delete(path, folder)
                 return False
+            _check_marks(table, marks, writer, path)
             transactions = [Transaction(writer.name, batch_id), *_series(table, writer, batch_id), *marks]
             if not _commit(df, table, actions, "append", partition_by, transactions, writer):
                 _check(df, table, partition_by, path)
@@ -317,6 +310,36 @@ def _committed(table: DeltaTable, writer: Writer, batch_id: int, path: str) -> b
 def _first(writer: Writer) -> str:
     """Return the name of the first batch of a series in the log. It is missing for a series that begins at 0."""
     return f"{writer.name}#first"
+
+
+def _marks(writer: Writer) -> list[Transaction]:
+    """Return the records that name the query of a chosen writer name, and the one query of a job's table."""
+    from deltalake.transaction import Transaction
+
+    if writer.query is None:
+        return []
+    number = int.from_bytes(sha256(writer.query.encode()).digest()[:7], "big")
+    names = [f"{writer.name}#query"] * writer.chosen + [_SOLE] * writer.sole
+    return [Transaction(name, number) for name in names]
+
+
+def _check_marks(table: DeltaTable | None, marks: list[Transaction], writer: Writer, path: str) -> None:
+    """Check that a table does not have a record of another query."""
+    if table is None:
+        return
+    for mark in marks:
+        before = table.transaction_version(mark.app_id)
+        if before is None or before == mark.version:
+            continue
+        if mark.app_id == _SOLE:
+            raise TableConflict(
+                f"cannot write to {path}: it has the rows of another query than {writer.query}. Two jobs must not "
+                "share an output: restore that query's checkpoint, or choose another output folder"
+            )
+        raise TableConflict(
+            f"cannot write to {path}: its writer {writer.name!r} is another query than {writer.query}. "
+            "Restore that query's checkpoint, or choose another app_id"
+        )
 
 
 def _series(table: DeltaTable | None, writer: Writer, batch_id: int) -> list[Transaction]:

@@ -16,6 +16,7 @@ from helpers.sinks import numbers
 import spark_ext as ids
 from spark_ext import TableConflict
 from spark_ext.tables import delta
+from spark_ext.tables._writers import checkpointed
 
 pytestmark = pytest.mark.spark
 
@@ -49,6 +50,32 @@ def test_write_once_delta_replayed_batch_is_written_once(spark, tmp_path):
     assert DeltaTable(tmp_path).transaction_version("a") == 1
     assert ids.write_once(spark.range(8, 9), 0, str(tmp_path), format="delta", app_id="b")
     assert len(both(spark, tmp_path)) == 9
+
+
+def test_write_once_delta_jobs_that_start_at_once_do_not_share_a_table(spark, tmp_path, monkeypatch):
+    """The second one is refused before its rows are in the table, also if both found it empty; then, too."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metadata").write_text(json.dumps({"id": f"{name:0<8}-0000-4000-8000-000000000000"}))
+
+    def job(name, number):
+        with checkpointed(str(tmp_path / name)):
+            return ids.write_once(spark.range(number, number + 1), number, str(tmp_path / "out"), format="delta")
+
+    write_files = delta._write_files
+
+    def overtaken(*arguments):
+        monkeypatch.setattr(delta, "_write_files", write_files)
+        assert job("two", 0)
+        return write_files(*arguments)
+
+    monkeypatch.setattr(delta, "_write_files", overtaken)
+    for number in (0, 1):
+        with pytest.raises(TableConflict, match="it has the rows of another query than one00000"):
+            job("one", number)
+    assert job("two", 1)
+    assert ids.write_once(spark.range(2, 3), 0, str(tmp_path / "out"), format="delta", app_id="by-hand")
+    assert sorted(row["id"] for row in both(spark, tmp_path / "out")) == [0, 1, 2]
 
 
 class Jar:
