@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid._retrying import retry
-from spark_ext._private import use_own_python
+from spark_ext._private import python_error_in, use_own_python
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._identity import identity
 from spark_ext.columns._moments import is_within_years
@@ -83,7 +83,7 @@ class PostgresError(RuntimeError):
     """
 
 
-_SAID: Final = re.compile(rf"^{re.escape(f'{PostgresError.__module__}.{PostgresError.__qualname__}')}: (.+)$", re.M)
+_SAID: Final = rf"(?m)^{re.escape(f'{PostgresError.__module__}.{PostgresError.__qualname__}')}: (.+)$"
 """The error of an executor in the traceback that Spark's error has."""
 
 
@@ -193,10 +193,10 @@ def upsert_postgres(
     try:
         found = prepared(batch_df, key).mapInArrow(insert, _COUNTS).collect()
     except PythonException as error:
-        said = _SAID.search(str(error))
+        said = python_error_in(error, _SAID)
         if said is None:
             raise
-        raise PostgresError(said[1]) from error
+        raise PostgresError(said) from error
     return Upserted(*(sum(row[place] for row in found) for place in range(3)))
 
 
