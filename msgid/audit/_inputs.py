@@ -56,7 +56,7 @@ def audit_file(path: str | PathLike[str], **columns: Any) -> Report:
         raise FileNotFoundError(f"no file {quote(str(path))}")
     try:
         table, headers = _read(file)
-    except (pa.ArrowException, OSError, _Unreadable) as error:
+    except (pa.ArrowException, OSError, UnicodeEncodeError, _Unreadable) as error:
         raise ValueError(f"cannot read {quote(str(path))}: {' '.join(str(error).split())}") from None
     if table.column_names == ["value"]:
         columns = {"id": "value", **columns}
@@ -71,7 +71,10 @@ class _Unreadable(Exception):
 
 
 def _read(file: Path) -> tuple[pa.Table, int]:
-    """Return the rows of a file, and the number of rows that repeat its header. Text has one column, ``value``."""
+    """Return the rows of a file, and the number of rows that repeat its header. Text has one column, ``value``.
+
+    Python opens the files, because Arrow opens no name that is not UTF-8.
+    """
     import pyarrow as pa
     import pyarrow.json as pajson
     import pyarrow.parquet as pq
@@ -80,9 +83,11 @@ def _read(file: Path) -> tuple[pa.Table, int]:
     if file.is_dir():
         return _read_folder(file), 0
     if ending == ".parquet":
-        return pq.read_table(file), 0
+        with file.open("rb") as stream:
+            return pq.read_table(stream), 0
     if ending in (".arrow", ".feather", ".ipc"):
-        table = pa.ipc.open_file(file).read_all()
+        with file.open("rb") as stream:
+            table = pa.ipc.open_file(stream).read_all()
         table.validate(full=True)
         return table, 0
     text = _read_text(file)
@@ -101,7 +106,7 @@ def _read_text(file: Path) -> bytes:
     import pyarrow as pa
 
     compression = _COMPRESSIONS.get(file.suffix.lower())
-    with pa.input_stream(str(file), compression=compression) as stream:
+    with file.open("rb") as opened, pa.input_stream(opened, compression=compression) as stream:
         text: bytes = stream.read()
     if compression is not None and not file.stat().st_size:
         raise _Unreadable("it is empty, and so cut off")

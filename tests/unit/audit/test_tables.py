@@ -1,6 +1,7 @@
 """Audits of small tables: each check by an example, columns of all types, and files."""
 
 import json
+import os
 import subprocess
 import sys
 from datetime import date, datetime, timedelta, timezone
@@ -244,7 +245,7 @@ def test_lists_are_bounded_and_findings_count_all():
 
 @pytest.mark.parametrize("ending", ["txt", "csv", "tsv", "jsonl", "parquet", "arrow"])
 def test_files_of_all_formats_have_the_same_report(tmp_path, ending):
-    """Text, CSV, TSV, JSON lines, Parquet and Arrow hold the same IDs."""
+    """Text, CSV, TSV, JSON lines, Parquet and Arrow hold the same IDs, also under a name that is not UTF-8."""
     made = [*ids((1, 1), (1, 2), (2, 5)), "no id"]
     path = tmp_path / f"messages.{ending}"
     table = pa.table({"id": made, "n": range(4)})
@@ -263,6 +264,8 @@ def test_files_of_all_formats_have_the_same_report(tmp_path, ending):
     assert found(report) == {
         ("missing_sequences", "56:f7:e7:1c:36:1b/7"): (2, "3 to 4"), ("malformed_ids", "table"): (1, "no id"),
     }  # fmt: skip
+    latin = path.rename(tmp_path / os.fsdecode(b"M\xe4rz." + ending.encode()))
+    assert audit.audit_file(latin).to_json() == report.to_json()
 
 
 def test_file_that_is_missing_or_not_a_table_is_an_error(tmp_path):
