@@ -47,19 +47,20 @@ def is_classic(spark: SparkSession) -> bool:
 
 
 def use_own_python(spark: SparkSession | None) -> None:
-    """Let the workers of a local master run this interpreter, unless the user chose another.
+    """Let the workers of a local master run this interpreter, or the one that ``spark.pyspark.python`` names.
 
     Reason: they run the ``python3`` of the path, which lacks the packages of an environment that is not activated.
-    ``spark.pyspark.python`` cannot be set once Spark runs. Spark 3.5 to 4.3.
+    PySpark reads the setting in ``spark-submit`` alone, not from a session's builder. Spark 3.5 to 4.3.
     If the attribute is missing, the workers run the ``python3`` of the path.
     """
-    if spark is None or not is_classic(spark) or not sys.executable:
+    if spark is None or not is_classic(spark):
         return
     context: Any = spark.sparkContext
-    chosen = os.environ.get("PYSPARK_PYTHON") or spark.conf.get("spark.pyspark.python", None)
+    chosen = spark.conf.get("spark.pyspark.python", None) or sys.executable
     is_local = context.master == "local" or context.master.startswith("local[")
-    if is_local and not chosen and getattr(context, "pythonExec", None) == "python3":
-        context.pythonExec = sys.executable
+    is_default = not os.environ.get("PYSPARK_PYTHON") and getattr(context, "pythonExec", None) == "python3"
+    if is_local and is_default and chosen:
+        context.pythonExec = chosen
 
 
 def default_filesystem(spark: SparkSession) -> str | None:

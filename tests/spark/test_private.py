@@ -48,32 +48,36 @@ def held_session(master, python, setting):
 
 
 @pytest.mark.parametrize(
-    ("master", "python", "setting", "environment", "is_set"),
+    ("master", "python", "setting", "environment", "expected"),
     [
-        ("local[*]", "python3", None, "", True),
-        ("local", "python3", None, "", True),
-        ("local-cluster[2,1,1024]", "python3", None, "", False),
-        ("spark://host:7077", "python3", None, "", False),
-        ("local[*]", "/opt/python", None, "", False),
-        ("local[*]", "python3", "/opt/python", "", False),
-        ("local[*]", "python3", None, "python3", False),
+        ("local[*]", "python3", None, "", sys.executable),
+        ("local", "python3", None, "", sys.executable),
+        ("local-cluster[2,1,1024]", "python3", None, "", "python3"),
+        ("spark://host:7077", "python3", None, "", "python3"),
+        ("spark://host:7077", "python3", "/opt/python", "", "python3"),
+        ("local[*]", "/opt/python", None, "", "/opt/python"),
+        ("local[*]", "python3", "/opt/python", "", "/opt/python"),
+        ("local[*]", "python3", "/opt/python", "python3", "python3"),
+        ("local[*]", "python3", None, "python3", "python3"),
     ],
 )
 def test_workers_of_a_local_master_run_this_python_unless_another_is_chosen(
-    master, python, setting, environment, is_set, monkeypatch
+    master, python, setting, environment, expected, monkeypatch
 ):
     """So an environment that is not activated serves its workers, too."""
     monkeypatch.setenv("PYSPARK_PYTHON", environment)
     session = held_session(master, python, setting)
     _private.use_own_python(session)
-    assert session.sparkContext.pythonExec == (sys.executable if is_set else python)
+    assert session.sparkContext.pythonExec == expected
     _private.use_own_python(None)
 
 
 PROGRAM = """
+import sys
 from pyspark.sql import SparkSession
 import spark_ext as ids
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = builder.config(map=dict.fromkeys(sys.argv[1:], sys.executable)).getOrCreate()
 print(spark.range(3).select(ids.generate_id()).distinct().count())
 rows = spark.createDataFrame([("orders", offset) for offset in (0, 1, 2, 6, 7, 7)], ["source", "offset"])
 print(ids.audit(rows, None, "source", "offset").findings.count())
@@ -83,14 +87,16 @@ print(spark.sql("SELECT msgid_generate()").count())
 
 
 @pytest.mark.details
-def test_script_of_an_environment_that_is_not_activated_runs(tmp_path):
-    """The ``python3`` of the path lacks the package."""
+@pytest.mark.parametrize("settings", [[], ["spark.pyspark.python"]])
+def test_script_of_an_environment_that_is_not_activated_runs(settings, tmp_path):
+    """The ``python3`` of the path lacks the package. A setting that names the environment is no worse than none."""
     python3 = tmp_path / "python3"
     python3.write_text("#!/bin/sh\necho no msgid here >&2\nexit 1\n")
     python3.chmod(0o755)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
     environment = {**kept, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, check=False)
+    command = [sys.executable, "-c", PROGRAM, *settings]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.stdout.split() == ["3", "2", "1"], done.stderr
 
 
