@@ -89,7 +89,7 @@ print(spark.sql("SELECT msgid_generate()").count())
 @pytest.mark.details
 @pytest.mark.parametrize("settings", [[], ["spark.pyspark.python"]])
 def test_script_of_an_environment_that_is_not_activated_runs(settings, tmp_path):
-    """The ``python3`` of the path lacks the package. A setting that names the environment is no worse than none."""
+    """The ``python3`` of the path lacks the package. A setting may name the environment."""
     python3 = tmp_path / "python3"
     python3.write_text("#!/bin/sh\necho no msgid here >&2\nexit 1\n")
     python3.chmod(0o755)
