@@ -66,6 +66,7 @@ def resolve(path: str) -> str:
     >>> resolve("s3a://lake/orders//2026/"), resolve("file:///data/a%20b")
     ('s3://lake/orders/2026', '/data/a%20b')
     """
+    check_utf8(path)
     found = _URL.fullmatch(path)
     if found is None:
         path = _qualified(path)
@@ -80,6 +81,14 @@ def resolve(path: str) -> str:
             raise PathError(f"a file URL must not name a host, got {path!r}")
         return inner or "/"
     return f"{_SAME.get(scheme, scheme)}:{'//' if found[2] is not None else ''}{authority}{inner}"
+
+
+def check_utf8(path: str) -> None:
+    """Raise a `PathError` for a path that Java and Arrow cannot name."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise PathError(f"a path must be UTF-8, got {path!r}") from None
 
 
 def path_of_uri(uri: str) -> str:

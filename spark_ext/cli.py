@@ -72,6 +72,17 @@ _table_format = click.option(
 )
 
 
+def _in_utf8(context: click.Context, parameter: click.Parameter, path: str) -> str:
+    """Return a path, or end before Spark starts, which cannot name one that is not UTF-8."""
+    from spark_ext._filesystem import PathError, check_utf8
+
+    try:
+        check_utf8(path)
+    except PathError as error:
+        raise click.BadParameter(str(error)) from None
+    return path
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(msgid.__version__)
 @click.option(
@@ -91,7 +102,7 @@ def spark_ext(modules: tuple[str, ...]) -> None:
 
 
 @spark_ext.command()
-@click.argument("input")
+@click.argument("input", callback=_in_utf8)
 @click.option("-o", "--output", required=True, help="The output folder; 'ids' and 'quarantine' in it are written.")
 @_table_format
 @click.option("-c", "--column", help="The column of IDs.  [default: id; value for text]")
@@ -187,7 +198,7 @@ def ids(
 
 
 @spark_ext.command(cls=_Messages)
-@click.argument("input")
+@click.argument("input", callback=_in_utf8)
 @click.option("-o", "--output", required=True, help="The output folder; its folder 'messages' is written.")
 @_table_format
 @click.option(
@@ -267,7 +278,7 @@ def messages(
 
 
 @spark_ext.command()
-@click.argument("table")
+@click.argument("table", callback=_in_utf8)
 @click.option(
     "--policy", required=True, type=click.Path(exists=True, dir_okay=False), help="The retention policy, a TOML file."
 )
@@ -312,7 +323,7 @@ def expire(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, t
 
 
 @spark_ext.command()
-@click.argument("input")
+@click.argument("input", callback=_in_utf8)
 @click.option("--handler", required=True, help="The handler, as module:function; also from the working folder.")
 @click.option("--key", required=True, help="The column of the business key. The handler keeps one state per key.")
 @click.option("--checkpoint", required=True, help="The checkpoint folder, with the progress and the states.")
@@ -376,7 +387,7 @@ def _report_unreadable(files: Sequence[BadFile], output: str) -> None:
 
 
 @spark_ext.command()
-@click.argument("input")
+@click.argument("input", callback=_in_utf8)
 @audit_options
 @click.option(
     "-f",

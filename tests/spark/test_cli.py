@@ -1,6 +1,7 @@
 """The commands ``expire`` and ``process``, called like a user calls them, on the session of the tests."""
 
 import json
+import os
 from datetime import datetime, timezone
 
 import pytest
@@ -85,3 +86,20 @@ def test_process_of_a_folder_run_again_writes_nothing_new(spark, rocksdb, tmp_pa
     assert "Error: no handler 'shooting_range:nothing' (module:function)" in nothing.output
     column = run("process", tmp_path / "in.json", "--handler", "shooting_range:shoot", *out, "--id", "no")
     assert "Error: no column 'no'; there are: " in column.output
+
+
+REQUIRED = {
+    "ids": ["--output", "o"],
+    "messages": ["--output", "o"],
+    "process": ["--output", "o", "--handler", "m:f", "--checkpoint", "c"],
+    "audit": [],
+    "expire": ["--policy", __file__],
+}
+
+
+@pytest.mark.parametrize("command", REQUIRED)
+def test_input_that_is_not_utf_8_is_refused(command):
+    """The commands end with one line before Spark starts."""
+    done = CliRunner().invoke(spark_ext, [command, os.fsdecode(b"M\xe4rz.csv"), *REQUIRED[command]])
+    assert done.exit_code == 2
+    assert r"a path must be UTF-8, got 'M\udce4rz.csv'" in done.output

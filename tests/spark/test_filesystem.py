@@ -95,6 +95,15 @@ def test_resolve_in_a_worker_reads_hadoops_settings(monkeypatch, tmp_path):
         resolve("data")
 
 
+@pytest.mark.parametrize("folder", ["", "/data/", "file:///data/", "s3://lake/"])
+def test_path_that_is_not_utf_8_is_refused(spark, folder):
+    """Java and Arrow cannot name such a file; Py4J raised an error of its own."""
+    name = os.fsdecode(b"M\xe4rz.csv")
+    for use in (resolve, filesystem):
+        with pytest.raises(PathError, match=r"a path must be UTF-8, got '.*M\\udce4rz\.csv'"):
+            use(folder + name)
+
+
 def test_resolve_of_a_relative_path_is_in_sparks_working_folder(spark, monkeypatch, tmp_path):
     """Spark keeps its working folder when Python changes its own."""
     if not hasattr(spark, "_jvm"):
