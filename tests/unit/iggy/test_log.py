@@ -66,7 +66,7 @@ def test_read_log_with_a_broken_length_holds_the_record_and_one_message_of_it(la
     raw[at : at + 4] = claim.to_bytes(4, "little")
     file = io.BytesIO(raw)
     with contextlib.suppress(ImportError):
-        import numpy  # noqa: F401 - the search uses it, and its import is no memory of the record
+        import numpy  # noqa: F401 - the search uses it, and its import takes memory of its own
     tracemalloc.start()
     found = iggy.read_log(file)
     assert next(found).payload == b"good"

@@ -19,7 +19,7 @@ from msgid.iggy._wire import BATCH256
 RECORDED = json.loads((vectors.FOLDER / "iggy_servers.json").read_text())
 KEY = bytes(range(32))
 RUNS = [(release, kind) for release in RECORDED["servers"] for kind in ("plain", "encrypted")]
-each_run = pytest.mark.parametrize(("release", "kind"), RUNS, ids="-".join)
+each_run = pytest.mark.parametrize(("release", "kind"), RUNS)
 PROTOCOL = RECORDED["protocol_0_12_2"]["vectors"]
 REFUSED = [vector for vector in PROTOCOL if vector["kind"] == "batch" and "error" in vector["truth"]]
 
@@ -28,9 +28,11 @@ def unpacked(text):
     return gzip.decompress(base64.b64decode(text))
 
 
-def run_of(release, kind):
-    """The layout and the recording of a server."""
+def run_of(release, kind, *, opens=True):
+    """The layout and the recording of a server, and the key that opens it."""
     server = RECORDED["servers"][release]
+    if opens and kind == "encrypted":
+        pytest.importorskip("cryptography")
     return server["layout"], server[kind], KEY if kind == "encrypted" else None
 
 
@@ -69,7 +71,7 @@ def test_segment_of_a_server_has_what_its_clients_polled(release, kind):
 @each_run
 def test_poll_of_a_server_is_read(release, kind):
     """An encrypting server up to 0.8 sends the checksums of the stored bytes, so that its layout must be named."""
-    layout, run, key = run_of(release, kind)
+    layout, run, key = run_of(release, kind, opens=False)
     wrong = key is not None and release != "HEAD"
     for name, rows in (("poll_0_100_gz", polled(run)), ("poll_1_2_gz", polled(run)[1:3])):
         raw = unpacked(run[name])
@@ -87,7 +89,7 @@ def test_poll_of_a_server_is_read(release, kind):
 @pytest.mark.parametrize("release", RECORDED["servers"])
 def test_encrypted_segment_without_its_key_is_read_as_it_is_stored(release):
     """The payload has 28 more bytes. Headers from 0.8 on are malformed; the error says that they may be encrypted."""
-    layout, run, _ = run_of(release, "encrypted")
+    layout, run, _ = run_of(release, "encrypted", opens=False)
     raw, errors = unpacked(run["log_gz"]), []
     messages = list(iggy.read_log(io.BytesIO(raw), malformed=errors.append))
     sizes = {row["offset"]: len(row["payload"]) // 2 + 28 for row in run["polled"]}
