@@ -104,6 +104,7 @@ def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, way):
         same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("way", SUMMARIES_OFTEN, indirect=True)
 def test_audit_of_processes_that_share_a_pid_is_that_of_python(spark, tmp_path, way):
     """Spark and Python distinguish restarts, processes at one time and losses in the same way."""
@@ -214,6 +215,7 @@ ODD = {
 }  # fmt: skip
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("way", ["summaries", pytest.param("spread", marks=pytest.mark.variants)], indirect=True)
 def test_audit_of_rows_without_some_times_is_that_of_python(spark, tmp_path, way):
     """NULL as a time, a landing or a content, in logs of several blocks, is not an early or a late moment."""
@@ -238,6 +240,7 @@ def test_audit_of_rows_without_some_times_is_that_of_python(spark, tmp_path, way
         same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
+@pytest.mark.details
 def test_audit_of_times_outside_the_years_is_that_of_python(spark, tmp_path, way):
     """A time after the year 9999 or before the year 1 is not read: with a time zone, without one, and as a date."""
     days = [0, 2_932_896, 2_932_897, 100_000_000, -719_162, -719_163]

@@ -79,6 +79,7 @@ TIMES = [
 ]
 
 
+@pytest.mark.details
 @pytest.mark.parametrize(
     ("zone", "ansi"),
     covering(["Asia/Tokyo", "UTC", "America/New_York"], ["true", "false"], strength=0),

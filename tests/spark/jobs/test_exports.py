@@ -101,6 +101,7 @@ def test_messages_job_on_an_export_in_folders_keeps_names_of_digits(spark, tmp_p
     assert {row.topic: row.id for row in table} == {row["topic"]: kafka.Record.of(row).message_id() for row in rows}
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("how", ["json", pytest.param("parquet", marks=pytest.mark.details)])
 def test_messages_job_on_a_rocketmq_export_has_the_ids_of_plain_python(spark, tmp_path, how):
     """The ID is that of the property UNIQ_KEY, or else the position ID of the queue offset."""

@@ -174,6 +174,7 @@ def test_ids_job_on_a_missing_column_names_the_columns(spark, tmp_path):
     assert summary == job.Summary([job.Count("v1", "mac", 1)], 0)
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("name", first_by_default(["a.csv", "a.json", "b [1].txt", "c\u00e9-"], 1))
 def test_ids_job_as_a_stream_reads_a_single_file(spark, tmp_path, name):
     """The input is one file, as in a batch run; other files of its folder are not read."""

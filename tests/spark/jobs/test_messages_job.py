@@ -89,6 +89,7 @@ def test_messages_job_lists_segments_that_were_deleted_before_they_were_read(spa
     assert (found.states, found.without_id) == ([("available", 18), ("poisoned", 1)], 0)
 
 
+@pytest.mark.details
 def test_messages_job_on_danube_reads_parquet_and_json(spark, tmp_path):
     """Parquet columns, single files and JSON lines of Danube messages give the same table."""
     messages = [danube(n) for n in range(5)]

@@ -34,6 +34,7 @@ def stored(session, name):
     return properties
 
 
+@pytest.mark.details
 def test_functions_created_in_the_catalog_equal_those_of_statements(session, spark, monkeypatch):
     """Types, text, settings and called functions are equal, so that a query cannot tell the two ways apart."""
     registration.register(session)

@@ -130,6 +130,7 @@ def test_labels_of_any_stream_equal_those_of_the_model(spark, rocksdb, tmp_path_
     check(spark, tmp_path_factory.mktemp("stream"), phases, buckets=3)
 
 
+@pytest.mark.details
 def test_rows_of_one_id_keep_it_remembered_and_late_rows_are_counted(spark, rocksdb, tmp_path):
     """Rows 8 s apart within 10 s: the third is a duplicate, too. A row without time is remembered. Late rows count."""
     first = [("a", 0, 0), ("null", None, 0), ("empty", 0, 1), (None, 0, 0), ("split", 0, 4)]

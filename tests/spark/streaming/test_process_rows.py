@@ -227,6 +227,7 @@ def times(state, message, context):
     )
 
 
+@pytest.mark.details
 def test_process_gives_the_handler_times_in_utc(spark, rocksdb, tmp_path):
     """A restart in a session with another time zone finds duplicates, and no changed outputs; times lack a zone."""
     from pyspark import cloudpickle
