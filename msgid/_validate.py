@@ -67,12 +67,12 @@ def check_installed(what: str, extra: str, *packages: str) -> None:
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
-_INTEGER: Final = re.compile(r"-?\d{1,19}", re.ASCII)
 """The largest value of an Arrow int64 and of a Spark bigint."""
 UINT16_MAX: Final = (1 << 16) - 1
 UINT32_MAX: Final = (1 << 32) - 1
 UINT64_MAX: Final = (1 << 64) - 1
 UINT128_MAX: Final = (1 << 128) - 1
+_INTEGER: Final = re.compile(r"-?\d{1,19}", re.ASCII)
 
 
 def is_integer(value: object) -> TypeGuard[int]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from msgid.iggy._records.decoding import NAMES, WHOLE
+from msgid.iggy._records.decoding import NAMES, WHOLE, later_codes
 from msgid.iggy._records.rows import Stop
 from msgid.iggy._records.scanning import scan
 from msgid.iggy._records.searching import OFFSET_AT, OFFSET_MAX, candidates
-from msgid.iggy._records.stepping import HEAD, RecordFile, later_codes
+from msgid.iggy._records.stepping import HEAD, RecordFile
 from msgid.iggy._wire import AUTO, LAYOUTS
 from msgid.iggy.detect import LONGEST
 from msgid.iggy.index import Index

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgid._validate import integer
-from msgid.iggy._records.decoding import NAMES, LogDecoder, without_rows_from
+from msgid.iggy._records.decoding import NAMES, LogDecoder, later_codes, without_rows_from
 from msgid.iggy._records.rows import ROW, Row
-from msgid.iggy._records.stepping import HEAD, RecordFile, later_codes
+from msgid.iggy._records.stepping import HEAD, RecordFile
 from msgid.iggy._wire import AUTO, LAYOUTS, PREVIOUS, Layout, name_of
 from msgid.iggy.detect import LONGEST, Detection, detect
 from msgid.iggy.index import Index, strides_of

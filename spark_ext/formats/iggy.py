@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from spark_ext.columns._expressions import ColumnOrName
     from spark_ext.formats.message_formats import MessageFiles
 
-"""The bytes of a poll response before its messages."""
-
 
 def iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
     """Decode an Iggy message, as `msgid.iggy.decode` does.

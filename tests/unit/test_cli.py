@@ -177,14 +177,20 @@ def test_invalid_node_of_the_environment_is_one_line(command):
     assert result.stderr == b"Error: MSGID_NODE must be aa:bb:cc:dd:ee:ff or random, got 'x'\n"
 
 
+def expired_segment(folder):
+    """Write an expired segment and an active one; return the path of the policy."""
+    for offset in (0, 1):
+        message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=1_700_000_000_000_000)
+        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message))
+    policy = folder / "policy.toml"
+    policy.write_text("default_expiry = 60\n")
+    return policy
+
+
 @pytest.mark.skipif(os.name != "posix", reason="the test closes a descriptor by a shell")
 def test_closed_output_is_one_line_before_the_command_starts(tmp_path):
     """Nothing is deleted whose report nobody can read."""
-    for offset in (0, 1):
-        message = iggy.Message.new(b"a", id=1, offset=offset, timestamp=1)
-        (tmp_path / f"{offset:020d}.log").write_bytes(iggy.encode(message))
-    policy = tmp_path / "policy.toml"
-    policy.write_text("default_expiry = 1")
+    policy = expired_segment(tmp_path)
     program = [sys.executable, "-m", "msgid", "expire", str(tmp_path), "--policy", str(policy), "--apply"]
     result = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *program], stderr=subprocess.PIPE, check=False)
     assert (result.returncode, result.stderr) == (1, b"Error: cannot write the output: standard output is closed\n")
@@ -220,13 +226,7 @@ def test_command_without_its_extra_says_what_to_install(missing):
 
 def test_expire_reports_expired_segments_and_deletes_them_when_told_to(tmp_path):
     """The default is a dry run; both runs print the report, and the active segment is kept."""
-    from msgid import iggy
-
-    for offset in (0, 1):
-        message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=1_700_000_000_000_000)
-        (tmp_path / f"{offset:020d}.log").write_bytes(iggy.encode(message))
-    policy = tmp_path / "policy.toml"
-    policy.write_text("default_expiry = 60\n")
+    policy = expired_segment(tmp_path)
     dry = run("expire", str(tmp_path), "--policy", str(policy))
     assert dry.returncode == 0, dry.stderr
     assert dry.stdout.decode().endswith("1 of 2 segments, 46 bytes: would be removed; --apply removes them\n")

@@ -37,6 +37,11 @@ ENCRYPTED: Final = "; they are as the server wrote them, so perhaps encrypted"
 _BATCH_SIZE: Final = 256
 
 
+def later_codes(code: int, *, upgrade: bool) -> tuple[int, ...]:
+    """Return the layouts that records can have after a record of a layout."""
+    return (code, *LATER.get(code, ())) if upgrade else (code,)
+
+
 class Found(NamedTuple):
     """The result of `LogDecoder.decode`."""
 
@@ -104,15 +109,14 @@ class LogDecoder:
         rows: list[bytes] = []
         place, accepted = 0, _NOWHERE
         while True:
-            strict = accepted if self.code in WHOLE and not self._poll else -1
+            strict = accepted if self._upgrades and self.code in WHOLE else -1
             found = scan(data, self.code, place, known=known, within=self.within, limit=self.limit, strict=strict)
             rows.append(found.rows)
             place, self.within = found.place, found.within
             if found.stop != Stop.SUM:
                 break
-            needed = self._upgrade(data, place, known) if self._upgrades else 0
-            after = 0
-            if not needed and self._upgrades:
+            needed, after = self._upgrade(data, place, known), 0
+            if not needed and not self._poll:  # no file of a killed server
                 needed, after = self._after_torn(data, place, known)
             if needed:
                 return Found(b"".join(rows), place, needed, None)
@@ -148,7 +152,7 @@ class LogDecoder:
         torn if no record follows at its end and one starts within it. Else its bytes are wrong where they are.
         """
         assert self.code is not None
-        codes = (self.code, *LATER.get(self.code, ()))
+        codes = later_codes(self.code, upgrade=True)
         view = memoryview(data)
         end = scan(view, self.code, place, known=known, limit=self.limit, most=1).place
         if end in (place, known):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msgid.iggy._records.decoding import LATER, NAMES, WHOLE, LogDecoder, without_rows_from
+from msgid.iggy._records.decoding import NAMES, WHOLE, LogDecoder, later_codes, without_rows_from
 from msgid.iggy._records.rows import ROW, Row
 from msgid.iggy._records.scanning import steps
 from msgid.iggy._wire import LAYOUTS
@@ -19,11 +19,6 @@ _CHUNK: Final = 1 << 20
 _WINDOW: Final = 1 << 18
 _FAR: Final = 1 << 15
 """A record of so many bytes is stepped over without reading it."""
-
-
-def later_codes(code: int, *, upgrade: bool) -> tuple[int, ...]:
-    """Return the layouts that records can have after a record of a layout."""
-    return (code, *LATER.get(code, ())) if upgrade else (code,)
 
 
 class RecordFile:

@@ -51,6 +51,16 @@ def test_poll_of_each_layout_reads_back(layout, data):
             iggy.decode_poll(wrong, layout)
 
 
+def test_poll_of_a_server_that_was_upgraded_reads_both_layouts():
+    """The records of one file follow each other in one response, each with a correct checksum."""
+    made = [Message.new(b"a", id=n + 1, offset=n, timestamp=1, layout="h56-crc") for n in range(2)]
+    layouts = ("h56-crc", "h56-xxh3")
+    raw = iggy.encode_poll(iggy.PollResponse(1, 1, made), "h56-crc")[:16]
+    raw += b"".join(iggy.encode(message, layout) for message, layout in zip(made, layouts, strict=True))
+    read = iggy.decode_poll(raw).messages
+    assert [(message.layout, message.checksum_ok) for message in read] == [(layout, True) for layout in layouts]
+
+
 @LAYOUTS
 @FEW
 @given(data=st.data(), stream=targets, topic=targets, partitioning=partitionings)
