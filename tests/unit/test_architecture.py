@@ -29,6 +29,7 @@ LAYERS = {
         ["danube", "iggy", "kafka", "rocketmq", "schemas"],
         ["audit", "processing", "retention"],
         [""],
+        ["_commands"],
         ["cli"],
         ["__main__"],
     ],

@@ -852,7 +852,7 @@ RETURN coalesce(
       AND (NOT ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01')))
      )
      THEN concat('unknown version ', conv(left(msgid_parse_of_text.id, 2), 16, 10))
-     ELSE 'must be of version 1: 34 hex digits that start with 01'
+     ELSE 'must be of version 1, got version 0, which parse_v0 reads'
      END
     )
    )
