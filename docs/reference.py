@@ -56,27 +56,26 @@ def _page(title: str, lead: str, modules: tuple[str, ...]) -> str:
 
 
 def _sql() -> str:
-    from spark_ext.sql.functions import FUNCTIONS
+    from spark_ext.columns.making import assign_id, generate_id
+    from spark_ext.sql.functions import FUNCTIONS, said_of
 
     lines = [
         "# SQL functions",
         "",
         "`spark_ext.register(spark)` creates these functions in a session. Each is the column function in the last",
-        "column, which describes arguments and errors. The [tutorial](../tutorial/spark.md#sql) says where",
-        "Spark does not allow such functions.",
+        "column, which describes arguments and errors. The [tutorial](../tutorial/spark.md#sql) has examples, and says",
+        "where Spark does not allow such functions.",
         "",
-        "| SQL | column function |",
-        "|---|---|",
+        "| SQL | result | column function |",
+        "|---|---|---|",
     ]
-    for name, (function, parameters, _) in FUNCTIONS.items():
+    calls = {f"`{name}({', '.join(one.parameters)})`": one.function for name, one in FUNCTIONS.items()}
+    calls["`msgid_assign()`"] = assign_id
+    calls["`msgid_generate(x)`, where `x` is any column"] = generate_id
+    for call, function in calls.items():
         public = function.__name__
-        lines.append(f"| `{name}({', '.join(parameters)})` | [`{public}`](spark_ext.md#spark_ext.{public}) |")
-    lines += [
-        "| `msgid_assign()` | [`assign_id`](spark_ext.md#spark_ext.assign_id) |",
-        "| `msgid_generate(x)`, where `x` is any column | [`generate_id`](spark_ext.md#spark_ext.generate_id) |",
-        "",
-    ]
-    return "\n".join(lines)
+        lines.append(f"| {call} | {said_of(function)} | [`{public}`](spark_ext.md#spark_ext.{public}) |")
+    return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":

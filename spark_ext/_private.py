@@ -261,7 +261,8 @@ def _lines(files: Any, path: str) -> list[str]:
 _SQL_FUNCTION: Final = "sqlFunction."
 """The class that Spark names for a function in SQL, and the prefix of its properties."""
 _PARAMETERS: Final = f"{_SQL_FUNCTION}inputParam"
-_CALL: Final = re.compile(r"\b(msgid_\w+)\(")
+_COMMENT: Final = f"{_SQL_FUNCTION}comment"
+_CALL: Final = re.compile(r"\b(_?msgid_\w+)\(")
 _ONLY_PART: Final = "000"
 """The number that Spark puts before each part of the stored form. Here the form has one part."""
 
@@ -279,6 +280,8 @@ class SqlDefinition(Protocol):
     def returns(self) -> str: ...
     @property
     def deterministic(self) -> bool: ...
+    @property
+    def comment(self) -> str: ...
     @property
     def statement(self) -> str: ...
 
@@ -350,6 +353,7 @@ def stored_like(model: str, wanted: SqlDefinition) -> str:
         f"{_SQL_FUNCTION}returnType": wanted.returns,
         f"{_SQL_FUNCTION}expression": wanted.body,
         f"{_SQL_FUNCTION}deterministic": str(wanted.deterministic).lower(),
+        _COMMENT: wanted.comment,
         "referredTempFunctionsNames": json.dumps(sorted(set(_CALL.findall(wanted.body)))),
     }
     if not own.keys() <= properties.keys():
