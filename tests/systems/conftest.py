@@ -1,8 +1,20 @@
-"""The systems that these tests start, once per run."""
+"""The systems that these tests start, once per run, and the seed of their random choices."""
+
+import random
 
 import pytest
 from systems.brokers import KAFKA, Kafka
 from systems.maven import class_path
+
+
+@pytest.fixture
+def seed(request):
+    """Return the seed of a test's random choices, and print it: that of ``--seed``, or a new one for faults."""
+    asked = request.config.getoption("--seed")
+    if asked is None:
+        asked = random.SystemRandom().randrange(1_000_000) if request.node.get_closest_marker("faults") else 0
+    print(f"\n{request.node.name}: --seed {asked}", flush=True)
+    return asked
 
 
 @pytest.fixture(scope="session")
