@@ -5,6 +5,7 @@ import random
 import pytest
 from systems.brokers import KAFKA, Kafka
 from systems.maven import class_path
+from systems.rocketmq_broker import ROCKETMQ, ROCKETMQ_CLIENT, RocketMQ
 
 
 @pytest.fixture
@@ -25,3 +26,15 @@ def kafka(tmp_path_factory):
     broker.start()
     yield broker
     broker.kill()
+
+
+@pytest.fixture(scope="session")
+def rocketmq(tmp_path_factory):
+    """Return a running broker of RocketMQ."""
+    servers, client = class_path("rocketmq", ROCKETMQ, "javac"), class_path("rocketmq-client", ROCKETMQ_CLIENT)
+    broker = RocketMQ(servers, client, tmp_path_factory.mktemp("rocketmq"))
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.end()
