@@ -43,6 +43,8 @@ transactionTimeOut=5000
 """
 # Without 1 GB of direct memory, consumers of 5.x get nothing and no error.
 JAVA = ["java", "-XX:MaxDirectMemorySize=1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+CLIENT_ZONE = "Asia/Shanghai"
+"""The time zone of the Java clients, in which their IDs count from the first of the month."""
 START_SECONDS = 180
 
 
@@ -91,7 +93,9 @@ class RocketMQ:
         """Start all servers and wait until they answer."""
         names, broker, proxy = self._namespace.ports
         if "names" not in self._running:
-            self._java("names", "128m", self._class_path, "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", "names.conf")
+            self._java(
+                "names", "128m", self._class_path, "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", "names.conf"
+            )
             self._wait_for("names", names)
         settings = ["-pc", str(self._folder / "proxy.json"), "-bc", str(self._folder / "broker.conf")]
         self._java("broker", "512m", self._class_path, "org.apache.rocketmq.proxy.ProxyStartup", *settings)
@@ -118,13 +122,22 @@ class RocketMQ:
             process.wait()
         self._namespace.end()
 
+    def python_client(self) -> Any:
+        """Return the Python client of 5.x, which writes its log into the broker's folder."""
+        import pytest
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HOME", str(self._folder))
+            return pytest.importorskip("rocketmq")
+
     def ask(self, do: str, topic: str, **request: Any) -> Any:
         """Let a Java client do something; `RocketClient.java` lists what."""
         client = self._running.get("client")
         if client is None:
             source = str(Path(__file__).with_name("RocketClient.java"))
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "encoding": "utf-8"}
-            client = self._java("client", "256m", self._client_path, source, *self._addresses, **pipes)
+            zone = f"-Duser.timezone={CLIENT_ZONE}"
+            client = self._java("client", "256m", self._client_path, zone, source, *self._addresses, **pipes)
         assert client.stdin is not None
         assert client.stdout is not None
         client.stdin.write(json.dumps({"do": do, "topic": topic, **request}) + "\n")
