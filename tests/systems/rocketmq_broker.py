@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from helpers.rocketmq_log import LogRecord, read_log
-
 from systems.namespace import Namespace, answers
 
 if TYPE_CHECKING:
@@ -75,11 +74,12 @@ class RocketMQ:
 
     def _java(self, name: str, heap: str, path: str, *arguments: str, **streams: Any) -> subprocess.Popen[Any]:
         command = [*JAVA, f"-Xmx{heap}", f"-Duser.home={self._folder}", "-cp", path, *arguments]
+        environment = {**os.environ, "ROCKETMQ_HOME": str(self._folder)}
         with (self._folder / f"{name}.out").open("ab") as output:
+            streams = {"stdout": output, "stderr": output, **streams}
             self._running[name] = subprocess.Popen(
-                self._namespace.command(command), cwd=self._folder, env={**os.environ, "ROCKETMQ_HOME": str(self._folder)},
-                **{"stdout": output, "stderr": output, **streams},
-            )  # fmt: skip
+                self._namespace.command(command), cwd=self._folder, env=environment, **streams
+            )
         return self._running[name]
 
     def _wait_for(self, name: str, port: int) -> None:

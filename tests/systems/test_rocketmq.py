@@ -1,6 +1,5 @@
 """RocketMQ: what its clients and its broker say of the IDs, and consumers to which messages are delivered again."""
 
-import itertools
 import uuid
 from datetime import timedelta
 
