@@ -25,7 +25,7 @@ LAYERS = {
         ["_retrying", "_validate"],
         ["_moments"],
         ["_contents", "ids"],
-        ["_known_tables", "messages"],
+        ["_known_tables", "_message", "messages"],
         ["danube", "iggy", "kafka", "rocketmq", "schemas"],
         ["audit", "processing", "retention"],
         [""],
