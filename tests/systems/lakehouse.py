@@ -65,7 +65,7 @@ class Lakehouse:
 
 
 def _installed(requirement: str) -> Path:
-    """Return a folder with a package and what it needs, which pip has installed; skip the test if pip cannot."""
+    """Return a folder into which pip has installed a package with its requirements; skip the test if pip cannot."""
     folder = CACHE / requirement.replace("==", "-").rstrip(".*")
     if not folder.exists():
         part = folder.with_name(f"{folder.name}.part")
