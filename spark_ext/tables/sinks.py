@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING
 
 from msgid._validate import INT64_MAX, integer
 from spark_ext.tables._writers import writer_of
-from spark_ext.tables.table_formats import format_of_table, table_format
+from spark_ext.tables.table_formats import DEFAULT, TableName, format_of_table, table_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from spark_ext.tables.table_formats import TableFormat
 
 
 def write_once(
     batch_df: DataFrame,
     batch_id: int,
-    path: str,
+    path: str | None = None,
     *,
+    table: str | None = None,
     format: str = "parquet",
     app_id: str | None = None,
     partition_by: tuple[str, ...] = (),
@@ -41,8 +44,10 @@ def write_once(
         the batch, as ``foreachBatch`` passes it.
     batch_id : int
         its number, as ``foreachBatch`` passes it: 0 to 2**63 - 1.
-    path : str
+    path : str, optional
         the table's folder.
+    table : str, optional
+        the table's name in the session's catalog, such as ``shop.orders``, instead of its folder.
     format : str
         ``parquet``, ``delta``, or a format that `register_table_format` has made known.
     app_id : str, optional
@@ -85,12 +90,13 @@ def write_once(
     >>> def write(batch_df, batch_id):
     ...     write_once(batch_df, batch_id, "/data/orders", format="delta")
     """
-    table = table_format(format)
+    known = table_format(format)
+    place = _place(known, path, table)
     if isinstance(partition_by, str):
         raise ValueError(f"partition_by must be a tuple of column names, got {partition_by!r}")
     integer("batch_id", batch_id, 0, INT64_MAX)
     writer = writer_of(batch_df, app_id)
-    if table.write_batch(batch_df, batch_id, path, writer, tuple(partition_by), storage_options):
+    if known.write_batch(batch_df, batch_id, place, writer, tuple(partition_by), storage_options):
         return True
     # Run the batch without writing: Spark commits state only for a batch that runs completely.
     batch_df.write.format("noop").mode("overwrite").save()
@@ -98,14 +104,37 @@ def write_once(
 
 
 def is_written(
-    batch_df: DataFrame, batch_id: int, path: str, *, format: str = "parquet", app_id: str | None = None
+    batch_df: DataFrame,
+    batch_id: int,
+    path: str | None = None,
+    *,
+    table: str | None = None,
+    format: str = "parquet",
+    app_id: str | None = None,
 ) -> bool:
     """Check whether `write_once` has written a micro-batch; the arguments are those of `write_once`."""
-    return table_format(format).is_written(batch_id, path, writer_of(batch_df, app_id))
+    known = table_format(format)
+    return known.is_written(batch_id, _place(known, path, table), writer_of(batch_df, app_id))
+
+
+def _place(format: TableFormat, path: str | None, table: str | None) -> str:
+    """Return the path of a table, or its name."""
+    if (path is None) == (table is None):
+        raise ValueError(f"one of `path` and `table` must be given, got path={path!r} and table={table!r}")
+    if table is None:
+        return str(path)
+    if not format.has_names:
+        raise ValueError(f"`table` must be None for format={format.name!r}, whose tables have paths, got {table!r}")
+    return TableName(table)
 
 
 def read_table(
-    spark: SparkSession, path: str, format: str | None = None, *, storage_options: dict[str, str] | None = None
+    spark: SparkSession,
+    path: str | None = None,
+    format: str | None = None,
+    *,
+    table: str | None = None,
+    storage_options: dict[str, str] | None = None,
 ) -> DataFrame:
     """Read a table that `write_once` or a job has written, also a Delta table without Delta's JAR.
 
@@ -116,10 +145,13 @@ def read_table(
     ----------
     spark : SparkSession
         the session.
-    path : str
+    path : str, optional
         the table's folder.
     format : str, optional
-        name of the table format. Default: ``delta`` if the folder has a Delta log; ``parquet`` for other folders.
+        name of the table format. Default: ``delta`` if the folder has a Delta log; ``parquet`` for other folders. The
+        catalog knows the format of a table with a name.
+    table : str, optional
+        the table's name in the session's catalog, instead of its folder.
     storage_options : dict of str to str, optional
         credentials and settings with which `deltalake` reaches the table's store.
 
@@ -137,4 +169,7 @@ def read_table(
     >>> read_table(spark, path).count()
     3
     """
-    return table_format(format_of_table(path) if format is None else format).read(spark, path, storage_options)
+    if table is not None and path is None and format is None:
+        return spark.table(table)
+    known = table_format(format or (DEFAULT if path is None else format_of_table(path)))
+    return known.read(spark, _place(known, path, table), storage_options)

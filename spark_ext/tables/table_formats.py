@@ -44,6 +44,18 @@ class TableBusy(RuntimeError):
     """
 
 
+class TableName(str):
+    """The name of a table in the session's catalog; a format that ``has_names`` gets it in place of a path.
+
+    Examples
+    --------
+    >>> TableName("shop.orders") == "shop.orders"
+    True
+    """
+
+    __slots__ = ()
+
+
 class JudgedSegment(NamedTuple):
     """A segment of a table after a clean-up.
 
@@ -79,6 +91,9 @@ class TableFormat(ABC):
 
     Such a table is recognized by `is_table`, and jobs read it as a whole. Without a log, any folder can be a table.
     """
+
+    has_names: bool = False
+    """Whether a table can have a name in the session's catalog: ``write_once(table=...)`` passes a `TableName`."""
 
     @staticmethod
     def filesystem(path: str) -> tuple[pafs.FileSystem, str]:

@@ -7,7 +7,7 @@ from pyarrow.fs import FileSelector
 import msgid
 import spark_ext as ids
 from spark_ext.jobs import audit_job, ids_job
-from spark_ext.tables import table_formats
+from spark_ext.tables import sinks, table_formats
 
 pytestmark = pytest.mark.spark
 
@@ -141,3 +141,20 @@ def test_table_format_of_another_type_is_refused():
     """A class or a name is not a format."""
     with pytest.raises(TypeError, match="format must be a TableFormat, got 'delta'"):
         ids.register_table_format("delta")
+
+
+def test_name_of_a_table_is_passed_to_a_format_that_takes_names(spark, tmp_path, json_tables, monkeypatch):
+    """`table` takes the place of `path`; `read_table` leaves a name without a format to the catalog."""
+    path = str(tmp_path / "t")
+    one = {"format": "json-lines", "app_id": "a"}
+    with pytest.raises(ValueError, match="`table` must be None for format='json-lines', whose tables have paths"):
+        ids.write_once(spark.range(1), 0, table="db.t", **one)
+    for wrong in ({}, {"path": path, "table": "db.t"}):
+        with pytest.raises(ValueError, match="one of `path` and `table` must be given, got path="):
+            ids.write_once(spark.range(1), 0, **wrong, **one)
+    monkeypatch.setattr(JsonTables, "has_names", True, raising=False)
+    assert ids.write_once(spark.range(3), 0, table=path, **one)
+    assert sinks.is_written(spark.range(3), 0, table=path, **one)
+    assert ids.read_table(spark, table=path, format="json-lines").count() == 3
+    spark.range(4).createOrReplaceTempView("four")
+    assert ids.read_table(spark, table="four").count() == 4

@@ -1,0 +1,15 @@
+"""The tests of this folder need PySpark 4.1 with the JAR files of Delta and Iceberg: `tests/systems` starts them.
+
+The fixture `spark` is that of all tests; the settings of the JAR files come from `spark-defaults.conf`.
+"""
+
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def lakehouse():
+    """Skip the tests in another environment."""
+    if "LAKEHOUSE" not in os.environ:
+        pytest.skip("tests/systems/test_lakehouse.py runs this test with PySpark 4.1 and its JAR files")
