@@ -3,6 +3,7 @@
 import pytest
 from systems.brokers import KAFKA, Kafka
 from systems.maven import class_path
+from systems.spark_cluster import SparkCluster, java_or_skip
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +14,15 @@ def kafka(tmp_path_factory):
     broker.start()
     yield broker
     broker.kill()
+
+
+@pytest.fixture(scope="session")
+def spark_cluster(tmp_path_factory):
+    """Return a running standalone cluster of Spark with three workers."""
+    java_or_skip()
+    cluster = SparkCluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
