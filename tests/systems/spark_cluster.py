@@ -30,7 +30,7 @@ START_SECONDS = 90
 STOP_SECONDS = 20
 EXECUTOR_PACKAGES = ("numpy", "pandas", "protobuf", "psutil", "getmac", "pyarrow", "python-dateutil", "pytz", "six",
                      "tzdata", "xxhash")  # fmt: skip
-"""What the workers' Python has. It has neither msgid nor PySpark: executors take PySpark from Spark's folder."""
+"""The packages of the workers' Python. It has neither msgid nor PySpark: executors take PySpark from Spark's folder."""
 OTHER = {
     # Code that depends on the time zone or the locale of a worker gives other results there than on the driver.
     "TZ": "Asia/Kathmandu",
@@ -99,7 +99,7 @@ class Daemon:
 
     @property
     def output(self) -> str:
-        """What the process has printed since its last start."""
+        """The text that the process has printed since its last start."""
         return (self.folder / "output").read_text(errors="replace")
 
     def start(self) -> None:
@@ -155,6 +155,9 @@ class SparkCluster:
         }
         (folder / "daemons").mkdir()
         self._spark, self._environment = spark, daemons
+        self.unshared = folder / "unshared"
+        """A folder that the last worker does not share with the driver, if `hides_folder`."""
+        self.hides_folder = False
         self.master: Daemon
         self.url = ""
         self.workers: list[Daemon] = []
@@ -169,8 +172,9 @@ class SparkCluster:
         # A master that is started again must have the port that its workers know.
         self.master._command = self._master(name, int(self.url.rpartition(":")[2]))
         (self.configuration / "spark-defaults.conf").write_text(DEFAULTS.format(master=self.url))
-        for number in range(workers):
+        for number in range(workers - 1):
             self.add_worker(f"worker-{number}")
+        self.add_worker(f"worker-{workers - 1}", before=self._without_the_folder())
         for worker in self.workers:
             worker.wait_for("Successfully registered with master")
 
@@ -188,6 +192,20 @@ class SparkCluster:
         worker.start()
         self.workers.append(worker)
         return worker
+
+    def _without_the_folder(self) -> list[str]:
+        """Return a command before another one, for which the folder `unshared` is a folder of its own."""
+        private = self.folder / "private"
+        for folder in (self.unshared, private):
+            folder.mkdir()
+        mount = f'mount --bind {private} {self.unshared} && exec "$@"'
+        for options in (["--mount"], ["--mount", "--map-root-user"]):
+            before = ["unshare", *options, "sh", "-c", mount, "sh"]
+            with contextlib.suppress(OSError):
+                if subprocess.run([*before, "true"], capture_output=True, timeout=30, check=False).returncode == 0:
+                    self.hides_folder = True
+                    return before
+        return []
 
     @property
     def environment(self) -> dict[str, str]:

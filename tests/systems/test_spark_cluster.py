@@ -1,4 +1,4 @@
-"""A cluster of Spark whose workers have a Python of their own: how the packages reach it, and what it then does."""
+"""A cluster whose workers have a Python of their own: the ways to ship the packages, and faults."""
 
 import json
 
