@@ -52,7 +52,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "Constants": "LAYOUTS",
     },
     "msgid.processing": {
-        "Handle messages": "Processor AsyncProcessor run Message Outcome Output Context Random Handler",
+        "Handle messages": "processor Processor AsyncProcessor run Message Outcome Output Context Random Handler",
         "Stores": "MemoryStore SqliteStore PostgresStore Store Version Entry Reading Append Forgetting dumps loads",
         "What went wrong": "DeadLetter BatchFailed ChangedOutputs InvalidStore MissingTime TooLate",
     },
@@ -65,10 +65,11 @@ GROUPS: dict[str, dict[str, str]] = {
         "try_danube_message danube_id iggy_id_to_id id_to_iggy_id message_state checksum_ok normalize_name "
         "try_normalize_name check_schema",
         "Duplicates and handlers": "deduplicate rows_too_late process check_checkpoint OldCheckpoint",
-        "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict TableBusy",
+        "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict TableBusy MissingRows",
         "Audits": "audit audit_batches AuditReport",
         "Retention": "is_expired segment_report clean CleanedSegment",
         "SQL": "register",
+        "Workers": "WorkerError CoreNote",
         "Formats of your own": "register_message_format MessageFormat FormatOption register_table_format TableFormat "
         "Writer JudgedSegment",
     },

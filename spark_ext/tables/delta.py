@@ -24,6 +24,7 @@ from spark_ext._filesystem import filesystem, literal, resolve
 from spark_ext._settings import settings
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._folder_values import NO_VALUE, bytes_of_folder, is_text, value_of_folder, with_folder_texts
+from spark_ext.tables._row_counts import CountedRows, MissingRows
 from spark_ext.tables._table_columns import check_fits, check_names, plain
 from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.table_formats import MARKED, JudgedSegment, TableBusy, TableFormat
@@ -374,17 +375,20 @@ def _write_files(df: DataFrame, path: str, partition_by: tuple[str, ...]) -> tup
     """Write data files with Spark that readers do not see before the commit; return their folder and the actions."""
     folder = f"{WRITE}={uuid4().hex}"
     types = {name: df.schema[name].dataType for name in partition_by}
+    counted = CountedRows(df)
     with settings(df.sparkSession, _AS_DELTA_READS):
-        rows: Any = with_partition_texts(df, partition_by).write
+        rows: Any = with_partition_texts(counted.df, partition_by).write
         if partition_by:
             rows = rows.partitionBy(*partition_by)
         rows.parquet(f"{path}/{folder}")
     files, base = filesystem(path)
     try:
-        return folder, add_actions(files, base, folder, types)
-    except TableConflict:
+        actions = add_actions(files, base, folder, types)
+        counted.check(sum(json.loads(action.stats)["numRecords"] for action in actions), len(actions), path)
+    except (TableConflict, MissingRows):
         _delete(path, folder)
         raise
+    return folder, actions
 
 
 def _create(

@@ -73,6 +73,9 @@ def write_once(
         if the folder belongs to another query, another kind of run or another format, or if the columns do not fit. No
         row is written then. It is a `ValueError`. Also if a Delta table's log does not tell whether the batch was
         written: the log knows only the last batches without a gap in their numbers.
+    MissingRows
+        if the driver does not see all rows that the tasks wrote, because a worker does not share the folder. The batch
+        is not committed then. It is an `OSError`.
     TypeError, ValueError
         if an argument is invalid.
 

@@ -6,6 +6,7 @@ import pytest
 from systems.brokers import KAFKA, Kafka
 from systems.maven import class_path
 from systems.rocketmq_broker import ROCKETMQ, ROCKETMQ_CLIENT, RocketMQ
+from systems.spark_cluster import SparkCluster, java_or_skip
 
 
 @pytest.fixture
@@ -38,3 +39,15 @@ def rocketmq(tmp_path_factory):
         yield broker
     finally:
         broker.end()
+
+
+@pytest.fixture(scope="session")
+def spark_cluster(tmp_path_factory):
+    """Return a running standalone cluster of Spark with three workers."""
+    java_or_skip()
+    cluster = SparkCluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()

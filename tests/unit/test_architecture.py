@@ -34,7 +34,9 @@ LAYERS = {
         ["__main__"],
     ],
     "spark_ext": [
-        ["_compat", "_private", "_settings", "streaming._state_store"],
+        ["_private", "_settings", "streaming._state_store"],
+        ["_shipping"],
+        ["_compat"],
         ["_filesystem"],
         ["_session", "columns"],
         ["formats", "streaming", "tables"],
