@@ -19,7 +19,8 @@ On Spark 3.5, only `deduplicate` of a batch and the column functions run, withou
 - Sinks: `write_once` and `read_table` for tables of Parquet or Delta, `upsert_postgres` for PostgreSQL.
   `register_table_format` adds a `TableFormat` of your own.
 - Retention: `is_expired`, `segment_report`, `clean`.
-- Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream.
+- Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream, `compare` between a queue or
+  producer and a table.
 - SQL functions and ``format("iggy")``: `register`.
 
 ``parse_x`` raises on an invalid ID, and ``try_parse_x`` returns NULL. A function named after a field, such as
@@ -32,6 +33,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from spark_ext.auditing.comparison import compare
     from spark_ext.auditing.spark_report import AuditReport
     from spark_ext.auditing.stream_audit import audit_batches
     from spark_ext.auditing.table_audit import audit
@@ -95,6 +97,7 @@ __all__ = [
     "check_schema",
     "checksum_ok",
     "clean",
+    "compare",
     "danube_id",
     "danube_message",
     "deduplicate",
@@ -142,6 +145,7 @@ __all__ = [
 ]
 
 _MODULES: Final = {
+    "auditing.comparison": "compare",
     "auditing.spark_report": "AuditReport",
     "auditing.stream_audit": "audit_batches",
     "auditing.table_audit": "audit",
