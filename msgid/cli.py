@@ -21,7 +21,7 @@ from msgid.ids._native import version_line
 from msgid.iggy._wire import ALIASES, LAYOUTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from msgid.audit import Severity
     from msgid.iggy._wire import Layout
@@ -134,6 +134,10 @@ _AUDIT_OPTIONS = (
     click.option("--landed", help="The column of the times at which the rows were written."),
     click.option("--content", multiple=True, help="A column by which rows of one ID or offset are compared."),
     click.option("--parent", help="The column of the IDs from which derived IDs were made."),
+    click.option("--sent", help="Name the messages of this file that are not in the table, instead of the audit."),
+    click.option(
+        "--sent-column", multiple=True, metavar="OPTION=COLUMN", help="The column of an option in the file of --sent."
+    ),
     click.option("--report", type=click.Path(dir_okay=False), help="Write the report to this file, as one HTML page."),
     click.option("--json", "as_json", is_flag=True, help="Print the report as JSON."),
     click.option("--fail-on", type=click.Choice(["error", "warning"]), help="Exit with status 3 on such findings."),
@@ -145,6 +149,21 @@ def audit_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_AUDIT_OPTIONS):
         command = option(command)
     return command
+
+
+def compared_columns(columns: dict[str, Any], sent_column: Iterable[str]) -> dict[str, Any]:
+    """Return the arguments of ``compare`` for the options of ``audit`` with ``--sent``."""
+    for name in ("landed", "parent"):
+        if columns.pop(name, None) is not None:
+            raise click.UsageError(f"cannot use --{name} with --sent")
+    pairs = [pair.partition("=") for pair in sent_column]
+    wrong = [pair for pair, (name, _, column) in zip(sent_column, pairs, strict=True) if not name or not column]
+    if wrong:
+        raise click.UsageError(f"--sent-column must be OPTION=COLUMN, got {wrong[0]!r}")
+    named: dict[str, Any] = {}
+    for name, _, column in pairs:
+        named[name] = [*named.get(name, ()), column] if name in ("source", "content") else column
+    return {**columns, "sent_columns": named or None}
 
 
 def finish_audit(found: Any, report: str | None, as_json: bool, fail_on: Severity | None) -> None:
@@ -172,6 +191,8 @@ def audit(
     id: str | None,
     source: tuple[str, ...],
     content: tuple[str, ...],
+    sent: str | None,
+    sent_column: tuple[str, ...],
     report: str | None,
     as_json: bool,
     fail_on: Severity | None,
@@ -180,13 +201,17 @@ def audit(
     """Find the lost, duplicated and late messages of a FILE by their IDs and offsets.
 
     FILE is text with one ID per line, CSV, TSV, JSON lines, Parquet or Arrow, or the output folder of a job. The
-    columns of such outputs, and of tables of Kafka and RocketMQ, are known.
+    columns of such outputs, and of tables of Kafka and RocketMQ, are known. With --sent, FILE is compared with a file
+    of the messages that a producer had acknowledged, or of all messages of a queue.
     """
-    from msgid.audit import audit_file
+    from msgid.audit import audit_file, compare
 
     named = {**({"id": id} if id else {}), "source": source or None, "content": content or None, **columns}
     try:
-        found = audit_file(file, **named)
+        if sent is None:
+            found = audit_file(file, **named)
+        else:
+            found = compare(sent, file, **compared_columns(named, sent_column))
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     finish_audit(found, report, as_json, fail_on)

@@ -22,6 +22,8 @@ On Spark 3.5, only `deduplicate` of a batch and the column functions run, withou
 - Retention: `is_expired`, `segment_report`, `clean`.
 - Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream.
 - Python workers of a cluster: `WorkerError` if they lack packages, and the warning `CoreNote`.
+- Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream, `compare` between a queue or
+  producer and a table.
 - SQL functions and ``format("iggy")``: `register`.
 
 ``parse_x`` raises on an invalid ID, and ``try_parse_x`` returns NULL. A function named after a field, such as
@@ -35,6 +37,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from spark_ext._shipping import CoreNote, WorkerError
+    from spark_ext.auditing.comparison import compare
     from spark_ext.auditing.spark_report import AuditReport
     from spark_ext.auditing.stream_audit import audit_batches
     from spark_ext.auditing.table_audit import audit
@@ -102,6 +105,7 @@ __all__ = [
     "check_schema",
     "checksum_ok",
     "clean",
+    "compare",
     "danube_id",
     "danube_message",
     "deduplicate",
@@ -150,6 +154,7 @@ __all__ = [
 
 _MODULES: Final = {
     "_shipping": "CoreNote WorkerError",
+    "auditing.comparison": "compare",
     "auditing.spark_report": "AuditReport",
     "auditing.stream_audit": "audit_batches",
     "auditing.table_audit": "audit",

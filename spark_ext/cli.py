@@ -13,7 +13,7 @@ import click
 import msgid
 from msgid._commands import examples
 from msgid._known_tables import QUARANTINE
-from msgid.cli import Commands, audit_options, finish_audit
+from msgid.cli import Commands, audit_options, compared_columns, finish_audit
 from spark_ext._session import NoJava, session
 from spark_ext.formats.message_formats import format_options, message_formats
 from spark_ext.tables import table_formats
@@ -415,21 +415,27 @@ def audit(
     input: str,
     source: tuple[str, ...],
     content: tuple[str, ...],
+    sent: str | None,
+    sent_column: tuple[str, ...],
     format: str | None,
     report: str | None,
     as_json: bool,
     fail_on: Severity | None,
-    **columns: str | None,
+    **columns: Any,
 ) -> None:
     """Find the lost, duplicated and late messages of a table by their IDs and offsets.
 
     INPUT is a file or folder of text, CSV, TSV, JSON, Parquet or Delta, or the output folder of 'ids', 'messages' or
-    'process'. The columns of such outputs, and of tables of Kafka and RocketMQ, are known.
+    'process'. The columns of such outputs, and of tables of Kafka and RocketMQ, are known. With --sent, INPUT is
+    compared with another table: the messages that a producer had acknowledged, or all messages of a queue.
     """
     from spark_ext.jobs import audit_job as job
 
+    named = {**columns, "source": source or None, "content": content or None}
+    if sent is not None:
+        named = compared_columns(named, sent_column)
     with _one_line_errors(input):
-        found = job.run(session(), input, format=format, source=source or None, content=content or None, **columns)
+        found = job.run(session(), input, sent, format=format, **named)
     finish_audit(found, report, as_json, fail_on)
 
 
