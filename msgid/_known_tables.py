@@ -27,6 +27,8 @@ class Columns(NamedTuple):
         landed: Times at which the rows were written.
         content: Columns by which rows of one ID or offset are compared.
         parent: IDs of the messages from which derived IDs were made.
+        life: The column that names the life of a log.
+        lives: The moments at which logs began a new life, in microseconds since 1970, ascending.
     """
 
     id: str | None = "id"
@@ -37,19 +39,23 @@ class Columns(NamedTuple):
     landed: str | None = None
     content: tuple[str, ...] = ()
     parent: str | None = None
+    life: str | None = None
+    lives: tuple[int, ...] = ()
 
     @property
     def names(self) -> dict[str, str]:
         """The columns by the argument that names them."""
         single = {"id": self.id, "offset": self.offset, "timestamp": self.timestamp, "landed": self.landed}
-        named = {key: name for key, name in {**single, "parent": self.parent}.items() if name is not None}
+        named = {
+            key: name for key, name in {**single, "parent": self.parent, "life": self.life}.items() if name is not None
+        }
         several = {"source": self.source, "content": self.content}
         return named | {f"{key} {n}": name for key, names in several.items() for n, name in enumerate(names)}
 
     @property
     def given(self) -> dict[str, bool]:
-        """Whether offset, timestamp, landed, content and parent are given."""
-        names = ("offset", "timestamp", "landed", "content", "parent")
+        """Whether the ID, offset, timestamp, landed, content and parent are given."""
+        names = ("id", "offset", "timestamp", "landed", "content", "parent")
         return {name: getattr(self, name) not in (None, ()) for name in names}
 
 

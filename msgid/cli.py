@@ -17,6 +17,7 @@ from rich.text import Text
 import msgid as library
 from msgid._commands import ID_COMMANDS, examples
 from msgid._moments import UNIX_EPOCH
+from msgid.audit.definitions import HOLES
 from msgid.ids._native import version_line
 from msgid.iggy._wire import ALIASES, LAYOUTS
 
@@ -134,6 +135,9 @@ _AUDIT_OPTIONS = (
     click.option("--landed", help="The column of the times at which the rows were written."),
     click.option("--content", multiple=True, help="A column by which rows of one ID or offset are compared."),
     click.option("--parent", help="The column of the IDs from which derived IDs were made."),
+    click.option("--life", help="The column that names the life of a log that was deleted and created again."),
+    click.option("--holes", type=click.Choice(HOLES), help="Offsets that are missing without a loss."),
+    click.option("--without", multiple=True, metavar="CHECK", help="A check that is not made."),
     click.option("--sent", help="Name the messages of this file that are not in the table, instead of the audit."),
     click.option(
         "--sent-column", multiple=True, metavar="OPTION=COLUMN", help="The column of an option in the file of --sent."
@@ -153,8 +157,8 @@ def audit_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def compared_columns(columns: dict[str, Any], sent_column: Iterable[str]) -> dict[str, Any]:
     """Return the arguments of ``compare`` for the options of ``audit`` with ``--sent``."""
-    for name in ("landed", "parent"):
-        if columns.pop(name, None) is not None:
+    for name in ("landed", "parent", "life", "holes", "without"):
+        if columns.pop(name, None):
             raise click.UsageError(f"cannot use --{name} with --sent")
     pairs = [pair.partition("=") for pair in sent_column]
     wrong = [pair for pair, (name, _, column) in zip(sent_column, pairs, strict=True) if not name or not column]
@@ -196,7 +200,7 @@ def audit(
     report: str | None,
     as_json: bool,
     fail_on: Severity | None,
-    **columns: str | None,
+    **columns: Any,
 ) -> None:
     """Find the lost, duplicated and late messages of a FILE by their IDs and offsets.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from msgid import layout
 from msgid._contents import codes as codes_of_contents
 from msgid._known_tables import Columns, known_columns
-from msgid._moments import UNIX_SECONDS_MIN, last_moment, moment_of, unix_micros
+from msgid._moments import UNIX_EPOCH, UNIX_SECONDS_MIN, aware, last_moment, moment_of, unix_micros
 from msgid._validate import INT64_MAX, INT64_MIN, in_range, integer_of_text, quote
 from msgid.errors import InvalidMessage
 
@@ -32,6 +33,7 @@ def checked_columns(
     landed: str | None,
     content: str | Sequence[str] | None,
     parent: str | None,
+    life: str | datetime | Sequence[datetime] | None = None,
 ) -> Columns:
     """Return the columns that a caller names, or those of a known table if only the ID column is named.
 
@@ -46,6 +48,7 @@ def checked_columns(
         if id == "id" and id not in names and offset is not None:
             id = None  # the default
         columns = Columns(id, _several(source), "", offset, timestamp, landed, _several(content), parent)
+    columns = columns._replace(life=life) if isinstance(life, str) else columns._replace(lives=_lives(life))
     for argument, name in columns.names.items():
         if name not in names:
             raise ValueError(
@@ -59,7 +62,24 @@ def checked_columns(
         raise ValueError("cannot audit the table: it must have IDs, or offsets, got neither")
     if columns.source and columns.offset is None:
         raise ValueError("`offset` must be a column of the table if `source` is given, got None")
+    if (columns.life or columns.lives) and columns.offset is None:
+        raise ValueError("`offset` must be a column of the table if `life` is given, got None")
+    if columns.lives and columns.timestamp is None:
+        raise ValueError("`timestamp` must be a column of the table if `life` is a time, got None")
     return columns
+
+
+def _lives(moments: datetime | Sequence[datetime] | None) -> tuple[int, ...]:
+    """Return the moments at which logs began a new life, in microseconds since 1970."""
+    if moments is None:
+        return ()
+    given = [moments] if isinstance(moments, datetime) else list(moments)
+    return tuple(sorted({unix_micros(aware("life", moment)) for moment in given}))
+
+
+def life_name(micros: int) -> str:
+    """Return the name of the life that began at a moment."""
+    return (UNIX_EPOCH + timedelta(microseconds=micros)).isoformat()
 
 
 def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -215,6 +235,41 @@ def sources(columns: list[pa.ChunkedArray], count: int, prefix: str) -> tuple[ND
     names = sorted({text for text in texts if text is not None})
     places = {name: place for place, name in enumerate(names)}
     return np.array([-1 if text is None else places[text] for text in texts], np.int64), names
+
+
+def with_lives(
+    log: NDArray[np.int64], names: list[str], life: pa.ChunkedArray | None, lives: tuple[int, ...], times: Any
+) -> tuple[NDArray[np.int64], list[str]]:
+    """Return the places of the rows' logs, and their names, in which each life of a log is a log of its own.
+
+    Args:
+        log: The place of each row's log; -1 if the row does not have one.
+        names: The names of the logs.
+        life: The column that names the life, or None.
+        lives: The moments at which logs began a new life, if there is no such column.
+        times: The moments of the rows, and which rows have one. Without a moment, the life and the log are unknown.
+    """
+    import numpy as np
+
+    if life is None and not lives:
+        return log, names
+    if life is None:
+        moments, known = times
+        place = np.searchsorted(np.array(lives), moments, side="right") - 1
+        log = np.where(known, log, -1)
+        texts: list[str | None] = [life_name(moment) for moment in lives]
+    else:
+        place, values = _factorized(life)
+        texts = [None if value is None else _text(value) for value in values]
+    pairs, codes = np.unique(np.stack([log, place]), axis=1, return_inverse=True)
+    named = [
+        "" if of < 0 else names[of] if at < 0 or texts[at] is None else f"{names[of]}@{texts[at]}"
+        for of, at in pairs.T.tolist()
+    ]
+    ordered = sorted({name for name, of in zip(named, pairs[0].tolist(), strict=True) if of >= 0})
+    at = {name: place for place, name in enumerate(ordered)}
+    places = [at[name] if of >= 0 else -1 for name, of in zip(named, pairs[0].tolist(), strict=True)]
+    return np.array(places, np.int64)[codes.reshape(-1)] if places else log, ordered
 
 
 def _texts(column: pa.ChunkedArray) -> list[str | None]:

@@ -219,19 +219,38 @@ class Gaps:
 
     Args:
         most: Number of ranges to list.
+        shortest: Numbers of the shortest range; shorter ones are holes, which are only counted.
+
+    Attributes:
+        holes: The missing numbers of each scope that are holes.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, shortest: int = 1) -> None:
         import numpy as np
 
-        self._most = most
+        self._most, self._shortest = most, shortest
+        self.holes: dict[int, int] = {}
         self.scope = self.first = self.last = np.zeros(0, np.int64)
         self.total = 0
 
     def add(self, scope: NDArray[np.int64], before: NDArray[np.int64], number: NDArray[np.int64]) -> None:
         """Add neighbours: two numbers of a scope, between which all numbers are missing."""
-        found = number - before > 1
+        found = number - before > self._shortest
+        if self._shortest > 1:
+            is_hole = (number - before > 1) & ~found
+            self.add_holes(scope[is_hole], (number - before - 1)[is_hole])
         self.add_ranges(scope[found], before[found] + 1, number[found] - 1, int(found.sum()))
+
+    def add_holes(self, scope: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+        """Add missing numbers that are not findings."""
+        for one, number in zip(scope.tolist(), count.tolist(), strict=True):
+            self.holes[one] = self.holes.get(one, 0) + number
+
+    def holes_of(self, scope: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the holes of some scopes."""
+        import numpy as np
+
+        return np.array([self.holes.get(one, 0) for one in scope.tolist()] if self.holes else 0 * scope, np.int64)
 
     def add_ranges(
         self, scope: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], total: int

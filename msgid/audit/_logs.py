@@ -113,20 +113,21 @@ def per_scope(
         yield Counted(check, names[scope[place]], int(total), int(x[place]), second)
 
 
-def log_facts(rows: LogRows, names: list[str], max_gaps: int) -> Facts:
+def log_facts(rows: LogRows, names: list[str], max_gaps: int, shortest: int = 1) -> Facts:
     """Return the facts of logs: the logs, their missing ranges, and their findings.
 
     Args:
         rows: The rows that stand in a log.
         names: The names of the logs, sorted.
         max_gaps: Number of ranges to list.
+        shortest: Number of offsets of the shortest gap that is a finding.
     """
     if not len(rows.log):
         return NOTHING
     messages = messages_of(rows)
     blocks = blocks_of(messages)
     words = words_of(messages.log, 0 * messages.log, messages.offset)
-    return facts_of_blocks(names, blocks, gaps_in(short_words(blocks, words), max_gaps))
+    return facts_of_blocks(names, blocks, gaps_in(short_words(blocks, words), max_gaps, shortest))
 
 
 def _taken(part: Any, rows: Any) -> Any:
@@ -252,16 +253,17 @@ def short_words(blocks: Blocks, words: Words) -> Words:
     return words.of_blocks(blocks.log[short], blocks.block[short])
 
 
-def gaps_in(words: Words, most: int) -> Gaps:
+def gaps_in(words: Words, most: int, shortest: int = 1) -> Gaps:
     """Return the missing ranges in blocks.
 
     Args:
         words: The words of the blocks, ordered by log and word; their generator is the log.
         most: Number of ranges to list.
+        shortest: Number of offsets of the shortest gap that is a finding.
     """
     import numpy as np
 
-    gaps = Gaps(most)
+    gaps = Gaps(most, shortest)
     for place, number in in_steps(words):
         log = words.generator[place]
         near = np.flatnonzero(~starts_of(log, number >> BLOCK_SHIFT))
@@ -288,7 +290,7 @@ def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
     def total(values: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.add.reduceat(values, first)
 
-    missing = blocks.high[end] - blocks.low[first] + 1 - total(blocks.messages)
+    missing = blocks.high[end] - blocks.low[first] + 1 - total(blocks.messages) - gaps.holes_of(log)
     counted = gaps.counted("missing_offsets", names, log, missing)
     faults: list[tuple[str, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]] = [
         ("duplicate_messages", blocks.duplicates, blocks.duplicate_at, None),
@@ -314,7 +316,9 @@ def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
         )
         for place in worst.tolist()
     ]  # fmt: skip
-    return part_of(counted, logs=logs, log_total=len(log), gaps=gaps.listed("offset", names), gap_total=gaps.total)
+    return part_of(
+        counted, logs=logs, log_total=len(log), gaps=gaps.listed("offset", names), gap_total=gaps.total
+    )._replace(holes=sum(gaps.holes.values()))
 
 
 def _known(moment: int) -> int | None:

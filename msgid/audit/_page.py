@@ -7,7 +7,6 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid.audit._charts import bars, moment, rates, shortened, timelines
-from msgid.audit.definitions import CHECKS
 
 if TYPE_CHECKING:
     from msgid.audit.facts import RateFact
@@ -75,7 +74,8 @@ for (const table of document.querySelectorAll(".msgid-audit table")) {
 }
 """
 
-_MEANINGS: Final = frozenset(check.meaning for check in CHECKS.values())
+_SENTENCES: Final = ("meaning", "reason")
+"""The fields whose text is not shortened."""
 _TABLES: Final = (
     ("findings", "Findings", "All findings, the most severe first"),
     ("differences", "Messages", "Messages in which the two sides differ"),
@@ -133,7 +133,7 @@ def _table(lists: dict[str, list[Any]], name: str, title: str, caption: str) -> 
     if not rows:
         return ""
     heads = "".join(f'<th scope="col">{field}</th>' for field in rows[0]._fields)
-    body = "".join(f"<tr>{''.join(_cell(value) for value in row)}</tr>" for row in rows[:_MAX_ROWS])
+    body = "".join(f"<tr>{''.join(map(_cell, row._fields, row))}</tr>" for row in rows[:_MAX_ROWS])
     more = f": {_MAX_ROWS:,} of {len(rows):,}" if len(rows) > _MAX_ROWS else ""
     return (
         f'<h2>{title}</h2><div class="wide" role="region" aria-label="{title}" tabindex="0"><table id="{name}">'
@@ -141,9 +141,11 @@ def _table(lists: dict[str, list[Any]], name: str, title: str, caption: str) -> 
     )
 
 
-def _cell(value: Any) -> str:
+def _cell(field: str, value: Any) -> str:
+    if field in _SENTENCES:
+        return f"<td>{escape(value)}</td>"
     if isinstance(value, int):
         return f'<td class="number" data-value="{value}">{value:,}</td>'
     if isinstance(value, datetime):
         return f"<td>{moment(value)}</td>"
-    return f"<td>{escape(value) if value in _MEANINGS else shortened(value)}</td>"
+    return f"<td>{shortened(value)}</td>"

@@ -47,7 +47,9 @@ class Rows(NamedTuple):
     places: Places | None
 
 
-def facts_of_rows(rows: Rows, columns: Columns, earliest: int | None, clock_jump: int, max_gaps: int) -> Facts:
+def facts_of_rows(
+    rows: Rows, columns: Columns, earliest: int | None, clock_jump: int, max_gaps: int, shortest: int = 1
+) -> Facts:
     """Return the facts of a table.
 
     Args:
@@ -56,6 +58,7 @@ def facts_of_rows(rows: Rows, columns: Columns, earliest: int | None, clock_jump
         earliest: The earliest Unix second of an ID that is not a finding, or None.
         clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
         max_gaps: Number of ranges to list.
+        shortest: Number of offsets of the shortest gap that is a finding.
     """
     ids, timestamp, landed = rows.ids, rows.timestamp, rows.landed
     untimed, unlanded = (0 if times is None else int((~times[1]).sum()) for times in (timestamp, landed))
@@ -69,10 +72,11 @@ def facts_of_rows(rows: Rows, columns: Columns, earliest: int | None, clock_jump
         placed = valid & (log >= 0)
         shown = timestamp if timestamp is not None else of_id
         in_logs = LogRows(log, offset, rows.content, timestamp, landed, shown).take(placed)
-        parts.append(log_facts(in_logs, names, max_gaps)._replace(unplaced=int((~placed).sum())))
+        parts.append(log_facts(in_logs, names, max_gaps, shortest)._replace(unplaced=int((~placed).sum())))
     elif ids is not None:
         in_logs, names = _positions(ids)
-        parts.append(log_facts(in_logs._replace(shown=of_id).take(ids.origins() == "position"), names, max_gaps))
+        positions = in_logs._replace(shown=of_id).take(ids.origins() == "position")
+        parts.append(log_facts(positions, names, max_gaps, shortest))
     return merged(parts, max_gaps)
 
 

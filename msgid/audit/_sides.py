@@ -78,6 +78,7 @@ def compare(
     1 error, 0 warnings, 0 infos in 3 rows, compared with 4 sent
     severity  check          scope                 count  example
     error     lost_messages  kafka:kafka/orders/0      1  offset 6
+    not checked: changed_messages (without content on both sides)
     >>> compare(["0156F7E71C361B21BC024CCDBE00000007"], ["0156f7e71c361b21bc024ccdbe00000007"]).findings
     []
     """

@@ -11,10 +11,10 @@ from msgid import layout
 from msgid._known_tables import ids_inside
 from msgid._moments import aware
 from msgid._validate import check_installed, integer, quote
-from msgid.audit._columns import checked_columns, content_codes, micros, offsets, plain_column, sources
+from msgid.audit._columns import checked_columns, content_codes, micros, offsets, plain_column, sources, with_lives
 from msgid.audit._ids import Ids
 from msgid.audit._rows import Places, Rows, facts_of_rows
-from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
+from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, rules_of
 from msgid.audit.report import report_of
 from msgid.ids._bytes import check_several, identity, plain
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from msgid._known_tables import Columns
     from msgid.audit._logs import Moments
+    from msgid.audit.definitions import Holes
     from msgid.audit.report import Report
 
 
@@ -40,6 +41,9 @@ def audit_table(
     landed: str | None = None,
     content: str | Sequence[str] | None = None,
     parent: str | None = None,
+    life: str | datetime | Sequence[datetime] | None = None,
+    holes: Holes | None = None,
+    without: Sequence[str] = (),
     not_before: datetime | None = None,
     clock_jump: int = CLOCK_JUMP,
     max_gaps: int = MAX_GAPS,
@@ -58,6 +62,13 @@ def audit_table(
         landed: Column of the times at which the rows were written.
         content: Columns by which rows of one ID or offset are compared.
         parent: Column of the IDs from which derived IDs were made.
+        life: Column that names the life of a log that was deleted and created again; or the times at which logs were
+            created again, for which ``timestamp`` is needed. Each life is a log of its own.
+        holes: Offsets that are missing without a loss. ``markers``: the topic has transactions, so a single offset may
+            be a marker, and a longer gap may be an aborted transaction, which is a finding of severity ``info``.
+            ``committed``: the same, but no transaction was aborted, so a longer gap is a loss. ``compacted``: any
+            offset may be missing. Default: each missing offset is a loss.
+        without: Names of checks that are not made.
         not_before: Earliest time of an ID that is not a finding, an aware datetime.
         clock_jump: Seconds between two IDs of a generator beyond which its clock has jumped forward.
         max_gaps: Number of missing ranges that the report lists; the findings count all.
@@ -71,11 +82,12 @@ def audit_table(
 
     >>> import pyarrow as pa
     >>> report = audit_table(pa.table({"offset": [0, 1, 2, 6, 7, 7]}), id=None, offset="offset")
-    >>> print(report)
+    >>> print(report)  # doctest: +ELLIPSIS
     2 errors, 0 warnings, 0 infos in 6 rows
     severity  check               scope  count  example
     error     missing_offsets     log        3  3 to 5
     error     duplicate_messages  log        1  offset 7
+    not checked: conflicting_messages (without content); conflicting_ids and 13 others (without IDs); ...
     >>> report.gaps
     [Gap(kind='offset', scope='log', first=3, last=5, count=3)]
     """
@@ -84,11 +96,13 @@ def audit_table(
     inside = ids_inside(table.column_names, id, source, offset, timestamp, content)
     if inside is not None:
         table = inside.audited_rows(table)
-    columns = checked_columns(table.column_names, id, source, offset, timestamp, landed, content, parent)
+    columns = checked_columns(table.column_names, id, source, offset, timestamp, landed, content, parent, life)
+    rules = rules_of(holes, without, not_before)
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
     clock_jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
     max_gaps = integer("max_gaps", max_gaps, 0, 1_000_000)
-    return report_of(facts_of_rows(rows_of(table, columns), columns, earliest, clock_jump, max_gaps))
+    facts = facts_of_rows(rows_of(table, columns), columns, earliest, clock_jump, max_gaps, rules.shortest)
+    return report_of(facts, rules)
 
 
 def arrow_table(table: Any) -> pa.Table:
@@ -111,7 +125,7 @@ def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
     Args:
         ids: IDs as `msgid.parse` accepts them, and UUIDs: an iterable, a NumPy or Arrow array as for
             `msgid.parse_batch`, or a series of pandas or polars. NaN and masked values are NULL.
-        options: ``not_before``, ``clock_jump`` and ``max_gaps`` of `audit_table`.
+        options: ``without``, ``not_before``, ``clock_jump`` and ``max_gaps`` of `audit_table`.
 
     Raises:
         TypeError: if ``ids`` is a single text or bytes.
@@ -181,16 +195,18 @@ def rows_of(table: pa.Table, columns: Columns) -> Rows:
     def moments(name: str | None, argument: str) -> Moments | None:
         return None if name is None else micros(argument, column(name))
 
-    places = None
+    places, timestamp = None, moments(columns.timestamp, "timestamp")
     if columns.offset is not None:
         log, names = sources([column(name) for name in columns.source], table.num_rows, columns.prefix)
+        life = None if columns.life is None else column(columns.life)
+        log, names = with_lives(log, names, life, columns.lives, timestamp)
         places = Places(log, names, *offsets(column(columns.offset)))
     return Rows(
         table.num_rows,
         None if columns.id is None else Ids(column(columns.id), "id"),
         None if columns.parent is None else Ids(column(columns.parent), "parent"),
         content_codes([table[name] for name in columns.content]),
-        moments(columns.timestamp, "timestamp"),
+        timestamp,
         moments(columns.landed, "landed"),
         places,
     )

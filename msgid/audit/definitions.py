@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from msgid._validate import quote
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from msgid.layout import Origin
 
@@ -173,6 +175,40 @@ CHECKS: Final[dict[str, Check]] = {
     ),
 }
 """The checks by name, in the order of a report."""
+
+
+Holes = Literal["markers", "committed", "compacted"]
+"""Which offsets are missing without a loss."""
+HOLES: Final[tuple[Holes, ...]] = ("markers", "committed", "compacted")
+
+
+class Rules(NamedTuple):
+    """How an audit reads missing numbers, and which checks it leaves out."""
+
+    holes: Holes | None = None
+    without: tuple[str, ...] = ()
+    has_earliest: bool = False
+    """Whether the caller names the earliest time of an ID."""
+
+    @property
+    def shortest(self) -> int:
+        """The number of offsets of the shortest gap that is a finding."""
+        return 2 if self.holes in ("markers", "committed") else 1
+
+
+def rules_of(holes: str | None, without: Sequence[str], earliest: object = None) -> Rules:
+    """Return the rules that a caller names.
+
+    Raises:
+        ValueError: if ``holes`` or a name of ``without`` is not allowed.
+    """
+    if holes is not None and holes not in HOLES:
+        raise ValueError(f"holes must be {', '.join(HOLES[:-1])} or {HOLES[-1]}, got {quote(holes)}")
+    names = (without,) if isinstance(without, str) else tuple(without)
+    for name in names:
+        if name not in CHECKS:
+            raise ValueError(f"without must name checks, got {quote(name)}; the checks are {', '.join(CHECKS)}")
+    return Rules(holes, names, earliest is not None)
 
 
 def split_pieces(pieces: Iterable[tuple[int, int]]) -> list[int]:

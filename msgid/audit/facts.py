@@ -109,10 +109,12 @@ class Facts(NamedTuple):
     unlanded: int
     """Rows without a valid landing time, if the table has landing times."""
     columns: dict[str, bool]
-    """Which of offset, timestamp, landed, content and parent were given."""
+    """Which of ID, offset, timestamp, landed, content and parent were given."""
+    holes: int
+    """Missing offsets in gaps that are too short to be findings."""
 
 
-NOTHING: Final = Facts(0, [], [], {}, [], 0, [], 0, [], 0, [], 0, [], 0, 0, 0, {})
+NOTHING: Final = Facts(0, [], [], {}, [], 0, [], 0, [], 0, [], 0, [], 0, 0, 0, {}, 0)
 
 
 def part_of(counted: Iterable[Counted], **lists: Any) -> Facts:
@@ -165,4 +167,5 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
         nodes[:MAX_ROWS], sum(part.node_total for part in parts),
         next((part.rates for part in parts if part.rates), []), sum(part.unplaced for part in parts),
         sum(part.untimed for part in parts), sum(part.unlanded for part in parts), columns,
+        sum(part.holes for part in parts),
     )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import quote
 from msgid.audit._lists import Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked
-from msgid.audit.definitions import CHECKS, SEVERITIES
+from msgid.audit.definitions import CHECKS, SEVERITIES, Check, Rules
 from msgid.ids.node import shared_by
 from msgid.layout import format_mac, origin_of
 
@@ -25,6 +25,33 @@ if TYPE_CHECKING:
 _WIDEST: Final = 100
 """Number of characters of the longest name or example in a printed report."""
 _LISTS: Final = ("findings", "differences", "gaps", "logs", "generators", "nodes", "kinds", "not_checked")
+
+
+_GAPS: Final = {"offset": "missing_offsets", "sequence": "missing_sequences"}
+"""The check of each kind of gap."""
+_TWO_READINGS: Final = (
+    "Numbers are missing in a topic with transactions. An aborted transaction causes it, and so does a loss. A digest "
+    "of the queue tells them apart."
+)
+_COUNTERS: Final = ("missing_sequences", "clock_backwards", "clock_jump", "sequence_jump", "shared_node")
+_NEEDS: Final = {
+    "id": (
+        "without IDs",
+        ("duplicate_ids", "conflicting_ids", *_COUNTERS, "missing_ids", "malformed_ids", "ambiguous_ids", "future_ids",
+         "orphan_ids", "synthetic_node", "v0_month_wrap"),
+    ),
+    "offset": (
+        "without offsets",
+        ("missing_offsets", "duplicate_messages", "conflicting_messages", "late_messages", "time_backwards"),
+    ),
+    "content": ("without content", ("conflicting_messages", "conflicting_ids")),
+    "landed": ("without a landing time", ("late_messages", "future_ids")),
+    "timestamp": ("without a timestamp", ("time_backwards",)),
+    "parent": ("without a parent", ("orphan_ids",)),
+}  # fmt: skip
+"""The checks that need a column, and the reason why they are not made without it."""
+_NAMED: Final = 3
+"""The most checks of one reason that a printed report names."""
 
 
 class Report:
@@ -49,10 +76,11 @@ class Report:
 
     >>> import msgid.audit
     >>> report = msgid.audit.audit_ids(["0156F7E71C361B21BC024CCDBE00000007"] * 2)
-    >>> print(report)
+    >>> print(report)  # doctest: +ELLIPSIS
     1 error, 0 warnings, 0 infos in 2 rows
     severity  check          scope  count  example
     error     duplicate_ids  table      1  0156F7E71C361B21BC024CCDBE00000007
+    not checked: missing_offsets and 4 others (without offsets); conflicting_ids (without content); ...
     """
 
     def __init__(
@@ -133,7 +161,7 @@ class Report:
         return f"{len(held):,} finding{'' if len(held) == 1 else 's'} of severity {which}: {largest}"
 
     def __str__(self) -> str:
-        return f"{self.summary}\n" + "\n".join(_laid_out(self.findings)) if self.findings else self.summary
+        return "\n".join((self.summary, *_laid_out(self.findings), *_unchecked_line(self.not_checked)))
 
     @property
     def summary(self) -> str:
@@ -194,12 +222,19 @@ class Report:
         return Content(self.summary, self.notes, self.rates, {name: getattr(self, name) for name in _LISTS})
 
 
-def report_of(facts: Facts) -> Report:
-    """Return the report of the facts of a table."""
+def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # it is immutable
+    """Return the report of the facts of a table, by the rules of the caller."""
     moment = _moment_of_seconds
+    skipped = _skipped(rules)
+    facts = facts._replace(
+        found=[one for one in facts.found if one.check not in skipped],
+        totals={check: total for check, total in facts.totals.items() if check not in skipped},
+        gaps=[gap for gap in facts.gaps if _GAPS[gap.kind] not in skipped],
+        gap_total=0 if set(_GAPS.values()) <= set(skipped) else facts.gap_total,
+    )
     return Report(
         facts.rows,
-        _findings(facts),
+        _findings(facts, rules),
         (Gap(*gap, gap.last - gap.first + 1) for gap in facts.gaps),
         (
             LogRow(*log[:4], _moment_of_micros(log.first_time), _moment_of_micros(log.last_time), *log[6:])
@@ -219,6 +254,7 @@ def report_of(facts: Facts) -> Report:
         facts.unplaced,
         facts.untimed,
         facts.unlanded,
+        _not_checked(facts, rules),
     )
 
 
@@ -260,22 +296,50 @@ def _overlap(overlapping: bool) -> str | None:
     return "two processes of one pid at the same time" if overlapping else None
 
 
-def _findings(facts: Facts) -> list[Finding]:
-    findings = [
-        Finding(c.check, CHECKS[c.check].severity, c.scope, c.count, _example(c), CHECKS[c.check].meaning)
-        for c in facts.found
-    ]
+def _findings(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa: B008
+    def check_of(name: str) -> Check:
+        check = CHECKS[name]
+        return Check("info", _TWO_READINGS) if rules.holes == "markers" and name in _GAPS.values() else check
+
+    def finding(check: str, scope: str, count: int, example: str | None) -> Finding:
+        severity, meaning = check_of(check)
+        return Finding(check, severity, scope, count, example, meaning)
+
+    findings = [finding(c.check, c.scope, c.count, _example(c)) for c in facts.found]
     for check, (count, scopes) in facts.totals.items():
         listed = [c.count for c in facts.found if c.check == check]
         if scopes > len(listed):
             rest = count - sum(listed)
             others = f"{scopes - len(listed):,} others"
-            findings.append(Finding(check, CHECKS[check].severity, others, rest, None, CHECKS[check].meaning))
+            findings.append(finding(check, others, rest, None))
     order = list(CHECKS)
     return sorted(
         findings,
         key=lambda f: (SEVERITIES.index(f.severity), order.index(f.check), f.example is None, -f.count, f.scope),
     )
+
+
+def _skipped(rules: Rules) -> dict[str, str]:
+    """Return the checks that the caller leaves out, each with the reason."""
+    compacted = dict.fromkeys(_GAPS.values(), "holes='compacted': compare with a digest of the queue")
+    return (compacted if rules.holes == "compacted" else {}) | dict.fromkeys(rules.without, "left out by the caller")
+
+
+def _not_checked(facts: Facts, rules: Rules) -> list[NotChecked]:
+    """Return the checks that the table or the caller does not allow, in the order of `CHECKS`."""
+    given = {**facts.columns, "offset": facts.columns["offset"] or bool(facts.log_total)}
+    reasons = _skipped(rules)
+    for column, (reason, checks) in _NEEDS.items():
+        if not given[column] and not (column == "landed" and rules.has_earliest):
+            reasons |= {check: reason for check in checks if check not in reasons}
+    if given["id"] and not facts.run_total:
+        reasons |= {check: "no ID carries a counter" for check in _COUNTERS if check not in reasons}
+    found = [NotChecked(check, reasons[check]) for check in CHECKS if check in reasons]
+    if facts.holes and "missing_offsets" not in reasons:
+        gaps = "gap of one offset is" if facts.holes == 1 else "gaps of one offset are"
+        reason = f"{facts.holes:,} {gaps} a marker or a loss: compare with a digest of the queue"
+        found.append(NotChecked("missing_offsets", reason))
+    return found
 
 
 def _range(c: Counted) -> str:
@@ -360,8 +424,22 @@ def _shown(text: str) -> str:
     return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 3]}..."
 
 
+def _unchecked_line(not_checked: list[NotChecked]) -> list[str]:
+    """Return the checks that were not made as at most one line, by their reason."""
+    by_reason: dict[str, list[str]] = {}
+    for check, reason in not_checked:
+        by_reason.setdefault(reason, []).append(check)
+    parts = [
+        f"{', '.join(held) if len(held) <= _NAMED else f'{held[0]} and {len(held) - 1} others'} ({reason})"
+        for reason, held in by_reason.items()
+    ]
+    return [f"not checked: {'; '.join(parts)}"] if parts else []
+
+
 def _laid_out(findings: list[Finding]) -> list[str]:
-    """Return the findings as lines of a table."""
+    """Return the findings as lines of a table; none without findings."""
+    if not findings:
+        return []
     head = ("severity", "check", "scope", "count", "example")
     rows = [head, *((f.severity, f.check, _shown(f.scope), f"{f.count:,}", _shown(f.example or "")) for f in findings)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(head))]

@@ -33,7 +33,14 @@ class Summaries(NamedTuple):
 
 
 def facts_of(
-    summaries: Summaries, columns: Columns, clock_jump: int, max_gaps: int, df: DataFrame | None, *, merge: bool = False
+    summaries: Summaries,
+    columns: Columns,
+    clock_jump: int,
+    max_gaps: int,
+    df: DataFrame | None,
+    *,
+    merge: bool = False,
+    shortest: int = 1,
 ) -> Facts:
     """Return the facts of a table.
 
@@ -44,6 +51,7 @@ def facts_of(
         max_gaps: Number of ranges to list.
         df: The rows, in which examples are looked for; None if they are gone.
         merge: Whether the summaries are several that must be merged.
+        shortest: Number of offsets of the shortest gap that is a finding.
     """
     # A checkpoint ends the plan: with the plans of the rows in each, planning would take longer than the work.
     parts = []
@@ -67,7 +75,7 @@ def facts_of(
         (held,) = total.collect()
         rows, unplaced = held["n"] or 0, held["no"] or 0
     if placed is not None:
-        parts.append(log_facts(placed, columns, max_gaps, df))
+        parts.append(log_facts(placed, columns, max_gaps, df, shortest))
     untimed = unlanded = 0
     if summaries.times is not None:
         (lacking,) = summaries.times.agg(F.sum("untimed"), F.sum("unlanded")).collect()

@@ -39,7 +39,10 @@ _RANGES: Final = "source string, low bigint, high bigint, messages bigint"
 _ENDS: Final = "source string, block bigint, landed_after bigint, timestamp_before bigint"
 
 
-def log_facts(summary: DataFrame, columns: Columns, max_gaps: int, df: DataFrame | None) -> Facts:
+_HOLES: Final = -1
+
+
+def log_facts(summary: DataFrame, columns: Columns, max_gaps: int, df: DataFrame | None, shortest: int = 1) -> Facts:
     """Return the facts of logs.
 
     Args:
@@ -47,15 +50,16 @@ def log_facts(summary: DataFrame, columns: Columns, max_gaps: int, df: DataFrame
         columns: The columns of the rows.
         max_gaps: Number of ranges to list.
         df: The rows, in which examples are looked for; None if they are gone.
+        shortest: Number of offsets of the shortest gap that is a finding.
     """
     placed = summary.where(F.col("source").isNotNull())
     if "word" in summary.columns:
-        facts = _facts_of(_blocks_of_words(placed), placed, max_gaps)
+        facts = _facts_of(_blocks_of_words(placed), placed, max_gaps, shortest)
         return _with_offsets(facts, df, columns)
     messages = _messages(placed)
     offset = F.col("offset")
     words = messages.groupBy("source", word_of(offset).alias("word")).agg(F.bit_or(bit_of(offset)).alias("mask"))
-    return _facts_of(_blocks_of_messages(messages), words, max_gaps)
+    return _facts_of(_blocks_of_messages(messages), words, max_gaps, shortest)
 
 
 def _blocks_of_words(words: DataFrame) -> DataFrame:
@@ -123,7 +127,7 @@ def _blocks(messages: pa.Table) -> pa.Table:
     return pa.table({"source": source, **dict(zip(_ROW[1:], found[1:], strict=True))})
 
 
-def _facts_of(blocks: DataFrame, words: DataFrame, max_gaps: int) -> Facts:
+def _facts_of(blocks: DataFrame, words: DataFrame, max_gaps: int, shortest: int) -> Facts:
     """Return the facts of logs: on the driver if they have few blocks, else in tasks of short blocks and whole logs."""
     import pyarrow as pa
 
@@ -135,14 +139,14 @@ def _facts_of(blocks: DataFrame, words: DataFrame, max_gaps: int) -> Facts:
     words = words.withColumn("block", block_of(F.col("word")))
     read = words.join(blocks.where(short), ["source", "block"], "left_semi").select("source", "word", "mask")
     if held["all"] <= MOST["blocks"] and offsets <= MOST["offsets"]:
-        ranges = [_ranges(read.toArrow(), max_gaps)] if offsets else []
-        return _facts(pa.concat_tables([blocks.toArrow(), *ranges], promote_options="default"), max_gaps)
+        ranges = [_ranges(read.toArrow(), max_gaps, shortest)] if offsets else []
+        return _facts(pa.concat_tables([blocks.toArrow(), *ranges], promote_options="default"), max_gaps, shortest)
 
     def pickled(table: pa.Table) -> pa.Table:
-        return pa.table({"facts": [pickle.dumps(merged([_facts(table, max_gaps)], max_gaps))]})
+        return pa.table({"facts": [pickle.dumps(merged([_facts(table, max_gaps, shortest)], max_gaps))]})
 
     def ranges_of(table: pa.Table) -> pa.Table:
-        return _ranges(table, max_gaps)
+        return _ranges(table, max_gaps, shortest)
 
     rows = blocks
     if offsets:
@@ -153,8 +157,12 @@ def _facts_of(blocks: DataFrame, words: DataFrame, max_gaps: int) -> Facts:
     return merged([pickle.loads(part["facts"]) for part in parts], max_gaps)
 
 
-def _ranges(words: pa.Table, max_gaps: int) -> pa.Table:
-    """Return the largest missing ranges in short blocks; ``messages`` is the number of ranges that a row counts."""
+def _ranges(words: pa.Table, max_gaps: int, shortest: int) -> pa.Table:
+    """Return the largest missing ranges in short blocks, and the holes of each log, which are too short to be listed.
+
+    ``messages`` is the number of ranges that a row counts. A row of holes counts missing numbers, and its ``low`` is
+    `_HOLES`.
+    """
     import numpy as np
     import pyarrow as pa
 
@@ -164,14 +172,17 @@ def _ranges(words: pa.Table, max_gaps: int) -> pa.Table:
     names, log, _ = _named(words)
     word, mask = (_numbers(words, name) for name in ("word", "mask"))
     order = np.lexsort((word, log))
-    gaps = gaps_in(Words(log, 0 * log, word, mask).take(order), max_gaps)
+    gaps = gaps_in(Words(log, 0 * log, word, mask).take(order), max_gaps, shortest)
     counts = np.ones(len(gaps.scope), np.int64)
     counts[:1] += gaps.total - len(counts)
-    source = pa.array(names, pa.string()).take(pa.array(gaps.scope))
-    return pa.table({"source": source, "low": gaps.first, "high": gaps.last, "messages": counts})
+    none = np.full(len(gaps.holes), _HOLES)
+    columns = (gaps.scope, [*gaps.holes]), (gaps.first, none), (gaps.last, none), (counts, [*gaps.holes.values()])
+    scope, low, high, messages = (np.concatenate(pair).astype(np.int64) for pair in columns)
+    source = pa.array(names, pa.string()).take(pa.array(scope))
+    return pa.table({"source": source, "low": low, "high": high, "messages": messages})
 
 
-def _facts(rows: pa.Table, max_gaps: int) -> Facts:
+def _facts(rows: pa.Table, max_gaps: int, shortest: int) -> Facts:
     """Return the facts of blocks, and of the missing ranges that `_ranges` returned: rows without a block."""
     from msgid.audit._digests import Gaps
     from msgid.audit._logs import NEVER, Blocks, facts_of_blocks
@@ -180,8 +191,9 @@ def _facts(rows: pa.Table, max_gaps: int) -> Facts:
     names, log, _ = _named(rows)
     blocks = Blocks(log, *(_numbers(rows, name) for name in _ROW[1:]))
     is_range = blocks.block == NEVER
-    ranges = blocks.take(is_range)
-    gaps = Gaps(max_gaps)
+    holes, ranges = blocks.take(is_range & (blocks.low == _HOLES)), blocks.take(is_range & (blocks.low != _HOLES))
+    gaps = Gaps(max_gaps, shortest)
+    gaps.add_holes(holes.log, holes.messages)
     gaps.add_ranges(ranges.log, ranges.low, ranges.high, int(ranges.messages.sum()))
     return facts_of_blocks(names, blocks.take(~is_range), gaps) if len(log) else NOTHING
 

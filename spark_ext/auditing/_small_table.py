@@ -29,7 +29,9 @@ _TEXTS: Final = ("id", "parent", "source")
 _LONG: Final = "is_long"
 
 
-def small_facts(df: DataFrame, columns: Columns, earliest: int | None, clock_jump: int, max_gaps: int) -> Facts | None:
+def small_facts(
+    df: DataFrame, columns: Columns, earliest: int | None, clock_jump: int, max_gaps: int, shortest: int = 1
+) -> Facts | None:
     """Return the facts of a table of few rows; None if the table is larger.
 
     Args:
@@ -38,16 +40,17 @@ def small_facts(df: DataFrame, columns: Columns, earliest: int | None, clock_jum
         earliest: The earliest Unix second of an ID that is not a finding, or None.
         clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
         max_gaps: Number of ranges to list.
+        shortest: Number of offsets of the shortest gap that is a finding.
     """
     table = collected(df, columns)
     if table is None:
         return None
-    return facts_of_rows(rows_of(table, roles_of(table, columns)), columns, earliest, clock_jump, max_gaps)
+    return facts_of_rows(rows_of(table, roles_of(table, columns)), columns, earliest, clock_jump, max_gaps, shortest)
 
 
 def roles_of(table: pa.Table, columns: Columns) -> Columns:
     """Return the columns of a table that `collected` returned; ``columns`` are those of its rows."""
-    given = {**columns.given, "id": columns.id is not None}
+    given = columns.given
     own = {name: name if given[name] else None for name in ("id", "offset", "timestamp", "landed", "parent")}
     several = {name: (name,) if name in table.column_names else () for name in ("source", "content")}
     return Columns(**own, **several)  # type: ignore[arg-type]
@@ -82,7 +85,7 @@ def _values(df: DataFrame, columns: Columns) -> dict[str, Column]:
     """Return the values that are compared, by their role."""
     values = {name: id_value(df, column) for name, column in (("id", columns.id), ("parent", columns.parent)) if column}
     if columns.offset is not None:
-        values |= {"source": source_column(columns), "offset": offset_column(df, columns.offset)}
+        values |= {"source": source_column(df, columns), "offset": offset_column(df, columns.offset)}
     for role, name in (("timestamp", columns.timestamp), ("landed", columns.landed)):
         if name is not None:
             values[role] = micros_column(df, name)

@@ -8,8 +8,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DecimalType, NullType
 
 from msgid import layout
-from msgid.audit._columns import LOG
+from msgid.audit._columns import LOG, life_name
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
+from spark_ext.columns._moments import micros_column
 from spark_ext.streaming._fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
@@ -38,11 +39,19 @@ def offset_column(df: DataFrame, name: str) -> Column:
     return F.when(offset.between(0, layout.OFFSET_MAX), offset)
 
 
-def source_column(columns: Columns) -> Column:
-    """Return the name of each row's log; NULL if a part of it is NULL."""
+def source_column(df: DataFrame, columns: Columns) -> Column:
+    """Return the name of each row's log and its life; NULL if a part of it is NULL, or its life is not known."""
     names = [F.col(quoted_name(name)).cast("string") for name in columns.source]
     parts = [part for name in names for part in (F.lit("/"), name)][1:]
-    return F.concat(F.lit(columns.prefix), *parts) if parts else F.lit(LOG)
+    log = F.concat(F.lit(columns.prefix), *parts) if parts else F.lit(LOG)
+    if columns.life is not None:
+        life = F.col(quoted_name(columns.life)).cast("string")
+        return F.coalesce(F.concat(log, F.lit("@"), life), log)
+    if not columns.lives:
+        return log
+    time = micros_column(df, columns.timestamp)
+    lives = [F.when(time >= moment, F.lit(f"@{life_name(moment)}")) for moment in reversed(columns.lives)]
+    return F.when(time.isNotNull(), F.concat(log, F.coalesce(*lives, F.lit(""))))
 
 
 def content_columns(df: DataFrame, columns: Columns) -> list[Column]:

@@ -92,6 +92,7 @@ def compare(
     1 error, 0 warnings, 0 infos in 3 rows, compared with 4 sent
     severity  check          scope                 count  example
     error     lost_messages  kafka:kafka/orders/0      1  offset 6
+    not checked: changed_messages (without content on both sides)
     >>> report.differences.show()
     +-----+--------------------+------+----+
     |fault|               scope|offset|  id|
@@ -183,7 +184,7 @@ def _messages(df: DataFrame, columns: Columns, by_position: bool, with_ids: bool
         contents.append(F.coalesce(id, F.lit("")))
     source, offset = F.lit(None).cast("string"), F.lit(None).cast("bigint")
     if by_position:
-        source, offset = source_column(columns), offset_column(df, str(columns.offset))
+        source, offset = source_column(df, columns), offset_column(df, str(columns.offset))
     time = F.lit(None).cast("bigint")
     if columns.timestamp is not None:
         time = micros_column(df, columns.timestamp)

@@ -9,7 +9,7 @@ from msgid import layout
 from msgid._moments import aware
 from msgid._validate import check_installed, integer
 from msgid.audit._columns import checked_columns
-from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
+from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, rules_of
 from msgid.audit.report import report_of
 from spark_ext._filesystem import filesystem
 from spark_ext.auditing._collecting import Summaries, facts_of
@@ -19,10 +19,12 @@ from spark_ext.tables._writers import writer_of
 from spark_ext.tables.sinks import read_table, write_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from pyspark.sql import DataFrame
+
+    from msgid.audit.definitions import Holes
 
 _STORED: Final = ("ids", "logs", "parents", "times")
 """The summaries of a batch that are tables, in the order of `Summaries`."""
@@ -36,6 +38,8 @@ def audit_batches(
     not_before: datetime | None = None,
     clock_jump: int = CLOCK_JUMP,
     max_gaps: int = MAX_GAPS,
+    holes: Holes | None = None,
+    without: Sequence[str] = (),
     last: int | None = None,
     **columns: Any,
 ) -> Callable[[DataFrame, int], None]:
@@ -65,10 +69,15 @@ def audit_batches(
         As for `audit`.
     max_gaps : int
         As for `audit`.
+    holes : str, optional
+        As for `audit`.
+    without : sequence of str
+        As for `audit`.
     last : int, optional
         Number of latest batches that the report covers, and whose summaries are kept. Default: all.
     columns : str
-        The arguments ``id``, ``source``, ``offset``, ``timestamp``, ``landed``, ``content`` and ``parent`` of `audit`.
+        The arguments ``id``, ``source``, ``offset``, ``timestamp``, ``landed``, ``content``, ``parent`` and ``life`` of
+        `audit`.
         They must be the same for all batches. A parent may be in any batch: until it arrives, its derived IDs are
         orphans in the report.
 
@@ -85,14 +94,13 @@ def audit_batches(
     Examples
     --------
     >>> import tempfile
-    >>> update = audit_batches(tempfile.mkdtemp(), print, app_id="orders", id=None, offset="offset")
+    >>> def show(report):
+    ...     print(report.local.summary)
+    >>> update = audit_batches(tempfile.mkdtemp(), show, app_id="orders", id=None, offset="offset")
     >>> update(spark.createDataFrame([(0,), (1,)], ["offset"]), 0)
     0 errors, 0 warnings, 0 infos in 2 rows
     >>> update(spark.createDataFrame([(4,), (1,)], ["offset"]), 1)
     2 errors, 0 warnings, 0 infos in 4 rows
-    severity  check               scope  count  example
-    error     missing_offsets     log        2  2 to 3
-    error     duplicate_messages  log        1
 
     In a query:
 
@@ -100,12 +108,13 @@ def audit_batches(
     >>> query = stream.writeStream.foreachBatch(update)  # doctest: +SKIP
     """
     check_installed("an audit on Spark", "spark", "numpy", "pyarrow")
-    known = {"id", "source", "offset", "timestamp", "landed", "content", "parent"}
+    known = {"id", "source", "offset", "timestamp", "landed", "content", "parent", "life"}
     wrong = sorted(set(columns) - known)
     if wrong:
         raise ValueError(f"`{wrong[0]}` must be one of {sorted(known)}")
     jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
     most = integer("max_gaps", max_gaps, 0, 1_000_000)
+    rules = rules_of(holes, without, not_before)
     kept = None if last is None else integer("last", last, 1, layout.UINT32_MASK)
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
     named = {**dict.fromkeys(known), "id": "id", **columns}
@@ -124,8 +133,8 @@ def audit_batches(
                 stored[name] = recent.select(*summary.columns)
         ids, logs, parents, times = map(stored.get, _STORED)
         merged = Summaries(ids, logs, parents, times, new.is_binary)
-        facts = facts_of(merged, chosen, jump, most, None, merge=True)
-        report(AuditReport(batch.sparkSession, report_of(facts)))
+        facts = facts_of(merged, chosen, jump, most, None, merge=True, shortest=rules.shortest)
+        report(AuditReport(batch.sparkSession, report_of(facts, rules)))
         if kept is not None:
             for name in stored:
                 _forget(f"{path}/{name}", writer_of(batch, app_id).name, number - kept)

@@ -162,7 +162,7 @@ def log_summary(df: DataFrame, columns: Columns, *, whole: bool = False) -> Data
         ``landed`` in microseconds and ``content``; else ``word``, ``mask``, ``first_time`` and ``last_time``.
     """
     assert columns.offset is not None
-    offset, source = offset_column(df, columns.offset), source_column(columns)
+    offset, source = offset_column(df, columns.offset), source_column(df, columns)
     fits = offset.isNotNull() & source.isNotNull()
     placed = {"source": F.when(fits, source), "offset": F.when(fits, offset)}
     seconds = F.lit(None).cast("bigint") if columns.id is None else id_seconds(columns.id) * 1_000_000

@@ -11,7 +11,7 @@ from msgid._known_tables import ids_inside
 from msgid._moments import aware
 from msgid._validate import check_installed, integer
 from msgid.audit._columns import checked_columns
-from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
+from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, rules_of
 from msgid.audit.report import report_of
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from msgid._known_tables import Columns
+    from msgid.audit.definitions import Holes
 
 
 def audit(
@@ -41,6 +42,9 @@ def audit(
     content: str | Sequence[str] | None = None,
     parent: str | None = None,
     *,
+    life: str | datetime | Sequence[datetime] | None = None,
+    holes: Holes | None = None,
+    without: Sequence[str] = (),
     not_before: datetime | None = None,
     clock_jump: int = CLOCK_JUMP,
     max_gaps: int = MAX_GAPS,
@@ -75,6 +79,14 @@ def audit(
         Columns by which rows of one ID or offset are compared.
     parent : str, optional
         Column of the IDs from which derived IDs were made.
+    life : str or datetime.datetime or sequence of datetime.datetime, optional
+        Column that names the life of a log that was deleted and created again; or the times at which logs were created
+        again, for which ``timestamp`` is needed. Each life is a log of its own.
+    holes : str, optional
+        Offsets that are missing without a loss: ``markers``, ``committed`` or ``compacted``, as for
+        `msgid.audit.audit_table`. Default: each missing offset is a loss.
+    without : sequence of str
+        Names of checks that are not made.
     not_before : datetime.datetime, optional
         Earliest time of an ID that is not a finding; with a time zone.
     clock_jump : int
@@ -96,11 +108,12 @@ def audit(
     --------
     >>> rows = [("orders", offset) for offset in (0, 1, 2, 6, 7, 7)]
     >>> report = audit(spark.createDataFrame(rows, ["source", "offset"]), None, "source", "offset")
-    >>> print(report)
+    >>> print(report)  # doctest: +ELLIPSIS
     2 errors, 0 warnings, 0 infos in 6 rows
     severity  check               scope   count  example
     error     missing_offsets     orders      3  3 to 5
     error     duplicate_messages  orders      1  offset 7
+    not checked: conflicting_messages (without content); conflicting_ids and 13 others (without IDs); ...
     >>> report.gaps.show()
     +------+------+-----+----+-----+
     |  kind| scope|first|last|count|
@@ -112,15 +125,16 @@ def audit(
         raise ValueError("cannot audit a stream: pass `audit_batches` to its foreachBatch")
     check_installed("an audit on Spark", "spark", "numpy", "pyarrow")
     df = completed(df, id, source, offset, timestamp, content)
-    columns = checked_columns(df.columns, id, source, offset, timestamp, landed, content, parent)
+    columns = checked_columns(df.columns, id, source, offset, timestamp, landed, content, parent, life)
+    rules = rules_of(holes, without, not_before)
     jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
     most = integer("max_gaps", max_gaps, 0, 1_000_000)
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
     check_workers(df.sparkSession)
-    facts = small_facts(df, columns, earliest, jump, most)
+    facts = small_facts(df, columns, earliest, jump, most, rules.shortest)
     if facts is None:
-        facts = facts_of(summaries_of(df, columns, earliest), columns, jump, most, df)
-    return AuditReport(df.sparkSession, report_of(facts))
+        facts = facts_of(summaries_of(df, columns, earliest), columns, jump, most, df, shortest=rules.shortest)
+    return AuditReport(df.sparkSession, report_of(facts, rules))
 
 
 def completed(df: DataFrame, *given: object) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgid._known_tables import JOB_TABLES
 from spark_ext.auditing.comparison import compare
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_ext.auditing.spark_report import AuditReport
+
+_OPTIONS: Final = ("sent_columns", "holes", "without")
+"""The arguments that do not name columns of the input."""
 
 
 def run(
@@ -33,7 +36,7 @@ def run(
     Raises:
         BadInput: if the input does not have a column.
     """
-    given = (value for name, value in columns.items() if name != "sent_columns")
+    given = (value for name, value in columns.items() if name not in _OPTIONS)
     named = [name for value in given for name in ((value,) if isinstance(value, str) else value or ())]
     df = read_input(spark, input, format, ["id", *named])
     if df.columns == ["value"] and columns.get("id") is None and not columns.get("offset"):

@@ -116,6 +116,32 @@ def test_audit_of_processes_that_share_a_pid_is_that_of_python(spark, tmp_path, 
     same(spark_ext.audit(read(spark, table, tmp_path)), report)
 
 
+@pytest.mark.parametrize("way", SUMMARIES_OFTEN, indirect=True)
+def test_holes_and_lives_are_those_of_python(spark, tmp_path, way):
+    """Gaps of one offset in blocks and between them, lives by a column and by a time, and checks that are left out."""
+    chance = random.Random(5)
+    rows = [
+        (f"log {n % 3}", 65_500 + n // 3 + n % 3, AT + timedelta(seconds=n), [None, "b", "c"][n // 200], n)
+        for n in range(600)
+        if n % 21 and n % 17 and chance.random() > 0.03
+    ]
+    columns = dict(zip(("source", "offset", "at", "life", "landed"), zip(*rows, strict=True), strict=True))
+    table = pa.table(columns)
+    df = read(spark, table, tmp_path)
+    names = {"id": None, "source": "source", "offset": "offset"}
+    for options in (
+        {"holes": "markers", "life": "life"},
+        {"holes": "committed", "without": ["late_messages"], "landed": "landed"},
+        {"life": [AT + timedelta(seconds=150), AT + timedelta(seconds=300, milliseconds=1)], "timestamp": "at"},
+        {"holes": "compacted"},
+    ):
+        local = msgid.audit.audit_table(table, **names, **options)
+        report = spark_ext.audit(df, **names, **options)
+        same(report, local)
+        assert report.local.not_checked == local.not_checked
+        assert (local.findings == []) == (options.get("holes") == "compacted")
+
+
 @pytest.mark.variants
 def test_audit_of_a_simulated_table_on_spark_alone_is_that_of_python(spark, tmp_path, monkeypatch):
     """As above for a table with more logs and generators than the driver holds."""

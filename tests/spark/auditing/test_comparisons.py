@@ -81,4 +81,4 @@ def test_command_compares_tables(spark, tmp_path):
     call = ["audit", f"{tmp_path}/landed.parquet", "--sent", f"{tmp_path}/acked.txt", "--fail-on", "error"]
     result = CliRunner().invoke(command, call)
     assert result.exit_code == 3, result.output
-    assert result.stdout.splitlines()[-1].split() == ["error", "lost_messages", "table", "1", ids[0]]
+    assert result.stdout.splitlines()[-2].split() == ["error", "lost_messages", "table", "1", ids[0]]
