@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from spark_ext._compat import WHOLE, needs
+from spark_ext._private import use_own_python
 from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_SETTING: Final = re.compile(r"\s*(spark\.[\w.-]+)[\s=:]")
+"""A line of ``spark-defaults.conf``, which is a file of Java properties."""
 
 
 class NoJava(RuntimeError):
@@ -26,7 +31,9 @@ class NoJava(RuntimeError):
 
 
 def session(*, bar: bool = True) -> SparkSession:
-    """Return the session of ``spark-submit`` or ``SPARK_REMOTE``, or else a session on all cores of this machine.
+    """Return the session of ``spark-submit`` or ``SPARK_REMOTE``, or else one with the master of Spark's configuration.
+
+    Without a master in ``spark-defaults.conf``, the session has all cores of this machine. Its state store is RocksDB.
 
     Args:
         bar: Whether Spark shows its own progress bar on a terminal.
@@ -39,19 +46,36 @@ def session(*, bar: bool = True) -> SparkSession:
 
     needs("the command line", WHOLE)
     builder = SparkSession.builder.appName("msgid")
-    if "SPARK_REMOTE" not in os.environ and SparkSession.getActiveSession() is None:
+    is_new = SparkSession.getActiveSession() is None
+    if "SPARK_REMOTE" not in os.environ and is_new:
         if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
             raise NoJava
         if "PYSPARK_GATEWAY_PORT" not in os.environ:  # otherwise spark-submit has set these
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers need msgid too
             quiet = Path(__file__).with_name("log4j2.properties").as_uri()
-            defaults = {
-                "spark.master": "local[*]",
+            wanted = {
                 "spark.ui.enabled": "false",
                 "spark.ui.showConsoleProgress": str(bar and sys.stderr.isatty()).lower(),  # Spark's own progress bar
-                PROVIDER: ROCKSDB,  # for the stateful functions
                 "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
             }
-            for key, value in defaults.items():
-                builder = builder.config(key, value)
-    return builder.getOrCreate()
+            # Without a master, Spark takes that of its configuration, or all cores of this machine.
+            for key in wanted.keys() - configured_settings():
+                builder = builder.config(key, wanted[key])
+    spark = builder.getOrCreate()
+    use_own_python(spark)
+    if is_new and "RocksDB" not in (spark.conf.get(PROVIDER, None) or ""):
+        spark.conf.set(PROVIDER, ROCKSDB)  # for the stateful functions
+    return spark
+
+
+def configured_settings() -> set[str]:
+    """Return the names of the settings in ``spark-defaults.conf``, which a builder would override."""
+    import pyspark
+
+    home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
+    folder = Path(os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf")
+    try:
+        lines = (folder / "spark-defaults.conf").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return set()
+    found = (_SETTING.match(line) for line in lines)
+    return {match[1] for match in found if match}

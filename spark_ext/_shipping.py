@@ -138,6 +138,11 @@ def _loader(value: Any) -> Callable[[], Any]:
     return load
 
 
+def worker_error_in(error: BaseException) -> str | None:
+    """Return the words of a worker that could not run a function, in an error of Spark."""
+    return python_error_in(error, f"RuntimeError: ({WORKER_ERROR}.*)")
+
+
 def check_workers(spark: SparkSession, *, stateful: bool = False) -> None:
     """Check, once per application, that the Python workers of a cluster have what functions need.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from contextlib import contextmanager
 from functools import cache
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _LEFT_OUT, _SHOWN_FILES = 3, 10
 """The exit status if files were left out, and the number of such files that are printed."""
+_MISSING_ROWS = r"MissingRows: (.*)"
 
 
 class _Registered(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
@@ -160,11 +162,13 @@ def ids(
     """
     from spark_ext.jobs import ids_job as job
     from spark_ext.jobs._formats import format_of
+    from spark_ext.jobs._shared_paths import check_shared
 
     _check_stream_options(stream, overwrite, interval)
     assignment = job.Assignment(assign, source, offset, at, order_by, zone) if assign else None
     with _one_line_errors(output):
         spark = session()
+        check_shared(spark, input, output)
         format = format or format_of(input)
         column = column or ("value" if format == "text" and not assign else "id")
         if stream:
@@ -262,6 +266,7 @@ def messages(
     """
     from spark_ext.jobs import _files as files
     from spark_ext.jobs import messages_job as job
+    from spark_ext.jobs._shared_paths import check_shared
 
     _check_stream_options(stream, overwrite, interval)
     if by_segment and stream and not table_formats.table_format(table_format).batches_share_segments:
@@ -271,6 +276,7 @@ def messages(
     source = job.Source(**options)
     with _one_line_errors(output):
         spark = session()
+        check_shared(spark, input, output)
         if stream:
             result = job.run_stream(
                 spark, input, output, source, interval=interval, by_segment=by_segment, table_format=table_format
@@ -376,10 +382,13 @@ def process(input: str, handler: str, **options: Any) -> None:
     and the exit status is 3. Put the repaired file into the folder under another name.
     """
     from spark_ext.jobs import process_job as job
+    from spark_ext.jobs._shared_paths import check_shared
 
     with _one_line_errors(options["output"]):
         function = job.load_handler(handler)
-        result = job.run(session(bar=False), input, function, **options)
+        spark = session(bar=False)
+        check_shared(spark, input, options["output"])
+        result = job.run(spark, input, function, **options)
     width = len(f"{max(result[:5]):,}")
     click.echo(f"{result.outputs:>{width},} outputs, written to {options['output']}/{job.OUTPUTS}/*/kind=new")
     for kind in ("too late", "malformed", "failed", "changed"):
@@ -451,28 +460,31 @@ def _check_stream_options(stream: bool, overwrite: bool, interval: float | None)
 @contextmanager
 def _one_line_errors(output: str) -> Iterator[None]:
     """Print errors that a user can correct as one line, without a traceback; print warnings of the jobs too."""
-    from pyspark.errors import AnalysisException
+    from pyspark.errors import AnalysisException, PySparkException
 
     from spark_ext._filesystem import PathError
-    from spark_ext._private import is_java_error
+    from spark_ext._private import is_java_error, python_error_in
+    from spark_ext._shipping import CoreNote, WorkerError, worker_error_in
     from spark_ext.jobs._bad_files import reason_of
-    from spark_ext.jobs._formats import BadInput, warnings_to
+    from spark_ext.jobs._formats import BadInput, InputWarning, warnings_to
 
     try:
-        with warnings_to(lambda text: click.echo(f"Warning: {text}", err=True)):
+        with warnings_to(lambda text: click.echo(f"Warning: {text}", err=True), InputWarning, CoreNote):
             yield
-    except (NoJava, NotImplementedError, BadInput, PathError, ImportError, OSError) as error:
+    except (NoJava, NotImplementedError, BadInput, PathError, ImportError, OSError, WorkerError) as error:
         raise click.ClickException(str(error)) from None
     except AnalysisException as error:
         if error.getCondition() == "PATH_ALREADY_EXISTS":
             raise click.ClickException(f"{output} holds results already; --overwrite replaces them") from None
         raise click.ClickException(str(error).split("\n")[0]) from None
     except Exception as error:
-        if not is_java_error(error):
+        if not (is_java_error(error) or isinstance(error, PySparkException)):
             raise
-        raise click.ClickException(f"Spark failed: {reason_of(error)}") from None
+        said = worker_error_in(error) or python_error_in(error, _MISSING_ROWS) or reason_of(error)
+        raise click.ClickException(f"Spark failed: {said}") from None
 
 
 def main(name: str = "python -m spark_ext") -> None:
-    """Run the command line; ``name`` is the program's name in the help."""
+    """Run the command line; ``name`` is the program's name in the help. SIGTERM ends a job as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(spark_ext(prog_name=name))

@@ -41,8 +41,8 @@ class Files(NamedTuple):
 
 
 @contextmanager
-def warnings_to(show: Callable[[str], None]) -> Iterator[None]:
-    """Pass the text of each `InputWarning` to a function."""
+def warnings_to(show: Callable[[str], None], *kinds: type[Warning]) -> Iterator[None]:
+    """Pass the text of each warning of some kinds to a function."""
     others = warnings.showwarning
 
     def showwarning(
@@ -53,14 +53,15 @@ def warnings_to(show: Callable[[str], None]) -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        if issubclass(category, InputWarning):
+        if issubclass(category, kinds):
             show(str(message))
         else:
             others(message, category, filename, lineno, file, line)
 
     with warnings.catch_warnings():
         warnings.showwarning = showwarning
-        warnings.simplefilter("default", InputWarning)
+        for kind in kinds:
+            warnings.simplefilter("default", kind)
         yield
 
 

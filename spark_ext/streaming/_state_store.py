@@ -14,7 +14,10 @@ ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateSto
 def check_state_store(spark: SparkSession) -> None:
     """Raise ValueError with the setting if the session's store is not RocksDB; Spark's own error comes late."""
     if "RocksDB" not in (spark.conf.get(PROVIDER, "") or ""):
-        raise ValueError(f'this needs the RocksDB state store: spark.conf.set("{PROVIDER}", "{ROCKSDB}")')
+        raise ValueError(
+            f'this needs the RocksDB state store: spark.conf.set("{PROVIDER}", "{ROCKSDB}"), or '
+            f"spark-submit --conf {PROVIDER}={ROCKSDB}"
+        )
 
 
 def micros_of(spark: SparkSession, interval: str) -> int:

@@ -126,6 +126,8 @@ class _Parquet(TableFormat):
         columns = _fitting(df, path) if mode == "append" else None
         files, base = filesystem(path)
         before = {info.path for info in _data_files(files, base)} if mode == "append" else set()
+        if mode == "error" and _is_interrupted(files, base):
+            mode = "overwrite"
         counted = CountedRows(df)
         writer = with_folder_texts(counted.df, partition_by).write.mode(mode)
         (writer.partitionBy(*partition_by) if partition_by else writer).parquet(path)
@@ -363,6 +365,14 @@ def _write(batch_df: DataFrame, path: str, inner: str, mode: str, partition_by: 
         with suppress(OSError):
             files.delete_dir(f"{base}/{inner}")
         raise
+
+
+def _is_interrupted(files: pafs.FileSystem, folder: str) -> bool:
+    """Return whether a folder has nothing but what Spark leaves if its process ends before a write is complete."""
+    import pyarrow.fs as pafs
+
+    found = files.get_file_info(pafs.FileSelector(folder, allow_not_found=True))
+    return _is_folder(files, folder) and all(info.base_name == _BUSY[0] for info in found)
 
 
 def _data_files(files: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:

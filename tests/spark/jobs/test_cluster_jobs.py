@@ -1,0 +1,120 @@
+"""The command line on a cluster, as far as one machine shows it: settings, signals, leftovers, and shared folders."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from pyspark.errors import PySparkException
+
+from spark_ext import _session, read_table
+from spark_ext.cli import spark_ext
+from spark_ext.jobs import _shared_paths
+from spark_ext.jobs._formats import BadInput
+
+pytestmark = pytest.mark.spark
+
+ID = "0156F7E71C361B21BC024CCDBE00000000"
+
+
+def run(*arguments):
+    return CliRunner().invoke(spark_ext, [str(argument) for argument in arguments])
+
+
+def test_settings_of_the_cluster_are_kept(tmp_path, monkeypatch):
+    """A builder would override them: the names in ``spark-defaults.conf`` are known in each of Java's spellings."""
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert _session.configured_settings() == set()
+    lines = [
+        "spark.master spark://host:7077",
+        "  spark.ui.enabled=true",
+        "# spark.no 1",
+        "spark.a-b.c:  2",
+        "other 3",
+        "",
+    ]
+    (tmp_path / "spark-defaults.conf").write_text("\n".join(lines))
+    assert _session.configured_settings() == {"spark.master", "spark.ui.enabled", "spark.a-b.c"}
+
+
+def test_run_after_an_interrupted_one_replaces_what_spark_left(spark, tmp_path):
+    """A killed process leaves ``_temporary`` alone, which holds no results; complete results are still refused."""
+    (tmp_path / "in.txt").write_text(f"{ID}\n")
+    left = tmp_path / "out" / "ids" / "_temporary" / "0"
+    left.mkdir(parents=True)
+    (left / "part-0.parquet").write_text("half")
+    assert run("ids", tmp_path / "in.txt", "-o", tmp_path / "out").exit_code == 0
+    assert read_table(spark, str(tmp_path / "out" / "ids")).count() == 1
+    assert not left.exists()
+    again = run("ids", tmp_path / "in.txt", "-o", tmp_path / "out")
+    assert (again.exit_code, again.output.count("\n")) == (1, 1)
+    assert "holds results already" in again.output
+
+
+def test_error_of_spark_is_one_line(spark, tmp_path, monkeypatch):
+    """Spark's text has the plan and the stack of Java; the line has the reason."""
+    from spark_ext.jobs import ids_job
+
+    def fail(*_, **__):
+        raise PySparkException("[STREAM_FAILED] Query terminated: no space left\n" + "Project [id#1]\n" * 5000)
+
+    monkeypatch.setattr(ids_job, "run", fail)
+    done = run("ids", tmp_path / "in.txt", "-o", tmp_path / "out")
+    assert (done.exit_code, done.output.count("\n")) == (1, 1)
+    assert "no space left" in done.output
+
+
+@pytest.fixture
+def on_a_cluster(monkeypatch):
+    """Treat the local master as a cluster, whose workers are not on the driver's machine."""
+    monkeypatch.setattr(_shared_paths, "place_of_workers", lambda _: SimpleNamespace(tasks=2))
+
+
+def test_local_folder_that_all_machines_share_is_accepted(spark, on_a_cluster, tmp_path):
+    """No mark stays in the output."""
+    _shared_paths.check_shared(spark, str(tmp_path), str(tmp_path / "out"))
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_local_path_that_only_the_driver_has_is_an_error_before_work_starts(spark, on_a_cluster, tmp_path, monkeypatch):
+    """The error names the path, the machine and the cure."""
+    with pytest.raises(BadInput, match=r"cannot read .*missing: it is missing on \S+\. All machines must share"):
+        _shared_paths.check_shared(spark, str(tmp_path / "missing"), str(tmp_path / "out"))
+
+    def looking(paths):
+        def look(batches):
+            for _ in batches:
+                yield pa.RecordBatch.from_pydict({"path": [paths[-1]], "host": ["w"]})
+
+        return look
+
+    monkeypatch.setattr(_shared_paths, "_looking", looking)
+    with pytest.raises(BadInput, match=r"cannot write to .*out: the driver's folder is not the one on w\. All"):
+        _shared_paths.check_shared(spark, str(tmp_path), str(tmp_path / "out"))
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_run_after_a_signal_succeeds(tmp_path, number):
+    """A process that gets a signal while it writes does not make the next run refuse."""
+    (tmp_path / "in.txt").write_text(f"{ID}\n" * 3_000_000)
+    command = [sys.executable, "-m", "spark_ext", "ids", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out")]
+    left, end = tmp_path / "out" / "ids" / "_temporary", time.monotonic() + 180
+    with subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE) as job:
+        while not left.exists():
+            assert time.monotonic() < end
+            assert job.poll() is None, job.stderr.read()
+            time.sleep(0.05)
+        job.send_signal(number)
+        errors = job.stderr.read()
+        job.wait(120)
+    assert job.returncode != 0
+    assert number == signal.SIGKILL or errors.strip().endswith(b"Aborted!"), errors
+    assert os.path.exists(left.parent)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stderr
