@@ -58,9 +58,7 @@ def test_output_without_a_publisher_is_not_lost():
     """The message is not handled to its end, so it is delivered again, and a processor that publishes sends it."""
     store, published = MemoryStore(), []
     silent = processor(store)(add)
-    with pytest.raises(
-        TypeError, match="publish must be given to @processor, because the handler has published: Out"
-    ):
+    with pytest.raises(TypeError, match="publish must be given to @processor, because the handler has published: Out"):
         silent.handle(Message(ID, "k", 5))
     assert processor(store, published.extend)(add).handle(Message(ID, "k", 5)).kind == "duplicate"
     assert [output.body for output in published] == [{"total": 5}]
