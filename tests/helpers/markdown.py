@@ -76,7 +76,11 @@ def shell(command):
 
 def run(page, names, runner=None):
     """Run the blocks of a page in order, in one namespace and in the current folder."""
-    code = "\n".join(block.example for block in blocks(page))
+    run_text("\n".join(block.example for block in blocks(page)), page, names, runner)
+
+
+def run_text(code, page, names, runner=None):
+    """Run interactive examples that stand on a page."""
     example = doctest.DocTestParser().get_doctest(code, {"shell": shell, **names}, str(page), str(page), 0)
     runner = runner or doctest.DocTestRunner(optionflags=_FLAGS)
     assert runner.run(example).failed == 0, f"an example of {page} gives another result"

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KAFKA = ["org.apache.kafka:kafka_2.13:4.4.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.5"]
+# The Kafka source of Spark 4.2, the latest that is published, and the versions that it is compiled with.
+SPARK_KAFKA = [
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.2.0",
+    "org.apache.kafka:kafka-clients:3.9.2",
+    "org.apache.commons:commons-pool2:2.13.1",
+]
 SETTINGS = """
 process.roles=broker,controller
 node.id=1

@@ -1,9 +1,11 @@
 """The systems that these tests start, once per run, and the seed of their random choices."""
 
+import os
 import random
+from glob import glob
 
 import pytest
-from systems.brokers import KAFKA, Kafka
+from systems.brokers import KAFKA, SPARK_KAFKA, Kafka
 from systems.maven import class_path
 from systems.rocketmq_broker import ROCKETMQ, ROCKETMQ_CLIENT, RocketMQ
 from systems.spark_cluster import SparkCluster, java_or_skip
@@ -51,3 +53,18 @@ def spark_cluster(tmp_path_factory):
         yield cluster
     finally:
         cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_source():
+    """Let Spark's JVM find Spark's Kafka source: its own JAR files, not those that Spark has."""
+    folder = class_path("spark-kafka", SPARK_KAFKA).removesuffix("*")
+    files = [file for artifact in SPARK_KAFKA for file in glob(f"{folder}{artifact.split(':')[1]}-[0-9]*.jar")]
+    assert len(files) == len(SPARK_KAFKA), files
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-class-path {os.pathsep.join(files)} pyspark-shell"
+
+
+@pytest.fixture(scope="session")
+def spark(kafka_source, spark):
+    """Return the session of all Spark tests, with Spark's Kafka source."""
+    return spark

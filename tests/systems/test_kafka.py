@@ -3,12 +3,15 @@
 import asyncio
 import json
 import random
-import subprocess
+import signal
 import sys
 import time
 import uuid
+from collections import Counter
+from pathlib import Path
 
 import pytest
+from systems.faults import Program
 
 import msgid
 from msgid.errors import InvalidMessage
@@ -16,7 +19,8 @@ from msgid.kafka import Record
 
 pytestmark = pytest.mark.systems
 
-KILLS = 5
+KILLS = 4
+PROGRAMS = Path(__file__).parents[1] / "programs"
 
 
 def topic_of(kafka, partitions=2):
@@ -103,72 +107,82 @@ def test_event_at_the_end_of_a_partition_is_not_a_record(kafka):
         Record.from_consumer(end)
 
 
-# A worker of a group: poll, handle, publish, commit. It is killed at any moment.
-WORKER = """
-import sys
-from confluent_kafka import Consumer, Producer
-from msgid.kafka import Record
-from msgid.processing import Message, Processor, SqliteStore
-
-address, topic, to, path = sys.argv[1:]
-producer = Producer({"bootstrap.servers": address, "linger.ms": 0})
-
-def count(state, message, context):
-    state = (state or 0) + 1
-    context.publish({"number": state, "order": message.body})
-    return state
-
-def publish(outputs):
-    for output in outputs:
-        import json
-        producer.produce(to, json.dumps(output.body).encode(), output.id.encode(), headers={"message_id": output.id})
-    assert producer.flush(30) == 0
-
-consumer = Consumer({"bootstrap.servers": address, "group.id": "workers", "auto.offset.reset": "earliest",
-                     "enable.auto.commit": False, "session.timeout.ms": 6000})
-consumer.subscribe([topic])
-processor = Processor(SqliteStore(path), count, publish, name="count")
-print("ready", flush=True)
-while True:
-    event = consumer.poll(1)
-    if event is None or event.error():
-        continue
-    record = Record.from_consumer(event)
-    processor.handle(Message(record.message_id(), record.key.decode(), record.value.decode()))
-    consumer.commit(event, asynchronous=False)
-"""
+def worker(kafka, tmp_path, topic, to, member, **settings):
+    """Return a worker of a group, which is not started yet."""
+    named = {"address": kafka.address, "topic": topic, "to": to, "states": str(tmp_path / "states.db")}
+    given = json.dumps({**named, "group": "workers", "member": member, **settings})
+    return Program([sys.executable, str(PROGRAMS / "kafka_worker.py"), given], tmp_path / f"{member}.log")
 
 
-def test_group_of_consumers_that_are_killed_publishes_one_output_per_order(kafka, tmp_path, seed):
-    """Outputs may be published again, but with the same ID and the same content; and none is missing."""
+def outputs_of(kafka, topic, least, **options):
+    """Return the outputs of a topic by their ID, and how often each is there; the same ID has the same content."""
+    bodies, times, until = {}, Counter(), time.monotonic() + 120
+    while time.monotonic() < until and len(bodies) < least:
+        bodies, times = {}, Counter()
+        for message in consume(kafka, topic, least, **options)[0]:
+            record = Record.from_consumer(message)
+            assert bodies.setdefault(record.message_id(), record.value) == record.value
+            times[record.message_id()] += 1
+    return {id: json.loads(body) for id, body in bodies.items()}, times
+
+
+@pytest.mark.parametrize("transaction", [False, True], ids=["plain", "transactions"])
+def test_group_of_consumers_that_are_killed_publishes_one_output_per_order(kafka, tmp_path, seed, transaction):
+    """None is missing. Plain outputs are sent again with the same ID and content, those of a transaction are not."""
     chance = random.Random(seed)
     topic, to = topic_of(kafka), topic_of(kafka)
     orders = [f"order {n}" for n in range(2500)]
     produce(kafka, topic, [(f"customer {n % 7}".encode(), order.encode(), None) for n, order in enumerate(orders)])
-
-    def start():
-        program = [sys.executable, "-c", WORKER, kafka.address, topic, to, str(tmp_path / "states.db")]
-        return subprocess.Popen(program, stdout=subprocess.DEVNULL)
-
-    workers = [start(), start()]
+    group = f"workers of {topic}"
+    workers = [
+        worker(kafka, tmp_path, topic, to, f"{group} {n}", group=group, transaction=transaction) for n in range(2)
+    ]
     try:
+        for one in workers:
+            one.start()
         for _ in range(KILLS):
-            time.sleep(chance.uniform(1, 4))
-            place = chance.randrange(2)
-            workers[place].kill()
-            workers[place].wait()
-            workers[place] = start()
-        messages, until = {}, time.monotonic() + 120
-        while time.monotonic() < until and len(messages) < len(orders):
-            for message in consume(kafka, to, len(orders))[0]:
-                body = json.loads(message.value())
-                assert messages.setdefault(message.key().decode(), body) == body, f"seed {seed}"
+            time.sleep(chance.uniform(0.5, 3))
+            one = workers[chance.randrange(2)]
+            one.kill()
+            one.start()
+        bodies, times = outputs_of(kafka, to, len(orders), **{"isolation.level": "read_committed"})
     finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()
-    assert sorted(body["order"] for body in messages.values()) == sorted(orders), f"seed {seed}"
+        for one in workers:
+            one.kill()
+    assert sorted(body["order"] for body in bodies.values()) == sorted(orders)
     for customer in range(7):
         own = orders[customer::7]
-        numbers = sorted(body["number"] for body in messages.values() if body["order"] in own)
-        assert numbers == list(range(1, len(own) + 1)), f"seed {seed}"
+        assert sorted(body["number"] for body in bodies.values() if body["order"] in own) == [*range(1, len(own) + 1)]
+    if transaction:
+        assert set(times.values()) == {1}
+
+
+# What is published when a worker ends after a step: by itself, and after the next worker; and what that one handles.
+STEPS = {
+    "poll": (0, 3, 3),
+    "handled": (0, 3, 3),
+    "stored": (0, 3, 3),
+    "published": (1, 4, 3),
+    "committed": (1, 3, 2),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_consumer_that_ends_after_a_step_loses_nothing(kafka, tmp_path, step):
+    """The next worker gets what was not committed, and publishes an output again only if it was published before."""
+    topic, to = topic_of(kafka, 1), topic_of(kafka, 1)
+    produce(kafka, topic, [(b"k", b"%d" % n, None) for n in range(3)])
+    first = worker(kafka, tmp_path, topic, to, "first", group=topic, end=step)
+    first.start()
+    assert first.wait(60) == -signal.SIGKILL
+    before, after, handled = STEPS[step]
+    assert len(consume(kafka, to, before)[0]) == before
+    second = worker(kafka, tmp_path, topic, to, "first", group=topic)
+    second.start()
+    try:
+        bodies, times = outputs_of(kafka, to, 3)
+    finally:
+        second.stop()
+    assert sorted(body["number"] for body in bodies.values()) == [1, 2, 3]
+    assert times.total() == after
+    assert before + handled == after
