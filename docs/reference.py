@@ -38,6 +38,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "msgid": {
         "Make IDs": "generate generate_hex generate_batch Generator position_id derive_id",
         "Read IDs": "parse is_valid translate_v0 MessageId ClientUniqueId BrokerOffsetId parse_batch IdBatch IdColumns",
+        "Hide addresses": "pseudonymize",
         "The node of new IDs": "explain_node NodeChoice backend",
         "Messages": "MessageState normalize_name",
         "Errors": "InvalidMessageId InvalidMessage TruncatedMessage",

@@ -20,6 +20,7 @@ from msgid.ids.generator import Generator, explain_node, generate, generate_batc
 from msgid.ids.message_id import MessageId
 from msgid.ids.node import NodeChoice
 from msgid.ids.parsing import is_valid, parse, translate_v0
+from msgid.ids.pseudonyms import pseudonymize
 from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId
 from msgid.messages import MessageState, normalize_name
 
@@ -46,6 +47,7 @@ __all__ = [
     "parse",
     "parse_batch",
     "position_id",
+    "pseudonymize",
     "translate_v0",
 ]
 

@@ -219,3 +219,22 @@ def audit(
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     finish_audit(found, report, as_json, fail_on)
+
+
+@msgid.command(epilog=examples("msgid doctor ids.txt", "msgid doctor orders.parquet --id order_id --json"))
+@click.argument("file", type=click.Path(exists=True))
+@click.option("--id", help="The column of IDs.  [default: id; of a text file, its lines]")
+@click.option("--timestamp", help="The column of the messages' own times, which tells some clients apart.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(file: str, id: str | None, timestamp: str | None, as_json: bool) -> None:
+    """Print which clients made the IDs of a FILE, and how likely two of their processes repeat an ID.
+
+    FILE is as for audit. The traces that a client leaves in its IDs name it; they prove nothing.
+    """
+    from msgid.audit._doctor import doctor_file
+
+    try:
+        found = doctor_file(file, id, timestamp)
+    except (ValueError, FileNotFoundError, ImportError) as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(found.to_json() if as_json else found)

@@ -13,6 +13,7 @@ were sent and did not land. All need PyArrow and NumPy.
 `spark_ext.audit` makes the same report of a DataFrame of any size. The checks are in `CHECKS`.
 """
 
+from msgid.audit._doctor import Diagnosis, collision_risk, doctor
 from msgid.audit._inputs import audit_file
 from msgid.audit._lists import Difference, Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked
 from msgid.audit._sides import compare
@@ -23,6 +24,7 @@ from msgid.audit.report import Report
 __all__ = [
     "CHECKS",
     "Check",
+    "Diagnosis",
     "Difference",
     "Finding",
     "Gap",
@@ -36,5 +38,7 @@ __all__ = [
     "audit_file",
     "audit_ids",
     "audit_table",
+    "collision_risk",
     "compare",
+    "doctor",
 ]

@@ -360,7 +360,7 @@ def test_help_of_each_command_has_examples_with_options_that_exist(tmp_path, mon
     import click
 
     monkeypatch.chdir(tmp_path)
-    for file in ("policy.toml", "ids.txt", "orders.csv", "orders.parquet"):
+    for file in ("policy.toml", "ids.txt", "orders.csv", "orders.parquet", "key"):
         (tmp_path / file).touch()
     for name, command, examples in commands():
         assert examples, f"{name} {command.name} --help lacks examples"
@@ -368,3 +368,30 @@ def test_help_of_each_command_has_examples_with_options_that_exist(tmp_path, mon
             (typed,) = re.findall(rf"(?:^|= |\| )(?:MSGID_NODE=random )?{name} {command.name}(?= |$)([^|<>]*)", example)
             arguments = [*shlex.split(typed.replace("/var/iggy/streams", str(tmp_path)))]
             command.make_context(command.name, arguments, parent=click.Context(click.Group()))
+
+
+def test_doctor_names_the_clients_of_a_file(tmp_path):
+    """The command reads lines or a table; a missing column is one line."""
+    pytest.importorskip("pyarrow")
+    (tmp_path / "ids.txt").write_text("\n".join(msgid.Generator(sequence=1 << 30).generate_batch(50).hex()))
+    shown = run("doctor", str(tmp_path / "ids.txt")).stdout.decode()
+    assert "msgid: 50 IDs of 1 generator" in shown
+    made = json.loads(run("doctor", str(vectors.REAL_IDS_FILE), "--json").stdout)
+    assert ["RocketMQ broker"] in [maker["clients"] for maker in made["makers"]]
+    result = run("doctor", str(vectors.REAL_IDS_FILE), "--id", "nothing")
+    assert (result.returncode, result.stderr.decode().count("\n")) == (1, 1)
+
+
+def test_pseudonymize_hides_addresses_and_keeps_the_rest(tmp_path):
+    """Equal nodes stay equal, the other fields stay the same, and a short key is refused."""
+    (tmp_path / "key").write_bytes(os.urandom(32))
+    (tmp_path / "short").write_bytes(b"short")
+    lines = f"{V1}\n{V1.lower()}\n7F0000010000238F000000000001E240\n"
+    result = run("pseudonymize", "--key-file", str(tmp_path / "key"), "-", stdin=lines)
+    first, second, broker = map(msgid.parse, result.stdout.decode().split())
+    assert first == second
+    assert (first.pid, first.seconds, first.sequence) == (8636, 38587838, 0)
+    assert (first.origin, first.node == 0x56F7E71C361B, broker.port, broker.offset) == ("random", False, 9103, 123456)
+    assert str(broker.host) != "127.0.0.1"
+    result = run("pseudonymize", "--key-file", str(tmp_path / "short"), V1)
+    assert (result.returncode, result.stderr.decode()) == (1, "Error: key must have 16 bytes or more, got 5\n")

@@ -1,0 +1,262 @@
+"""Who made the IDs of a table, and how likely two of their generators make an equal ID."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from msgid import layout
+from msgid._validate import integer, quote
+from msgid.audit._makers import COUNT_FROM_0, MSGID, UNKNOWN, Sample, fingerprint, joined, key_of
+from msgid.errors import InvalidMessageId
+from msgid.ids._bytes import check_several, plain
+from msgid.ids.message_id import MessageId
+from msgid.ids.node import shared_by
+from msgid.ids.parsing import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from os import PathLike
+
+    from msgid.audit._makers import Fingerprint
+
+_RANDOM_STARTS: Final = 1 << 31
+"""The number of first sequence numbers of a default `msgid.Generator`."""
+
+
+_CERTAIN: Final = 1_000_000
+"""Of more random starts below 2**31, two are equal: with one ID each, the probability of another result is 1e-101."""
+
+
+class Maker(NamedTuple):
+    """A client that made IDs of the table.
+
+    Attributes:
+        clients: The possible clients; ``unknown`` if no known client makes such IDs.
+        ids: Number of rows.
+        generators: Number of different generators: of nodes and pids, or of addresses.
+        evidence: Why, for the generator with the most IDs.
+    """
+
+    clients: tuple[str, ...]
+    ids: int
+    generators: int
+    evidence: str
+
+
+class Diagnosis(NamedTuple):
+    """What the IDs of a table say about those who made them.
+
+    Attributes:
+        rows: Number of rows with a value.
+        makers: Who made the IDs, the most IDs first.
+        shared_nodes: Nodes that several machines have, with the reason.
+        restarts: How often a generator's sequence went back while its time went on.
+        repeated: Number of rows whose ID an earlier row has.
+        ids_per_second: The most IDs that one generator made in one second.
+        collision_risk: The probability that two processes with the same node and pid, which start in the same second
+            and make ``ids_per_second`` IDs in it, make an equal ID: of the client with the highest one. It is 0 for IDs
+            of version 0 and of functions.
+    """
+
+    rows: int
+    makers: list[Maker]
+    shared_nodes: dict[str, str]
+    restarts: int
+    repeated: int
+    ids_per_second: int
+    collision_risk: float
+
+    def to_json(self) -> str:
+        """Return the diagnosis as JSON."""
+        makers = [maker._asdict() for maker in self.makers]
+        return json.dumps({**self._asdict(), "makers": makers}, indent=2)
+
+    def __str__(self) -> str:
+        lines = [f"{self.rows:,} IDs"]
+        for maker in self.makers:
+            named = joined(maker.clients)
+            generators = f"{maker.generators:,} generator" + "s" * (maker.generators != 1)
+            lines.append(f"{named}: {maker.ids:,} IDs of {generators} ({maker.evidence})")
+        lines += [f"shared node {node}: {reason}" for node, reason in self.shared_nodes.items()]
+        lines.append(f"restarts: {self.restarts:,}; repeated IDs: {self.repeated:,}")
+        seen = f"{self.ids_per_second:,} ID" + "s" * (self.ids_per_second != 1)
+        risk = f"{self.collision_risk:.2g} ({seen} per second)"
+        lines.append(f"risk that two processes with one node and pid repeat an ID: {risk}")
+        return "\n".join(lines)
+
+
+def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Diagnosis:
+    """Return who made IDs: the client by its fingerprints, shared nodes, restarts, and the risk of collisions.
+
+    A fingerprint is no proof. Several clients count from 0 and differ only in what an ID does not hold; then the result
+    names them all. With the messages' times, some of them can be told apart.
+
+    Args:
+        ids: IDs as `msgid.parse` accepts them; None is left out. Text with the digits as the client wrote them.
+        times: The messages' own times in milliseconds since 1970, as their producers set them, in the same order.
+
+    Returns:
+        The diagnosis; ``print`` it.
+
+    Raises:
+        TypeError: if ``ids`` is a single text or bytes.
+        ValueError: if ``times`` has another length.
+
+    >>> from msgid import Generator
+    >>> generator = Generator(node="56:f7:e7:1c:36:1b", pid=1, clock=lambda: 1_800_000_000, sequence=0)
+    >>> print(doctor(generator.generate_batch(50)))
+    50 IDs
+    RocketMQ gRPC of Java, Go, Python or Node.js: 50 IDs of 1 generator (the sequence is counted from 0: 0 is seen)
+    restarts: 0; repeated IDs: 0
+    risk that two processes with one node and pid repeat an ID: 1 (50 IDs per second)
+    """
+    check_several(ids)
+    generators, malformed = _grouped(ids, times)
+    told = [(sample, fingerprint(sample)) for sample in generators]
+    seen = Counter(id for sample in generators for id in sample.ids)
+    rows = sum(seen.values()) + malformed
+    nodes = {id.node for id in seen if isinstance(id, MessageId) and id.origin == "mac"}
+    shared = {layout.format_mac(node): reason for node in sorted(nodes) if (reason := shared_by(node))}
+    most = max((_busiest(sample) for sample in generators), default=0)
+    risks = [_risk(found, max(1, _busiest(sample))) for sample, found in told if UNKNOWN not in found.clients]
+    return Diagnosis(
+        rows=rows,
+        makers=_makers(told, malformed),
+        shared_nodes=shared,
+        restarts=sum(map(_restarts, generators)),
+        repeated=sum(seen.values()) - len(seen),
+        ids_per_second=most,
+        collision_risk=max(risks, default=0.0),
+    )
+
+
+def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[list[Sample], int]:
+    """Return the IDs of each generator, and the number of values that are not IDs."""
+    groups: dict[object, tuple[list[Any], list[str], list[int | None]]] = defaultdict(lambda: ([], [], []))
+    malformed = 0
+    pairs = ((id, None) for id in ids) if times is None else zip(ids, times, strict=True)
+    for value, time in pairs:
+        if value is None:
+            continue
+        given = plain(value)
+        try:
+            id = parse(given)  # type: ignore[arg-type]
+        except InvalidMessageId:
+            malformed += 1
+            continue
+        parsed, texts, moments = groups[key_of(id)]
+        parsed.append(id)
+        texts.append(given if isinstance(given, str) else id.hex)
+        moments.append(time)
+    return [Sample(*columns) for columns in groups.values()], malformed
+
+
+def _makers(told: list[tuple[Sample, Fingerprint]], malformed: int) -> list[Maker]:
+    """Return a row for each set of clients, the most IDs first."""
+    rows: dict[tuple[str, ...], Maker] = {}
+    for sample, found in sorted(told, key=lambda one: -len(one[0].ids)):
+        earlier = rows.get(found.clients, Maker(found.clients, 0, 0, found.evidence))
+        rows[found.clients] = earlier._replace(ids=earlier.ids + len(sample.ids), generators=earlier.generators + 1)
+    if malformed:
+        earlier = rows.get((UNKNOWN,), Maker((UNKNOWN,), 0, 0, "not an ID"))
+        rows[(UNKNOWN,)] = earlier._replace(ids=earlier.ids + malformed)
+    return sorted(rows.values(), key=lambda maker: (-maker.ids, maker.clients))
+
+
+def _busiest(sample: Sample) -> int:
+    """Return the most IDs of one second; 0 for IDs that have no second."""
+    return max(Counter(id.seconds for id in set(sample.ids) if isinstance(id, MessageId)).values(), default=0)
+
+
+def _restarts(sample: Sample) -> int:
+    """Return how often the sequence goes back from one second to a later one, other than at its end."""
+    if not isinstance(sample.ids[0], MessageId) or sample.ids[0].origin in ("position", "derived", "assigned"):
+        return 0
+    spans: dict[int, tuple[int, int]] = {}
+    for id in sample.ids:
+        low, high = spans.get(id.seconds, (id.sequence, id.sequence))
+        spans[id.seconds] = min(low, id.sequence), max(high, id.sequence)
+    ordered = [spans[second] for second in sorted(spans)]
+    half = layout.UINT32_SPAN // 2
+    return sum(later[0] < earlier[1] < later[0] + half for earlier, later in itertools.pairwise(ordered))
+
+
+def _risk(found: Fingerprint, ids: int) -> float:
+    """Return the risk of two processes of a client with the same node and pid."""
+    if found.clients == (MSGID,):
+        return collision_risk(2, ids)
+    return collision_risk(2, ids, start="zero") if COUNT_FROM_0.issuperset(found.clients) else 0.0
+
+
+def doctor_file(path: str | PathLike[str], id: str | None = None, timestamp: str | None = None) -> Diagnosis:
+    """Return who made the IDs of a file, as `doctor` does.
+
+    Args:
+        path: A file as `audit_file` reads it.
+        id: Column of IDs. Default: that of a known table, or the lines of a text file.
+        timestamp: Column of the messages' own times. Default: that of a known table.
+
+    Raises:
+        FileNotFoundError: if the file is missing.
+        ValueError: if the file cannot be read, or does not have a column.
+    """
+    from msgid._known_tables import ids_inside
+    from msgid.audit._columns import checked_columns, micros, plain_column
+    from msgid.audit._inputs import read_file
+
+    table, _ = read_file(path)
+    if table.column_names == ["value"] and id is None:
+        id = "value"
+    inside = ids_inside(table.column_names, id or "id", None, None, timestamp, None)
+    if inside is not None:
+        table = inside.audited_rows(table)
+    columns = checked_columns(table.column_names, id or "id", None, None, timestamp, None, None, None)
+    assert columns.id is not None
+    times = None
+    if columns.timestamp is not None:
+        moments, known = (column.tolist() for column in micros("timestamp", plain_column(table[columns.timestamp])))
+        times = [micro // 1000 if is_known else None for micro, is_known in zip(moments, known, strict=True)]
+    return doctor(plain_column(table[columns.id]).to_pylist(), times)
+
+
+def collision_risk(processes: int, ids: int, start: Literal["random", "zero"] = "random") -> float:
+    """Return the probability that processes with the same node and pid, such as containers, make an equal ID.
+
+    All start in the same second, and each makes ``ids`` IDs in it. The result is exact: starts below 2**31 that are all
+    at least ``ids`` apart, over all starts.
+
+    Args:
+        processes: Number of processes, 1 or more.
+        ids: Number of IDs that each makes in the second, 1 to 2**31.
+        start: ``random``: the first sequence number is random below 2**31, as that of `msgid.Generator`. ``zero``: it
+            is 0, as that of RocketMQ's clients.
+
+    Raises:
+        TypeError, ValueError: if an argument has the wrong type or is out of range.
+
+    >>> collision_risk(2, 1000) < 1e-6, collision_risk(2, 1, start="zero")
+    (True, 1.0)
+    """
+    processes = integer("processes", processes, 1, layout.UINT32_MASK)
+    ids = integer("ids", ids, 1, _RANDOM_STARTS)
+    if start not in ("random", "zero"):
+        raise ValueError(f"start must be 'random' or 'zero', got {quote(start)}")
+    return _overlap(processes, ids, 1 if start == "zero" else _RANDOM_STARTS)
+
+
+def _overlap(processes: int, ids: int, starts: int) -> float:
+    """Return the probability that two of several random numbers below ``starts`` are less than ``ids`` apart.
+
+    >>> round(_overlap(23, 1, 365), 3)  # birthdays of 23 people
+    0.507
+    """
+    free = starts - (processes - 1) * (ids - 1)
+    if free < processes or processes > _CERTAIN:
+        return float(processes > 1)
+    # free! / (free - processes)! / starts**processes, as a sum of logarithms that keeps small differences
+    apart = sum(math.log1p((free - place - starts) / starts) for place in range(processes))
+    return -math.expm1(apart)

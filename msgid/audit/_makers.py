@@ -1,0 +1,206 @@
+"""Fingerprints: which client made the IDs of a generator. Pure rules on the IDs' fields and texts.
+
+The rules are what running clients showed, and what the source of others says. A fingerprint tells clients apart; it
+does not prove one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgid import layout
+from msgid.ids.message_id import MessageId
+from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from msgid.ids.parsing import AnyId
+
+UNKNOWN: Final = "unknown"
+BROKER: Final = "RocketMQ broker"
+JAVA_REMOTING: Final = "RocketMQ Java remoting"
+GO_REMOTING: Final = "RocketMQ Go remoting"
+JAVA_GRPC: Final = "RocketMQ Java gRPC"
+GO_GRPC: Final = "RocketMQ Go gRPC"
+PYTHON_GRPC: Final = "RocketMQ Python gRPC"
+OLD_PYTHON: Final = "RocketMQ Python gRPC before 5.0.2"
+NODE_GRPC: Final = "RocketMQ Node.js gRPC"
+CSHARP: Final = "RocketMQ C#"
+RUST: Final = "RocketMQ Rust"
+OLD_CPP: Final = "RocketMQ C++ before 2026"
+MSGID: Final = "msgid"
+
+_GRPC: Final = (JAVA_GRPC, GO_GRPC, PYTHON_GRPC, NODE_GRPC)
+COUNT_FROM_0: Final = frozenset({*_GRPC, CSHARP, RUST, OLD_CPP, OLD_PYTHON})
+"""The clients of version 1 that count from 0 or 1, in each process."""
+
+_SEEN_LOADER: Final = 0x30946E09
+"""The class-loader hash of the Java remoting clients 4.9.8 and 5.4.0, in every start."""
+_COUNTED_FROM_0: Final = 1 << 22
+"""A first sequence number below this was counted up from 0. Of random ones below 2**31, one in 512 is."""
+_FEWEST_TIMES: Final = 20
+"""With fewer times, that none of them is behind its ID says little."""
+_FEWEST_IN_A_ROW: Final = 10
+"""With fewer numbers from 1 on, number 0 may be in another table."""
+_YEARS: Final = 50 * 366 * 86_400
+"""Seconds since 2021 that are plausible for a time."""
+
+
+class Sample(NamedTuple):
+    """The IDs of one generator, in the order of the table.
+
+    Attributes:
+        ids: The IDs, parsed.
+        texts: Their texts as the table has them.
+        times: The messages' own times in milliseconds since 1970, or None.
+    """
+
+    ids: Sequence[Any]
+    texts: Sequence[str]
+    times: Sequence[int | None]
+
+
+class Fingerprint(NamedTuple):
+    """Who may have made IDs: the possible clients, and why."""
+
+    clients: tuple[str, ...]
+    evidence: str
+
+
+def joined(clients: Sequence[str]) -> str:
+    """Return the names of possible clients, in a few words.
+
+    >>> joined((GO_GRPC, NODE_GRPC)), joined((MSGID,))
+    ('RocketMQ gRPC of Go or Node.js', 'msgid')
+    """
+    if len(clients) == 1:
+        return clients[0]
+    languages = [client.removeprefix("RocketMQ ").removesuffix(" gRPC") for client in clients]
+    return f"RocketMQ gRPC of {', '.join(languages[:-1])} or {languages[-1]}"
+
+
+def key_of(id: AnyId) -> tuple[object, ...]:
+    """Return what the IDs of one generator have in common."""
+    if isinstance(id, MessageId):
+        # A node of another origin than a network card is one of the input, so that its IDs have different nodes.
+        made = id.origin in ("position", "derived", "assigned")
+        return ("v1", id.origin) if made else ("v1", id.node, id.pid)
+    if isinstance(id, ClientUniqueId):
+        return ("v0", id._host_bytes, id.pid, id.loader_hash)
+    return ("broker", id._host_bytes, id.port)
+
+
+def fingerprint(sample: Sample) -> Fingerprint:
+    """Return who may have made the IDs of one generator.
+
+    >>> import msgid
+    >>> made = msgid.Generator(sequence=2**30).generate_batch(3)
+    >>> fingerprint(Sample(made, [str(id) for id in made], [None] * 3)).clients
+    ('msgid',)
+    """
+    first = sample.ids[0]
+    if isinstance(first, BrokerOffsetId):
+        return Fingerprint((BROKER,), "an address, a port and an offset in a commit log")
+    rules = _OF_V1 if isinstance(first, MessageId) else _OF_V0
+    found = next((found for rule in rules if (found := rule(sample))), None)
+    return found or Fingerprint((UNKNOWN,), "no known client makes such IDs")
+
+
+def _functions(sample: Sample) -> Fingerprint | None:
+    names = {"position": "position_id", "derived": "derive_id", "assigned": "assign_id"}
+    name = names.get(sample.ids[0].origin)
+    return Fingerprint((f"{MSGID} {name}",), f"the node declares {name}") if name else None
+
+
+def _too_few(sample: Sample) -> Fingerprint | None:
+    if len(set(sample.ids)) > 1:
+        return None
+    return Fingerprint((UNKNOWN,), "one ID of a node and pid, which says nothing of its maker")
+
+
+def _little_endian(sample: Sample) -> Fingerprint | None:
+    swapped = [int.from_bytes(id.seconds.to_bytes(4, "big"), "little") for id in sample.ids]
+    sequences = [int.from_bytes(id.sequence.to_bytes(4, "big"), "little") for id in sample.ids]
+    if _are_close(swapped) and max(sequences) < _COUNTED_FROM_0 and not _are_close([id.seconds for id in sample.ids]):
+        return Fingerprint((OLD_CPP,), "seconds and sequence are little-endian")
+    return None
+
+
+def _whole_thousands(sample: Sample) -> Fingerprint | None:
+    seconds = {id.seconds for id in sample.ids}
+    is_mixed = any(text != text.upper() for text in sample.texts)
+    if all(second % 1000 == 0 for second in seconds) and (len(seconds) > 1 or is_mixed):
+        return Fingerprint((RUST,), "the seconds are those of the month times 1,000")
+    return None
+
+
+def _counted_from_0(sample: Sample) -> Fingerprint | None:
+    numbers = sorted({id.sequence for id in sample.ids})
+    if numbers[0] >= _COUNTED_FROM_0:
+        return None
+    evidence = f"the sequence is counted from 0: {numbers[0]:,} is seen"
+    if sample.ids[0].node == 0:
+        return Fingerprint((NODE_GRPC,), "the node is zero, as before its look-up has ended")
+    if sample.ids[0].origin == "random":
+        return Fingerprint((CSHARP,), f"the node is random, and {evidence}")
+    if numbers[0] == 1 and numbers[-1] == len(numbers) >= _FEWEST_IN_A_ROW:
+        return Fingerprint((CSHARP,), "the sequence is counted from 1, and none is missing")
+    times = [(id, time) for id, time in zip(sample.ids, sample.times, strict=True) if time is not None]
+    clients: tuple[str, ...] = _GRPC
+    if times and any(id.seconds > time // 1000 - layout.EPOCH_UNIX for id, time in times):
+        return Fingerprint((JAVA_GRPC,), f"seconds are ahead of the message's time, and {evidence}")
+    if len(times) >= _FEWEST_TIMES:
+        clients = clients[1:]
+        whole = all(time % 1000 == 0 for _, time in times)
+        clients = (PYTHON_GRPC,) if whole else tuple(one for one in clients if one != PYTHON_GRPC)
+        evidence += "; times are whole seconds" if whole else "; times have milliseconds, none is behind its ID"
+    return Fingerprint(clients, evidence)
+
+
+def _random_start(sample: Sample) -> Fingerprint | None:
+    numbers = sorted({id.sequence for id in sample.ids})
+    starts = 1 + sum(later - earlier > _COUNTED_FROM_0 for earlier, later in itertools.pairwise(numbers))
+    # A process that starts again has another start. IDs whose numbers are all far apart are not counted at all.
+    if 2 * starts > len(numbers) or numbers[-1] >= layout.UINT32_SPAN // 2 + _COUNTED_FROM_0:
+        return None
+    return Fingerprint((MSGID,), f"the sequence has a random start: {numbers[0]:,} is seen")
+
+
+def _without_version(sample: Sample) -> Fingerprint | None:
+    """Read 16 bytes as the fields after the version byte of version 1."""
+    raw = {bytes(id) for id in sample.ids}
+    if len(raw) == 1 or any(len(one) != layout.BODY_LENGTH for one in raw):
+        return None
+    bodies = [MessageId.from_body(one) for one in raw]
+    if len({(id.node, id.pid) for id in bodies}) > 1:
+        return None
+    if max(id.sequence for id in bodies) >= _COUNTED_FROM_0 or not _are_close([id.seconds for id in bodies]):
+        return None
+    return Fingerprint((OLD_PYTHON,), "version 1 without its first byte, 01; the sequence is counted from 0")
+
+
+def _loader(sample: Sample) -> Fingerprint | None:
+    ids = sample.ids
+    if any(id.elapsed_ms >= 31 * 86_400_000 for id in ids):
+        return Fingerprint((UNKNOWN,), "the time is after the end of a month")
+    whole = all(id.elapsed_ms % 1000 == 0 for id in ids)
+    if ids[0].loader_hash == _SEEN_LOADER:
+        return Fingerprint((JAVA_REMOTING,), "the class-loader hash is that of 4.9.8 and 5.4.0")
+    if ids[0].loader_hash == 0:
+        evidence = "the class-loader hash is 0, and the times are whole seconds"
+        return Fingerprint((GO_REMOTING,), evidence) if whole else None
+    if len(set(ids)) > 1 and not whole:
+        return Fingerprint((JAVA_REMOTING,), "a class-loader hash that the IDs share, and times in milliseconds")
+    return None
+
+
+def _are_close(seconds: Sequence[int]) -> bool:
+    """Return whether seconds since 2021 are plausible, and within a month of each other."""
+    return max(seconds) < _YEARS and max(seconds) - min(seconds) < 31 * 86_400
+
+
+_Rules = tuple["Callable[[Sample], Fingerprint | None]", ...]
+_OF_V1: Final[_Rules] = (_functions, _too_few, _little_endian, _whole_thousands, _counted_from_0, _random_start)
+_OF_V0: Final[_Rules] = (_without_version, _loader)
