@@ -1,4 +1,4 @@
-"""How far a reader has come in segments: marks, their JSON, and what is read next."""
+"""Marks, which are the state of a reader of segments, their JSON, and the parts that it reads next."""
 
 from __future__ import annotations
 

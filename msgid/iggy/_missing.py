@@ -4,8 +4,8 @@ A server names a segment by the offset that comes next. So a new segment whose n
 segments before it shows that offsets are missing. A segment is checked once, when the end of those before it is known:
 they have been read to their end, or they are gone.
 
-What a folder has at its first look is not checked. Nor is a folder whose last segment is gone if a new one has a lower
-name: its topic was purged, or made anew.
+The segments of a folder's first look are not checked. Nor is a folder whose last segment is gone if a new one has a
+lower name: its topic was purged, or made anew.
 """
 
 from __future__ import annotations

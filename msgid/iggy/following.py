@@ -122,7 +122,7 @@ class _Look:
             records, after = _known(mark, segment, stop)
             return mark._replace(position=stop, head=head, records=records, next=after)
         is_near = segment.is_indexed or stop - mark.position <= _NEAR
-        is_asked = is_near and segment.size == size and self.is_checked_after(file.name)
+        is_asked = is_near and self.is_checked_after(file.name)
         after = _after(segment, segment.starts(mark.position, stop), stop) if is_asked else None
         return mark._replace(position=stop, head=head, records=(), next=after)
 
@@ -156,7 +156,10 @@ class _Look:
             return
 
         def is_ended(name: str) -> bool:
-            return name in self.closed and found[name].position >= found[name].size
+            if name not in self.closed or found[name].position < found[name].size:
+                return False
+            segment = self.opened(name)  # some listings have sizes from before a later segment was made
+            return segment is None or segment.size <= found[name].size
 
         for name, first in missing_before(found, self.start_of(folder), is_ended).items():
             # A listing may lack a segment that was made while it was read; the next one has it.

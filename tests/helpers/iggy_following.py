@@ -21,6 +21,8 @@ class Folder:
         """The last bytes of deleted segments."""
         self.hidden = set()
         """Segments that a listing lacks."""
+        self.sizes = {}
+        """Former sizes of segments, which a listing has."""
 
     def write(self, name, raw):
         self.clock += 1
@@ -32,7 +34,9 @@ class Folder:
 
     def seen(self):
         return [
-            _marks.Seen(name, len(raw), self.times[name]) for name, raw in self.files.items() if name not in self.hidden
+            _marks.Seen(name, self.sizes.get(name, len(raw)), self.times[name])
+            for name, raw in self.files.items()
+            if name not in self.hidden
         ]
 
     def opened(self, name):

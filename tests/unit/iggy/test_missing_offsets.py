@@ -73,7 +73,7 @@ def test_segment_that_grew_was_closed_and_deleted_unseen_is_reported_from_what_w
 
 @pytest.mark.parametrize("limit", [{"max_bytes": 300}, {"max_files": 1}])
 def test_unread_bytes_of_a_deleted_segment_are_in_the_range(limit):
-    """What was seen and not read, and what was not even seen, are one row."""
+    """Messages that were seen and not read, and others that no look saw, are one row."""
     folder = Folder({name(1, 0): log(0, 10), name(1, 10): log(10, 10)})
     reader = Reader(folder, **limit)
     reader.run(reader.plan())
@@ -88,7 +88,7 @@ def test_unread_bytes_of_a_deleted_segment_are_in_the_range(limit):
 
 
 @pytest.mark.parametrize("limits", LIMITS)
-def test_what_is_no_loss_gives_no_row(limits):
+def test_segments_without_a_loss_give_no_row(limits):
     """The first look, the next segment, an empty one, a lower name and a topic made anew."""
     folder = Folder({name(1, first): log(first, 5) for first in (100, 200, 300)})
     reader = Reader(folder, **limits).to_end()
@@ -178,19 +178,68 @@ def test_superseded_and_torn_messages_at_the_end_are_no_loss(given):
     assert reader.missing == []
 
 
-def test_broken_end_of_a_segment_is_no_loss():
+@pytest.mark.parametrize("read_before", [True, False])
+def test_broken_end_of_a_segment_is_no_loss(read_before):
     """Broken bytes are reported, and may be all that is missing."""
     reader = read_of(0)
-    whole = reader.folder.files[name(1, 0)]
-    reader.folder.write(name(1, 0), whole + b"\xff" * 500)
-    reader.folder.write(name(1, 14), log(14, 3))
+    first = 0 if read_before else 10
+    reader.folder.write(name(1, first), log(first, 10) + b"\xff" * 500)
+    reader.folder.write(name(1, first + 14), log(first + 14, 3))
     reader.to_end()
     assert reader.missing == []
 
 
+def test_last_message_with_a_wrong_checksum_tells_no_end():
+    """Its offset may be the wrong part."""
+    reader, raw = read_of(0), bytearray(log(10, 10))
+    (*_, last) = parts.last_starts(lambda place, length: bytes(raw[place : place + length]), len(raw))
+    raw[last + 24] = 0
+    reader.folder.write(name(1, 10), bytes(raw))
+    reader.folder.write(name(1, 20), log(20, 3))
+    reader.to_end()
+    assert reader.missing == []
+
+
+def test_segment_that_grew_since_it_was_listed_is_no_loss():
+    """On some file systems, a listing has the size of a segment from before the next one was made."""
+    reader = read_of(0)
+    reader.folder.sizes = {name(1, 0): len(reader.folder.files[name(1, 0)])}
+    reader.folder.write(name(1, 0), log(0, 15))
+    for first in (15, 20):
+        reader.folder.write(name(1, first), log(first, 5))
+    reader.to_end()
+    reader.folder.sizes = {}
+    reader.to_end()
+    assert reader.missing == []
+    assert sorted(offset for _, offset in reader.rows) == [*range(25)]
+
+
+@pytest.mark.parametrize("limits", [{"max_bytes": 1}, {"max_files": 1}])
+def test_unread_segments_that_go_with_the_one_before_them_are_one_row(limits):
+    """They were seen while the one before them was being read, so the offsets before them were not checked yet."""
+    reader = read_of(0)
+    reader.folder.write(name(1, 0), log(0, 20))
+    for first in (30, 40):
+        reader.folder.write(name(1, first), log(first, 5))
+    reader = Reader.restarted(reader, 1000, **limits)
+    reader.run(reader.plan())
+    done = len(reader.rows)
+    for first in (0, 30, 40):
+        reader.folder.delete(name(1, first))
+    reader.folder.write(name(1, 60), log(60, 1))
+    reader.to_end()
+    reported = [*reader.missing, *((file, start) for file, start, _ in reader.lost)]
+    if "max_bytes" in limits:
+        assert reported == [(name(1, 60), done, 59)]
+    else:  # the first one had been read, so that the offsets before the second one were checked
+        assert reported == [(name(1, 30), 20, 29), (name(1, 60), 30, 59)]
+
+
 def test_last_segment_that_is_gone_keeps_its_end():
     """Segments of a lower name are still there, and a new one comes later."""
-    reader = read_of(0, 10)
+    reader = read_of(0)
+    reader.folder.write(name(1, 10), log(10, 10))
+    reader.to_end()
     reader.folder.delete(name(1, 10))
     reader.folder.write(name(2, 0), log(0, 1))
     reader.to_end()
@@ -198,6 +247,18 @@ def test_last_segment_that_is_gone_keeps_its_end():
     reader.folder.write(name(1, 30), log(30, 1))
     reader.to_end()
     assert reader.missing == [(name(1, 30), 21, 29)]
+
+
+def test_segment_that_grows_beside_an_empty_one_is_no_loss():
+    """A server may make the next segment before it has written the last messages of one."""
+    reader = read_of(0)
+    reader.folder.write(name(1, 15), b"")
+    reader.folder.write(name(2, 0), log(0, 1))
+    reader.to_end()
+    reader.folder.write(name(1, 0), log(0, 15))
+    reader.folder.write(name(1, 15), log(15, 1))
+    reader.to_end()
+    assert reader.missing == []
 
 
 def test_checkpoint_of_a_former_version_goes_on():
