@@ -17,6 +17,7 @@ from rich.text import Text
 import msgid as library
 from msgid._commands import ID_COMMANDS, examples
 from msgid._moments import UNIX_EPOCH
+from msgid._validate import quote
 from msgid.audit.definitions import HOLES
 from msgid.ids._native import version_line
 from msgid.iggy._wire import ALIASES, LAYOUTS
@@ -76,6 +77,17 @@ def completion(shell: str) -> None:
     click.echo(script(msgid, {}, "msgid", "_MSGID_COMPLETE").source())
 
 
+def _topic_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the folders of topics by name."""
+    found: dict[str, str] = {}
+    for text in names:
+        name, _, topic = text.rpartition("=")
+        if not name or not topic or found.get(name, topic) != topic:
+            raise click.BadParameter(f"must be NAME=TOPIC, such as orders=1/2, each name once, got {quote(text)}")
+        found[name] = topic
+    return found
+
+
 @msgid.command(
     epilog=examples("msgid expire /var/iggy/streams --policy policy.toml",
                     "msgid expire /var/iggy/streams --policy policy.toml --apply")
@@ -87,17 +99,34 @@ def completion(shell: str) -> None:
 @click.option("--layout", type=click.Choice(["auto", *ALIASES, *LAYOUTS]), default="auto", help="Layout of the files.")
 @click.option("--apply", is_flag=True, help="Delete expired segments; without it, only report them (dry run).")
 @click.option("--allow-gaps", is_flag=True, help="Close a segment also if offsets before the next segment are missing.")
-def expire(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: bool) -> None:
+@click.option(
+    "--name", "names", multiple=True, metavar="NAME=TOPIC", help="The folder of a topic: orders=1/2. Repeatable."
+)
+@click.option("--allow-open", is_flag=True, help="Delete files also if another process holds them open.")
+def expire(
+    folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: bool, names: tuple[str, ...], allow_open: bool
+) -> None:
     """Report expired Iggy segments in a FOLDER; with --apply, delete them.
 
     The policy sets default_expiry in seconds (0: never), and the expiry of single topics under [topics]. A topic has
-    the name of its folder: 2, or 1/2 in stream 1. An entry that does not match one topic is an error.
+    the name of its folder: 2, or 1/2 in stream 1. To use other names in the policy, pass the folder of each by --name.
+    An entry that does not match one topic is an error.
+
+    While a process, such as a server, can write to the segments, nothing is deleted. A segment that a process reads is
+    kept. Only Linux shows these processes.
     """
     from msgid.retention import InvalidPolicy, RetentionPolicy
     from msgid.retention.cleaner import Cleaner
 
     try:
-        cleaner = Cleaner(folder, RetentionPolicy.load(policy), layout=layout, allow_gaps=allow_gaps)
+        cleaner = Cleaner(
+            folder,
+            RetentionPolicy.load(policy),
+            layout=layout,
+            allow_gaps=allow_gaps,
+            names=_topic_names(names),
+            allow_open=allow_open,
+        )
         report = cleaner.clean(dry_run=not apply)
     except (InvalidPolicy, OSError) as error:
         raise click.ClickException(str(error)) from None

@@ -10,190 +10,58 @@ that happened. Bytes that were seen and are gone before they were read are a `Pa
 A server that recovers from a crash cuts a segment's end off, and writes on. So a mark also knows some of the records
 that were read, more of the last ones: reading goes on after the last of them that is still there. Records between it
 and the cut come twice; none is missed.
+
+Segments that were made and deleted between two looks leave a jump in the offsets. The jump is a lost part, too.
 """
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final
 
-from msgid._validate import quote
+from msgid.iggy._marks import (
+    HEAD,
+    NOTHING,
+    Mark,
+    Part,
+    Record,
+    by_folder,
+    fingerprint,
+    first_offset,
+    folder_of,
+    has_head,
+    named,
+)
+from msgid.iggy._missing import is_begun_anew, missing_before, next_offset, to_check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any
 
-HEAD: Final = 256
-"""How many of a segment's first bytes tell it from another of its name."""
-_VERSION: Final = 3
-_FORMER: Final = 2
-"""The version before marks had records."""
+    from msgid.iggy._marks import Marks, Seen, Segment
+
 _MOST_PARTS: Final = 1000
 _LAST: Final = 12
 """How many of the last records a mark knows, one by one."""
 _MOST_MISSING: Final = 1000
 """How many segments of folders that are gone keep their marks."""
-
-
-class Seen(NamedTuple):
-    """A segment as a listing shows it."""
-
-    name: str
-    """Its path within the followed folder."""
-    size: int
-    modified: int
-    """Milliseconds since 1970."""
-
-
-class Record(NamedTuple):
-    """A record that was read."""
-
-    start: int
-    head: str
-    """The `fingerprint` of its first bytes."""
-
-
-class Mark(NamedTuple):
-    """How far one segment has been read."""
-
-    position: int
-    """Records before this byte have been read."""
-    size: int
-    """The size when the segment was last looked at."""
-    modified: int
-    head: str = ""
-    """The `fingerprint` of the first bytes; empty as long as nothing was read."""
-    generation: int = 0
-    """How often the segment was begun anew."""
-    records: tuple[Record, ...] = ()
-    """Some of the records that were read, in their order; none of a segment that will not grow."""
-
-
-Marks = dict[str, Mark]
-
-
-class Part(NamedTuple):
-    """Bytes of a segment that one reader reads: the records that start in them."""
-
-    name: str
-    start: int
-    stop: int
-    first: int = 0
-    """Where a record starts, at ``start`` or before it."""
-    end: int = 0
-    """Where the last record ends at most: the end of what all parts read."""
-    head: str = ""
-    """The fingerprint that the segment must have; empty for any."""
-    lost: bool = False
-    """Whether the bytes are known to be gone."""
-
-
-class Segment(Protocol):
-    """An open segment, as `latest` uses it."""
-
-    @property
-    def size(self) -> int:
-        """The size in bytes."""
-
-    def bytes_at(self, position: int, length: int) -> bytes:
-        """Return bytes of the segment."""
-
-    def boundary(self, target: int, first: int) -> int:
-        """Return the first record's start at a target or after it, or where the last whole record ends.
-
-        Args:
-            target: A position in bytes.
-            first: Where a record starts, at the target or before it.
-        """
-
-    def starts(self, first: int, stop: int) -> list[int]:
-        """Return where the last records before a place start, at least one, in their order.
-
-        Args:
-            first: Where a record starts, before the place.
-            stop: Where a record ends.
-        """
-
-
-def fingerprint(data: bytes) -> str:
-    """Return the number and a hash of a segment's first bytes.
-
-    >>> fingerprint(b"first bytes")
-    '11-e2bc6c6bd4f7cdca'
-    """
-    return f"{len(data)}-{hashlib.blake2b(data, digest_size=8).hexdigest()}"
-
-
-def has_head(head: str, read: Callable[[int, int], bytes], start: int = 0) -> bool:
-    """Return whether a segment has the bytes of a fingerprint at a place; every segment has those of an empty one."""
-    return not head or fingerprint(read(start, int(head.partition("-")[0]))) == head
-
-
-def to_json(marks: Mapping[str, Mark]) -> dict[str, Any]:
-    """Return marks as a value that JSON can hold.
-
-    >>> to_json({"a/0.log": Mark(9, 10, 1)})
-    {'version': 3, 'segments': {'a/0.log': [9, 10, 1, '', 0, ()]}}
-    """
-    return {"version": _VERSION, "segments": {name: list(mark) for name, mark in sorted(marks.items())}}
-
-
-def from_json(held: Mapping[str, Any], inner: Callable[[str], str | None]) -> Marks:
-    """Return the marks of a value of `to_json`, or of its form before: a position for each file's whole path.
-
-    Args:
-        held: The value.
-        inner: Returns a file's path within the followed folder; None for a file elsewhere.
-
-    Raises:
-        ValueError: if the value is of a later form, or names files elsewhere.
-
-    >>> from_json({"/logs/a/0.log": 9}, lambda name: name.removeprefix("/logs/"))
-    {'a/0.log': Mark(position=9, size=9, modified=0, head='', generation=0, records=())}
-    """
-    version = held.get("version")
-    if isinstance(version, int) and isinstance(held.get("segments"), dict):
-        if version not in (_FORMER, _VERSION):
-            raise ValueError(
-                f"cannot continue from the checkpoint: version of its offset must be {_VERSION}, got {version}"
-            )
-        return {name: _mark(*mark) for name, mark in held["segments"].items()}
-    marks = {}
-    for name, position in held.items():
-        found = inner(name)
-        if found is None or not isinstance(position, int):
-            raise ValueError(
-                f"cannot continue from the checkpoint: its offset names {quote(name)}, which is not in the path "
-                "that is read; use the path of the first run, or a new checkpoint"
-            )
-        marks[found] = Mark(position, position, 0)
-    return marks
-
-
-def _mark(
-    position: int, size: int, modified: int, head: str, generation: int, records: Iterable[tuple[int, str]] = ()
-) -> Mark:
-    return Mark(position, size, modified, head, generation, tuple(Record(*record) for record in records))
-
-
-def _folder(name: str) -> str:
-    return name.rpartition("/")[0]
-
-
-def _by_folder(seen: Iterable[Seen]) -> dict[str, list[Seen]]:
-    folders: dict[str, list[Seen]] = {}
-    for file in sorted(seen):
-        folders.setdefault(_folder(file.name), []).append(file)
-    return folders
+_NEAR: Final = 64 << 20
+"""How many bytes are read at most to find the end of a segment without an index."""
 
 
 class _Look:
     """One look at all segments: their changes, and how far each can be read."""
 
-    def __init__(self, start: Mapping[str, Mark], opened: Callable[[str], Segment | None]) -> None:
+    def __init__(
+        self, start: Mapping[str, Mark], seen: Sequence[Seen], opened: Callable[[str], Segment | None]
+    ) -> None:
         self.start = start
+        self.before = by_folder(start)
         self.opened = opened
+        self.folders = by_folder(file.name for file in seen)
+        self.closed = _closed(seen)
+        self.begun_anew: set[str] = set()
+        """The folders whose topics were purged or made anew."""
         self.marks: Marks = {}
         self.changed = False
         self.cut: set[str] = set()
@@ -216,18 +84,24 @@ class _Look:
         there = mark.records
         while there and not has_head(there[-1].head, segment.bytes_at, there[-1].start):
             there = there[:-1]
+        first = there[-1].start if there else 0
         if there != mark.records:
-            position = segment.boundary(there[-1].start + 1, there[-1].start) if there else 0
+            position = segment.boundary(first + 1, first) if there else 0
         elif now.size < mark.position:
-            position = segment.boundary(now.size, 0)
+            position, first = segment.boundary(now.size, 0), 0
         else:
             return now
         self.changed = True
         self.cut.add(file.name)
-        return now._replace(position=position, records=there)
+        return now._replace(
+            position=position, records=there, next=_after(segment, segment.starts(first, position), position)
+        )
 
     def advance(self, file: Seen, mark: Mark, room: int | None, *, closed: bool) -> Mark | None:
-        """Return the mark after the records of at most so many bytes, of one record at least; None if it is gone."""
+        """Return the mark after the records of at most so many bytes, of one record at least; None if it is gone.
+
+        Of a closed segment, the last records are not read unless the next segment is to be checked.
+        """
         segment = self.opened(file.name)
         if segment is None:
             return None
@@ -244,12 +118,72 @@ class _Look:
         head = mark.head
         if not (mark.position and head):  # of the first record alone, because those after it may be cut off
             head = fingerprint(segment.bytes_at(0, min(HEAD, stop if closed else segment.boundary(1, 0))))
-        records = () if closed and stop == size else _known(mark, segment, stop)
-        return mark._replace(position=stop, head=head, records=records)
+        if not (closed and stop == size):
+            records, after = _known(mark, segment, stop)
+            return mark._replace(position=stop, head=head, records=records, next=after)
+        is_near = segment.is_indexed or stop - mark.position <= _NEAR
+        is_asked = is_near and self.is_checked_after(file.name)
+        after = _after(segment, segment.starts(mark.position, stop), stop) if is_asked else None
+        return mark._replace(position=stop, head=head, records=(), next=after)
+
+    def found(self, folder: str) -> Marks:
+        """Return the marks of the segments of a folder that are there."""
+        return {name: self.marks[name] for name in self.folders[folder] if name in self.marks}
+
+    def start_of(self, folder: str) -> Marks:
+        """Return the marks of a folder at the last look."""
+        return {name: self.start[name] for name in self.before.get(folder, ())}
+
+    def note_new(self, folder: str) -> None:
+        """Note which segments are to be checked for missing offsets before them."""
+        found, start = self.found(folder), self.start_of(folder)
+        if is_begun_anew(found, start):
+            self.begun_anew.add(folder)
+        else:
+            self.marks |= to_check(found, start)
+
+    def is_checked_after(self, name: str) -> bool:
+        """Return whether the segment after one is to be checked."""
+        names = self.folders[folder_of(name)]
+        later = (self.marks[other] for other in names[bisect_right(names, name) :] if other in self.marks)
+        mark = next(later, None)
+        return mark is not None and mark.missing is None
+
+    def check_offsets(self, folder: str) -> None:
+        """Find the offsets that are in no segment of a folder."""
+        found = self.found(folder)
+        if all(mark.missing is not None for mark in found.values()):
+            return
+
+        def is_ended(name: str) -> bool:
+            if name not in self.closed or found[name].position < found[name].size:
+                return False
+            segment = self.opened(name)  # some listings have sizes from before a later segment was made
+            return segment is None or segment.size <= found[name].size
+
+        for name, first in missing_before(found, self.start_of(folder), is_ended).items():
+            # A listing may lack a segment that was made while it was read; the next one has it.
+            missing = first if first >= 0 and self.opened(named(folder, first)) is None else NOTHING
+            self.marks[name] = found[name]._replace(missing=missing)
+            self.changed |= missing >= 0
 
 
-def _known(mark: Mark, segment: Segment, stop: int) -> tuple[Record, ...]:
-    """Return the records that a mark knows after reading to a place.
+def _closed(seen: Iterable[Seen]) -> set[str]:
+    """Return the segments that a later one of their folder with contents closes."""
+    last: dict[str, str] = {}
+    for file in sorted(seen):
+        if file.size:
+            last[folder_of(file.name)] = file.name
+    return {file.name for file in seen if file.name < last.get(folder_of(file.name), "")}
+
+
+def _after(segment: Segment, starts: Sequence[int], stop: int) -> int | None:
+    """Return the offset after the last of the records before a place; None if it is not known."""
+    return segment.after(starts[-1], stop) if starts else None
+
+
+def _known(mark: Mark, segment: Segment, stop: int) -> tuple[tuple[Record, ...], int | None]:
+    """Return the records that a mark knows after reading to a place, and the offset after them.
 
     Before the last ones, each is about twice as far from the place as the next. So their number grows with the
     logarithm of the size.
@@ -265,7 +199,7 @@ def _known(mark: Mark, segment: Segment, stop: int) -> tuple[Record, ...]:
     for record in reversed(records[:-_LAST]):
         if stop - record.start >= 2 * (stop - kept[0].start):
             kept.insert(0, record)
-    return tuple(kept)
+    return tuple(kept), _after(segment, starts, stop)
 
 
 def latest(
@@ -289,18 +223,17 @@ def latest(
         max_bytes: About how many bytes are read; one record at least, so that every batch gets on.
         max_files: How many segments are read.
     """
-    look = _Look(start, opened)
-    folders = _by_folder(seen)
+    look = _Look(start, seen, opened)
     waiting: dict[str, list[tuple[Seen, bool]]] = {}
-    for folder, files in folders.items():
-        last = max((number for number, file in enumerate(files) if file.size), default=0)
-        for number, file in enumerate(files):
-            mark = look.mark(file)
-            if mark is None:
-                continue
-            look.marks[file.name] = mark
-            if mark.size > mark.position and file.name not in look.cut:
-                waiting.setdefault(folder, []).append((file, number < last))
+    for file in sorted(seen):
+        mark = look.mark(file)
+        if mark is None:
+            continue
+        look.marks[file.name] = mark
+        if mark.size > mark.position and file.name not in look.cut:
+            waiting.setdefault(folder_of(file.name), []).append((file, file.name in look.closed))
+    for folder in look.folders:
+        look.note_new(folder)
     room, count = max_bytes, 0
     while waiting and (room is None or room > 0) and (max_files is None or count < max_files):
         folder = min(waiting, key=lambda one: (waiting[one][0][0].modified, one))
@@ -319,20 +252,26 @@ def latest(
             room = None if room is None else room - (after.position - before.position)
         if after.position < after.size:
             waiting.pop(folder, None)
+    for folder in look.folders:
+        look.check_offsets(folder)
     gone = {name: mark for name, mark in start.items() if name not in look.marks}
     changed = look.changed or any(mark.position < mark.size for mark in gone.values())
-    return look.marks | _missing(gone, {_folder(name) for name in look.marks}) if changed else None
+    return look.marks | _missing(gone, look) if changed else None
 
 
-def _missing(gone: Marks, present: set[str]) -> Marks:
-    """Return the marks to keep: those of folders that are empty or missing now, and may come back, as a mount does.
+def _missing(gone: Marks, look: _Look) -> Marks:
+    """Return the marks to keep of segments that are gone.
+
+    They are those of folders that are empty or missing now, and may come back, as a mount does. The last one of another
+    folder is kept, too, because the name of the next segment is compared with its end.
 
     The rest of such a segment is reported as lost, so its mark ends where reading ended. Its time is negative.
     """
+    last = {folder: max(names) for folder in look.folders if (names := look.found(folder))}
     kept = {
         name: mark._replace(size=mark.position, modified=-abs(mark.modified) or -1)
         for name, mark in gone.items()
-        if mark.head and _folder(name) not in present
+        if mark.head and name > last.get(folder_of(name), "") and folder_of(name) not in look.begun_anew
     }
     return dict(sorted(kept.items(), key=lambda one: one[1].modified)[:_MOST_MISSING])
 
@@ -351,24 +290,40 @@ def parts(
         every: The size of a part in bytes.
         resumed: Returns where the last whole record before a position of a segment ends.
     """
-    later = {
-        folder: files[-1].name for folder, files in _by_folder(Seen(n, m.size, 0) for n, m in start.items()).items()
-    }
+    later = {folder: names[-1] for folder, names in by_folder(start).items()}
+    gaps = {name: mark for name, mark in end.items() if _is_new_gap(start.get(name), mark)}
     made = []
     for name in sorted({**start, **end}):
         old, new = start.get(name), end.get(name)
         same = old is not None and new is not None and old.generation == new.generation
         is_gone = new is None or new.modified < 0
-        if old is not None and (is_gone or not same) and old.position < old.size:
+        if name in gaps:
+            made.append(Part(name, 0, 0, lost=True, offsets=(gaps[name].missing or 0, (first_offset(name) or 0) - 1)))
+        if old is not None and (is_gone or not same) and old.position < old.size and not _is_in(gaps, name, old):
             made.append(Part(name, old.position, old.size, lost=True))
         begin = old.position if old is not None and same else 0
         if new is None or new.position <= begin:
             continue
-        if old is not None and 0 < begin == old.size and later[_folder(name)] != name:
+        if old is not None and 0 < begin == old.size and later[folder_of(name)] != name:
             # It was read to its end as closed, perhaps to the end of half a record, and has grown since.
             begin = resumed(name, begin)
         made += divided(name, begin, new.position, every, new.head)
     return made
+
+
+def _is_in(gaps: Mapping[str, Mark], name: str, mark: Mark) -> bool:
+    """Return whether the unread messages of a segment are among the missing offsets before another one."""
+    offset = next_offset(name, mark)
+    return offset is not None and any(
+        folder_of(later) == folder_of(name) and (gap.missing or 0) <= offset < (first_offset(later) or 0)
+        for later, gap in gaps.items()
+    )
+
+
+def _is_new_gap(old: Mark | None, new: Mark) -> bool:
+    """Return whether offsets before a segment are missing that were not reported yet."""
+    is_known = old is not None and (old.generation, old.missing) == (new.generation, new.missing)
+    return new.missing is not None and new.missing >= 0 and not is_known
 
 
 def divided(name: str, start: int, end: int, every: int, head: str = "") -> list[Part]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgid._validate import integer
 from msgid.iggy._records.decoding import NAMES, LogDecoder, later_codes, without_rows_from
-from msgid.iggy._records.rows import ROW, Row
+from msgid.iggy._records.rows import ROW, SUM_WRONG, Row
 from msgid.iggy._records.stepping import HEAD, RecordFile
 from msgid.iggy._wire import AUTO, LAYOUTS, PREVIOUS, Layout, name_of
 from msgid.iggy.detect import LONGEST, Detection, detect
@@ -314,6 +314,31 @@ def last_starts(
         if starts or low <= start:
             return [low + place for place in sorted(starts)]
         window *= 16
+
+
+def offset_after(
+    read: Callable[[int, int], bytes], start: int, stop: int, *, layout: Layout = "auto", first_offset: int = 0
+) -> int | None:
+    """Return the offset after that of the last message between two places; None if none ends at the second.
+
+    Args:
+        read: Returns the bytes of the log at a position.
+        start: Where a record starts.
+        stop: Where a record ends.
+        layout: As for `boundary`.
+        first_offset: The number in the file's name.
+
+    >>> from msgid.iggy import Message, encode_log
+    >>> log = encode_log([Message.new(b"a", id=n, offset=n) for n in (5, 8)])
+    >>> offset_after(lambda place, length: log[place : place + length], 0, len(log))
+    9
+    """
+    decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, upgrade=True)
+    found = decoder.decode(read(start, stop - start), stop - start)
+    if not found.rows or found.place < stop - start:
+        return None
+    last = Row._make(ROW.unpack_from(found.rows, len(found.rows) - ROW.size))
+    return None if last.sum == SUM_WRONG else last.offset + 1
 
 
 def split_points(

@@ -14,7 +14,8 @@ expired.
 """
 
 from msgid.retention._disk import Files, OsFiles
-from msgid.retention.cleaner import Cleaner, SegmentFile
+from msgid.retention._holders import Holder
+from msgid.retention.cleaner import Cleaner, SegmentFile, SegmentsInUse
 from msgid.retention.policy import (
     DEFAULT_INTERVAL,
     DEFAULT_SEGMENT_BYTES,
@@ -34,6 +35,7 @@ __all__ = [
     "DEFAULT_SEGMENT_BYTES",
     "Decision",
     "Files",
+    "Holder",
     "MICROSECONDS",
     "InvalidPolicy",
     "NEVER",
@@ -41,6 +43,7 @@ __all__ = [
     "RetentionPolicy",
     "Segment",
     "SegmentFile",
+    "SegmentsInUse",
     "decide",
     "is_expired",
 ]

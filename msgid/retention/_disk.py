@@ -9,14 +9,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
+from msgid.retention._holders import holders
+
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from contextlib import AbstractContextManager
+
+    from msgid.retention._holders import Holder
 
 State = tuple[int, int, int, int]
 """Device, inode, size and modification time: they differ between a file and a later file of the same name."""
@@ -48,6 +52,9 @@ class Files(Protocol):
 
     def sync(self, folder: str) -> None:
         """Write the deletions in a folder to the disk."""
+
+    def holders(self, paths: Collection[str]) -> list[Holder]:
+        """Return the other processes that hold files open, or files of the server to which these belong."""
 
 
 class OsFiles:
@@ -126,6 +133,10 @@ class OsFiles:
                 os.fsync(handle)
             finally:
                 os.close(handle)
+
+    def holders(self, paths: Collection[str]) -> list[Holder]:
+        """Return the other processes that hold files open; only Linux shows them, and only those of the same user."""
+        return holders(paths)
 
 
 def _unless_gone(error: OSError) -> None:

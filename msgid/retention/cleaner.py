@@ -16,6 +16,7 @@ import os
 import re
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
@@ -31,9 +32,10 @@ from msgid.retention._disk import Files, OsFiles, State
 from msgid.retention.policy import MICROSECONDS, InvalidPolicy, Segment, checked_policy, decide
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from msgid.iggy._wire import Layout
+    from msgid.retention._holders import Holder
     from msgid.retention.policy import RetentionPolicy
 
 _SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)
@@ -44,6 +46,8 @@ _STREAM: Final = "streams"
 _TOPIC: Final = "topics"
 _PARTITION: Final = "partitions"
 """Iggy's folders: streams/1/topics/2/partitions/3."""
+_SHOWN: Final = 5
+"""Maximum number of topics in an error."""
 _BLOCK: Final = 1 << 12
 """The bytes of an index that are read at once."""
 _log: Final = logging.getLogger("msgid.retention")
@@ -61,6 +65,49 @@ class SegmentFile(NamedTuple):
     """Why the segment is kept although it is closed or has expired."""
     removed: bool = False
     """Whether this run deleted the segment; False in a dry run."""
+
+
+class SegmentsInUse(OSError):
+    """Another process can write to the segments: a server that runs. Nothing has been deleted."""
+
+
+class _Guard:
+    """The other processes that hold files open, looked for once per run, before the first deletion.
+
+    Args:
+        files: The file operations.
+        folders: The folders with the names of their files.
+        allow: Whether other processes may hold files open.
+    """
+
+    def __init__(self, files: Files, folders: Sequence[tuple[str, list[str]]], *, allow: bool) -> None:
+        self._files = files
+        self._folders = folders
+        self._allow = allow
+        self._held: dict[str, Holder] | None = None
+
+    def check(self) -> None:
+        """Look at the processes, at the first call.
+
+        Raises:
+            SegmentsInUse: if one of them can write to the segments.
+        """
+        if self._allow or self._held is not None:
+            return
+        paths = [os.path.join(folder, name) for folder, names in self._folders for name in names if _is_known(name)]
+        found = self._files.holders(paths)
+        writers = sorted(holder for holder in found if holder.writes)
+        if writers:
+            raise SegmentsInUse(
+                f"cannot delete segments: {writers[0]}, so a server may be running; stop it, or pass allow_open=True "
+                "(on the command line --allow-open)"
+            )
+        self._held = {holder.path: holder for holder in found}
+
+    def reason(self, path: str) -> str | None:
+        """Return why a segment is kept that a process holds open; None if it may be deleted."""
+        holder = (self._held or {}).get(path)
+        return None if holder is None else f"it is in use: {holder}"
 
 
 class _Topic(NamedTuple):
@@ -110,15 +157,20 @@ class Cleaner:
     Args:
         folder: Folder of the segments, at any depth.
         policy: Retention by topic. The topic is the name of its folder, with or without the stream: ``2`` or ``1/2`` is
-            the topic in ``streams/1/topics/2``. A server gives these folders numbers, also if the topics have names.
+            the topic in ``streams/1/topics/2``. A server gives these folders numbers, also if the topics have names;
+            pass ``names`` then.
         layout: Layout of the messages. Default: found by checksum.
         files: File operations.
         clock: Returns the current time in microseconds since 1970.
         allow_gaps: Whether a later segment closes a segment even if offsets between the two are missing. Some servers
             leave such gaps after a recovery. The default is False, because the later segment may be a stray copy.
+        names: Numbers of topics by the names that the policy uses, such as ``{"shop/orders": "1/2"}``. Default: the
+            policy uses the names of folders.
+        allow_open: Whether files are deleted that another process holds open. The default is False: a server that runs
+            does not notice the deletion. Only Linux shows these processes.
 
     Raises:
-        TypeError: if ``policy`` is not a `RetentionPolicy`.
+        TypeError: if ``policy`` is not a `RetentionPolicy`, or ``names`` is not a mapping of strings to strings.
         InvalidPolicy: if the policy has been changed to a value that is not allowed.
 
     >>> import tempfile
@@ -145,11 +197,15 @@ class Cleaner:
         files: Files | None = None,
         clock: Callable[[], int] = now_in_microseconds,
         allow_gaps: bool = False,
+        names: Mapping[str, str] | None = None,
+        allow_open: bool = False,
     ) -> None:
         self.folder = os.fspath(folder)
         self.policy = checked_policy(policy)
         self.layout: Layout = layout
         self.allow_gaps = allow_gaps
+        self.allow_open = allow_open
+        self.names = _checked_names(names)
         self._files: Files = OsFiles() if files is None else files
         self._clock = clock
         self._known: dict[str, _Looked] = {}
@@ -159,8 +215,8 @@ class Cleaner:
         """Report on each segment; delete the expired segments unless it is a dry run.
 
         A run that is interrupted leaves each segment complete or deleted, and the next run continues. A segment that
-        cannot be read or deleted is kept and reported with the reason. A segment that another process deletes during
-        the run is not reported.
+        cannot be read or deleted, or that another process reads, is kept and reported with the reason. A segment that
+        another process deletes during the run is not reported.
 
         Args:
             dry_run: Whether to report only.
@@ -171,6 +227,8 @@ class Cleaner:
         Raises:
             FileNotFoundError: if the folder is missing.
             OSError: if a folder cannot be read.
+            SegmentsInUse: if another process can write to segments in the folder, or to the log or the journal of
+                their server, unless ``allow_open``. Nothing has been deleted then.
             InvalidPolicy: if the policy has been changed to a value that is not allowed, or if an entry of its topics
                 does not match exactly one topic in the folder. Nothing has been deleted then.
             ValueError: if the clock's time is not in microseconds since 1970, before the year 10000.
@@ -183,12 +241,14 @@ class Cleaner:
         known: dict[str, _Looked] = {}
         folders = self._files.walk(self.folder)
         topics = {folder: _topic_of(folder) for folder, _ in folders}
-        entries = _entries(policy.topics, {topic for topic in topics.values() if topic is not None}, self.folder)
+        present = {topic for topic in topics.values() if topic is not None}
+        entries = _entries(policy.topics, present, self.folder, self.names)
+        guard = None if dry_run else _Guard(self._files, folders, allow=self.allow_open)
         for folder, names in folders:
             if any(_SEGMENT.fullmatch(name) or _HIDDEN.fullmatch(name) for name in names):
                 try:
                     with nullcontext() if dry_run else self._files.lock(folder):
-                        report += self._clean(folder, names, topics[folder], entries, now, dry_run, known)
+                        report += self._clean(folder, names, topics[folder], entries, now, guard, known)
                 except FileNotFoundError:
                     continue  # another process deleted the topic
         self._known = known
@@ -233,10 +293,14 @@ class Cleaner:
         topic: _Topic | None,
         entries: Mapping[_Topic, str],
         now: int,
-        dry_run: bool,
+        guard: _Guard | None,
         known: dict[str, _Looked],
     ) -> list[SegmentFile]:
-        """Clean one folder, and add its segments to those that are known in the next round."""
+        """Clean one folder, and add its segments to those that are known in the next round.
+
+        Without a guard, it is a dry run.
+        """
+        dry_run = guard is None
         logs = {name for name in names if _SEGMENT.fullmatch(name)}
         if not dry_run:
             logs |= self._put_back(folder, names)
@@ -244,6 +308,8 @@ class Cleaner:
         name, entry = (None, None) if topic is None else (topic.name, entries.get(topic))
         while True:
             report = self._judged(folder, looked, name, entry, now)
+            if guard is not None and any(found.expired for found in report):
+                guard.check()  # before segments are read whole, which takes long
             unsure = [each for each in zip(looked, report, strict=True) if self._is_unsure(*each, dry_run=dry_run)]
             if not unsure:
                 break
@@ -251,17 +317,18 @@ class Cleaner:
             current = [again.get(each.name, each) for each in looked]
             looked = [each for each in current if each is not None]
         known |= {found.path: each for each, found in zip(looked, report, strict=True)}
-        if dry_run:
+        if guard is None:
             return report
         for place, found in enumerate(report):
             if found.expired:
-                reason = self._remove(folder, looked[place])
+                reason = guard.reason(found.path) or self._remove(folder, looked[place])
                 report[place] = found._replace(reason=reason, removed=reason is None)
         kept = {looked[place].first for place, found in enumerate(report) if not found.removed}
         closed = max((looked[place].first for place, found in enumerate(report) if found.segment.closed), default=-1)
         for match in filter(None, map(_BESIDE.fullmatch, names)):
             # Also indexes of logs that an earlier run deleted. Indexes of the active segment stay: its log may follow.
             if int(match[1]) <= closed and int(match[1]) not in kept:
+                guard.check()
                 self._remove_beside(os.path.join(folder, match[0]))
         return report
 
@@ -443,22 +510,44 @@ def _topic_in(path: str) -> _Topic | None:
     return _Topic(os.path.join(*parts[: place + 1]), stream, parts[place + 1])
 
 
-def _entries(entries: Iterable[str], topics: Collection[_Topic], folder: str) -> dict[_Topic, str]:
+def _checked_names(names: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the numbers of topics by name, or raise TypeError."""
+    if names is None:
+        return {}
+    if not isinstance(names, Mapping) or not all(isinstance(text, str) for pair in names.items() for text in pair):
+        raise TypeError(f"names must be a mapping of names to numbers such as '1/2', got {quote(names)}")
+    return dict(names)
+
+
+def _entries(
+    entries: Iterable[str], topics: Collection[_Topic], folder: str, names: Mapping[str, str]
+) -> dict[_Topic, str]:
     """Return the entry of each topic that has one, or raise `InvalidPolicy` if an entry is not for one topic."""
     found: dict[_Topic, str] = {}
     outer = {str(path) for topic in topics for path in Path(topic.above, topic.name).parents}
     # The folder of a stream "topics" looks like a topic, but it has topics in it.
     topics = [topic for topic in topics if os.path.join(topic.above, topic.name) not in outer]
-    known = ", ".join(sorted(topic.full_name for topic in topics)) or "none"
     for entry in entries:
-        matches = sorted(topic for topic in topics if entry in (topic.name, topic.full_name))
+        number = names.get(entry, entry)
+        shown = quote(entry) if entry not in names else f"{quote(entry)} (in names {quote(number)})"
+        matches = sorted(topic for topic in topics if number in (topic.name, topic.full_name))
         if not matches:
-            raise InvalidPolicy(f"topics must name folders of topics in {folder} ({known}), got {quote(entry)}")
+            raise InvalidPolicy(f"topics must name folders of topics in {folder} ({_some(topics)}), got {shown}")
         if len(matches) > 1:
-            several = " and ".join(topic.full_name for topic in matches)
-            raise InvalidPolicy(f"topics must name one topic per entry, got {quote(entry)} for {several}")
+            raise InvalidPolicy(f"topics must name one topic per entry, got {shown} for {_some(matches, ' and ')}")
         if matches[0] in found:
-            both = f"{quote(found[matches[0]])} and {quote(entry)}"
+            both = f"{quote(found[matches[0]])} and {shown}"
             raise InvalidPolicy(f"topics must name each topic once, got {both} for {matches[0].full_name}")
         found[matches[0]] = entry
     return found
+
+
+def _some(topics: Collection[_Topic], between: str = ", ") -> str:
+    """Return the names of some topics."""
+    known = sorted((topic.full_name for topic in topics), key=lambda name: (len(name), name))
+    return between.join(known[:_SHOWN]) + (f"{between}..." if len(known) > _SHOWN else "") or "none"
+
+
+def _is_known(name: str) -> bool:
+    """Return whether a file is a segment or an index."""
+    return _SEGMENT.fullmatch(name) is not None or _BESIDE.fullmatch(name) is not None

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgid._retrying import retry, within
 from msgid.iggy._gaps import File, reach
+from msgid.iggy._marks import ENDING, Seen, first_offset
 from msgid.iggy._wire import AUTO
-from msgid.iggy.following import Seen
 from msgid.iggy.index import Blocks
-from msgid.iggy.parts import detect_file, last_starts
+from msgid.iggy.parts import detect_file, last_starts, offset_after
 from spark_ext._filesystem import filesystem, resolve
 
 if TYPE_CHECKING:
@@ -21,22 +21,8 @@ if TYPE_CHECKING:
 
     from msgid.iggy.index import IndexBytes
 
-ENDING: Final = ".log"
-
-
-_DIGITS: Final = 20
 _PAUSE: Final = 0.5
 """How many seconds pass between two looks at a path that is away."""
-
-
-def first_offset(name: str) -> int | None:
-    """Return the first offset of a segment, which servers write as its file's name in 20 digits; None for another name.
-
-    >>> first_offset("partitions/1/00000000000000000007.log"), first_offset("20240101.log")
-    (7, None)
-    """
-    stem = name.rpartition("/")[2].removesuffix(ENDING)
-    return int(stem) if len(stem) == _DIGITS and stem.isascii() and stem.isdigit() else None
 
 
 def is_segment(path: str) -> bool:
@@ -190,6 +176,15 @@ class OpenSegment:
             layout=self.layout,
             first_offset=self.first_offset or 0,
         )
+
+    def after(self, start: int, stop: int) -> int | None:
+        """Return the offset after that of the record between two places; None if it does not end at the second one."""
+        return offset_after(self.bytes_at, start, stop, layout=self.layout, first_offset=self.first_offset or 0)
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether the segment has an index beside it."""
+        return self._index_bytes() is not None
 
     def _index_bytes(self) -> IndexBytes | None:
         path = f"{self._path.removesuffix(ENDING)}.index"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql.datasource import InputPartition
 
 from msgid.iggy._gaps import next_record, reach
+from msgid.iggy._marks import Part, has_head
 from msgid.iggy._records.id_texts import id_texts
 from msgid.iggy._superseded import Superseded
 from msgid.iggy._wire import AUTO, name_of
-from msgid.iggy.following import Part, has_head
 from msgid.iggy.parts import read_part
 from msgid.messages import MessageState
 from spark_ext.formats._iggy_files import OpenSegment, SegmentFolder
@@ -54,6 +54,7 @@ LOST: Final = "lost: "
 SUPERSEDED: Final = "superseded: the server gave the offset, or a lower one, to a later message of the file"
 """The reason of a message that a server wrote before it was killed, and does not serve."""
 
+_NOWHERE: Final = "before the segment, which no segment has: they were deleted before they were read"
 _POISONED, _UNAVAILABLE = str(MessageState.POISONED), str(MessageState.UNAVAILABLE)
 _SPLIT: Final = 128 << 20
 _WAIT: Final = 60
@@ -138,6 +139,9 @@ def _rows_of(options: Options, part: Part) -> Iterator[pa.RecordBatch]:
     """Read a part of a segment a chunk at a time; a part that is gone is one row that says so."""
     folder = options.folder
     file = folder.file(part.name)
+    if part.offsets is not None:
+        yield _poisoned(file, None, f"{LOST}offsets {part.offsets[0]} to {part.offsets[1]} {_NOWHERE}", None)
+        return
     with ExitStack() as stack:
         segment = None
         if not part.lost:
@@ -241,7 +245,7 @@ def _of_file(file: str) -> dict[str, str | int | None]:
     return {"file": file, **segment_names(file)._asdict()}
 
 
-def _poisoned(file: str, place: int, reason: str, original: bytes | None) -> pa.RecordBatch:
+def _poisoned(file: str, place: int | None, reason: str, original: bytes | None) -> pa.RecordBatch:
     import pyarrow as pa
 
     row = {**_of_file(file), "position": place, "state": _POISONED, "reason": reason, "original": original}

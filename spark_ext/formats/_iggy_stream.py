@@ -15,7 +15,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from msgid.iggy._gaps import reach
-from msgid.iggy.following import from_json, latest, parts, to_json
+from msgid.iggy._marks import from_json, to_json
+from msgid.iggy.following import latest, parts
 from spark_ext.formats._iggy_reading import Options, Piece, read_piece
 
 if TYPE_CHECKING:

@@ -49,6 +49,8 @@ class IggyDataSource(DataSource):
 
     A stream reads each message once. A segment that was deleted, cut off, or begun anew under its name, before it was
     read is one row with ``state`` ``poisoned`` and a ``reason`` that starts with ``lost:`` and has the range of bytes.
+    Segments that were made and deleted between two micro-batches are one such row with the range of offsets, on the
+    segment after them. Segments that were deleted before the first look at a partition give no row.
     If a server cut more off after a crash than the last messages of a segment, some of those before the cut come twice.
 
     Broken bytes are rows with ``state`` ``poisoned``, a ``reason`` and the bytes in ``original``, up to 16 MB in each.

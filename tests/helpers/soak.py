@@ -2,10 +2,12 @@
 
 Every message that was written is read exactly once, or is in the report of the segments that were deleted before it was
 read. A reader has a method ``read()``, which returns the messages that came since the last call as pairs of partition
-and offset, a method ``restart()``, and ``lost``: the segments that it reports as deleted before they were read.
+and offset, a method ``restart()``, ``lost``: the segments that it reports as deleted, and ``missing``: pairs of
+partition and offset that it reports so.
 """
 
 import os
+import re
 import threading
 from collections import Counter
 from pathlib import Path
@@ -109,6 +111,7 @@ class FolderReader:
         self.folder = Path(folder)
         self.places = {}
         self.lost = set()
+        self.missing = Counter()
 
     def restart(self):
         """Forget everything but the places."""
@@ -265,6 +268,8 @@ class Soak:
         assert set(self.delivered) <= written
         assert written - set(self.delivered) - self.deleted == set()
         assert self.reader.lost <= self.deleted_segments
+        assert set(self.reader.missing) <= self.deleted - set(self.delivered)
+        assert max(self.reader.missing.values(), default=1) == 1
 
 
 class SparkReader:
@@ -274,6 +279,7 @@ class SparkReader:
         self.spark, self.folder, self.out, self.checkpoint = spark, folder, str(out), str(checkpoint)
         self.seen = Counter()
         self.lost = set()
+        self.missing = Counter()
 
     def restart(self):
         """Do nothing: every call of `read` begins at the checkpoint."""
@@ -295,7 +301,13 @@ class SparkReader:
         rows = self.spark.read.parquet(self.out).collect()
         reports = [row for row in rows if row.reason is not None]
         assert [row.reason for row in reports if not row.reason.startswith("lost: ")] == []
-        self.lost = {os.path.abspath(row.file) for row in reports}
+        offsets = [(row, re.match(r"lost: offsets (\d+) to (\d+) ", row.reason)) for row in reports]
+        self.lost = {os.path.abspath(row.file) for row, found in offsets if not found}
+        missing = Counter()
+        for row, found in offsets:
+            for offset in range(int(found[1]), int(found[2]) + 1) if found else ():
+                missing[os.path.dirname(row.file), offset] += 1
+        self.missing = missing
         every = Counter((os.path.dirname(row.file), row.offset) for row in rows if row.reason is None)
         new = every - self.seen
         self.seen = every

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.fs as pafs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
+    from msgid.retention import Holder
     from simulation.processes import Process
     from simulation.scheduler import Scheduler
 
@@ -163,6 +164,10 @@ class CleanerFiles(_Seen):
     def remove(self, path: str) -> None:
         """Delete a file; a missing file is not an error."""
         self._do(f"remove {path}", lambda: self.disk.files.pop(path, None))
+
+    def holders(self, paths: Collection[str]) -> list[Holder]:
+        """Return no process: the server of the simulation holds no file open."""
+        return []
 
     def sync(self, folder: str) -> None:
         """Write the deletions in a folder to the disk."""

@@ -248,6 +248,45 @@ def test_expire_reports_expired_segments_and_deletes_them_when_told_to(tmp_path)
     assert (wrong.returncode, wrong.stderr) == (1, b"Error: interval must be more than 0 seconds, got 0\n")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows open files")
+def test_expire_beside_a_process_that_writes_needs_allow_open(tmp_path):
+    """The error is one line that names the process, the file and the option."""
+    policy = expired_segment(tmp_path)
+    with open(tmp_path / f"{1:020d}.log", "ab"):
+        refused = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
+        assert (refused.returncode, refused.stderr.count(b"\n")) == (1, 1)
+        assert b"--allow-open" in refused.stderr
+        assert len(list(tmp_path.glob("*.log"))) == 2
+        done = run("expire", str(tmp_path), "--policy", str(policy), "--apply", "--allow-open")
+    assert done.stdout.decode().endswith("1 of 2 segments, 46 bytes: removed\n")
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        ([], b"got 'orders'"),
+        (["orders=1/9"], b"got 'orders' (in names '1/9')"),
+        (["orders"], b"must be NAME=TOPIC, such as orders=1/2, each name once, got 'orders'"),
+        (["orders=1/1", "orders=1/2"], b"each name once, got 'orders=1/2'"),
+        (["=1/2"], b"got '=1/2'"),
+    ],
+)
+def test_expire_by_names_needs_the_folder_of_each(tmp_path, names, says):
+    """A name of the policy stands for the folder that ``--name`` gives."""
+    inner = tmp_path / "streams" / "1" / "topics" / "1" / "partitions" / "0"
+    inner.mkdir(parents=True)
+    policy = expired_segment(inner)
+    policy.write_text("default_expiry = 60\n[topics]\norders = 0\n")
+    options = [part for name in names for part in ("--name", name)]
+    wrong = run("expire", str(tmp_path), "--policy", str(policy), "--apply", *options)
+    assert wrong.returncode != 0
+    assert says in wrong.stderr
+    if not names:
+        good = run("expire", str(tmp_path), "--policy", str(policy), "--apply", "--name", "orders=1/1")
+        assert good.stdout.decode().endswith("0 of 2 segments, 0 bytes: removed\n"), good.stderr
+    assert len(list(inner.glob("*.log"))) == 2
+
+
 def test_version_names_the_backend_and_why_it_is_not_the_compiled_one():
     """``--version`` prints one line: the version, and the compiled core or the reason for pure Python."""
     expected = "compiled core" if msgid.backend == "c" else "pure Python: MSGID_PURE asks for the reference"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import shutil
 import threading
 import uuid
@@ -112,6 +113,40 @@ def test_stream_reports_segments_deleted_before_they_were_read(spark, tmp_path):
     assert reader.partitions(end, reader.latestOffset(end, limit)) == []
 
 
+def test_stream_reports_segments_that_were_made_and_deleted_between_two_batches(spark, tmp_path):
+    """One row has the range of offsets; a replay of the batch gives it again, and the next batch does not."""
+    root = tmp_path / "in"
+    segment(root, 0).write_bytes(log(0, 20))
+    reader = IggyStreamReader({"path": str(root), "columns": "file,position,offset,state,reason,segment"})
+    limit = reader.getDefaultReadLimit()
+    start = reader.latestOffset(reader.initialOffset(), limit)
+    segment(root, 0).unlink()
+    segment(root, 100).write_bytes(log(100, 5))
+    end = reader.latestOffset(start, limit)
+    for _ in range(2):
+        pieces = [pickle.loads(pickle.dumps(piece)) for piece in reader.partitions(start, end)]
+        rows = [row for piece in pieces for found in reader.read(piece) for row in found.to_pylist()]
+        (lost,) = [row for row in rows if row["reason"]]
+        assert sorted(row["offset"] for row in rows if not row["reason"]) == [*range(100, 105)]
+        assert lost["reason"].startswith("lost: offsets 20 to 99 before the segment, which no segment has")
+        assert (lost["state"], lost["segment"], lost["position"]) == ("poisoned", 100, None)
+    assert reader.latestOffset(end, limit) == end
+
+
+@pytest.mark.details
+def test_query_reports_segments_that_no_batch_has_seen(spark, tmp_path):
+    """A query that starts again from its checkpoint, with other limits, reports the jump once."""
+    root = tmp_path / "in"
+    segment(root, 0).write_bytes(log(0, 5))
+    assert follow(spark, root, tmp_path) == ([0, 1, 2, 3, 4], [])
+    for first in (20, 25):
+        segment(root, first).write_bytes(log(first, 5))
+    good, reasons = follow(spark, root, tmp_path, maxFilesPerTrigger=1)
+    assert (good, len(reasons)) == ([*range(5), *range(20, 30)], 1)
+    assert reasons[0].startswith("lost: offsets 5 to 19 ")
+    assert follow(spark, f"file://{root}", tmp_path, maxBytesPerTrigger=1) == (good, reasons)
+
+
 @pytest.mark.details
 def test_stream_replays_a_batch_whose_segment_was_deleted(spark, tmp_path):
     """A micro-batch that was planned and not committed is planned again from its offsets, and does not fail."""
@@ -161,7 +196,7 @@ def test_stream_of_a_former_checkpoint_goes_on(spark, tmp_path):
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
     rows = [row for piece in reader.partitions(start, end) for found in reader.read(piece) for row in found.to_pylist()]
     assert sorted(row["offset"] for row in rows) == [5, 6, 7, 8, 9]
-    assert json.loads(json.dumps(end))["version"] == 3
+    assert json.loads(json.dumps(end))["version"] == 4
     with pytest.raises(ValueError, match="which is not in the path that is read"):
         reader.latestOffset({"/elsewhere/0.log": 1}, reader.getDefaultReadLimit())
 
