@@ -40,8 +40,16 @@ mappedFileSizeConsumeQueue=600000
 transactionCheckInterval=5000
 transactionTimeOut=5000
 """
+# The servers end with the tests, also if these are killed.
 # Without 1 GB of direct memory, consumers of 5.x get nothing and no error.
-JAVA = ["java", "-XX:MaxDirectMemorySize=1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+JAVA = [
+    "setpriv",
+    "--pdeathsig=KILL",
+    "java",
+    "-XX:MaxDirectMemorySize=1g",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+]
 CLIENT_ZONE = "Asia/Shanghai"
 """The time zone of the Java clients, in which their IDs count from the first of the month."""
 START_SECONDS = 180
