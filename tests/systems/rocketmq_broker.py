@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from helpers.rocketmq_log import LogRecord, read_log
+from systems.maven import class_path
 from systems.namespace import Namespace, answers
 
 if TYPE_CHECKING:
@@ -164,3 +165,15 @@ class RocketMQ:
         """Yield the records of the broker's commit log."""
         for file in sorted((self._folder / "store" / "commitlog").iterdir()):
             yield from read_log(file.read_bytes())
+
+
+def started(folder: Path) -> Iterator[RocketMQ]:
+    """Yield a running broker, and end it; skip the test if a program or an artifact is missing."""
+    servers, client = class_path("rocketmq", ROCKETMQ, "javac"), class_path("rocketmq-client", ROCKETMQ_CLIENT)
+    folder.mkdir(exist_ok=True)
+    broker = RocketMQ(servers, client, folder)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.end()
