@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROCKETMQ = [f"org.apache.rocketmq:rocketmq-{part}:5.4.0" for part in ("namesrv", "broker", "proxy", "tools")]
 ROCKETMQ_CLIENT = ["org.apache.rocketmq:rocketmq-client-java:5.2.0"]
-"""The client of 5.x has other classes under the names of the servers', so it must not be on their class path."""
+"""The client of gRPC has other classes under the names of the servers', so it must not be on their class path."""
 NAMES = """
 listenPort={names}
 bindAddress=127.0.0.1
@@ -60,8 +60,8 @@ class RocketMQ:
     """A name server, a broker and its proxy; and Java clients in a process of their own.
 
     Args:
-        class_path: The class path of the servers and of the client of 4.x.
-        client_path: The class path of the client of 5.x.
+        class_path: The class path of the servers and of the remoting client.
+        client_path: The class path of the client of gRPC.
         folder: An empty folder for settings, data and output.
     """
 
@@ -114,15 +114,19 @@ class RocketMQ:
     def kill(self) -> None:
         """End the broker and its proxy with SIGKILL."""
         self._running["broker"].kill()
-        self._running.pop("broker").wait()
+        self._running["broker"].wait()
 
-    def pause(self) -> None:
-        """Stop the broker and its proxy until `resume`."""
-        self._running["broker"].send_signal(signal.SIGSTOP)
+    def stop(self) -> None:
+        """End the broker and its proxy with SIGTERM, or with SIGKILL if they go on for half a minute."""
+        self.signal(signal.SIGTERM)
+        try:
+            self._running["broker"].wait(30)
+        except subprocess.TimeoutExpired:
+            self.kill()
 
-    def resume(self) -> None:
-        """Let the broker and its proxy go on."""
-        self._running["broker"].send_signal(signal.SIGCONT)
+    def signal(self, number: int) -> None:
+        """Send a signal to the broker and its proxy."""
+        self._running["broker"].send_signal(number)
 
     def end(self) -> None:
         """End all processes."""
@@ -132,7 +136,7 @@ class RocketMQ:
         self._namespace.end()
 
     def python_client(self) -> Any:
-        """Return the Python client of 5.x, which writes its log into the broker's folder."""
+        """Return the Python client, which writes its log into the broker's folder."""
         import pytest
 
         with pytest.MonkeyPatch.context() as patch:

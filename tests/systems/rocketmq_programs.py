@@ -10,7 +10,7 @@ import rocketmq
 from msgid.processing import Processor, SqliteStore
 from msgid.rocketmq import Record
 
-PAUSE_SECONDS, INVISIBLE_SECONDS, PATIENCE = 0.02, 12, 30
+PAUSE_SECONDS, INVISIBLE_SECONDS, PATIENCE = 0.02, 10, 30
 
 
 class Identified(rocketmq.Message):

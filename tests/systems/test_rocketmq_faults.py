@@ -1,29 +1,26 @@
-"""RocketMQ under faults: a producer, two consumers and the broker are killed and paused while messages flow."""
+"""RocketMQ under faults: a producer, two consumers and the broker are killed, paused and restarted as messages flow."""
 
 import json
-import os
-import random
-import signal
-import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from systems.faults import Program, inflict, schedule
 from systems.rocketmq_broker import started
 
 import msgid
-from msgid.audit import audit_table
+from msgid.audit import audit_table, compare
 from msgid.rocketmq import Record
 
 pytestmark = [pytest.mark.systems, pytest.mark.faults]
 
 ORDERS, CUSTOMERS, FAULTS = 2500, 7, 24
-KINDS = ("kill broker", "pause broker", "kill consumer", "pause consumer", "kill producer", "pause producer")
-PAUSES = {"broker": (1, 5), "consumer": (13, 16), "producer": (1, 5)}
-"""Seconds of a pause. A consumer is away for longer than its messages are invisible, so another gets them."""
+LONGEST_SECONDS = 14  # a consumer is away for longer than its messages are invisible, so another gets them
 DONE_SECONDS = 300
+PROGRAM = str(Path(__file__).with_name("rocketmq_programs.py"))
 
 
 @pytest.fixture
@@ -32,66 +29,13 @@ def broker(tmp_path):
     yield from started(tmp_path / "rocketmq")
 
 
-def schedule(seed):
-    """Yield the seconds before each fault, what it does to whom, the victim's number and the seconds of a pause."""
-    chance = random.Random(seed)
-    kinds = [*KINDS, *(chance.choice(KINDS) for _ in range(FAULTS - len(KINDS)))]
-    chance.shuffle(kinds)
-    for kind in kinds:
-        what, _, whom = kind.partition(" ")
-        seconds = chance.uniform(*PAUSES[whom]) if what == "pause" else 0
-        yield chance.uniform(0.5, 5), what, whom, chance.randrange(2), seconds
-
-
-class Programs:
-    """The producer and the consumers: started again whenever they end, or are killed."""
-
-    def __init__(self, broker, folder):
-        program = str(Path(__file__).with_name("rocketmq_programs.py"))
-        self._environment = {**os.environ, "HOME": str(folder)}
-        self._folder = folder
-        consumer = ["consume", broker.address, "orders", "outputs", str(folder / "states.db")]
-        producer = ["produce", broker.address, "orders", str(folder / "orders.json"), str(folder / "acknowledged")]
-        arguments = {("consumer", 0): consumer, ("consumer", 1): consumer, ("producer", 0): producer}
-        self._commands = {name: [sys.executable, program, *rest] for name, rest in arguments.items()}
-        self._running = {name: self._start(name) for name in self._commands}
-
-    def _start(self, name):
-        with (self._folder / f"{name[0]}-{name[1]}.out").open("ab") as output:
-            return subprocess.Popen(self._commands[name], stderr=output, stdout=output, env=self._environment)
-
-    def tend(self):
-        """Start programs again that have ended, except a producer that has sent everything."""
-        for name, process in self._running.items():
-            if process.poll() not in {None, 0}:
-                self._running[name] = self._start(name)
-
-    def victim(self, whom, number):
-        return self._running[whom, number if whom == "consumer" else 0]
-
-    def end(self):
-        for process in self._running.values():
-            process.kill()
-            process.wait()
-
-
-def strike(broker, programs, what, whom, number, seconds):
-    """Let one fault happen, and return once the victim runs again."""
-    if whom == "broker" and what == "kill":
-        broker.kill()
-        broker.start()
-    elif whom == "broker":
-        broker.pause()
-        time.sleep(seconds)
-        broker.resume()
-    elif what == "kill":
-        programs.victim(whom, number).kill()
-        programs.victim(whom, number).wait()
-    elif programs.victim(whom, number).poll() is None:
-        programs.victim(whom, number).send_signal(signal.SIGSTOP)
-        time.sleep(seconds)
-        programs.victim(whom, number).send_signal(signal.SIGCONT)
-    programs.tend()
+def programs_of(broker, folder):
+    """Return a producer and two consumers."""
+    consume = [sys.executable, PROGRAM, "consume", broker.address, "orders", "outputs", str(folder / "states.db")]
+    files = [str(folder / "orders.json"), str(folder / "acknowledged")]
+    commands = {"producer": [sys.executable, PROGRAM, "produce", broker.address, "orders", *files]}
+    commands |= {"consumer 1": consume, "consumer 2": consume}
+    return {name: Program(command, folder / f"{name}.out", HOME=str(folder)) for name, command in commands.items()}
 
 
 def report_of(rows):
@@ -113,26 +57,38 @@ def test_orders_through_faults_have_one_output_each(broker, tmp_path, seed):
     (tmp_path / "orders.json").write_text(json.dumps(orders), encoding="utf-8")
     for topic in ("orders", "outputs"):
         broker.ask("create", topic, type="NORMAL", queues=2)
-    programs = Programs(broker, tmp_path)
+    programs = programs_of(broker, tmp_path)
+
+    def tend():
+        for program in programs.values():
+            if program.wait(0) == 1:  # it did not reach the broker for a long time
+                program.start()
+
     try:
-        for wait, *fault in schedule(seed):
-            time.sleep(wait)
-            what, whom, number, seconds = fault
-            victim = f"{whom} {number}" if whom == "consumer" else whom
-            print(f"  after {wait:.1f} s: {what} {victim}", f"for {seconds:.1f} s" if seconds else "", flush=True)
-            strike(broker, programs, *fault)
+        for program in programs.values():
+            program.start()
+        inflict(
+            schedule(seed, FAULTS, ["broker", *programs], longest=LONGEST_SECONDS), {"broker": broker, **programs}, tend
+        )
         end = time.monotonic() + DONE_SECONDS
         outputs = []
         while len({row["msgId"] for row in outputs}) < ORDERS and time.monotonic() < end:
             time.sleep(3)
-            programs.tend()
+            tend()
             outputs = broker.rows("pull", "outputs")
     finally:
-        programs.end()
+        for program in programs.values():
+            program.kill()
     acknowledged = (tmp_path / "acknowledged").read_text(encoding="utf-8").split()
     landed, outputs = broker.rows("pull", "orders"), broker.rows("pull", "outputs")
     print(f"  {len(acknowledged)} acknowledged, {len(landed)} landed, {len(outputs)} outputs", flush=True)
     judge(orders, acknowledged, landed, outputs)
+
+
+def lost_of(acknowledged, landed):
+    """Return the IDs that were acknowledged and did not land, as the audit names them."""
+    compared = compare(acknowledged, [Record.of(row).message_id() for row in landed])
+    return [one.id for one in compared.differences if one.fault == "lost"]
 
 
 def judge(orders, acknowledged, landed, outputs):
@@ -140,6 +96,7 @@ def judge(orders, acknowledged, landed, outputs):
     sent = {id: (customer, order) for id, customer, order in orders}
     assert sorted(acknowledged) == sorted(sent)
     assert {Record.of(row).original: row["body"].decode() for row in landed} == {id: sent[id][1] for id in sent}
+    assert lost_of(acknowledged, landed) == []
     resent = {"duplicate_ids": len(landed) - len(sent)} if len(landed) > len(sent) else {}
     assert checks(report_of(landed)) == resent
     bodies = {}
@@ -153,7 +110,10 @@ def judge(orders, acknowledged, landed, outputs):
     again = len(outputs) - len(bodies)
     assert checks(report_of(outputs)) == ({"duplicate_ids": again} if again else {})
     # The judge is not blind: a row that is lost, and a row that is written twice, are found.
-    queue = [row for row in landed if row["queueId"] == landed[0]["queueId"]]
+    times = Counter(row["msgId"] for row in landed)
+    queue = [row for row in landed if row["queueId"] == 0 and times[row["msgId"]] == 1]
     lost = sorted(queue, key=lambda row: row["queueOffset"])[len(queue) // 2]
-    assert checks(report_of([row for row in landed if row is not lost]))["missing_offsets"] == 1
+    others = [row for row in landed if row is not lost]
+    assert checks(report_of(others))["missing_offsets"] == 1
+    assert lost_of(acknowledged, others) == [lost["msgId"]]
     assert checks(report_of([*landed, lost]))["duplicate_messages"] == 1
