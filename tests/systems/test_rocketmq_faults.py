@@ -92,7 +92,7 @@ def lost_of(acknowledged, landed):
 
 
 def judge(orders, acknowledged, landed, outputs):
-    """Compare what was acknowledged with what landed, and ask the audit."""
+    """Compare the acknowledged orders with the rows that landed, and ask the audit."""
     sent = {id: (customer, order) for id, customer, order in orders}
     assert sorted(acknowledged) == sorted(sent)
     assert {Record.of(row).original: row["body"].decode() for row in landed} == {id: sent[id][1] for id in sent}
