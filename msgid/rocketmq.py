@@ -17,11 +17,12 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from msgid import layout
 from msgid._known_tables import Columns, Inside, KnownTable
-from msgid._moments import moment_of
+from msgid._message import Message
+from msgid._moments import moment_of, unix_micros
 from msgid._validate import INT32_MAX, in_range, quote
 from msgid.errors import InvalidMessage
 from msgid.ids._bytes import header_identity
@@ -40,6 +41,8 @@ UNIQUE_KEY: Final = "UNIQ_KEY"
 """The property that holds the ID that the producer's client made."""
 KEYS: Final = "KEYS"
 """The property that holds the message's business keys, with a space between them."""
+TAGS: Final = "TAGS"
+"""The property that holds the message's tag."""
 OFFSET_ID: Final = "offsetMsgId"
 """The column that may hold the broker-offset ID."""
 RETRY_TOPIC: Final = "RETRY_TOPIC"
@@ -50,11 +53,14 @@ REAL_QUEUE: Final = "REAL_QID"
 """The property of a redelivered message that holds the queue of the retry topic."""
 RETRY: Final = "%RETRY%"
 """The beginning of the name of a retry topic."""
+NO_POSITION: Final = "the message does not have a broker, a queue and an offset, and its own ID is"
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One RocketMQ message, from a row of RocketMQ's connector for Spark.
+    """One RocketMQ message, from a row of RocketMQ's connector for Spark or from a consumer in Python.
+
+    A message of the Python client does not have a position: ``broker``, ``queue``, ``offset`` and ``stored`` are None.
 
     Args:
         topic: Name of the topic.
@@ -72,19 +78,26 @@ class Record:
     """
 
     topic: str
-    broker: str
-    queue: int
-    offset: int
-    stored: datetime
+    broker: str | None = None
+    queue: int | None = None
+    offset: int | None = None
+    stored: datetime | None = None
     born: datetime | None = None
     body: bytes | None = None
     properties: Mapping[str, str] | None = None
     offset_id: str | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("topic", self.topic), ("brokerName", self.broker)):
-            if not isinstance(value, str) or not value:
-                raise InvalidMessage(f"{name} must be text, got {quote(value)}")
+        if not isinstance(self.topic, str) or not self.topic:
+            raise InvalidMessage(f"topic must be text, got {quote(self.topic)}")
+        if self.born is not None:
+            object.__setattr__(self, "born", moment_of("bornTimestamp", self.born))
+        if any(part is not None for part in (self.broker, self.queue, self.offset, self.stored)):
+            self._check_position()
+
+    def _check_position(self) -> None:
+        if not isinstance(self.broker, str) or not self.broker:
+            raise InvalidMessage(f"brokerName must be text, got {quote(self.broker)}")
         if not in_range(self.queue, 0, INT32_MAX):
             raise InvalidMessage(f"queueId must be 0 to {INT32_MAX}, got {quote(self.queue)}")
         if not in_range(self.offset, 0, layout.OFFSET_MAX):
@@ -92,8 +105,6 @@ class Record:
         for name, number in (("queue", self.queue), ("offset", self.offset)):
             object.__setattr__(self, name, int(number))  # an integer of NumPy may overflow later
         object.__setattr__(self, "stored", moment_of("storeTimestamp", self.stored))
-        if self.born is not None:
-            object.__setattr__(self, "born", moment_of("bornTimestamp", self.born))
 
     @classmethod
     def of(cls, row: Mapping[str, Any], *, encoding: Encoding = "utf-8") -> Record:
@@ -125,13 +136,50 @@ class Record:
             row.get(OFFSET_ID),
         )
 
+    @classmethod
+    def from_consumer(cls, message: Any) -> Record:
+        """Return the record of a message that a consumer of RocketMQ's Python client received.
+
+        The client shows neither the queue nor the offset, so the record does not have a position.
+
+        Args:
+            message: An object with ``topic``, ``message_id``, ``body``, ``keys``, ``tag``, ``properties`` and
+                ``born_timestamp`` (milliseconds since 1970).
+
+        Raises:
+            InvalidMessage: if one of them is missing or malformed, or if the client found a wrong checksum.
+        """
+        names = ("topic", "message_id", "body", "keys", "tag", "properties", "born_timestamp")
+        missing = [name for name in names if not hasattr(message, name)]
+        if missing:
+            raise InvalidMessage(f"a message of a consumer must have {missing[0]}, got {quote(message)}")
+        if getattr(message, "corrupted", False):
+            raise InvalidMessage(f"cannot make a record of message {message.message_id}: its checksum is wrong")
+        keys = (message.keys,) if isinstance(message.keys, str) else message.keys or ()
+        if not hasattr(keys, "__iter__") or not all(isinstance(key, str) for key in keys):
+            raise InvalidMessage(f"keys must be a set of text, got {quote(message.keys)}")
+        system = {UNIQUE_KEY: message.message_id, KEYS: " ".join(sorted(keys)), TAGS: message.tag}
+        own = {name: value for name, value in system.items() if value}
+        born = message.born_timestamp or None
+        return cls(
+            message.topic,
+            born=None if born is None else moment_of("bornTimestamp", born),
+            body=bytes_of("body", message.body, "utf-8"),
+            properties={**_properties(message.properties), **own},
+        )
+
     @property
     def source(self) -> str:
         """The name of the message's log: ``rocketmq:<broker>/<topic>/<queue>``.
 
         A redelivered message of a push consumer has the first topic, but the queue and the offset of the consumer
         group's retry topic. Its log is the retry topic, so that it never has the position of another message.
+
+        Raises:
+            InvalidMessage: if the message does not have a position.
         """
+        if self.broker is None or self.queue is None:
+            raise InvalidMessage(f"{NO_POSITION}: {quote(self.original)}")
         topic, queue = log_of(self.topic, self.queue, self.properties or {})
         return f"rocketmq:{self.broker}/{topic}/{queue}"
 
@@ -150,9 +198,39 @@ class Record:
         Returns:
             The canonical text of the ID or UUID in the property ``UNIQ_KEY``; else the `position_id` of source,
             offset and storing time.
+
+        Raises:
+            InvalidMessage: if the message has neither such an ID nor a position.
         """
         own = header_identity(self.original)
-        return own or str(position_id(self.source, self.offset, self.stored))
+        return own or str(position_id(self.source, cast("int", self.offset), cast("datetime", self.stored)))
+
+    def message(self, *, key: str | None = None) -> Message:
+        """Return the record as a message for a `msgid.processing.Processor`.
+
+        Args:
+            key: The business key, if it is not the key in the property ``KEYS``: the group of a FIFO message, say.
+
+        Returns:
+            The message. Its ID is the `message_id`, its body is the payload as bytes. Its timestamp is the time at
+            which the producer made it, or else the storing time. A record without a key gets its ID as key, so that it
+            has a state of its own.
+
+        Raises:
+            InvalidMessage: if the record has several keys and ``key`` is not given, or if it does not have an ID.
+
+        >>> row = {"topic": "orders", "brokerName": "a", "queueId": 2, "queueOffset": 7, "storeTimestamp": 0}
+        >>> Record.of({**row, "properties": {"KEYS": "shop-5"}, "body": b"12"}).message()
+        Message(id='014B6528F2FD850000A0119A0000000007', key='shop-5', body=b'12', timestamp=0)
+        """
+        id = self.message_id()
+        if key is None:
+            keys = (self.properties or {}).get(KEYS, "").split()
+            if len(keys) > 1:
+                raise InvalidMessage(f"key must be given for a message with several keys, got {quote(keys)}")
+            key = keys[0] if keys else id
+        moment = self.born or self.stored
+        return Message(id, key, self.body, None if moment is None else unix_micros(moment))
 
 
 def log_of(topic: str, queue: int, properties: Mapping[str, str]) -> tuple[str, int]:

@@ -7,7 +7,7 @@ from glob import glob
 import pytest
 from systems.brokers import KAFKA, SPARK_KAFKA, Kafka
 from systems.maven import class_path
-from systems.rocketmq_broker import ROCKETMQ, ROCKETMQ_CLIENT, RocketMQ
+from systems.rocketmq_broker import started
 from systems.spark_cluster import SparkCluster, java_or_skip
 
 
@@ -34,13 +34,7 @@ def kafka(tmp_path_factory):
 @pytest.fixture(scope="session")
 def rocketmq(tmp_path_factory):
     """Return a running broker of RocketMQ."""
-    servers, client = class_path("rocketmq", ROCKETMQ, "javac"), class_path("rocketmq-client", ROCKETMQ_CLIENT)
-    broker = RocketMQ(servers, client, tmp_path_factory.mktemp("rocketmq"))
-    try:
-        broker.start()
-        yield broker
-    finally:
-        broker.end()
+    yield from started(tmp_path_factory.mktemp("rocketmq"))
 
 
 @pytest.fixture(scope="session")

@@ -29,13 +29,22 @@ class Namespace:
     def __init__(self, count: int) -> None:
         import pytest
 
-        for program in ("unshare", "nsenter"):
+        for program in ("unshare", "nsenter", "setpriv"):
             if shutil.which(program) is None:
                 pytest.skip(f"{program} is not installed")
         sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
         self.ports: list[int] = [held.getsockname()[1] for held in sockets]
         numbers = [str(held.fileno()) for held in sockets]
-        command = ["unshare", "--net", "--map-root-user", sys.executable, __file__, *numbers]
+        command = [
+            "unshare",
+            "--net",
+            "--map-root-user",
+            "setpriv",
+            "--pdeathsig=KILL",
+            sys.executable,
+            __file__,
+            *numbers,
+        ]
         self.process = subprocess.Popen(
             command, pass_fds=[int(n) for n in numbers], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )

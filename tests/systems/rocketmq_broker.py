@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from helpers.rocketmq_log import LogRecord, read_log
+from systems.maven import class_path
 from systems.namespace import Namespace, answers
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 ROCKETMQ = [f"org.apache.rocketmq:rocketmq-{part}:5.4.0" for part in ("namesrv", "broker", "proxy", "tools")]
 ROCKETMQ_CLIENT = ["org.apache.rocketmq:rocketmq-client-java:5.2.0"]
-"""The client of 5.x has other classes under the names of the servers', so it must not be on their class path."""
+"""The client of gRPC has other classes under the names of the servers', so it must not be on their class path."""
 NAMES = """
 listenPort={names}
 bindAddress=127.0.0.1
@@ -40,8 +41,16 @@ mappedFileSizeConsumeQueue=600000
 transactionCheckInterval=5000
 transactionTimeOut=5000
 """
+# The servers end with the tests, also if these are killed.
 # Without 1 GB of direct memory, consumers of 5.x get nothing and no error.
-JAVA = ["java", "-XX:MaxDirectMemorySize=1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+JAVA = [
+    "setpriv",
+    "--pdeathsig=KILL",
+    "java",
+    "-XX:MaxDirectMemorySize=1g",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+]
 CLIENT_ZONE = "Asia/Shanghai"
 """The time zone of the Java clients, in which their IDs count from the first of the month."""
 START_SECONDS = 180
@@ -51,8 +60,8 @@ class RocketMQ:
     """A name server, a broker and its proxy; and Java clients in a process of their own.
 
     Args:
-        class_path: The class path of the servers and of the client of 4.x.
-        client_path: The class path of the client of 5.x.
+        class_path: The class path of the servers and of the remoting client.
+        client_path: The class path of the client of gRPC.
         folder: An empty folder for settings, data and output.
     """
 
@@ -105,15 +114,19 @@ class RocketMQ:
     def kill(self) -> None:
         """End the broker and its proxy with SIGKILL."""
         self._running["broker"].kill()
-        self._running.pop("broker").wait()
+        self._running["broker"].wait()
 
-    def pause(self) -> None:
-        """Stop the broker and its proxy until `resume`."""
-        self._running["broker"].send_signal(signal.SIGSTOP)
+    def stop(self) -> None:
+        """End the broker and its proxy with SIGTERM, or with SIGKILL if they go on for half a minute."""
+        self.signal(signal.SIGTERM)
+        try:
+            self._running["broker"].wait(30)
+        except subprocess.TimeoutExpired:
+            self.kill()
 
-    def resume(self) -> None:
-        """Let the broker and its proxy go on."""
-        self._running["broker"].send_signal(signal.SIGCONT)
+    def signal(self, number: int) -> None:
+        """Send a signal to the broker and its proxy."""
+        self._running["broker"].send_signal(number)
 
     def end(self) -> None:
         """End all processes."""
@@ -123,7 +136,7 @@ class RocketMQ:
         self._namespace.end()
 
     def python_client(self) -> Any:
-        """Return the Python client of 5.x, which writes its log into the broker's folder."""
+        """Return the Python client, which writes its log into the broker's folder."""
         import pytest
 
         with pytest.MonkeyPatch.context() as patch:
@@ -156,3 +169,15 @@ class RocketMQ:
         """Yield the records of the broker's commit log."""
         for file in sorted((self._folder / "store" / "commitlog").iterdir()):
             yield from read_log(file.read_bytes())
+
+
+def started(folder: Path) -> Iterator[RocketMQ]:
+    """Yield a running broker, and end it; skip the test if a program or an artifact is missing."""
+    servers, client = class_path("rocketmq", ROCKETMQ, "javac"), class_path("rocketmq-client", ROCKETMQ_CLIENT)
+    folder.mkdir(exist_ok=True)
+    broker = RocketMQ(servers, client, folder)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.end()

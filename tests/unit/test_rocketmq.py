@@ -1,11 +1,13 @@
 """RocketMQ rows in plain Python: the required columns of a row, and which of the two IDs is used."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from helpers.vector_files import SERVER_IDS, redelivered
 
 import msgid
+from msgid.processing import Message
 from msgid.rocketmq import Record
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
@@ -133,3 +135,73 @@ def test_audit_of_rows_reads_the_ids_in_their_properties(as_text):
         table, id=None, source=["brokerName", "topic", "queueId"], offset="queueOffset", content="body"
     )
     assert {finding.check: finding.count for finding in own.findings} == {"conflicting_messages": 1}
+
+
+def received(**changed):
+    """Return a message as the Python client shows it."""
+    shown = {"topic": "orders", "message_id": V1, "body": b"hi", "keys": {"order-7"}, "tag": "A", "properties": {}}
+    return SimpleNamespace(**{**shown, "born_timestamp": 1648047037000, "corrupted": False, **changed})
+
+
+def test_message_of_a_record_is_its_id_key_body_and_time():
+    """The time is that of the producer, so it is the same for each delivery; without it, the storing time."""
+    assert Record.of(ROW).message() == Message(V1, "order-7", b"hi", 1648047037000000)
+    assert Record.of({**ROW, "bornTimestamp": None}).message().timestamp == 1648047038000000
+    assert Record.of(ROW).message(key="customer 5").key == "customer 5"
+    without = Record.of({**ROW, "properties": None})
+    assert without.message().key == without.message().id == without.message_id()
+
+
+def test_message_of_a_record_with_several_keys_names_the_choice():
+    """The key decides which state changes, so the first of several is never taken in silence."""
+    record = Record.of({**ROW, "properties": {"KEYS": "order-7 customer-5"}})
+    with pytest.raises(msgid.InvalidMessage, match=r"key must be given .*, got \['order-7', 'customer-5'\]"):
+        record.message()
+    assert record.message(key="order-7").key == "order-7"
+
+
+def test_record_of_a_python_consumer_is_the_message_of_the_row():
+    """The ID, the key, the body and the time are those of the same message read as a row; the position is not known."""
+    record = Record.from_consumer(received())
+    assert record.message() == Record.of(ROW).message()
+    assert (record.original, record.properties) == (V1, {"UNIQ_KEY": V1, "KEYS": "order-7", "TAGS": "A"})
+    assert Record.from_consumer(received(message_id=V1.lower())).original == V1.lower()
+    assert Record.from_consumer(received(keys=set(), tag=None, born_timestamp=None)).message().key == V1
+    assert Record.from_consumer(received(properties={"KEYS": "x", "size": "7"})).properties["KEYS"] == "order-7"
+    with pytest.raises(msgid.InvalidMessage, match="does not have a broker, a queue and an offset"):
+        _ = record.source
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"corrupted": True}, f"cannot make a record of message {V1}: its checksum is wrong"),
+        ({"body": 7}, "body must be text or bytes, got 7"),
+        ({"topic": None}, "topic must be text, got None"),
+        ({"born_timestamp": "yesterday"}, "bornTimestamp must be an aware datetime"),
+        ({"properties": 7}, "properties must be a mapping"),
+        ({"keys": 7}, "keys must be a set of text, got 7"),
+        ({"keys": {7}}, "keys must be a set of text, got {7}"),
+        ({"message_id": "order 17"}, "its own ID is: 'order 17'"),
+        ({"message_id": ""}, "its own ID is: None"),
+    ],
+)
+def test_message_of_a_python_consumer_that_is_malformed_raises_one_error(changed, reason):
+    """A wrong checksum is an error, and so is an ID that is not known while the position is not known either."""
+    with pytest.raises(msgid.InvalidMessage) as caught:
+        Record.from_consumer(received(**changed)).message()
+    assert reason in str(caught.value)
+
+
+def test_other_objects_are_not_messages_of_a_consumer():
+    """The error names the missing attribute."""
+    for other in (None, {}, SimpleNamespace(topic="orders")):
+        with pytest.raises(msgid.InvalidMessage, match="a message of a consumer must have"):
+            Record.from_consumer(other)
+
+
+def test_position_of_a_record_is_whole_or_missing():
+    """Half a position is an error."""
+    for part in ({"broker": "a"}, {"queue": 0}, {"offset": 0}, {"stored": 0}):
+        with pytest.raises(msgid.InvalidMessage):
+            Record("orders", **part)
