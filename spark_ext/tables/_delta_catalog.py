@@ -171,6 +171,39 @@ def write_batch(
         raise OSError(f"cannot commit batch {batch_id} to {place}: {_ATTEMPTS} commits of others came first") from None
 
 
+def refusals(df: DataFrame, place: str, storage_options: dict[str, str] | None) -> DataFrame:
+    """Return rows with the column `REASON`: why the table refuses a row, or NULL.
+
+    It has the rules of Delta's own writer: a constraint whose value is NULL is broken, too. A constraint on a column that
+    Spark computes while it writes, such as an identity column, is left to Delta's own writer.
+    """
+    table = _Target(df.sparkSession, place, storage_options).open()
+    if table is None:
+        return df.withColumn(REASON, F.lit(None).cast("string"))
+    whole, broken = df, []
+    for field in spark_schema(table):
+        text = field.metadata.get("delta.generationExpression") or field.metadata.get("CURRENT_DEFAULT")
+        is_identity = "delta.identity.start" in field.metadata
+        if field.name not in df.columns and not is_identity:
+            whole = whole.withColumn(field.name, (F.expr(text) if text else F.lit(None)).cast(field.dataType))
+        elif field.name in df.columns and "delta.generationExpression" in field.metadata:
+            broken.append((f"the generated column {field.name} ({text})", f"NOT ({_quoted(field.name)} <=> ({text}))"))
+    broken += [(f"NOT NULL of {name}", f"{name} IS NULL") for name in _required(spark_schema(table))]
+    for name, limit in _limits(spark_schema(table)):
+        broken.append((f"the length of {name}, {limit}", f"length(rtrim({name})) > {limit}"))
+    for key, text in table.metadata().configuration.items():
+        if key.startswith(_CONSTRAINT):
+            broken.append((f"CHECK constraint {key.removeprefix(_CONSTRAINT)} ({text})", f"NOT coalesce({text}, false)"))
+    reason = F.lit(None).cast("string")
+    for name, condition in reversed(broken):
+        try:
+            reason = F.when(F.expr(condition), F.lit(name)).otherwise(reason)
+            whole.select(reason)
+        except AnalysisException:  # it needs a column that Spark computes
+            continue
+    return whole.withColumn(REASON, reason).select(*map(_quoted, df.columns), REASON)
+
+
 class _Target:
     """A table to which Delta's own writer commits."""
 
