@@ -69,7 +69,7 @@ def connect(session: nox.Session) -> None:
 def nightly(session: nox.Session) -> None:
     """Run all tests, under Spark's own settings, and an hour of the simulation: about three hours."""
     install(session, ".[test]")
-    pytest(session, "tests", "-m", "not systems", "--spark-defaults", *TWO_WORKERS)
+    pytest(session, "tests", "-m", "not (systems or faults)", "--spark-defaults", *TWO_WORKERS)
     if not session.posargs:
         session.run("python", "-m", "simulation", "--minutes", "60", env={"PYTHONPATH": "tests"})
 
@@ -78,7 +78,14 @@ def nightly(session: nox.Session) -> None:
 def systems(session: nox.Session) -> None:
     """Run the tests against running systems, which Maven brings; needs Java 17 and Maven."""
     install(session, ".[test]")
-    pytest(session, "tests/systems", "-m", "systems")
+    pytest(session, "tests/systems", "-m", "systems and not faults")
+
+
+@nox.session
+def faults(session: nox.Session) -> None:
+    """Kill, pause and restart running systems, from a seed that each test prints; ``--seed N`` repeats it."""
+    install(session, ".[test]")
+    pytest(session, "tests/systems", "-m", "faults", "-s")
 
 
 @nox.session

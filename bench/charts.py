@@ -1,71 +1,109 @@
-"""Draw the charts as SVG with Matplotlib."""
+"""Draw the charts as SVG: bars as text, lines with Matplotlib. They are legible on a phone, in light and dark."""
 
 from __future__ import annotations
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "msgid", "font.size": 9, "axes.spines.top": False})
-OURS, THEIRS, FLOOR = "#c2410c", "#94a3b8", "#e2e8f0"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OURS, THEIRS, FLOOR = "#c2410c", "#94a3b8", "#cbd5e1"
+WIDTH = 360
+"""The width of a chart of bars in pixels, as on a phone."""
+_TITLE, _ROW, _BAR, _SCALE = 34, 32, 11, 290
+"""The heights of a title, a row and a bar, and the width of the longest bar, in pixels."""
+_STYLE = (
+    "text{font:11px system-ui,sans-serif;fill:#1f2937}.title{font-weight:bold;font-size:13px}"
+    "@media(prefers-color-scheme:dark){text{fill:#e5e7eb}}"
+)
+_DARK = (
+    "<style>@media(prefers-color-scheme:dark){text{fill:#e5e7eb!important}"
+    '[style*="stroke: #000000"]{stroke:#e5e7eb!important}}</style>'
+)
+"""Matplotlib writes the colour of each part as a style of its own."""
 
 
 def bars(measured: dict[str, dict[str, float]], path: str) -> None:
-    """Draw one panel per section: ns per ID on a logarithmic scale, the fastest on top."""
-    heights = [len(best) for best in measured.values()]
-    figure, axes = plt.subplots(
-        len(measured), figsize=(9, 0.28 * sum(heights) + 0.75 * len(measured)), height_ratios=heights
-    )
-    for panel, (title, best) in zip(axes, measured.items(), strict=True):
-        ordered = sorted(best.items(), key=lambda pair: -pair[1])
-        colours = [OURS if "msgid" in name else FLOOR if name.startswith("floor") else THEIRS for name, _ in ordered]
-        drawn = panel.barh([name.replace("`", "") for name, _ in ordered], [ns for _, ns in ordered], color=colours)
-        panel.bar_label(drawn, [f" {ns:.1f}" for _, ns in ordered])
-        panel.set(title=f"{title}, ns an id (logarithmic)", xscale="log")
-        panel.spines["right"].set_visible(False)
-        panel.margins(x=0.1)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-
-
-def lines(by_size: dict[str, dict[int, float]], by_threads: dict[int, float], path: str) -> None:
-    """Draw ns per ID by the size of a batch, and by the number of threads."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2))
-    for form, grown in by_size.items():
-        left.plot(list(grown), list(grown.values()), marker="o", markersize=3, label=form)
-    left.set(xscale="log", yscale="log", xlabel="ids a batch", ylabel="ns an id")
-    left.legend(frameon=False)
-    right.plot(list(by_threads), list(by_threads.values()), marker="o", markersize=3, color=OURS)
-    right.set(xlabel="threads minting at once", ylabel="ns an id over all", ylim=(0, None), xticks=list(by_threads))
-    for panel in (left, right):
-        panel.spines["right"].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    """Draw one panel per section: ns per ID, the fastest on top."""
+    panels = {
+        f"{title}: ns per ID": sorted(found.items(), key=lambda pair: pair[1]) for title, found in measured.items()
+    }
+    _draw(panels, path, ".1f", lambda name: "msgid" in name)
 
 
 def rates(measured: dict[str, dict[str, float]], path: str) -> None:
     """Draw one panel per section: millions of rows per second, the fastest on top."""
-    heights = [len(found) for found in measured.values()]
-    figure, axes = plt.subplots(
-        len(measured), figsize=(9, 0.28 * sum(heights) + 0.75 * len(measured)), height_ratios=heights
+    panels = {
+        f"{title}: millions of rows per second": sorted(found.items(), key=lambda pair: -pair[1])
+        for title, found in measured.items()
+    }
+    _draw(panels, path, ".2f", lambda name: "Python UDF" not in name and name != "uuid()")
+
+
+def _draw(panels: dict[str, list[tuple[str, float]]], path: str, form: str, is_ours: Callable[[str], bool]) -> None:
+    """Draw bars from zero on a linear scale. Each has its label above it, and its value beside it."""
+    drawn, y = [], 0
+    for title, found in panels.items():
+        y += _TITLE
+        drawn.append(f'<text class="title" x="0" y="{y - 12}">{escape(title)}</text>')
+        most = max(value for _, value in found)
+        for name, value in found:
+            width = max(1, round(_SCALE * value / most))
+            label = escape(name.replace("`", ""))
+            drawn.append(
+                f'<text x="0" y="{y + 10}">{label}</text>'
+                f'<rect x="0" y="{y + 14}" width="{width}" height="{_BAR}" fill="{_colour(name, is_ours)}"/>'
+                f'<text x="{width + 5}" y="{y + 24}">{value:{form}}</text>'
+            )
+            y += _ROW
+    Path(path).write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y}" viewBox="0 0 {WIDTH} {y}">'
+        f"<style>{_STYLE}</style>\n" + "\n".join(drawn) + "\n</svg>\n",
+        encoding="utf-8",
     )
-    for panel, (title, found) in zip(axes, measured.items(), strict=True):
-        ordered = sorted(found.items(), key=lambda pair: pair[1])
-        colours = [
-            FLOOR if name.startswith("floor") else THEIRS if "Python UDF" in name or name == "uuid()" else OURS
-            for name, _ in ordered
-        ]
-        drawn = panel.barh([name for name, _ in ordered], [rate for _, rate in ordered], color=colours)
-        panel.bar_label(drawn, [f" {rate:.2f}" for _, rate in ordered])
-        panel.set(title=f"{title}, millions of rows a second")
+
+
+def _colour(name: str, is_ours: Callable[[str], bool]) -> str:
+    return FLOOR if name.startswith("floor") else OURS if is_ours(name) else THEIRS
+
+
+def _panels(count: int) -> tuple[Any, Any]:
+    """Return a figure with panels one below the other."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "msgid", "font.size": 9, "axes.spines.top": False})
+    figure, panels = plt.subplots(count, figsize=(4.2, 2.8 * count))
+    for panel in panels:
         panel.spines["right"].set_visible(False)
-        panel.margins(x=0.1)
+    return figure, panels
+
+
+def _save(figure: Any, path: str) -> None:
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, metadata={"Date": None}, transparent=True)
+    file = Path(path)
+    file.write_text(file.read_text(encoding="utf-8").replace("<defs>", f"{_DARK}<defs>", 1), encoding="utf-8")
+
+
+def lines(by_size: dict[str, dict[int, float]], by_threads: dict[int, float], path: str) -> None:
+    """Draw ns per ID by the size of a batch, and by the number of threads."""
+    figure, (sizes, threads) = _panels(2)
+    for form, grown in by_size.items():
+        sizes.plot(list(grown), list(grown.values()), marker="o", markersize=3, label=form)
+    sizes.set(xscale="log", yscale="log", xlabel="IDs per batch (logarithmic)", ylabel="ns per ID (logarithmic)")
+    sizes.legend(frameon=False)
+    threads.plot(list(by_threads), list(by_threads.values()), marker="o", markersize=3, color=OURS)
+    threads.set(xlabel="threads that make IDs at once", ylabel="ns per ID over all", ylim=(0, None))
+    threads.set(xticks=list(by_threads))
+    _save(figure, path)
 
 
 def state_growth(by_ids: dict[str, dict[int, tuple[float, float]]], by_key: dict[int, float], path: str) -> None:
     """Draw rows per second and memory over the IDs in state, and messages per second over the messages per key."""
-    figure, (rows, memory, keys) = plt.subplots(1, 3, figsize=(11, 3.2))
+    figure, (rows, memory, keys) = _panels(3)
     for way, found in by_ids.items():
         colour = OURS if way == "deduplicate" else THEIRS
         rows.plot(list(found), [rate for rate, _ in found.values()], marker="o", markersize=3, color=colour, label=way)
@@ -74,11 +112,10 @@ def state_growth(by_ids: dict[str, dict[int, tuple[float, float]]], by_key: dict
                 list(found), [megabytes for _, megabytes in found.values()], marker="o", markersize=3, color=colour
             )
     keys.plot(list(by_key), list(by_key.values()), marker="o", markersize=3, color=OURS)
-    rows.set(xscale="log", xlabel="IDs in state", ylabel="rows per second", ylim=(0, None))
+    rows.set(xlabel="IDs in state (logarithmic)", ylabel="rows per second")
     rows.legend(frameon=False)
-    memory.set(xscale="log", xlabel="IDs in state", ylabel="MB of the largest Python worker", ylim=(0, None))
-    keys.set(xscale="log", xlabel="messages per key", ylabel="process, messages per second", ylim=(0, None))
+    memory.set(xlabel="IDs in state (logarithmic)", ylabel="MB of the largest Python worker")
+    keys.set(xlabel="messages per key (logarithmic)", ylabel="process, messages per second")
     for panel in (rows, memory, keys):
-        panel.spines["right"].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+        panel.set(xscale="log", ylim=(0, None))
+    _save(figure, path)

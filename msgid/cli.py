@@ -1,35 +1,31 @@
-"""The command line: ``msgid generate``, ``inspect``, ``node``, ``expire``, ``audit`` and ``completion``."""
+"""The command line ``msgid``: its commands of IDs are in `msgid._commands`."""
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 from contextlib import suppress
 from datetime import timedelta
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 import msgid as library
+from msgid._commands import ID_COMMANDS, examples
 from msgid._moments import UNIX_EPOCH
-from msgid.ids import _display
 from msgid.ids._native import version_line
 from msgid.iggy._wire import ALIASES, LAYOUTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from msgid.audit import Severity
-    from msgid.ids.parsing import AnyId
     from msgid.iggy._wire import Layout
 
-_CHUNK = 65_536
 AUDIT_FAILED = 3
 """The exit status of ``audit`` if ``--fail-on`` found something."""
 
@@ -57,102 +53,14 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(message=version_line(library.__version__))
 def msgid() -> None:
-    """Make message IDs, inspect their fields, and show their node."""
+    """Make and read message IDs, audit messages, and delete expired ones."""
 
 
-@msgid.command()
-@click.option("-n", "--number", default=1, show_default=True, type=click.IntRange(min=0), help="Number of IDs.")
-@click.option(
-    "-o", "--output", type=click.File("w", lazy=False), default="-", help="Output file; default: standard output."
-)
-def generate(number: int, output: IO[str]) -> None:
-    """Print new IDs, one per line."""
-    console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # No progress bar for a batch that is done at once, or if the IDs go to the same terminal.
-    hidden = not console.is_terminal or number <= _CHUNK or output.isatty()
-    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
-        task = progress.add_task("generating", total=number)
-        for start in range(0, number, _CHUNK):
-            count = min(_CHUNK, number - start)
-            output.write("\n".join(_generated(count)) + "\n")
-            progress.advance(task, count)
-    output.flush()  # Click closes a file without an error if the rest cannot be written
+for _command in ID_COMMANDS:
+    msgid.add_command(_command)
 
 
-def _generated(count: int) -> list[str]:
-    try:
-        return library.generate_batch(count).hex()
-    except ValueError as error:  # MSGID_NODE is invalid
-        raise click.ClickException(str(error)) from None
-
-
-class _Line(NamedTuple):
-    number: int
-    text: str
-
-
-@msgid.command()
-@click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-def inspect(ids: tuple[str, ...], as_json: bool) -> None:
-    """Show the fields of IDs of any version. '-' reads IDs from standard input, one per line.
-
-    A malformed ID is reported with its line number, or its number among the arguments. The other IDs are still shown,
-    and the exit status is 1.
-    """
-    if not ids:
-        raise click.UsageError("pass one or more IDs, or - to read them from standard input")
-    console = Console(highlight=False)
-    failed = False
-    for line in _lines(ids):
-        try:
-            id = library.parse(line.text)
-        except library.InvalidMessageId as error:
-            failed = True
-            if as_json:
-                click.echo(json.dumps({"line": line.number, "input": line.text, "error": str(error)}))
-            click.echo(f"line {line.number}: {error}", err=True)
-            continue
-        if as_json:
-            click.echo(json.dumps({"line": line.number, "input": line.text, **_display.values(id)}))
-        else:
-            console.print(Text.assemble(id.kind, "  ", (id.hex, "bold")), soft_wrap=True)
-            console.print(_drawn(id))
-    sys.exit(1 if failed else 0)
-
-
-def _lines(ids: Iterable[str]) -> Iterator[_Line]:
-    number = 0
-    for id in ids:
-        # Bytes that are not valid UTF-8 become escapes, so that a malformed line does not end the run.
-        if id == "-":
-            stream = sys.stdin.buffer
-            texts: Iterable[str] = (raw.rstrip(b"\r\n").decode("utf-8", "backslashreplace") for raw in stream)
-        else:
-            texts = (id,)
-        for text in texts:
-            number += 1
-            yield _Line(number, text)
-
-
-@msgid.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def node(as_json: bool) -> None:
-    """Show the node (MAC address) of new IDs and the reason for the choice."""
-    try:
-        choice = library.explain_node()
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
-    if not as_json:
-        click.echo(choice)
-        return
-    passed_over = [candidate._asdict() for candidate in choice.passed_over]
-    fields = {"mac": choice.mac, "origin": choice.origin, **choice._asdict(), "passed_over": passed_over}
-    click.echo(json.dumps(fields))
-
-
-@msgid.command()
+@msgid.command(epilog=examples("msgid completion bash", "msgid completion zsh"))
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the completion script of a SHELL.
@@ -167,7 +75,10 @@ def completion(shell: str) -> None:
     click.echo(script(msgid, {}, "msgid", "_MSGID_COMPLETE").source())
 
 
-@msgid.command()
+@msgid.command(
+    epilog=examples("msgid expire /var/iggy/streams --policy policy.toml",
+                    "msgid expire /var/iggy/streams --policy policy.toml --apply")
+)  # fmt: skip
 @click.argument("folder", type=click.Path(exists=True, file_okay=False))
 @click.option(
     "--policy", required=True, type=click.Path(exists=True, dir_okay=False), help="TOML file with the expiry times."
@@ -223,6 +134,10 @@ _AUDIT_OPTIONS = (
     click.option("--landed", help="The column of the times at which the rows were written."),
     click.option("--content", multiple=True, help="A column by which rows of one ID or offset are compared."),
     click.option("--parent", help="The column of the IDs from which derived IDs were made."),
+    click.option("--sent", help="Name the messages of this file that are not in the table, instead of the audit."),
+    click.option(
+        "--sent-column", multiple=True, metavar="OPTION=COLUMN", help="The column of an option in the file of --sent."
+    ),
     click.option("--report", type=click.Path(dir_okay=False), help="Write the report to this file, as one HTML page."),
     click.option("--json", "as_json", is_flag=True, help="Print the report as JSON."),
     click.option("--fail-on", type=click.Choice(["error", "warning"]), help="Exit with status 3 on such findings."),
@@ -234,6 +149,21 @@ def audit_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_AUDIT_OPTIONS):
         command = option(command)
     return command
+
+
+def compared_columns(columns: dict[str, Any], sent_column: Iterable[str]) -> dict[str, Any]:
+    """Return the arguments of ``compare`` for the options of ``audit`` with ``--sent``."""
+    for name in ("landed", "parent"):
+        if columns.pop(name, None) is not None:
+            raise click.UsageError(f"cannot use --{name} with --sent")
+    pairs = [pair.partition("=") for pair in sent_column]
+    wrong = [pair for pair, (name, _, column) in zip(sent_column, pairs, strict=True) if not name or not column]
+    if wrong:
+        raise click.UsageError(f"--sent-column must be OPTION=COLUMN, got {wrong[0]!r}")
+    named: dict[str, Any] = {}
+    for name, _, column in pairs:
+        named[name] = [*named.get(name, ()), column] if name in ("source", "content") else column
+    return {**columns, "sent_columns": named or None}
 
 
 def finish_audit(found: Any, report: str | None, as_json: bool, fail_on: Severity | None) -> None:
@@ -250,7 +180,10 @@ def finish_audit(found: Any, report: str | None, as_json: bool, fail_on: Severit
         sys.exit(AUDIT_FAILED)
 
 
-@msgid.command()
+@msgid.command(
+    epilog=examples("msgid audit ids.txt", "msgid audit orders.parquet --report audit.html",
+                    "msgid audit orders.csv --source topic --source partition --offset offset --fail-on error")
+)  # fmt: skip
 @click.argument("file", type=click.Path(exists=True))
 @audit_options
 def audit(
@@ -258,6 +191,8 @@ def audit(
     id: str | None,
     source: tuple[str, ...],
     content: tuple[str, ...],
+    sent: str | None,
+    sent_column: tuple[str, ...],
     report: str | None,
     as_json: bool,
     fail_on: Severity | None,
@@ -266,23 +201,17 @@ def audit(
     """Find the lost, duplicated and late messages of a FILE by their IDs and offsets.
 
     FILE is text with one ID per line, CSV, TSV, JSON lines, Parquet or Arrow, or the output folder of a job. The
-    columns of such outputs, and of tables of Kafka and RocketMQ, are known.
+    columns of such outputs, and of tables of Kafka and RocketMQ, are known. With --sent, FILE is compared with a file
+    of the messages that a producer had acknowledged, or of all messages of a queue.
     """
-    from msgid.audit import audit_file
+    from msgid.audit import audit_file, compare
 
     named = {**({"id": id} if id else {}), "source": source or None, "content": content or None, **columns}
     try:
-        found = audit_file(file, **named)
+        if sent is None:
+            found = audit_file(file, **named)
+        else:
+            found = compare(sent, file, **compared_columns(named, sent_column))
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     finish_audit(found, report, as_json, fail_on)
-
-
-def _drawn(id: AnyId) -> Table:
-    """Return a table of an ID's fields, each with its name and meaning below its digits."""
-    table = Table()
-    parts = _display.parts(id)
-    for part, colour in zip(parts, _display.COLOURS, strict=False):
-        table.add_column(part.digits, style=colour, header_style=f"bold {colour}", overflow="fold")
-    table.add_row(*(f"{part.name}\n{part.meaning}" for part in parts))
-    return table

@@ -13,7 +13,8 @@ from uuid import UUID
 
 from msgid import layout
 from msgid._known_tables import Columns, KnownTable
-from msgid._moments import moment_of
+from msgid._message import Message, key_text
+from msgid._moments import moment_of, unix_micros
 from msgid._validate import INT32_MAX, in_range, quote
 from msgid.errors import InvalidMessage
 from msgid.ids._bytes import header_identity
@@ -160,6 +161,36 @@ class Record:
         """
         own = _identity_of(self._held(header), header_type)
         return own or str(position_id(self.source(cluster), self.offset, self.timestamp))
+
+    def message(
+        self,
+        cluster: str = CLUSTER,
+        header: str | None = ID_HEADER,
+        *,
+        header_type: HeaderType = "id",
+        key: str | None = None,
+    ) -> Message:
+        """Return the record as a message for a `msgid.processing.Processor`.
+
+        Args:
+            cluster: Name of the cluster; see `message_id`.
+            header: Name of the header that may hold the message's own ID; see `message_id`.
+            header_type: See `message_id`.
+            key: The business key, if it is not the key of the record: a field of the value, say.
+
+        Returns:
+            The message. Its ID is the `message_id`, its timestamp is the record's own time. Its body is the value, as
+            bytes, or None for a tombstone. Its key is the record's key as text; a key that is not text in UTF-8 becomes
+            ``0x`` and its hex digits. A record without a key gets its ID as key, so that it has a state of its own.
+
+        >>> row = {"topic": "orders", "partition": 3, "offset": 7, "timestamp": 0, "key": b"shop 5", "value": b"12"}
+        >>> Record.of(row).message()
+        Message(id='011B10B399F8D80000A0119A0000000007', key='shop 5', body=b'12', timestamp=0)
+        """
+        id = self.message_id(cluster, header, header_type=header_type)
+        if key is None:
+            key = id if self.key is None else key_text(self.key)
+        return Message(id, key, self.value, unix_micros(self.timestamp))
 
     def note(self, header: str | None = ID_HEADER, *, header_type: HeaderType = "id") -> str | None:
         """Return that a header does not hold an ID; None if it holds one or is missing.

@@ -17,9 +17,13 @@ On Spark 3.5, only `deduplicate` of a batch and the column functions run, withou
 - Duplicate messages: `deduplicate`, `rows_too_late`, and `process` for handlers with state. `check_checkpoint` checks
   that this release can continue a checkpoint.
 - Sinks: `write_once` and `read_table` for tables of Parquet or Delta, `upsert_postgres` for PostgreSQL.
+  `MissingRows` is raised if the driver does not see all written rows.
   `register_table_format` adds a `TableFormat` of your own.
 - Retention: `is_expired`, `segment_report`, `clean`.
 - Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream.
+- Python workers of a cluster: `WorkerError` if they lack packages, and the warning `CoreNote`.
+- Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream, `compare` between a queue or
+  producer and a table.
 - SQL functions and ``format("iggy")``: `register`.
 
 ``parse_x`` raises on an invalid ID, and ``try_parse_x`` returns NULL. A function named after a field, such as
@@ -32,6 +36,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from spark_ext._shipping import CoreNote, WorkerError
+    from spark_ext.auditing.comparison import compare
     from spark_ext.auditing.spark_report import AuditReport
     from spark_ext.auditing.stream_audit import audit_batches
     from spark_ext.auditing.table_audit import audit
@@ -68,6 +74,7 @@ if TYPE_CHECKING:
     from spark_ext.streaming.checkpoint import OldCheckpoint, check_checkpoint
     from spark_ext.streaming.deduplicate import deduplicate, rows_too_late
     from spark_ext.streaming.process import process
+    from spark_ext.tables._row_counts import MissingRows
     from spark_ext.tables._writers import TableConflict, Writer
     from spark_ext.tables.segments import CleanedSegment, clean, segment_report
     from spark_ext.tables.sinks import read_table, write_once
@@ -77,15 +84,18 @@ if TYPE_CHECKING:
 __all__ = [
     "AuditReport",
     "CleanedSegment",
+    "CoreNote",
     "FormatOption",
     "JudgedSegment",
     "MessageFormat",
+    "MissingRows",
     "OldCheckpoint",
     "PostgresError",
     "TableBusy",
     "TableConflict",
     "TableFormat",
     "Upserted",
+    "WorkerError",
     "Writer",
     "assign_id",
     "assign_ids",
@@ -95,6 +105,7 @@ __all__ = [
     "check_schema",
     "checksum_ok",
     "clean",
+    "compare",
     "danube_id",
     "danube_message",
     "deduplicate",
@@ -142,6 +153,8 @@ __all__ = [
 ]
 
 _MODULES: Final = {
+    "_shipping": "CoreNote WorkerError",
+    "auditing.comparison": "compare",
     "auditing.spark_report": "AuditReport",
     "auditing.stream_audit": "audit_batches",
     "auditing.table_audit": "audit",
@@ -162,6 +175,7 @@ _MODULES: Final = {
     "streaming.deduplicate": "deduplicate rows_too_late",
     "streaming.process": "process",
     "tables.upsert": "PostgresError Upserted upsert_postgres",
+    "tables._row_counts": "MissingRows",
     "tables._writers": "TableConflict Writer",
     "tables.segments": "CleanedSegment clean segment_report",
     "tables.sinks": "read_table write_once",

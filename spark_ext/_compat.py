@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from spark_ext._shipping import shipped
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -77,6 +79,7 @@ def arrow_udf(function: Callable[..., Any], returns: DataType | str) -> Any:
     returns : DataType or str
         Type of the result. Before Spark 4.1: text or a number.
     """
+    function = shipped(function)
 
     def applied(*values: Any) -> Any:
         return function(*values)

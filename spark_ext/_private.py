@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
@@ -61,6 +62,75 @@ def use_own_python(spark: SparkSession | None) -> None:
     is_default = not os.environ.get("PYSPARK_PYTHON") and getattr(context, "pythonExec", None) == "python3"
     if is_local and is_default and chosen:
         context.pythonExec = chosen
+
+
+OTHER_PYTHON: Final = "PYTHON_VERSION_MISMATCH"
+"""The condition of the error of a Python worker whose minor version is not the driver's.
+
+Reason: PySpark raises it in the worker, so that only Spark's own error reaches the driver. Spark 3.5 to 4.3.
+If Spark renames it, the error is Spark's first line.
+"""
+STATE_CLIENT: Final = "pyspark.sql.streaming.stateful_processor_api_client"
+"""The module that a Python worker needs for a function with state.
+
+Reason: its import fails if `protobuf` is older than the code that PySpark has generated, and the worker then ends
+without a word. Spark 4.0 to 4.3. If Spark renames it, `process` and `deduplicate` of a stream raise `WorkerError`.
+"""
+_LOCAL: Final = re.compile(r"local(\[.*\])?")
+
+
+class Workers(NamedTuple):
+    """Python workers that may have other packages than the driver."""
+
+    application: str
+    tasks: int
+    """The number of tasks that run at once."""
+
+
+def place_of_workers(spark: SparkSession) -> Workers | None:
+    """Return the Python workers of a session; None for those of a local master, which run on the driver's machine.
+
+    Reason: no public function of a session of Spark Connect returns its application or its number of cores. Spark 3.5
+    to 4.3. If the settings are missing, the session has its own ID and three tasks.
+    """
+    if is_classic(spark):
+        context: Any = spark.sparkContext
+        if _LOCAL.fullmatch(context.master):
+            return None
+        return Workers(f"{context.applicationId} {context.pythonExec}", context.defaultParallelism)
+    if _LOCAL.fullmatch(spark.conf.get("spark.master", None) or ""):
+        return None
+    remote: Any = spark
+    return Workers(str(remote.session_id), int(spark.conf.get("spark.default.parallelism", None) or 3))
+
+
+def driver_worker_problem(spark: SparkSession, packages: Sequence[str]) -> str | None:
+    """Return why the Python worker that Spark starts on the driver cannot run; None if it can, or if it is unknown.
+
+    Reason: for a function with state, the JVM of the driver runs the workers' interpreter in its own folder, so a
+    relative path that an archive brings to executors may be missing there. Spark 4.0 to 4.3. None over Spark Connect.
+    """
+    if not is_classic(spark):
+        return None
+    context: Any = spark.sparkContext
+    program = "import sys, " + ", ".join(packages) + "; print('%d.%d' % sys.version_info[:2])"
+    paths = [found for found in (context.environment.get("PYTHONPATH"),) if found]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **dict.fromkeys(("PYTHONHOME",), "")}
+    environment = {name: value for name, value in environment.items() if value}
+    try:
+        done = subprocess.run(
+            [context.pythonExec, "-c", program],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=120,
+            check=False,
+        )
+    except OSError as error:
+        return f"the workers' interpreter {context.pythonExec!r} is missing in {os.getcwd()}: {error.strerror}"
+    if done.returncode:
+        return f"{context.pythonExec}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'it ended'}"
+    return None
 
 
 def default_filesystem(spark: SparkSession) -> str | None:
@@ -278,7 +348,8 @@ def _lines(files: Any, path: str) -> list[str]:
 _SQL_FUNCTION: Final = "sqlFunction."
 """The class that Spark names for a function in SQL, and the prefix of its properties."""
 _PARAMETERS: Final = f"{_SQL_FUNCTION}inputParam"
-_CALL: Final = re.compile(r"\b(msgid_\w+)\(")
+_COMMENT: Final = f"{_SQL_FUNCTION}comment"
+_CALL: Final = re.compile(r"\b(_?msgid_\w+)\(")
 _ONLY_PART: Final = "000"
 """The number that Spark puts before each part of the stored form. Here the form has one part."""
 
@@ -296,6 +367,8 @@ class SqlDefinition(Protocol):
     def returns(self) -> str: ...
     @property
     def deterministic(self) -> bool: ...
+    @property
+    def comment(self) -> str: ...
     @property
     def statement(self) -> str: ...
 
@@ -367,6 +440,7 @@ def stored_like(model: str, wanted: SqlDefinition) -> str:
         f"{_SQL_FUNCTION}returnType": wanted.returns,
         f"{_SQL_FUNCTION}expression": wanted.body,
         f"{_SQL_FUNCTION}deterministic": str(wanted.deterministic).lower(),
+        _COMMENT: wanted.comment,
         "referredTempFunctionsNames": json.dumps(sorted(set(_CALL.findall(wanted.body)))),
     }
     if not own.keys() <= properties.keys():

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import msgid
+from msgid._commands import examples
 from msgid._known_tables import QUARANTINE
-from msgid.cli import Commands, audit_options, finish_audit
+from msgid.cli import Commands, audit_options, compared_columns, finish_audit
 from spark_ext._session import NoJava, session
 from spark_ext.formats.message_formats import format_options, message_formats
 from spark_ext.tables import table_formats
@@ -101,7 +102,11 @@ def spark_ext(modules: tuple[str, ...]) -> None:
             raise click.BadParameter(f"cannot import {module}: {error}", param_hint="--import") from None
 
 
-@spark_ext.command()
+@spark_ext.command(
+    epilog=examples("python -m spark_ext ids ids.txt --output ids-table --show 10",
+             "python -m spark_ext ids orders.csv --column order_id --output orders-table",
+             "python -m spark_ext ids orders.csv --assign position --source topic --offset place --at time -o with-ids")
+)  # fmt: skip
 @click.argument("input", callback=_in_utf8)
 @click.option("-o", "--output", required=True, help="The output folder; 'ids' and 'quarantine' in it are written.")
 @_table_format
@@ -197,7 +202,11 @@ def ids(
     _report_unreadable(result.unreadable, output)
 
 
-@spark_ext.command(cls=_Messages)
+@spark_ext.command(
+    cls=_Messages,
+    epilog=examples("python -m spark_ext messages /iggy/streams --format iggy --output /data/orders --by-segment",
+                    "python -m spark_ext messages kafka-rows.parquet --format kafka --output /data/orders")
+)  # fmt: skip
 @click.argument("input", callback=_in_utf8)
 @click.option("-o", "--output", required=True, help="The output folder; its folder 'messages' is written.")
 @_table_format
@@ -277,7 +286,10 @@ def messages(
     _report_unreadable(result.unreadable, output)
 
 
-@spark_ext.command()
+@spark_ext.command(
+    epilog=examples("python -m spark_ext expire /data/orders --policy policy.toml",
+             "python -m spark_ext expire /data/orders --policy policy.toml --apply")
+)  # fmt: skip
 @click.argument("table", callback=_in_utf8)
 @click.option(
     "--policy", required=True, type=click.Path(exists=True, dir_okay=False), help="The retention policy, a TOML file."
@@ -322,7 +334,9 @@ def expire(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, t
     click.echo(f"{len(gone):,} of {len(report):,} segments, {messages:,} messages, {bytes:,} bytes: {said}")
 
 
-@spark_ext.command()
+@spark_ext.command(
+    epilog=examples("python -m spark_ext process /data --handler jobs:ship --key order --checkpoint state -o parcels")
+)  # fmt: skip
 @click.argument("input", callback=_in_utf8)
 @click.option("--handler", required=True, help="The handler, as module:function; also from the working folder.")
 @click.option("--key", required=True, help="The column of the business key. The handler keeps one state per key.")
@@ -386,7 +400,9 @@ def _report_unreadable(files: Sequence[BadFile], output: str) -> None:
     sys.exit(_LEFT_OUT)
 
 
-@spark_ext.command()
+@spark_ext.command(
+    epilog=examples("python -m spark_ext audit /data/messages --fail-on error --report audit.html")
+)  # fmt: skip
 @click.argument("input", callback=_in_utf8)
 @audit_options
 @click.option(
@@ -399,21 +415,27 @@ def audit(
     input: str,
     source: tuple[str, ...],
     content: tuple[str, ...],
+    sent: str | None,
+    sent_column: tuple[str, ...],
     format: str | None,
     report: str | None,
     as_json: bool,
     fail_on: Severity | None,
-    **columns: str | None,
+    **columns: Any,
 ) -> None:
     """Find the lost, duplicated and late messages of a table by their IDs and offsets.
 
     INPUT is a file or folder of text, CSV, TSV, JSON, Parquet or Delta, or the output folder of 'ids', 'messages' or
-    'process'. The columns of such outputs, and of tables of Kafka and RocketMQ, are known.
+    'process'. The columns of such outputs, and of tables of Kafka and RocketMQ, are known. With --sent, INPUT is
+    compared with another table: the messages that a producer had acknowledged, or all messages of a queue.
     """
     from spark_ext.jobs import audit_job as job
 
+    named = {**columns, "source": source or None, "content": content or None}
+    if sent is not None:
+        named = compared_columns(named, sent_column)
     with _one_line_errors(input):
-        found = job.run(session(), input, format=format, source=source or None, content=content or None, **columns)
+        found = job.run(session(), input, sent, format=format, **named)
     finish_audit(found, report, as_json, fail_on)
 
 

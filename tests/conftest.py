@@ -45,7 +45,7 @@ JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew instead of comparing")
-    parser.addoption("--seed", type=int, default=0, help="the seed of random faults in the tests of systems")
+    parser.addoption("--seed", type=int, help="the seed of random faults in the tests of systems")
     parser.addoption("--connect", action="store_true", help="run the Spark tests through Spark Connect")
     parser.addoption(
         "--spark-defaults",

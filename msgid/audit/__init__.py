@@ -7,12 +7,14 @@
 severity  check            scope            count  example
 error     missing_offsets  kafka:kafka/a/0      3  6 to 8
 
-`audit_table` audits an Arrow table, `audit_file` a file and `audit_ids` IDs alone; all need PyArrow and NumPy.
+`audit_table` audits an Arrow table, `audit_file` a file and `audit_ids` IDs alone. `compare` names the messages that
+were sent and did not land. All need PyArrow and NumPy.
 `spark_ext.audit` makes the same report of a DataFrame of any size. The checks are in `CHECKS`.
 """
 
 from msgid.audit._inputs import audit_file
-from msgid.audit._lists import Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow
+from msgid.audit._lists import Difference, Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked
+from msgid.audit._sides import compare
 from msgid.audit._tables import audit_ids, audit_table
 from msgid.audit.definitions import CHECKS, Check, Severity
 from msgid.audit.report import Report
@@ -20,15 +22,18 @@ from msgid.audit.report import Report
 __all__ = [
     "CHECKS",
     "Check",
+    "Difference",
     "Finding",
     "Gap",
     "GeneratorRow",
     "KindRow",
     "LogRow",
     "NodeRow",
+    "NotChecked",
     "Report",
     "Severity",
     "audit_file",
     "audit_ids",
     "audit_table",
+    "compare",
 ]

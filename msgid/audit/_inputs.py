@@ -49,21 +49,31 @@ def audit_file(path: str | PathLike[str], **columns: Any) -> Report:
     'malformed_ids'
     """
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
-    import pyarrow as pa
-
-    file = Path(path)
-    if not file.exists():
-        raise FileNotFoundError(f"no file {quote(str(path))}")
-    try:
-        table, headers = _read(file)
-    except (pa.ArrowException, OSError, UnicodeEncodeError, _Unreadable) as error:
-        raise ValueError(f"cannot read {quote(str(path))}: {' '.join(str(error).split())}") from None
+    table, headers = read_file(path)
     if table.column_names == ["value"]:
         columns = {"id": "value", **columns}
     report = audit_table(table, **columns)
     if headers:
         report.notes.append(f"Rows that repeat the header of the file: {headers:,}. They are not counted.")
     return report
+
+
+def read_file(path: str | PathLike[str]) -> tuple[pa.Table, int]:
+    """Return the rows of a file or folder, and the number of rows that repeat its header.
+
+    Raises:
+        FileNotFoundError: if the file is missing.
+        ValueError: if the file cannot be read as a table.
+    """
+    import pyarrow as pa
+
+    file = Path(path)
+    if not file.exists():
+        raise FileNotFoundError(f"no file {quote(str(path))}")
+    try:
+        return _read(file)
+    except (pa.ArrowException, OSError, UnicodeEncodeError, _Unreadable) as error:
+        raise ValueError(f"cannot read {quote(str(path))}: {' '.join(str(error).split())}") from None
 
 
 class _Unreadable(Exception):

@@ -84,3 +84,26 @@ class KindRow(NamedTuple):
     kind: str
     origin: str | None
     rows: int
+
+
+class Difference(NamedTuple):
+    """A message in which two sides differ: ``lost``, ``changed``, ``duplicate`` or ``extra`` in the table.
+
+    Attributes:
+        fault: ``lost`` for a message that was sent and is not in the table, ``extra`` for one that was not sent.
+        scope: The log, or ``table``.
+        offset: The offset; None if messages are matched by their IDs.
+        id: The ID, or None.
+    """
+
+    fault: str
+    scope: str
+    offset: int | None
+    id: str | None
+
+
+class NotChecked(NamedTuple):
+    """A check that was not made, and the reason."""
+
+    check: str
+    reason: str

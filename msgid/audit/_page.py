@@ -78,11 +78,13 @@ for (const table of document.querySelectorAll(".msgid-audit table")) {
 _MEANINGS: Final = frozenset(check.meaning for check in CHECKS.values())
 _TABLES: Final = (
     ("findings", "Findings", "All findings, the most severe first"),
+    ("differences", "Messages", "Messages in which the two sides differ"),
     ("gaps", "Gaps", "Ranges of missing offsets and sequence numbers, largest first"),
     ("logs", "Logs", "Logs, those with most faults first"),
     ("generators", "Generators", "Runs of generators, those with most missing numbers first"),
     ("nodes", "Nodes", "Nodes, those with most generators at the same time first"),
     ("kinds", "Kinds", "Rows by kind and origin of their ID"),
+    ("not_checked", "Not checked", "Checks that were not made, and the reasons"),
 )
 
 

@@ -80,7 +80,7 @@ def audit_table(
     [Gap(kind='offset', scope='log', first=3, last=5, count=3)]
     """
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
-    table = _arrow(table)
+    table = arrow_table(table)
     inside = ids_inside(table.column_names, id, source, offset, timestamp, content)
     if inside is not None:
         table = inside.audited_rows(table)
@@ -91,14 +91,14 @@ def audit_table(
     return report_of(facts_of_rows(rows_of(table, columns), columns, earliest, clock_jump, max_gaps))
 
 
-def _arrow(table: Any) -> pa.Table:
+def arrow_table(table: Any) -> pa.Table:
     """Return a table of Arrow, pandas or polars, or a dict of columns, as an Arrow table."""
     import pyarrow as pa
 
     if isinstance(table, pa.Table):
         return table
     if isinstance(table, Mapping):
-        return pa.table({name: _id_column(values) if _holds_ids(values) else values for name, values in table.items()})
+        return pa.table({name: id_column(values) if _holds_ids(values) else values for name, values in table.items()})
     if hasattr(table, "__arrow_c_stream__"):
         return pa.table(table)
     hint = "; audit_file reads a file" if isinstance(table, str | os.PathLike) else ""
@@ -125,7 +125,7 @@ def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     import pyarrow as pa
 
-    return audit_table(pa.table({"id": _id_column(ids)}), **options)
+    return audit_table(pa.table({"id": id_column(ids)}), **options)
 
 
 def _holds_ids(values: object) -> bool:
@@ -134,7 +134,7 @@ def _holds_ids(values: object) -> bool:
     return hasattr(first, "canonical")
 
 
-def _id_column(ids: Iterable[Any]) -> pa.Array | pa.ChunkedArray:
+def id_column(ids: Iterable[Any]) -> pa.Array | pa.ChunkedArray:
     """Return IDs in any container that `msgid.parse_batch` accepts as an Arrow column."""
     import numpy as np
     import pyarrow as pa

@@ -39,6 +39,8 @@ LONGEST_MONTH_MS: Final = 31 * 86_400_000
 
 MAX_GAPS: Final = 10_000
 """Default number of ranges that a report lists; the findings count all."""
+MAX_MESSAGES: Final = 10_000
+"""Default number of messages that a comparison lists; the findings count all."""
 MAX_ROWS: Final = 10_000
 """Number of logs, runs and nodes that a report lists."""
 MAX_SCOPES: Final = 1_000
@@ -64,6 +66,16 @@ class Check(NamedTuple):
 _LOST: Final = "A consumer that skipped a range, a failed write or a retention limit usually causes it."
 
 CHECKS: Final[dict[str, Check]] = {
+    "lost_messages": Check(
+        "error",
+        "Messages that were sent are not in the table. A consumer that skipped a range or a failed write usually "
+        "causes it, or messages that have not landed yet.",
+    ),
+    "changed_messages": Check(
+        "error",
+        "Messages of the table differ from those that were sent. A log that was deleted and created again usually "
+        "causes it, or a job that changes rows.",
+    ),
     "missing_offsets": Check(
         "error",
         f"Offsets between the first and the last of a log are not in the table. {_LOST} "
@@ -139,6 +151,11 @@ CHECKS: Final[dict[str, Check]] = {
         "warning",
         "Derived IDs have a parent that is not in the table. The loss of the parent's row usually causes it, or a "
         "parent in another table.",
+    ),
+    "extra_messages": Check(
+        "info",
+        "Messages of the table are not among those that were sent. A list of sent messages that is not complete "
+        "usually causes it.",
     ),
     "sequence_jump": Check(
         "info",

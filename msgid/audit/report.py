@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import quote
-from msgid.audit._lists import Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow
+from msgid.audit._lists import Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked
 from msgid.audit.definitions import CHECKS, SEVERITIES
 from msgid.ids.node import shared_by
 from msgid.layout import format_mac, origin_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from os import PathLike
 
+    from msgid.audit._lists import Difference
     from msgid.audit._page import Content
     from msgid.audit.definitions import Severity
     from msgid.audit.facts import Counted, Facts, RateFact
 
 _WIDEST: Final = 100
 """Number of characters of the longest name or example in a printed report."""
-_LISTS: Final = ("findings", "gaps", "logs", "generators", "nodes", "kinds")
+_LISTS: Final = ("findings", "differences", "gaps", "logs", "generators", "nodes", "kinds", "not_checked")
 
 
 class Report:
@@ -41,6 +42,10 @@ class Report:
         unplaced: Number of rows without a source or a valid offset, if the table has offsets; they count in no log.
         untimed: Number of rows without a valid timestamp, if a column of timestamps was passed.
         unlanded: Number of rows without a valid landing time, if a column of landing times was passed.
+        not_checked: The checks that were not made, and the reasons; see `NotChecked`.
+        differences: The messages in which two sides differ; see `Difference` and `compare`.
+        sent: Number of rows of the other side; None unless the report is of `compare`.
+        complete_until: The moment before which all sent messages have landed; None if it is not known.
 
     >>> import msgid.audit
     >>> report = msgid.audit.audit_ids(["0156F7E71C361B21BC024CCDBE00000007"] * 2)
@@ -64,6 +69,10 @@ class Report:
         unplaced: int = 0,
         untimed: int = 0,
         unlanded: int = 0,
+        not_checked: Iterable[NotChecked] = (),
+        differences: Iterable[Difference] = (),
+        sent: int | None = None,
+        complete_until: datetime | None = None,
     ) -> None:
         self.rows = rows
         self.findings = list(findings)
@@ -77,6 +86,10 @@ class Report:
         self.unplaced = unplaced
         self.untimed = untimed
         self.unlanded = unlanded
+        self.not_checked = list(not_checked)
+        self.differences = list(differences)
+        self.sent = sent
+        self.complete_until = complete_until
 
     def counts(self) -> dict[str, int]:
         """Return the number of findings of each severity.
@@ -133,7 +146,8 @@ class Report:
         }
         asides = [f", {n:,} without {what}" for what, n in lacking.items() if n]
         aside = "".join(asides).replace(" without", " of them without", 1)
-        return f"{', '.join(counts)} in {self.rows:,} row{'' if self.rows == 1 else 's'}{aside}"
+        sent = "" if self.sent is None else f", compared with {self.sent:,} sent"
+        return f"{', '.join(counts)} in {self.rows:,} row{'' if self.rows == 1 else 's'}{aside}{sent}"
 
     def __repr__(self) -> str:
         return f"<Report: {self.summary}>"
@@ -141,8 +155,9 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as values that JSON has: moments are text."""
         listed = {name: [_plain(row) for row in getattr(self, name)] for name in _LISTS}
-        numbers = {name: getattr(self, name) for name in ("rows", "unplaced", "untimed", "unlanded")}
-        return {**numbers, **listed, "notes": self.notes}
+        numbers = {name: getattr(self, name) for name in ("rows", "unplaced", "untimed", "unlanded", "sent")}
+        until = None if self.complete_until is None else self.complete_until.isoformat()
+        return {**numbers, "complete_until": until, **listed, "notes": self.notes}
 
     def to_json(self) -> str:
         """Return the report as JSON: one object with the names of the attributes.
@@ -207,6 +222,40 @@ def report_of(facts: Facts) -> Report:
     )
 
 
+def comparison_report(
+    facts: Facts,
+    sent: int,
+    differences: list[Difference],
+    total: int,
+    lacking: Sequence[int],
+    not_checked: dict[str, str],
+    complete_until: datetime | None,
+) -> Report:
+    """Return the report of two sides.
+
+    Args:
+        facts: The counts of the faults, and the number of rows of the table.
+        sent: Number of rows of the other side.
+        differences: The listed messages.
+        total: Number of messages in which the sides differ.
+        lacking: Number of rows without a position or an ID, of the other side and of the table.
+        not_checked: The checks that were not made, with the reasons.
+        complete_until: The moment before which all sent messages have landed, or None.
+    """
+    sides = zip(("sent", "the table"), lacking, strict=True)
+    notes = [
+        f"{_lacking(rows)} a position or an ID in {side}, and {'is' if rows == 1 else 'are'} not compared."
+        for side, rows in sides
+        if rows
+    ]
+    if total > len(differences):
+        notes.append(f"The report lists {len(differences):,} of {total:,} messages; the findings count all.")
+    return Report(
+        facts.rows, _findings(facts), (), (), (), (), (), notes, not_checked=map(NotChecked._make, not_checked.items()),
+        differences=differences, sent=sent, complete_until=complete_until,
+    )  # fmt: skip
+
+
 def _overlap(overlapping: bool) -> str | None:
     return "two processes of one pid at the same time" if overlapping else None
 
@@ -238,6 +287,9 @@ _EXAMPLES: Final[dict[str, Callable[[Counted], str]]] = {
     "missing_sequences": _range,
     "duplicate_messages": lambda c: f"offset {c.x}",
     "conflicting_messages": lambda c: f"offset {c.x}",
+    "lost_messages": lambda c: f"offset {c.x}",
+    "changed_messages": lambda c: f"offset {c.x}",
+    "extra_messages": lambda c: f"offset {c.x}",
     "late_messages": lambda c: f"offset {c.x}, {(c.y or 0) / 1e6:,.0f} s late",
     "time_backwards": lambda c: f"offset {c.x}, {(c.y or 0) / 1e6:,.3f} s back",
     "clock_backwards": lambda c: f"sequence {c.x}, {c.y:,} s back",

@@ -19,7 +19,7 @@ WRONG_BYTE_LENGTH: Final = "must have 16, 17, 28 or 29 bytes, got {length}"
 IS_UUID: Final = "a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes"
 NOT_HEX: Final = "must have hex digits only"
 UNKNOWN_VERSION: Final = "unknown version {version}"
-NOT_V1: Final = "must be of version 1: 34 hex digits that start with 01"
+NOT_V1: Final = "must be of version 1, got version 0"
 NOT_AN_ID: Final = "must be a message ID or a UUID"
 NOT_V0: Final = "must be of version 0, got version 1"
 

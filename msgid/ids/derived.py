@@ -59,8 +59,9 @@ def derive_id(
     """Return the ID of an output of a message; reprocessing the message gives the same ID.
 
     Args:
-        parent: ID of the message, as `parse` accepts it; or a UUID, as a value or as text with dashes.
-        name: Name of the output, unique per parent; an integer means its decimal digits.
+        parent: ID of the message, as `parse` accepts it; or a UUID, as a value or as text with dashes. For a natural
+            key, a UUID of your own that stands for the set of keys, as the namespace of a UUIDv5 does.
+        name: Name of the output, unique per parent, or the natural key; an integer means its decimal digits.
         at: Time of the output, as an aware datetime or in Unix seconds. Default: the seconds of the parent. A version-0
             parent or a UUID does not have seconds; the ID is then dated 2021-01-01.
 
@@ -76,6 +77,9 @@ def derive_id(
     MessageId('01DF8354A8161BB5AE024CCDBE2DFA320C')
     >>> derive_id("0156F7E71C361B21BC024CCDBE00000000", 1) == derive_id("0156F7E71C361B21BC024CCDBE00000000", "1")
     True
+    >>> ORDERS = "8e884ace-bee4-11e4-8dfc-aa07a5b093db"  # made once for all orders: str(uuid.uuid4())
+    >>> derive_id(ORDERS, "order-17", at=1700000000)
+    MessageId('01AFC69D098755D17C05658B00DB1E6628')
     """
     own = None
     given = parent if isinstance(parent, AnyId) else plain(parent)

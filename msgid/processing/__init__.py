@@ -17,21 +17,23 @@ is handled against the state it saw the first time. So it has the same outputs, 
 
 IDs are compared by value: another spelling of an ID or a UUID names the same message. Any other text is an ID too.
 
-`Processor` and `AsyncProcessor` handle messages. A handler takes new IDs, random numbers and the time from its
-`Context`. `msgid.processing.store` describes the entries, how long they are kept, and when a message is too late.
-A `MemoryStore`, a `SqliteStore` or a `PostgresStore` stores the states.
+`Processor` and `AsyncProcessor` handle messages, and the decorator `processor` makes one of a function. A handler takes
+new IDs, random numbers and the time from its `Context`. `msgid.processing.store` describes the entries, how long they
+are kept, and when a message is too late. A `MemoryStore`, a `SqliteStore` or a `PostgresStore` stores the states.
 """
 
+from msgid._message import Message
 from msgid.processing._flow import DeadLetter, Outcome
 from msgid.processing._json import dumps, loads
+from msgid.processing._processor import Processor
 from msgid.processing._random import Random
 from msgid.processing.async_processor import AsyncProcessor
-from msgid.processing.context import Context, Handler, Message, Output, run
+from msgid.processing.context import Context, Handler, Output, run
+from msgid.processing.decorator import processor
 from msgid.processing.errors import BatchFailed, ChangedOutputs, InvalidStore, MissingTime, TooLate
 from msgid.processing.forgetting import Forgetting
 from msgid.processing.memory import MemoryStore
 from msgid.processing.postgres import PostgresStore
-from msgid.processing.processor import Processor
 from msgid.processing.sqlite import SqliteStore
 from msgid.processing.store import Append, Entry, Reading, Store, Version
 
@@ -61,5 +63,6 @@ __all__ = [
     "Version",
     "dumps",
     "loads",
+    "processor",
     "run",
 ]

@@ -11,9 +11,10 @@ import inspect
 from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
+from msgid._message import Message
 from msgid._validate import INT64_MAX, INT64_MIN, integer, quote
 from msgid.processing._json import dumps, loads
-from msgid.processing.context import Message, Output, canonical_id
+from msgid.processing.context import Output, canonical_id
 from msgid.processing.errors import ChangedOutputs, TooLate
 from msgid.processing.store import Append, Entry, Reading
 

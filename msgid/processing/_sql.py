@@ -133,7 +133,7 @@ class SqlStore:
         raise NotImplementedError
 
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
-        """Return the states of a key, oldest first, from one handler or from all handlers."""
+        """Return the states of a key at one moment, oldest first, from one handler or from all handlers."""
 
         def work(connection: Any) -> list[Version]:
             query = "SELECT number, name FROM msgid_handlers" + (" WHERE name = ?" if handler is not None else "")

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgid._validate import integer
 from msgid.processing._flow import INTERRUPTS, AppendAll, Publish, Read, Run, finished
+from msgid.processing._processor import BATCH, BaseProcessor
 from msgid.processing.memory import MemoryStore
-from msgid.processing.processor import BATCH, BaseProcessor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from msgid._message import Message
     from msgid.processing._flow import Action, Outcome, Ran
-    from msgid.processing.context import Message
 
 
 class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "Callable[..., Any]"]):

@@ -10,12 +10,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgid._message import Known, Message, read_id
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import is_utf8, quote
-from msgid.errors import InvalidMessageId
-from msgid.ids._bytes import id_bytes, identity, identity_bytes
 from msgid.ids.derived import derive_from_bytes, derived_text
-from msgid.layout import EPOCH_UNIX, FIELDS, ID_LENGTH, VERSION_1
 from msgid.processing._json import canonical, own_copy, plain
 from msgid.processing._random import Random
 from msgid.processing.errors import MissingTime
@@ -24,30 +22,6 @@ if TYPE_CHECKING:
     from msgid.ids.message_id import MessageId
 
 FINGERPRINT_LENGTH: Final = 16
-_SECONDS: Final = slice(FIELDS["seconds"].start, FIELDS["seconds"].stop)
-
-
-class Message(NamedTuple):
-    """A message to be handled."""
-
-    id: str
-    """A message ID of any version, a UUID, or any other text that identifies the message.
-
-    A processor also takes bytes, IDs as values and `uuid.UUID`, and passes their canonical text to the handler.
-    """
-    key: str
-    """The business key whose state the message changes."""
-    body: Any
-    timestamp: int | None = None
-    """The time of the message in microseconds since 1970. None means the time in the ID, if the ID is of version 1."""
-
-    @property
-    def at(self) -> int | None:
-        """The time of the message in microseconds since 1970; None if neither the timestamp nor the ID has one."""
-        if self.timestamp is not None:
-            return self.timestamp
-        seconds = _read_id(self.id).seconds
-        return None if seconds is None else (EPOCH_UNIX + seconds) * 1_000_000
 
 
 class Output(NamedTuple):
@@ -77,7 +51,7 @@ class Context:
 
     def __init__(self, message: Message) -> None:
         self._message = message
-        self._id: _Known | None = None
+        self._id: Known | None = None
         self._ids = 0
         self._random: Random | None = None
         self.outputs: list[Output] = []
@@ -135,10 +109,10 @@ class Context:
         self.outputs.append(Output(id, number, known.text, plain(body), topic))
         return id
 
-    def _own_id(self) -> _Known:
+    def _own_id(self) -> Known:
         known = self._id
         if known is None:
-            known = self._id = _read_id(self._message.id)
+            known = self._id = read_id(self._message.id)
         return known
 
 
@@ -167,7 +141,7 @@ def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Outpu
     >>> state, after, outputs[0].body
     (['a'], ['a', 'b'], {'seen': 1})
     """
-    known = _read_id(message.id)
+    known = read_id(message.id)
     own = Message(known.text, message.key, own_copy(message.body), message.timestamp)
     context = Context(own)
     context._id = known
@@ -194,26 +168,4 @@ _NO_OUTPUTS: Final = hashlib.blake2b(canonical([]), digest_size=FINGERPRINT_LENG
 
 def canonical_id(id: object) -> str:
     """Return the canonical form of a message's ID: `msgid.ids._bytes.identity`."""
-    return _read_id(id).text
-
-
-class _Known(NamedTuple):
-    """The fields of an ID that handlers need."""
-
-    text: str
-    """The canonical form of the ID."""
-    raw: bytes
-    """The bytes that are hashed into derived IDs."""
-    seconds: int | None
-    """Seconds since 2021-01-01T00:00:00Z; None if the ID does not have a time."""
-
-
-def _read_id(id: object) -> _Known:
-    try:
-        raw = id_bytes(id)
-    except InvalidMessageId:
-        raw = b""
-    if len(raw) == ID_LENGTH and raw[0] == VERSION_1:
-        return _Known(raw.hex().upper(), raw, int.from_bytes(raw[_SECONDS], "big"))
-    same = identity(id)
-    return _Known(same, identity_bytes(same), None)
+    return read_id(id).text

@@ -79,7 +79,7 @@ class MemoryStore:
             return [self._append(handler, append) for append in appends]
 
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
-        """Return the states of a key, oldest first, from one handler or from all handlers."""
+        """Return the states of a key at one moment, oldest first, from one handler or from all handlers."""
         with self._lock:
             versions = []
             for name in sorted(self._handlers) if handler is None else [handler]:

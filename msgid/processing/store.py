@@ -118,7 +118,7 @@ class Store(Protocol):
         """Store entries in one transaction; return for each key whether its version was still the newest."""
 
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
-        """Return the states of a key, oldest first, from one handler or from all handlers."""
+        """Return the states of a key at one moment, oldest first, from one handler or from all handlers."""
 
     def forget(self, before: int | datetime, *, handler: str | None = None) -> int:
         """Delete the entries that were stored before a time, of one handler or of all; return their number."""

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from msgid.audit.definitions import RATE_GENERATORS, rate_width
 from msgid.audit.facts import RateFact, merged
+from spark_ext._shipping import shipped
 from spark_ext.auditing._bits import bits_in, block_of, highest, lowest
 
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ def _on_driver(table: pa.Table, blocks: pa.Table, words: DataFrame, clock_jump: 
 def _in_tasks(cells: DataFrame, words: DataFrame, clock_jump: int, max_gaps: int) -> Facts:
     """Return the facts of generators, made in tasks of whole nodes."""
     task = F.pmod(F.hash("node"), F.lit(cells.count() // TASK_CELLS + 1)).alias("task")
-    blocks = cells.groupBy(task).applyInArrow(_marked_blocks, "node bigint, pid bigint, block bigint, ids bigint")
+    blocks = cells.groupBy(task).applyInArrow(
+        shipped(_marked_blocks), "node bigint, pid bigint, block bigint, ids bigint"
+    )
     rows = cells.select(*_ROW).unionByName(_word_rows(words, blocks))
 
     def pickled(table: pa.Table) -> pa.Table:
@@ -83,7 +86,7 @@ def _in_tasks(cells: DataFrame, words: DataFrame, clock_jump: int, max_gaps: int
 
         return pa.table({"facts": [pickle.dumps(_facts(table, clock_jump, max_gaps))]})
 
-    parts = rows.groupBy(task).applyInArrow(pickled, "facts binary").collect()
+    parts = rows.groupBy(task).applyInArrow(shipped(pickled), "facts binary").collect()
     return merged([pickle.loads(part["facts"]) for part in parts], max_gaps)._replace(rates=_rates(cells))
 
 

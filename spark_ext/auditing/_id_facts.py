@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from msgid import layout
 from msgid.audit.definitions import TABLE
 from msgid.audit.facts import Counted, Facts, part_of
+from spark_ext._shipping import shipped
 from spark_ext.auditing._bits import WORD_BITS, bits_in, is_set
 from spark_ext.auditing.summaries import NULL, OTHER, id_key
 from spark_ext.columns._expressions import quoted_name
@@ -77,7 +78,7 @@ def _value_facts(words: DataFrame, count: int, is_binary: bool) -> list[Facts]:
     others = words.where(F.col("part") >= OTHER).select("key", "part", "n", "duplicates", "conflicts", "near")
     if count <= MOST["values"]:
         return [_facts(others.toArrow(), is_binary)]
-    parts = others.mapInArrow(partial(_pickled, is_binary=is_binary), "facts binary").collect()
+    parts = others.mapInArrow(shipped(partial(_pickled, is_binary=is_binary)), "facts binary").collect()
     return [pickle.loads(part["facts"]) for part in parts]
 
 

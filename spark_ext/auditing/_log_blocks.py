@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from msgid.audit._digests import is_short
 from msgid.audit.facts import merged
+from spark_ext._shipping import shipped
 from spark_ext.auditing._bits import bit_of, bits_in, block_of, highest, lowest, word_of
 from spark_ext.auditing._words import positions
 from spark_ext.auditing.summaries import log_summary
@@ -88,9 +89,9 @@ def _blocks_of_messages(messages: DataFrame) -> DataFrame:
         F.max_by("timestamp", dated).alias("timestamp"), F.min("landed").alias("landed")
     )
     tasks = F.lit(messages.count() // TASK_ROWS["messages"] + 1)
-    ends = ends.groupBy(F.pmod(F.hash("source"), tasks)).applyInArrow(_ends, _ENDS)
+    ends = ends.groupBy(F.pmod(F.hash("source"), tasks)).applyInArrow(shipped(_ends), _ENDS)
     task = F.pmod(F.hash("source", "block"), tasks)
-    return messages.join(ends, ["source", "block"]).groupBy(task).applyInArrow(_blocks, _BLOCKS)
+    return messages.join(ends, ["source", "block"]).groupBy(task).applyInArrow(shipped(_blocks), _BLOCKS)
 
 
 def _ends(ends: pa.Table) -> pa.Table:
@@ -146,9 +147,9 @@ def _facts_of(blocks: DataFrame, words: DataFrame, max_gaps: int) -> Facts:
     rows = blocks
     if offsets:
         task = F.pmod(F.hash("source", block_of(F.col("word"))), F.lit(offsets // TASK_ROWS["offsets"] + 1))
-        rows = rows.unionByName(read.groupBy(task).applyInArrow(ranges_of, _RANGES), allowMissingColumns=True)
+        rows = rows.unionByName(read.groupBy(task).applyInArrow(shipped(ranges_of), _RANGES), allowMissingColumns=True)
     task = F.pmod(F.hash("source"), F.lit(held["all"] // TASK_ROWS["blocks"] + 1))
-    parts = rows.groupBy(task).applyInArrow(pickled, "facts binary").collect()
+    parts = rows.groupBy(task).applyInArrow(shipped(pickled), "facts binary").collect()
     return merged([pickle.loads(part["facts"]) for part in parts], max_gaps)
 
 

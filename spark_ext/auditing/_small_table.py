@@ -39,16 +39,21 @@ def small_facts(df: DataFrame, columns: Columns, earliest: int | None, clock_jum
         clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
         max_gaps: Number of ranges to list.
     """
-    table = _collected(df, columns)
+    table = collected(df, columns)
     if table is None:
         return None
+    return facts_of_rows(rows_of(table, roles_of(table, columns)), columns, earliest, clock_jump, max_gaps)
+
+
+def roles_of(table: pa.Table, columns: Columns) -> Columns:
+    """Return the columns of a table that `collected` returned; ``columns`` are those of its rows."""
     given = {**columns.given, "id": columns.id is not None}
     own = {name: name if given[name] else None for name in ("id", "offset", "timestamp", "landed", "parent")}
     several = {name: (name,) if name in table.column_names else () for name in ("source", "content")}
-    return facts_of_rows(rows_of(table, Columns(**own, **several)), columns, earliest, clock_jump, max_gaps)  # type: ignore[arg-type]
+    return Columns(**own, **several)  # type: ignore[arg-type]
 
 
-def _collected(df: DataFrame, columns: Columns) -> pa.Table | None:
+def collected(df: DataFrame, columns: Columns) -> pa.Table | None:
     """Return the rows with one column per role, or None if they are too many or too long."""
     import pyarrow as pa
 

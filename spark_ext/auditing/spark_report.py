@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _SCHEMAS: Final = {
     "findings": "check string, severity string, scope string, count bigint, example string, meaning string",
+    "differences": "fault string, scope string, offset bigint, id string",
+    "not_checked": "check string, reason string",
     "gaps": "kind string, scope string, first bigint, last bigint, count bigint",
     "logs": (
         "source string, rows bigint, first_offset bigint, last_offset bigint, first_time timestamp, "
@@ -32,8 +34,8 @@ _SCHEMAS: Final = {
 class AuditReport:
     """The lost, repeated and late messages of a table, by their IDs and positions.
 
-    The lists are DataFrames of bounded size: ``findings``, ``gaps``, ``logs``, ``generators``, ``nodes`` and ``kinds``.
-    Their columns are those of `msgid.audit.Report`, which ``local`` holds.
+    The lists are DataFrames of bounded size: ``findings``, ``differences``, ``gaps``, ``logs``, ``generators``,
+    ``nodes``, ``kinds`` and ``not_checked``. Their columns are those of `msgid.audit.Report`, which ``local`` holds.
 
     Examples
     --------
@@ -90,6 +92,16 @@ class AuditReport:
     def kinds(self) -> DataFrame:
         """The rows by ``kind`` and ``origin``."""
         return self._frame("kinds")
+
+    @property
+    def differences(self) -> DataFrame:
+        """The messages in which two sides differ, the lost ones first."""
+        return self._frame("differences")
+
+    @property
+    def not_checked(self) -> DataFrame:
+        """The checks that were not made, and the reasons."""
+        return self._frame("not_checked")
 
     @property
     def rows(self) -> int:

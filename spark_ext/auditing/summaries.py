@@ -53,7 +53,7 @@ def has_details(columns: Columns) -> bool:
     return bool(columns.timestamp or columns.landed or columns.content)
 
 
-def _id_seconds(name: str) -> Column:
+def id_seconds(name: str) -> Column:
     """Return the Unix seconds of version-1 IDs; NULL for any other value."""
     raw = v1_bytes(hex_text(F.col(quoted_name(name))))
     return word(F.substring(raw, layout.FIELDS["seconds"].start + 1, 4)) + layout.EPOCH_UNIX
@@ -72,7 +72,7 @@ def id_summary(df: DataFrame, columns: Columns, not_before: int | None) -> DataF
     landed, near = micros_column(df, columns.landed), micros_column(df, columns.landed or columns.timestamp)
     future = F.lit(False)
     if columns.landed or not_before is not None:
-        seconds = _id_seconds(columns.id)
+        seconds = id_seconds(columns.id)
         early = F.lit(False) if not_before is None else seconds < not_before
         future = F.coalesce(early, F.lit(False)) | F.coalesce(seconds * 1_000_000 > landed, F.lit(False))
     rows = df.select(
@@ -165,7 +165,7 @@ def log_summary(df: DataFrame, columns: Columns, *, whole: bool = False) -> Data
     offset, source = offset_column(df, columns.offset), source_column(columns)
     fits = offset.isNotNull() & source.isNotNull()
     placed = {"source": F.when(fits, source), "offset": F.when(fits, offset)}
-    seconds = F.lit(None).cast("bigint") if columns.id is None else _id_seconds(columns.id) * 1_000_000
+    seconds = F.lit(None).cast("bigint") if columns.id is None else id_seconds(columns.id) * 1_000_000
     place = F.col("offset")
     if whole:
         rows = df.select(*(value.alias(name) for name, value in placed.items()))

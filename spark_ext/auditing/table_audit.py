@@ -14,6 +14,7 @@ from msgid.audit._columns import checked_columns
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 from msgid.audit.report import report_of
 from spark_ext._private import use_own_python
+from spark_ext._shipping import check_workers
 from spark_ext.auditing._collecting import Summaries, facts_of
 from spark_ext.auditing._id_facts import parents_of
 from spark_ext.auditing._small_table import small_facts
@@ -115,6 +116,7 @@ def audit(
     jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
     most = integer("max_gaps", max_gaps, 0, 1_000_000)
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
+    check_workers(df.sparkSession)
     facts = small_facts(df, columns, earliest, jump, most)
     if facts is None:
         facts = facts_of(summaries_of(df, columns, earliest), columns, jump, most, df)

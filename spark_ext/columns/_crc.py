@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 WORD_WIDTH = 4
-SQL_NAME = "msgid_word"
+SQL_NAME = "_msgid_word"
 """Name of the SQL function that other functions call, so that the tables are not in the text of each."""
 
 

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-SQL_NAME = "msgid_v1_fields"
+SQL_NAME = "_msgid_v1_fields"
 """The name of the SQL function of all fields."""
 _NODE = layout.FIELDS["node"]
 _OCTETS = [f"octet{place}" for place in range(_NODE.start, _NODE.stop)]
 _NUMBERS = ("pid", "seconds", "sequence")
 SQL_PARAMETERS = {**dict.fromkeys(_OCTETS, "INT"), **dict.fromkeys(_NUMBERS, "BIGINT")}
 """The parameters of that function. Spark computes the arguments of a function once."""
-SQL_OF_BYTES = "msgid_v1_of_bytes"
+SQL_OF_BYTES = "_msgid_v1_of_bytes"
 """The name of the SQL function that reads the bytes of an ID and calls that function."""
 _MAC = [f"{byte:02x}:" for byte in range(256)]
 _MAC_END = [f"{byte:02x}" for byte in range(256)]

@@ -120,10 +120,11 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None 
     ----------
     parent : Column or str
         The message's ID of any version, as text or binary; or a UUID, as text with dashes. For a parent that is itself
-        derived, use the name of a column: Spark copies a nested call many times.
+        derived, use the name of a column: Spark copies a nested call many times. For rows with a natural key,
+        ``lit(uuid)`` of a UUID of your own that stands for the set of keys, as the namespace of a UUIDv5 does.
     name : Column or str
-        Name of the output among those of the message: text, or an integer for its decimal digits. If all rows have the
-        same kind of output, ``lit("invoice")``.
+        Name of the output among those of the message, or the natural key: text, or an integer for its decimal digits.
+        If all rows have the same kind of output, ``lit("invoice")``.
     at : Column or str, optional
         A timestamp or Unix seconds. Default: the parent's seconds; 0 for a version-0 parent or a UUID, which have
         none: the ID is then dated 2021-01-01.

@@ -57,7 +57,7 @@ def parse_id(col: ColumnOrName) -> Column:
     +-----------------+----+--------+--------+------+
     """
     text = hex_text(col)
-    return _parsed(text, raise_invalid(text, NOT_V1)).alias("parse_id")
+    return _parsed(text, raise_invalid(text, f"{NOT_V1}, which parse_v0 reads")).alias("parse_id")
 
 
 def try_parse_id(col: ColumnOrName) -> Column:

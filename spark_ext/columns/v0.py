@@ -44,7 +44,7 @@ _RUN = "^(?:" + "|".join(f"(.*?):(?:0:){{{count}}}(.*)" for count in range(_GROU
 """The longest run of zero groups in an IPv6 address, the first of several; two groups before and after each length."""
 _WITHOUT_RUN = "::".join("".join(f"${group}" for group in range(first, 2 * _GROUPS - 1, 2)) for first in (1, 2))
 """The address without that run: a group of another length is empty."""
-SQL_NAME = "msgid_v0_fields"
+SQL_NAME = "_msgid_v0_fields"
 SQL_PARAMETERS = {
     "host": "STRING",
     "kind": "STRING",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgid._known_tables import JOB_TABLES
+from spark_ext.auditing.comparison import compare
 from spark_ext.auditing.table_audit import audit
 from spark_ext.jobs._files import read_rows, written
 from spark_ext.jobs._formats import BadInput, is_table
@@ -17,26 +18,30 @@ if TYPE_CHECKING:
     from spark_ext.auditing.spark_report import AuditReport
 
 
-def run(spark: SparkSession, input: str, *, format: str | None = None, **columns: Any) -> AuditReport:
-    """Return the report of a table.
+def run(
+    spark: SparkSession, input: str, sent: str | None = None, *, format: str | None = None, **columns: Any
+) -> AuditReport:
+    """Return the report of a table, or of its comparison with another.
 
     Args:
         spark: the session.
         input: a file or folder of rows, or the output folder of the job ``ids``, ``messages`` or ``process``.
+        sent: a table of the messages that were sent, with which the input is compared.
         format: one of `spark_ext.jobs._formats.FORMATS`, or ``delta``. Default: found by the input.
-        columns: the arguments of `spark_ext.audit`.
+        columns: the arguments of `spark_ext.audit` or `spark_ext.compare`.
 
     Raises:
         BadInput: if the input does not have a column.
     """
-    named = [name for value in columns.values() for name in ((value,) if isinstance(value, str) else value or ())]
+    given = (value for name, value in columns.items() if name != "sent_columns")
+    named = [name for value in given for name in ((value,) if isinstance(value, str) else value or ())]
     df = read_input(spark, input, format, ["id", *named])
     if df.columns == ["value"] and columns.get("id") is None and not columns.get("offset"):
         columns["id"] = "value"
     elif columns.get("id") is None:
         columns["id"] = "id"
     try:
-        return audit(df, **columns)
+        return audit(df, **columns) if sent is None else compare(read_input(spark, sent), df, **columns)
     except ValueError as error:
         raise BadInput(str(error)) from None
 

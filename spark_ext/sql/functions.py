@@ -51,6 +51,7 @@ class Definition(NamedTuple):
         name: Name of the function.
         parameters: Names and types, as in SQL.
         body: An SQL expression of the parameters.
+        comment: The first sentence of the column function's docstring, for ``DESCRIBE FUNCTION``.
         returns: Type of the result, which Spark finds in the body too.
         deterministic: Whether the same arguments always give the same result. Spark finds that in the body too.
     """
@@ -60,11 +61,14 @@ class Definition(NamedTuple):
     body: str
     returns: str
     deterministic: bool = True
+    comment: str = ""
 
     @property
     def statement(self) -> str:
         """The SQL statement that creates the function."""
-        return f"CREATE OR REPLACE TEMPORARY FUNCTION {self.name}({self.parameters}) RETURN {self.body}"
+        comment = self.comment.replace("\\", r"\\").replace("'", r"\'")
+        head = f"CREATE OR REPLACE TEMPORARY FUNCTION {self.name}({self.parameters})"
+        return f"{head} COMMENT '{comment}' RETURN {self.body}"
 
 
 FUNCTIONS: Final = {
@@ -100,7 +104,7 @@ FUNCTIONS: Final = {
     ),
     "msgid_to_iggy_id": SqlFunction(message_fields.id_to_iggy_id, {"id": _ID}, "BINARY"),
 }
-# Functions that other functions call.
+# Functions that other functions call. `SHOW FUNCTIONS LIKE 'msgid*'` leaves them out.
 _SHARED: Final = {
     _crc.SQL_NAME: SqlFunction(_crc.definition, {"raw": "BINARY"}, "BIGINT"),
     _v1_fields.SQL_NAME: SqlFunction(_v1_fields.fields_struct, _v1_fields.SQL_PARAMETERS, _V1),
@@ -120,13 +124,14 @@ def definitions() -> Iterator[Definition]:
         else:
             yield _define(name, function, parameters, returns)
     with sql_text():
-        yield Definition("msgid_assign", "", str(making.assign_id_of_query()), "STRING", deterministic=False)
+        body = str(making.assign_id_of_query())
+    yield Definition("msgid_assign", "", body, "STRING", deterministic=False, comment=said_of(making.assign_id))
 
 
 def _of_ids(
     name: str, function: Callable[..., Any], parameters: Mapping[str, str], returns: str
 ) -> tuple[Definition, Definition]:
-    of_text, kinds = f"{name}_of_text", list(parameters.values())
+    of_text, kinds = f"_{name}_of_text", list(parameters.values())
     declared = {parameter: "STRING" if kind == _ID else kind for parameter, kind in parameters.items()}
 
     def with_text(*arguments: Any) -> Any:
@@ -139,4 +144,11 @@ def _of_ids(
 def _define(name: str, function: Callable[..., Any], parameters: Mapping[str, str], returns: str) -> Definition:
     with sql_text():
         body = str(function(*(SqlText(f"{name}.{parameter}") for parameter in parameters)))
-    return Definition(name, ", ".join(f"{parameter} {type}" for parameter, type in parameters.items()), body, returns)
+    declared = ", ".join(f"{parameter} {type}" for parameter, type in parameters.items())
+    described = FUNCTIONS.get(name)
+    return Definition(name, declared, body, returns, comment=said_of(described.function if described else function))
+
+
+def said_of(function: Callable[..., Any]) -> str:
+    """Return the first sentence of a function's docstring."""
+    return (function.__doc__ or "").split("\n\n")[0].strip().replace("\n    ", " ")

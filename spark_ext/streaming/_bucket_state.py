@@ -9,10 +9,23 @@ from spark_ext.streaming._plain import dump, load
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from spark_ext._shipping import State
+
 FORMAT: Final = 4
 """The version of the stored format. Version 0.2 of the library wrote format 3 and earlier ones."""
 OTHER_FORMAT: Final = "cannot read the checkpoint: its state has format "
 """The start of the error about another format."""
+
+_VALUES: Final = (
+    ("meta", "getValueState", ("value binary",)),
+    ("pages", "getMapState", ("number int", "value binary")),
+)
+_PARTS: Final = ("parts", "getMapState", ("name string, number int", "value binary"))
+
+
+def states(*, has_parts: bool = False) -> list[State]:
+    """Return the values that a `BucketState` has in Spark's state store."""
+    return [*_VALUES, *([_PARTS] if has_parts else [])]
 
 
 class BucketState:
@@ -26,10 +39,11 @@ class BucketState:
 
     def __init__(self, handle: Any, buckets: int, *, has_parts: bool = False) -> None:
         self._buckets = buckets
-        self._meta = handle.getValueState("meta", "value binary")
-        self._pages = handle.getMapState("pages", "number int", "value binary")
-        if has_parts:
-            self._parts = handle.getMapState("parts", "name string, number int", "value binary")
+        declared: dict[str, Any] = {
+            name: getattr(handle, method)(name, *types) for name, method, types in states(has_parts=has_parts)
+        }
+        self._meta, self._pages = declared["meta"], declared["pages"]
+        self._parts: Any = declared.get("parts")
 
     def get(self, name: str, number: int) -> bytes | None:
         found = self._parts.getValue((name, number)) if name else self._pages.getValue((number,))

@@ -19,8 +19,9 @@ from pyspark.sql.types import (
 
 from msgid import layout
 from spark_ext._private import use_own_python, without_event_time
+from spark_ext._shipping import check_workers, shipped, shipped_processor
 from spark_ext.columns._expressions import quoted_name
-from spark_ext.streaming._bucket_state import BucketState
+from spark_ext.streaming._bucket_state import BucketState, states
 from spark_ext.streaming._fingerprint import sha_digits
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def labelled_stream(
     from spark_ext.streaming._packing import PACKED, packer
 
     use_own_python(df.sparkSession)
+    check_workers(df.sparkSession, stateful=True)
     fields = df.schema.fields
     places = [f"c{place}" for place in range(len(fields))]
     carried = [_carried(field.dataType) for field in fields]
@@ -58,14 +60,14 @@ def labelled_stream(
         _row_key(F.col("id"), F.col("content")).alias(KEY),
     )
     prepare = preparer(buckets, places[df.columns.index(timestamp)])
-    packed = numbered.mapInArrow(packer(prepare, bucket_keys(buckets)), PACKED)
+    packed = numbered.mapInArrow(shipped(packer(prepare, bucket_keys(buckets))), PACKED)
     labelled = packed.groupBy("bucket").transformWithStateInPandas(
-        Seen(within_micros, buckets), LABELLED, "append", "EventTime"
+        shipped_processor(Seen(within_micros, buckets), states()), LABELLED, "append", "EventTime"
     )
     schema = StructType(
         [StructField(place, to, field.nullable) for place, field, to in zip(places, fields, carried, strict=True)]
     )
-    rows = labelled.mapInArrow(unpack, schema.add("label", StringType(), False))
+    rows = labelled.mapInArrow(shipped(unpack), schema.add("label", StringType(), False))
     restored = (
         _restored(_cast(F.col(place), to, field.dataType), field)
         for place, field, to in zip(places, fields, carried, strict=True)

@@ -12,8 +12,10 @@ from msgid._known_tables import OUTPUTS
 from msgid._validate import is_integer
 from spark_ext._compat import type_named
 from spark_ext._private import use_own_python
+from spark_ext._shipping import check_workers, shipped, shipped_processor
 from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quoted_name
 from spark_ext.columns._moments import moment_in_utc
+from spark_ext.streaming._bucket_state import states
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
 from spark_ext.streaming._packing import PACKED, packer
 from spark_ext.streaming._processing.handling import Settings
@@ -139,17 +141,19 @@ def process(
     if retention <= timedelta(0) or remember < timedelta(0):
         raise ValueError(f"retention must be longer than 0 and remember not negative, got {retention} and {remember}")
     _check_types(df, key)
+    check_workers(df.sparkSession, stateful=True)
     known = {id, key, timestamp, CORRUPT, *(name for name in (reason,) if isinstance(name, str))}
     body = tuple(place for place, name in enumerate(df.columns) if name not in known)
     millisecond = timedelta(milliseconds=1)
     settings = Settings(
         tuple(df.columns), body, max(retention // millisecond, 1), remember // millisecond, attempts, keep_outputs
     )
-    operator = Operator(handler, settings, buckets)
+    operator = shipped_processor(Operator(handler, settings, buckets), states(has_parts=True))
     control = _control(df, key, id, timestamp, reason, buckets)
     # Columns are named by numbers: a user's column may have any name, and two names may differ only in case.
     numbered = df.select(*control, "*").toDF(*(str(place) for place in range(len(control) + len(df.columns))))
-    packed = numbered.mapInArrow(packer(preparer(tuple(df.columns), body), bucket_keys(buckets)), PACKED)
+    pack = shipped(packer(preparer(tuple(df.columns), body), bucket_keys(buckets)))
+    packed = numbered.mapInArrow(pack, PACKED)
     outputs = ", ".join(f"{name} {type}" for name, type in OUTPUTS.types.items())
     return packed.groupBy("bucket").transformWithStateInPandas(operator, outputs, "append", "None")
 

@@ -7,15 +7,18 @@ reads the log all the same, because no statement of Spark returns the number of 
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid._retrying import retry
 from spark_ext._private import conditions_of, words_of
 from spark_ext._settings import settings
+from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._delta_columns import check_layout, check_new, check_types
 from spark_ext.tables._delta_log import (
     AS_DELTA_READS,
@@ -29,11 +32,14 @@ from spark_ext.tables._delta_log import (
     marks_of,
     open_table,
     series_of,
+    spark_schema,
 )
 from spark_ext.tables._writers import TableConflict
-from spark_ext.tables.table_formats import TableName
+from spark_ext.tables.table_formats import REASON, TableName
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
@@ -45,6 +51,8 @@ MORE_TYPES: Final = (T.VariantType,)
 """The types that Delta's own writer supports besides those of `deltalake`."""
 _ATTEMPTS: Final = 10
 _DETAILS: Final = "# Detailed Table Information"
+_CONSTRAINT: Final = "delta.constraints."
+_LENGTH: Final = re.compile(r"(?:var)?char\((\d+)\)")
 _OTHERS_CAME_FIRST: Final = (
     "DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "DELTA_TABLE_ALREADY_EXISTS",
     "TABLE_OR_VIEW_ALREADY_EXISTS",
@@ -150,8 +158,11 @@ def write_batch(
         check_marks(table, marks, writer, place)
         if table is not None and committed(table, writer, batch_id, place):
             return False
-        # Delta's own writer writes one record per commit, so the others have commits without rows, before the batch.
         nothing = df.sparkSession.createDataFrame([], df.schema)
+        if table is None and isinstance(place, TableName):
+            target.create(nothing, partition_by)
+            table = target.open()
+        # Delta's own writer writes one record per commit, so the others have commits without rows, before the batch.
         for claim, mark in claims_of(table, marks):
             target.commit(nothing, claim.version, claim.app_id, partition_by, **{QUERY: mark.version})
             check_marks(target.open(), marks, writer, place)
@@ -174,8 +185,8 @@ def write_batch(
 def refusals(df: DataFrame, place: str, storage_options: dict[str, str] | None) -> DataFrame:
     """Return rows with the column `REASON`: why the table refuses a row, or NULL.
 
-    It has the rules of Delta's own writer: a constraint whose value is NULL is broken, too. A constraint on a column that
-    Spark computes while it writes, such as an identity column, is left to Delta's own writer.
+    It has the rules of Delta's own writer: a constraint whose value is NULL is broken, too. A constraint on a column
+    that Spark computes while it writes, such as an identity column, is left to Delta's own writer.
     """
     table = _Target(df.sparkSession, place, storage_options).open()
     if table is None:
@@ -187,13 +198,17 @@ def refusals(df: DataFrame, place: str, storage_options: dict[str, str] | None) 
         if field.name not in df.columns and not is_identity:
             whole = whole.withColumn(field.name, (F.expr(text) if text else F.lit(None)).cast(field.dataType))
         elif field.name in df.columns and "delta.generationExpression" in field.metadata:
-            broken.append((f"the generated column {field.name} ({text})", f"NOT ({_quoted(field.name)} <=> ({text}))"))
+            broken.append(
+                (f"the generated column {field.name} ({text})", f"NOT ({quoted_name(field.name)} <=> ({text}))")
+            )
     broken += [(f"NOT NULL of {name}", f"{name} IS NULL") for name in _required(spark_schema(table))]
     for name, limit in _limits(spark_schema(table)):
         broken.append((f"the length of {name}, {limit}", f"length(rtrim({name})) > {limit}"))
     for key, text in table.metadata().configuration.items():
         if key.startswith(_CONSTRAINT):
-            broken.append((f"CHECK constraint {key.removeprefix(_CONSTRAINT)} ({text})", f"NOT coalesce({text}, false)"))
+            broken.append(
+                (f"CHECK constraint {key.removeprefix(_CONSTRAINT)} ({text})", f"NOT coalesce({text}, false)")
+            )
     reason = F.lit(None).cast("string")
     for name, condition in reversed(broken):
         try:
@@ -201,7 +216,24 @@ def refusals(df: DataFrame, place: str, storage_options: dict[str, str] | None) 
             whole.select(reason)
         except AnalysisException:  # it needs a column that Spark computes
             continue
-    return whole.withColumn(REASON, reason).select(*map(_quoted, df.columns), REASON)
+    return whole.withColumn(REASON, reason).select(*map(quoted_name, df.columns), REASON)
+
+
+def _required(type: Any, place: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the columns and fields of structs that must not be NULL."""
+    for field in type if isinstance(type, T.StructType) else ():
+        inner = (*place, quoted_name(field.name))
+        if not field.nullable:
+            yield ".".join(inner)
+        yield from _required(field.dataType, inner)
+
+
+def _limits(schema: T.StructType) -> Iterator[tuple[str, int]]:
+    """Yield the columns whose text has a greatest length, in characters."""
+    for field in schema:
+        found = _LENGTH.fullmatch(str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING")))
+        if found:
+            yield quoted_name(field.name), int(found[1])
 
 
 class _Target:
@@ -216,6 +248,19 @@ class _Target:
         if self._location is None:
             self._location = location_of(self._spark, self._place)
         return None if self._location is None else open_table(self._location, self._storage_options)
+
+    def create(self, nothing: DataFrame, partition_by: tuple[str, ...]) -> None:
+        """Create a named table. Spark leaves out the texts of its user in such a commit, so it does not have rows.
+
+        Raises
+        ------
+        Overtaken
+            if another driver has created it.
+        """
+        try:
+            save(nothing, self._place, "append", partition_by)
+        except Exception as error:
+            _raise(error, self._place)
 
     def commit(self, df: DataFrame, number: int, app_id: str, partition_by: tuple[str, ...], **said: int) -> bool:
         """Commit rows and a record; return False if the table has that number of the record or a higher one.

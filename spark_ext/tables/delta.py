@@ -6,6 +6,7 @@ files, and the package `deltalake` of the driver commits them. Both ways have on
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +40,7 @@ from spark_ext.tables._delta_log import (
     spark_schema,
     table_uri,
 )
+from spark_ext.tables._row_counts import CountedRows, MissingRows
 from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.table_formats import MARKED, JudgedSegment, TableBusy, TableFormat, TableName
 
@@ -137,6 +139,11 @@ class _Delta(TableFormat):
         else:
             delta_schema(df)
 
+    def refusals(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:
+        if isinstance(path, TableName) or _delta_catalog.has_catalog(df.sparkSession):
+            return _delta_catalog.refusals(df, path, storage_options)
+        return super().refusals(df, path, storage_options)
+
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
         table = open_table(path)
         if mode == "error" and table is not None:
@@ -219,17 +226,20 @@ def _write_files(df: DataFrame, path: str, partition_by: tuple[str, ...]) -> tup
     """Write data files with Spark that readers do not see before the commit; return their folder and the actions."""
     folder = f"{WRITE}={uuid4().hex}"
     types = {name: df.schema[name].dataType for name in partition_by}
+    counted = CountedRows(df)
     with settings(df.sparkSession, AS_DELTA_READS):
-        rows: Any = with_partition_texts(df, partition_by).write
+        rows: Any = with_partition_texts(counted.df, partition_by).write
         if partition_by:
             rows = rows.partitionBy(*partition_by)
         rows.parquet(f"{path}/{folder}")
     files, base = filesystem(path)
     try:
-        return folder, add_actions(files, base, folder, types)
-    except TableConflict:
+        actions = add_actions(files, base, folder, types)
+        counted.check(sum(json.loads(action.stats)["numRecords"] for action in actions), len(actions), path)
+    except (TableConflict, MissingRows):
         _delete(path, folder)
         raise
+    return folder, actions
 
 
 def _create(

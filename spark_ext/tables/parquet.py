@@ -22,6 +22,7 @@ from spark_ext._filesystem import PathError, filesystem, literal
 from spark_ext._private import FILE_SINK_LOG
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._folder_values import NO_VALUE, bytes_of_folder, is_text, value_of_folder, with_folder_texts
+from spark_ext.tables._row_counts import CountedRows, MissingRows, footer_rows
 from spark_ext.tables._table_columns import check_fits, check_names, plain
 from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.table_formats import MARKED, JudgedSegment, TableBusy, TableFormat, format_of_table
@@ -95,12 +96,12 @@ class _Parquet(TableFormat):
         if _is_complete(files, f"{base}/{inner}"):
             return False
         if files.type_name not in RENAMES:
-            _write(df, f"{path}/{inner}", "overwrite", partition_by)
+            _write(df, path, inner, "overwrite", partition_by)
             _mark(files, f"{base}/{inner}")
             return True
         # Its own name is hidden too: HDFS moves it into the folder of a batch that another driver has just written.
         hidden = f"writer={writer.name}/{_WRITING}/.batch={batch_id}-{uuid4().hex}"
-        _write(df, f"{path}/{hidden}", "error", partition_by)
+        _write(df, path, hidden, "error", partition_by)
         _mark(files, f"{base}/{hidden}")
         won = _rename(files, f"{base}/{hidden}", f"{base}/{inner}")
         _clean_up(files, f"{base}/writer={writer.name}/{_WRITING}", batch_id)
@@ -123,9 +124,13 @@ class _Parquet(TableFormat):
         check_names(df.schema)
         _check_partitions(df, partition_by)
         columns = _fitting(df, path) if mode == "append" else None
-        writer = with_folder_texts(df, partition_by).write.mode(mode)
-        (writer.partitionBy(*partition_by) if partition_by else writer).parquet(path)
         files, base = filesystem(path)
+        before = {info.path for info in _data_files(files, base)} if mode == "append" else set()
+        counted = CountedRows(df)
+        writer = with_folder_texts(counted.df, partition_by).write.mode(mode)
+        (writer.partitionBy(*partition_by) if partition_by else writer).parquet(path)
+        found = [info for info in _data_files(files, base) if info.path not in before]
+        counted.check(footer_rows(files, found), len(found), path)
         recorded = {**plain(columns or df.schema).jsonValue(), "partition_by": list(partition_by)}
         with files.open_output_stream(f"{base}/{_COLUMNS}") as out:
             out.write(json.dumps(recorded).encode())
@@ -276,12 +281,7 @@ def _fitting(df: DataFrame, path: str) -> T.StructType | None:
 
 def _has_rows(path: str) -> bool:
     """Return whether a table has data files that readers see."""
-    import pyarrow.fs as pafs
-
-    files, base = filesystem(path)
-    found = files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
-    inner = (info.path[len(base) :].split("/")[1:] for info in found if info.type == pafs.FileType.File)
-    return any(not any(map(_is_hidden, parts)) for parts in inner)
+    return bool(_data_files(*filesystem(path)))
 
 
 def _check_claim(said: dict[str, Any], path: str, writer: Writer, partition_by: tuple[str, ...]) -> None:
@@ -341,12 +341,40 @@ def _check_partitions(df: DataFrame, partition_by: tuple[str, ...]) -> None:
             )
 
 
-def _write(batch_df: DataFrame, folder: str, mode: str, partition_by: tuple[str, ...]) -> None:
-    writer: Any = with_folder_texts(batch_df, partition_by).write.mode(mode)
+def _write(batch_df: DataFrame, path: str, inner: str, mode: str, partition_by: tuple[str, ...]) -> None:
+    """Write the files of a batch, and check that the driver sees all its rows.
+
+    Raises
+    ------
+    MissingRows
+        if not. The files that the driver sees are deleted.
+    """
+    counted = CountedRows(batch_df)
+    writer: Any = with_folder_texts(counted.df, partition_by).write.mode(mode)
     if partition_by:
         writer = writer.partitionBy(*partition_by)
     # With dynamic partition overwrite, Spark would keep files of an interrupted attempt.
-    writer.option("partitionOverwriteMode", "static").parquet(folder)
+    writer.option("partitionOverwriteMode", "static").parquet(f"{path}/{inner}")
+    files, base = filesystem(path)
+    found = _data_files(files, f"{base}/{inner}")
+    try:
+        counted.check(footer_rows(files, found), len(found), path)
+    except MissingRows:
+        with suppress(OSError):
+            files.delete_dir(f"{base}/{inner}")
+        raise
+
+
+def _data_files(files: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:
+    """Return the files in a folder, at any depth, that readers see."""
+    import pyarrow.fs as pafs
+
+    found = files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True))
+    return [
+        info
+        for info in found
+        if info.type == pafs.FileType.File and not any(map(_is_hidden, info.path[len(folder) :].split("/")[1:]))
+    ]
 
 
 def _mark(files: pafs.FileSystem, folder: str) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 
 from msgid._retrying import retry
 from spark_ext._private import python_error_in, use_own_python
+from spark_ext._shipping import shipped
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._identity import identity
 from spark_ext.columns._moments import is_within_years
@@ -191,7 +192,7 @@ def upsert_postgres(
         yield pa.RecordBatch.from_pylist([counts._asdict()], pa.schema([(name, pa.int64()) for name in counts._fields]))
 
     try:
-        found = prepared(batch_df, key).mapInArrow(insert, _COUNTS).collect()
+        found = prepared(batch_df, key).mapInArrow(shipped(insert), _COUNTS).collect()
     except PythonException as error:
         said = python_error_in(error, _SAID)
         if said is None:

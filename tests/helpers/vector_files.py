@@ -74,22 +74,34 @@ UNIQ_ID_TIMES = [
 ]
 
 
+ROCKETMQ = json.loads((FOLDER / "rocketmq_servers.json").read_text(encoding="utf-8"))
+"""What clients and the broker of RocketMQ 5.4.0 recorded of the messages that the clients sent."""
+
+
 def redelivered(columns):
     """Return the rows that consumers of RocketMQ 5.4.0 got, redelivered ones included, as an Arrow table."""
     import pyarrow as pa
 
-    rows = json.loads((FOLDER / "rocketmq_redelivered.json").read_text(encoding="utf-8"))
-    for row in rows:
-        row |= {"body": base64.b64decode(row["body"]), "properties": json.dumps(row["properties"])}
-    return pa.table({name: [row[name] for row in rows] for name in columns})
+    def value(row, name):
+        if name == "body":
+            return base64.b64decode(row[name])
+        return json.dumps(row[name]) if name == "properties" else row[name]
+
+    return pa.table({name: [value(row, name) for row in ROCKETMQ["redelivered"]] for name in columns})
 
 
 class ServerId(NamedTuple):
     """The ID of a message that a client sent to RocketMQ 5.4.0, and what client and broker recorded of it."""
 
     client: str
-    tz: str
-    """The time zone of the client's JVM; empty for IDs that do not depend on it."""
+    tz: str | None
+    """The time zone of the client's JVM; None for IDs that do not depend on it."""
+    pid: int
+    number: int
+    """The number of the message among those of its process."""
+    topic: str
+    queue: int
+    queue_offset: int
     id: str
     before: datetime
     """The client's clock just before the send."""
@@ -104,8 +116,6 @@ class ServerId(NamedTuple):
 
 
 SERVER_IDS = [
-    ServerId(**{**row, **{name: from_ms(row[name]) for name in ("before", "after", "born", "stored")}})._replace(
-        physical=int(row["physical"])
-    )
-    for row in _rows("rocketmq_server_ids.tsv")
+    ServerId(**{**row, **{name: from_ms(row[name]) for name in ("before", "after", "born", "stored")}})
+    for row in ROCKETMQ["ids"]
 ]

@@ -20,9 +20,15 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 
 
-def class_path(name: str, artifacts: list[str]) -> str:
-    """Return the class path of artifacts (``group:artifact:version``); skip the test without Java or Maven."""
-    for program in ("java", "mvn"):
+def class_path(name: str, artifacts: list[str], *programs: str) -> str:
+    """Return the class path of artifacts (``group:artifact:version``); skip the test without Java or Maven.
+
+    Args:
+        name: The name of the folder.
+        artifacts: The artifacts; Maven adds those on which they depend.
+        programs: Other programs that the test needs.
+    """
+    for program in ("java", "mvn", *programs):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
     folder = CACHE / name

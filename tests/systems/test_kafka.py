@@ -139,9 +139,8 @@ while True:
 """
 
 
-def test_group_of_consumers_that_are_killed_publishes_one_output_per_order(kafka, tmp_path, request):
+def test_group_of_consumers_that_are_killed_publishes_one_output_per_order(kafka, tmp_path, seed):
     """Outputs may be published again, but with the same ID and the same content; and none is missing."""
-    seed = request.config.getoption("--seed")
     chance = random.Random(seed)
     topic, to = topic_of(kafka), topic_of(kafka)
     orders = [f"order {n}" for n in range(2500)]

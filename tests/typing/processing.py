@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import spark_ext
-from msgid.processing import Context, MemoryStore, Message, Output, Processor
+from msgid.kafka import Record
+from msgid.processing import Context, MemoryStore, Message, Output, Processor, processor
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -27,9 +28,24 @@ def publish(outputs: Sequence[Output]) -> None:
     published.extend(outputs)
 
 
-processor = Processor(MemoryStore(), count, publish)
-kind: str = processor.handle(Message("0156F7E71C361B21BC024CCDBE00000000", "customer 7", {"amount": 3})).kind
+counting = Processor(MemoryStore(), count, publish)
+kind: str = counting.handle(Message("0156F7E71C361B21BC024CCDBE00000000", "customer 7", {"amount": 3})).kind
 Processor(MemoryStore(), "count", publish)  # type: ignore[arg-type]  # a handler is a function
+
+
+@processor(MemoryStore(), publish, attempts=5)
+def total(state: Any, message: Message, context: Context) -> Any:
+    """Add up the messages of a key."""
+    return (state or 0) + message.body
+
+
+made: Processor = total
+processor(MemoryStore(), attemps=5)  # type: ignore[call-arg]  # attempts
+
+
+def handle(record: Record) -> str:
+    """Handle a record of Kafka."""
+    return total.handle(record.message(key="customer 7")).kind
 
 
 def read(orders: DataFrame) -> DataFrame:

@@ -1,8 +1,12 @@
 """The command ``msgid``, run as a user runs it."""
 
+import contextlib
+import importlib
 import json
 import os
 import pty
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +21,9 @@ pytest.importorskip("click")
 pytest.importorskip("rich")
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
+INVOICE = "01DF8354A8161BB5AE024CCDBE2DFA320C"
+ORDER = "013B0121EF30BE0000024CCDBE000004D2"
+UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
 
 
 def run(*arguments, stdin="", **environment):
@@ -284,3 +291,80 @@ def test_expire_of_odd_times_and_names_reports_what_was_removed(tmp_path):
     done = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
     assert done.returncode == 0, done.stderr
     assert done.stdout.decode().endswith("1 of 3 segments, 46 bytes: removed\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [
+        (["position", "kafka://orders/3", "1234", "--at", "1648047038"], ORDER),
+        (["position", "kafka://orders/3", "1234", "--at", "1648047038.9"], ORDER),
+        (["position", "kafka://orders/3", "1234", "--at", "2022-03-23T23:50:38+09"], ORDER),
+        (["derive", V1, "invoice"], INVOICE),
+        (["derive", V1.lower(), "invoice", "--at", "1648047038"], INVOICE),
+        (["derive", "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE", "order-17"], str(msgid.derive_id(UUID, "order-17"))),
+        (["translate", "7f0000010000238F000000000001E240"], "007F0000010000238F000000000001E240"),
+        (["translate", V1.lower()], V1),
+    ],
+)  # fmt: skip
+def test_command_prints_the_id_that_the_function_returns(arguments, printed):
+    """``position``, ``derive`` and ``translate`` print one ID, whatever the zone of the machine is."""
+    result = run(*arguments, TZ="Asia/Tokyo")
+    assert (result.stdout.decode(), result.stderr.decode()) == (f"{printed}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["position", "log", "1", "--at", "yesterday"], 2, "got 'yesterday'"),
+        (["position", "log", "1", "--at", "2022-03-23T14:50:38"], 2, "with an offset from UTC"),
+        (["position", "log", "1", "--at", "nan"], 1, "got nan"),
+        (["position", "log", "1", "--at", "1700000000000"], 1, "milliseconds?"),
+        (["position", "log", "281474976710656", "--at", "1"], 1, "offset must be 0 to 281474976710655"),
+        (["position", "log", "1"], 2, "Missing option '--at'"),
+        (["derive", "order-17", "invoice"], 1, "'order-17'"),
+        (["generate", "--node", "here"], 1, "got 'here'"),
+        (["translate"], 2, "pass one or more IDs"),
+        (["translate", V1, "no-id"], 1, "line 2: invalid message id 'no-id'"),
+    ],
+)
+def test_wrong_argument_is_one_line_that_quotes_it(arguments, status, said):
+    """A wrong value ends the command with one line instead of a traceback."""
+    result = run(*arguments)
+    assert (result.returncode, said in result.stderr.decode(), b"Traceback" in result.stderr) == (status, True, False)
+
+
+def test_generate_of_a_node_stamps_it():
+    """``--node`` is that of `Generator`: an address, or random bits, which differ from run to run."""
+    assert (
+        msgid.parse(run("generate", "--node", "56:f7:e7:1c:36:1b").stdout.decode().strip()).mac == "56:f7:e7:1c:36:1b"
+    )
+    random = {msgid.parse(run("generate", "--node", "random").stdout.decode().strip()) for _ in range(2)}
+    assert {id.origin for id in random} == {"random"}
+    assert len({id.node for id in random}) == 2
+
+
+def commands():
+    """Return the commands of both command lines with the examples of their help."""
+    from msgid.cli import msgid as ids
+
+    groups = {"msgid": ids}
+    with contextlib.suppress(ImportError):
+        groups["python -m spark_ext"] = importlib.import_module("spark_ext.cli").spark_ext
+    for name, group in groups.items():
+        for command in group.commands.values():
+            yield name, command, re.findall(r"^  (?!Examples)(.+)$", command.epilog or "", re.MULTILINE)
+
+
+def test_help_of_each_command_has_examples_with_options_that_exist(tmp_path, monkeypatch):
+    """Click parses each example; the files that it names exist here."""
+    import click
+
+    monkeypatch.chdir(tmp_path)
+    for file in ("policy.toml", "ids.txt", "orders.csv", "orders.parquet"):
+        (tmp_path / file).touch()
+    for name, command, examples in commands():
+        assert examples, f"{name} {command.name} --help lacks examples"
+        for example in examples:
+            (typed,) = re.findall(rf"(?:^|= |\| )(?:MSGID_NODE=random )?{name} {command.name}(?= |$)([^|<>]*)", example)
+            arguments = [*shlex.split(typed.replace("/var/iggy/streams", str(tmp_path)))]
+            command.make_context(command.name, arguments, parent=click.Context(click.Group()))

@@ -4,13 +4,19 @@ from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import msgid
+from msgid._message import key_text
 from msgid.errors import InvalidMessage
 from msgid.kafka import Record
+from msgid.processing import MemoryStore, Message, Processor, dumps
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
+UUID_0 = "00000000-0000-0000-0000-000000000000"
+HOSTILE_KEYS = [b"0xFF", b"\xff", b"0x", b"\0", b"0x00", b"0xff", b"0x30784646", "\U0001f600".encode(), b"\xed\xa0\x80"]
 MOMENT = datetime(2022, 3, 23, 14, 50, 38, tzinfo=timezone.utc)
 ROW = {"topic": "orders", "partition": 3, "offset": 1234, "timestamp": MOMENT, "key": b"k", "value": b"v"}
 
@@ -187,3 +193,44 @@ def test_record_of_an_error_event_is_refused(error):
     )
     with pytest.raises(InvalidMessage, match=f"cannot make a record of an error event: {error()}"):
         Record.from_consumer(event)
+
+
+def test_message_of_a_record_is_its_id_key_value_and_time():
+    """A processor takes it as it is; the settings of the ID are those of `message_id`."""
+    record = Record.of({**ROW, "headers": [("order", UUID.encode())]})
+    assert record.message() == Message(record.message_id(), "k", b"v", 1648047038000000)
+    assert record.message("eu", "order").id == UUID
+    assert record.message("eu", None).id == record.message_id("eu", None)
+    assert Record.of({**ROW, "headers": [("id", bytes(16))]}).message("eu", "id", header_type="uuid").id == UUID_0
+    assert record.message(key="customer 7").key == "customer 7"
+
+
+def test_message_of_a_tombstone_has_the_body_none():
+    """A tombstone is a message like any other."""
+    assert Record.of({**ROW, "value": None}).message().body is None
+
+
+def test_message_without_a_key_shares_its_state_with_no_other_message():
+    """Its ID is the key, so that records without a key do not change one state; an empty key is a key."""
+    records = [Record.of({**ROW, "key": None, "offset": offset}) for offset in (1, 2)]
+    assert [record.message().key for record in records] == [record.message_id() for record in records]
+    assert Record.of({**ROW, "key": b""}).message().key == ""
+
+
+@given(st.lists(st.one_of(st.binary(max_size=9), st.sampled_from(HOSTILE_KEYS)), min_size=2, max_size=9, unique=True))
+def test_messages_with_other_keys_have_other_states(keys):
+    """Different bytes become different texts, and a store accepts each of them."""
+    processor = Processor(MemoryStore(), lambda state, message, context: message.body, list, name="last")
+    for offset, key in enumerate(keys):
+        processor.handle(Record.of({**ROW, "key": key, "value": key, "offset": offset}).message())
+    assert [processor.history(key_text(key))[-1].state for key in keys] == [dumps(key) for key in keys]
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [(b"customer 7", "customer 7"), (b"\xff\x00", "0xFF00"), (b"a\0b", "0x610062"), (b"0xAB", "0x30784142"),
+     (b"0xab", "0xab"), ("é".encode(), "é"), ("é".encode("latin-1"), "0xE9"), (b"", "")],
+)  # fmt: skip
+def test_text_of_a_key(key, text):
+    """UTF-8 is text; other bytes, a NUL character, and text that looks like bytes become hex digits."""
+    assert key_text(key) == text

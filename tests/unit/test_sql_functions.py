@@ -65,12 +65,13 @@ def test_sql_text_as_bool_raises():
         bool(SqlText("id") == SqlText("other"))
 
 
-MODEL = Definition("msgid_checksum_ok", "payload BINARY", "payload IS NULL", "BOOLEAN")
+MODEL = Definition("msgid_checksum_ok", "payload BINARY", "payload IS NULL", "BOOLEAN", comment="Return nothing.")
 FORM = {
     "sqlFunction.inputParam": "payload BINARY",
     "sqlFunction.returnType": "BOOLEAN",
     "sqlFunction.expression": "payload IS NULL",
     "sqlFunction.deterministic": "true",
+    "sqlFunction.comment": "Return nothing.",
     "referredTempFunctionsNames": "[]",
     "sqlConfig.spark.sql.session.timeZone": "UTC",
 }
@@ -79,14 +80,15 @@ FORM = {
 
 def test_stored_form_is_that_of_the_model_with_another_definition():
     """Settings that Spark stored with the model stay; the functions that the body calls are listed."""
-    body = "msgid_b(msgid_a(msgid_new.id)) + msgid_a('\"')"
-    wanted = Definition("msgid_new", "id STRING", body, "STRUCT<a: INT NOT NULL>")
+    body = "msgid_b(_msgid_a(msgid_new.id)) + _msgid_a('\"')"
+    wanted = Definition("msgid_new", "id STRING", body, "STRUCT<a: INT NOT NULL>", comment="It's new.")
     assert json.loads(stored_like(json.dumps(FORM), wanted)) == {
         "sqlFunction.inputParam": "id STRING",
         "sqlFunction.returnType": "STRUCT<a: INT NOT NULL>",
         "sqlFunction.expression": body,
         "sqlFunction.deterministic": "true",
-        "referredTempFunctionsNames": '["msgid_a", "msgid_b"]',
+        "sqlFunction.comment": "It's new.",
+        "referredTempFunctionsNames": '["_msgid_a", "msgid_b"]',
         "sqlConfig.spark.sql.session.timeZone": "UTC",
     }
 

@@ -1,31 +1,31 @@
 -- What `spark_ext.register` runs, written by: pytest tests/unit/test_sql_functions.py --update-golden
 -- Shortened: a table of 256 entries is its ends and the CRC-32 of its entries.
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_word(raw BINARY)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_word(raw BINARY) COMMENT 'Return the body of the SQL function.'
 RETURN (
  (
   (
    get(
     CAST(split(/* 256 entries: 2634733933 to 1148892002; CRC-32 5778C88B */) AS array<bigint>),
-    CAST((crc32(msgid_word.raw) & 255) AS int)
+    CAST((crc32(_msgid_word.raw) & 255) AS int)
    )
    ^ get(
     CAST(split(/* 256 entries: 0 to 1240303978; CRC-32 809FBDF0 */) AS array<bigint>),
-    CAST((shiftright(crc32(msgid_word.raw), 8) & 255) AS int)
+    CAST((shiftright(crc32(_msgid_word.raw), 8) & 255) AS int)
    )
   )
   ^ get(
    CAST(split(/* 256 entries: 0 to 297520441; CRC-32 70778421 */) AS array<bigint>),
-   CAST((shiftright(crc32(msgid_word.raw), 16) & 255) AS int)
+   CAST((shiftright(crc32(_msgid_word.raw), 16) & 255) AS int)
   )
  )
  ^ get(
   CAST(split(/* 256 entries: 0 to 3822258382; CRC-32 CD52EF8E */) AS array<bigint>),
-  CAST((shiftright(crc32(msgid_word.raw), 24) & 255) AS int)
+  CAST((shiftright(crc32(_msgid_word.raw), 24) & 255) AS int)
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v1_fields(
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_v1_fields(
  octet1 INT,
  octet2 INT,
  octet3 INT,
@@ -36,91 +36,99 @@ CREATE OR REPLACE TEMPORARY FUNCTION msgid_v1_fields(
  seconds BIGINT,
  sequence BIGINT
 )
+COMMENT 'Return the fields of a version-1 ID as a struct: the body of the SQL function that others call.'
 RETURN named_struct(
  'version',
  1,
  'mac',
  concat(
-  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), msgid_v1_fields.octet1),
-  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), msgid_v1_fields.octet2),
-  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), msgid_v1_fields.octet3),
-  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), msgid_v1_fields.octet4),
-  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), msgid_v1_fields.octet5),
-  get(split(/* 256 entries: ff to 23; CRC-32 C8F2E882 */), msgid_v1_fields.octet6)
+  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), _msgid_v1_fields.octet1),
+  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), _msgid_v1_fields.octet2),
+  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), _msgid_v1_fields.octet3),
+  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), _msgid_v1_fields.octet4),
+  get(split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */), _msgid_v1_fields.octet5),
+  get(split(/* 256 entries: ff to 23; CRC-32 C8F2E882 */), _msgid_v1_fields.octet6)
  ),
  'pid',
- CAST(shiftright(msgid_v1_fields.pid, 16) AS int),
+ CAST(shiftright(_msgid_v1_fields.pid, 16) AS int),
  'seconds',
- (msgid_v1_fields.seconds | 0),
+ (_msgid_v1_fields.seconds | 0),
  'time',
- timestamp_seconds((msgid_v1_fields.seconds + 1609459200)),
+ timestamp_seconds((_msgid_v1_fields.seconds + 1609459200)),
  'sequence',
- (msgid_v1_fields.sequence | 0),
+ (_msgid_v1_fields.sequence | 0),
  'origin',
- get(split(/* 256 entries: derived to random; CRC-32 85F703DE */), msgid_v1_fields.octet1)
+ get(split(/* 256 entries: derived to random; CRC-32 85F703DE */), _msgid_v1_fields.octet1)
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v1_of_bytes(raw BINARY)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_v1_of_bytes(
+ raw BINARY
+)
+COMMENT 'Return the fields of the 17 bytes of an ID, NULL for NULL: the body of another SQL function.'
 RETURN (
  CASE
- WHEN (msgid_v1_of_bytes.raw IS NOT NULL)
- THEN msgid_v1_fields(
-  CAST((crc32(substring(msgid_v1_of_bytes.raw, 2, 1)) & 255) AS int),
-  CAST((crc32(substring(msgid_v1_of_bytes.raw, 3, 1)) & 255) AS int),
-  CAST((crc32(substring(msgid_v1_of_bytes.raw, 4, 1)) & 255) AS int),
-  CAST((crc32(substring(msgid_v1_of_bytes.raw, 5, 1)) & 255) AS int),
-  CAST((crc32(substring(msgid_v1_of_bytes.raw, 6, 1)) & 255) AS int),
-  CAST((crc32(substring(msgid_v1_of_bytes.raw, 7, 1)) & 255) AS int),
-  msgid_word(substring(msgid_v1_of_bytes.raw, 8, 4)),
-  msgid_word(substring(msgid_v1_of_bytes.raw, 10, 4)),
-  msgid_word(substring(msgid_v1_of_bytes.raw, 14, 4))
+ WHEN (_msgid_v1_of_bytes.raw IS NOT NULL)
+ THEN _msgid_v1_fields(
+  CAST((crc32(substring(_msgid_v1_of_bytes.raw, 2, 1)) & 255) AS int),
+  CAST((crc32(substring(_msgid_v1_of_bytes.raw, 3, 1)) & 255) AS int),
+  CAST((crc32(substring(_msgid_v1_of_bytes.raw, 4, 1)) & 255) AS int),
+  CAST((crc32(substring(_msgid_v1_of_bytes.raw, 5, 1)) & 255) AS int),
+  CAST((crc32(substring(_msgid_v1_of_bytes.raw, 6, 1)) & 255) AS int),
+  CAST((crc32(substring(_msgid_v1_of_bytes.raw, 7, 1)) & 255) AS int),
+  _msgid_word(substring(_msgid_v1_of_bytes.raw, 8, 4)),
+  _msgid_word(substring(_msgid_v1_of_bytes.raw, 10, 4)),
+  _msgid_word(substring(_msgid_v1_of_bytes.raw, 14, 4))
  )
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_fields(
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_v0_fields(
  host STRING, kind STRING, is_broker BOOLEAN, port BIGINT, high BIGINT, low BIGINT
 )
+COMMENT 'Return the fields of a version-0 ID as a struct: the body of the SQL function that others call.'
 RETURN named_struct(
  'kind',
- msgid_v0_fields.kind,
+ _msgid_v0_fields.kind,
  'host',
- msgid_v0_fields.host,
+ _msgid_v0_fields.host,
  'port',
- CAST((msgid_v0_fields.port | (CASE WHEN msgid_v0_fields.is_broker THEN 0 END)) AS int),
+ CAST((_msgid_v0_fields.port | (CASE WHEN _msgid_v0_fields.is_broker THEN 0 END)) AS int),
  'offset',
  (
   (
-   shiftleft(msgid_v0_fields.high, 32) | msgid_v0_fields.low
+   shiftleft(_msgid_v0_fields.high, 32) | _msgid_v0_fields.low
   )
-  | (CASE WHEN msgid_v0_fields.is_broker THEN 0 END)
+  | (CASE WHEN _msgid_v0_fields.is_broker THEN 0 END)
  ),
  'pid',
  CAST(
   (
-   (shiftright(msgid_v0_fields.port, 16) & 65535) | (CASE WHEN (NOT msgid_v0_fields.is_broker) THEN 0 END)
+   (shiftright(_msgid_v0_fields.port, 16) & 65535) | (CASE WHEN (NOT _msgid_v0_fields.is_broker) THEN 0 END)
   )
   AS int
  ),
  'loader_hash',
  (
   (
-   (shiftleft(msgid_v0_fields.port, 16) | shiftright(msgid_v0_fields.high, 16)) & 4294967295L
+   (shiftleft(_msgid_v0_fields.port, 16) | shiftright(_msgid_v0_fields.high, 16)) & 4294967295L
   )
-  | (CASE WHEN (NOT msgid_v0_fields.is_broker) THEN 0 END)
+  | (CASE WHEN (NOT _msgid_v0_fields.is_broker) THEN 0 END)
  ),
  'elapsed_ms',
  (
   (
-   (shiftleft(msgid_v0_fields.high, 16) | shiftright(msgid_v0_fields.low, 16)) & 4294967295L
+   (shiftleft(_msgid_v0_fields.high, 16) | shiftright(_msgid_v0_fields.low, 16)) & 4294967295L
   )
-  | (CASE WHEN (NOT msgid_v0_fields.is_broker) THEN 0 END)
+  | (CASE WHEN (NOT _msgid_v0_fields.is_broker) THEN 0 END)
  ),
  'counter',
- CAST(((msgid_v0_fields.low & 65535) | (CASE WHEN (NOT msgid_v0_fields.is_broker) THEN 0 END)) AS int)
+ CAST(((_msgid_v0_fields.low & 65535) | (CASE WHEN (NOT _msgid_v0_fields.is_broker) THEN 0 END)) AS int)
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_position(source STRING, offset DOUBLE, at DECIMAL(38, 18))
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_position(
+ source STRING, offset DOUBLE, at DECIMAL(38, 18)
+)
+COMMENT 'Return the ID of a message at a position of an ordered log, as `msgid.position_id` does.'
 RETURN coalesce(
  CAST(
   concat(
@@ -247,7 +255,10 @@ RETURN coalesce(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_of_text(parent STRING, name STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_derive_of_text(
+ parent STRING, name STRING
+)
+COMMENT 'Return the ID of an output of a message, as `msgid.derive_id` does.'
 RETURN coalesce(
  hex(
   unhex(
@@ -265,29 +276,29 @@ RETURN coalesce(
              CASE
              WHEN (
               (
-               (octet_length(msgid_derive_of_text.parent) = 34)
-               AND startswith(msgid_derive_of_text.parent, '01')
+               (octet_length(_msgid_derive_of_text.parent) = 34)
+               AND startswith(_msgid_derive_of_text.parent, '01')
               )
-              OR (octet_length(msgid_derive_of_text.parent) IN (32, 56))
+              OR (octet_length(_msgid_derive_of_text.parent) IN (32, 56))
              )
-             THEN msgid_derive_of_text.parent
+             THEN _msgid_derive_of_text.parent
              WHEN (
-              (octet_length(msgid_derive_of_text.parent) IN (34, 58))
-              AND startswith(msgid_derive_of_text.parent, '00')
+              (octet_length(_msgid_derive_of_text.parent) IN (34, 58))
+              AND startswith(_msgid_derive_of_text.parent, '00')
              )
-             THEN substring(msgid_derive_of_text.parent, 3, 56)
+             THEN substring(_msgid_derive_of_text.parent, 3, 56)
              WHEN (
-              (octet_length(msgid_derive_of_text.parent) = 36)
+              (octet_length(_msgid_derive_of_text.parent) = 36)
               AND regexp_like(
-               msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+               _msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
               )
              )
-             THEN replace(msgid_derive_of_text.parent, '-')
+             THEN replace(_msgid_derive_of_text.parent, '-')
              END
             )
            ),
            unhex('00'),
-           CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
+           CAST(CAST(_msgid_derive_of_text.name AS string) AS binary)
           ),
           256
          ),
@@ -312,29 +323,29 @@ RETURN coalesce(
              CASE
              WHEN (
               (
-               (octet_length(msgid_derive_of_text.parent) = 34)
-               AND startswith(msgid_derive_of_text.parent, '01')
+               (octet_length(_msgid_derive_of_text.parent) = 34)
+               AND startswith(_msgid_derive_of_text.parent, '01')
               )
-              OR (octet_length(msgid_derive_of_text.parent) IN (32, 56))
+              OR (octet_length(_msgid_derive_of_text.parent) IN (32, 56))
              )
-             THEN msgid_derive_of_text.parent
+             THEN _msgid_derive_of_text.parent
              WHEN (
-              (octet_length(msgid_derive_of_text.parent) IN (34, 58))
-              AND startswith(msgid_derive_of_text.parent, '00')
+              (octet_length(_msgid_derive_of_text.parent) IN (34, 58))
+              AND startswith(_msgid_derive_of_text.parent, '00')
              )
-             THEN substring(msgid_derive_of_text.parent, 3, 56)
+             THEN substring(_msgid_derive_of_text.parent, 3, 56)
              WHEN (
-              (octet_length(msgid_derive_of_text.parent) = 36)
+              (octet_length(_msgid_derive_of_text.parent) = 36)
               AND regexp_like(
-               msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+               _msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
               )
              )
-             THEN replace(msgid_derive_of_text.parent, '-')
+             THEN replace(_msgid_derive_of_text.parent, '-')
              END
             )
            ),
            unhex('00'),
-           CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
+           CAST(CAST(_msgid_derive_of_text.name AS string) AS binary)
           ),
           256
          ),
@@ -351,9 +362,9 @@ RETURN coalesce(
       (
        CASE
        WHEN (
-        (octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01')
+        (octet_length(_msgid_derive_of_text.parent) = 34) AND startswith(_msgid_derive_of_text.parent, '01')
        )
-       THEN substring(CAST(msgid_derive_of_text.parent AS binary), 19, 8)
+       THEN substring(CAST(_msgid_derive_of_text.parent AS binary), 19, 8)
        ELSE CAST('00000000' AS binary)
        END
       )
@@ -370,29 +381,29 @@ RETURN coalesce(
              CASE
              WHEN (
               (
-               (octet_length(msgid_derive_of_text.parent) = 34)
-               AND startswith(msgid_derive_of_text.parent, '01')
+               (octet_length(_msgid_derive_of_text.parent) = 34)
+               AND startswith(_msgid_derive_of_text.parent, '01')
               )
-              OR (octet_length(msgid_derive_of_text.parent) IN (32, 56))
+              OR (octet_length(_msgid_derive_of_text.parent) IN (32, 56))
              )
-             THEN msgid_derive_of_text.parent
+             THEN _msgid_derive_of_text.parent
              WHEN (
-              (octet_length(msgid_derive_of_text.parent) IN (34, 58))
-              AND startswith(msgid_derive_of_text.parent, '00')
+              (octet_length(_msgid_derive_of_text.parent) IN (34, 58))
+              AND startswith(_msgid_derive_of_text.parent, '00')
              )
-             THEN substring(msgid_derive_of_text.parent, 3, 56)
+             THEN substring(_msgid_derive_of_text.parent, 3, 56)
              WHEN (
-              (octet_length(msgid_derive_of_text.parent) = 36)
+              (octet_length(_msgid_derive_of_text.parent) = 36)
               AND regexp_like(
-               msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+               _msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
               )
              )
-             THEN replace(msgid_derive_of_text.parent, '-')
+             THEN replace(_msgid_derive_of_text.parent, '-')
              END
             )
            ),
            unhex('00'),
-           CAST(CAST(msgid_derive_of_text.name AS string) AS binary)
+           CAST(CAST(_msgid_derive_of_text.name AS string) AS binary)
           ),
           256
          ),
@@ -417,36 +428,38 @@ RETURN coalesce(
     (
      CASE
      WHEN (
-      ((octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01'))
+      ((octet_length(_msgid_derive_of_text.parent) = 34) AND startswith(_msgid_derive_of_text.parent, '01'))
       OR (
-       (octet_length(msgid_derive_of_text.parent) IN (34, 58))
-       AND startswith(msgid_derive_of_text.parent, '00')
+       (octet_length(_msgid_derive_of_text.parent) IN (34, 58))
+       AND startswith(_msgid_derive_of_text.parent, '00')
       )
      )
      THEN true
-     ELSE (octet_length(msgid_derive_of_text.parent) IN (32, 56))
+     ELSE (octet_length(_msgid_derive_of_text.parent) IN (32, 56))
      END
     )
-    AND ((unhex(msgid_derive_of_text.parent) IS NOT NULL) OR (msgid_derive_of_text.parent IS NULL))
+    AND ((unhex(_msgid_derive_of_text.parent) IS NOT NULL) OR (_msgid_derive_of_text.parent IS NULL))
    )
    OR (
-    (octet_length(msgid_derive_of_text.parent) = 36)
-    AND regexp_like(msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z')
+    (octet_length(_msgid_derive_of_text.parent) = 36)
+    AND regexp_like(
+     _msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+    )
    )
   )
   THEN CAST(NULL AS string)
-  WHEN (msgid_derive_of_text.parent IS NOT NULL)
+  WHEN (_msgid_derive_of_text.parent IS NOT NULL)
   THEN raise_error(
    concat(
     'invalid message id ',
     concat(
      '\'',
-     left(msgid_derive_of_text.parent, 64),
+     left(_msgid_derive_of_text.parent, 64),
      '\'',
      (
       CASE
-      WHEN (length(msgid_derive_of_text.parent) > 64)
-      THEN concat('... (', CAST(length(msgid_derive_of_text.parent) AS string), ' in all)')
+      WHEN (length(_msgid_derive_of_text.parent) > 64)
+      THEN concat('... (', CAST(length(_msgid_derive_of_text.parent) AS string), ' in all)')
       ELSE ''
       END
      )
@@ -455,32 +468,32 @@ RETURN coalesce(
     (
      CASE
      WHEN (
-      (octet_length(msgid_derive_of_text.parent) = 36)
+      (octet_length(_msgid_derive_of_text.parent) = 36)
       AND regexp_like(
-       msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+       _msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
       )
      )
      THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
-     WHEN (NOT (length(msgid_derive_of_text.parent) IN (32, 56, 34, 58)))
+     WHEN (NOT (length(_msgid_derive_of_text.parent) IN (32, 56, 34, 58)))
      THEN concat(
       'must have 32, 34, 56 or 58 hex digits, got ',
-      CAST(length(msgid_derive_of_text.parent) AS string),
+      CAST(length(_msgid_derive_of_text.parent) AS string),
       ' characters'
      )
-     WHEN ((msgid_derive_of_text.parent IS NOT NULL) AND (unhex(msgid_derive_of_text.parent) IS NULL))
+     WHEN ((_msgid_derive_of_text.parent IS NOT NULL) AND (unhex(_msgid_derive_of_text.parent) IS NULL))
      THEN 'must have hex digits only'
      WHEN (
       (
-       (octet_length(msgid_derive_of_text.parent) IN (34, 58))
-       AND (NOT startswith(msgid_derive_of_text.parent, '00'))
+       (octet_length(_msgid_derive_of_text.parent) IN (34, 58))
+       AND (NOT startswith(_msgid_derive_of_text.parent, '00'))
       )
       AND (
        NOT (
-        (octet_length(msgid_derive_of_text.parent) = 34) AND startswith(msgid_derive_of_text.parent, '01')
+        (octet_length(_msgid_derive_of_text.parent) = 34) AND startswith(_msgid_derive_of_text.parent, '01')
        )
       )
      )
-     THEN concat('unknown version ', conv(left(msgid_derive_of_text.parent, 2), 16, 10))
+     THEN concat('unknown version ', conv(left(_msgid_derive_of_text.parent, 2), 16, 10))
      ELSE 'must be a message ID or a UUID'
      END
     )
@@ -490,8 +503,11 @@ RETURN coalesce(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive(parent STRING, name STRING)
-RETURN msgid_derive_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive(
+ parent STRING, name STRING
+)
+COMMENT 'Return the ID of an output of a message, as `msgid.derive_id` does.'
+RETURN _msgid_derive_of_text(
  (
   CASE
   WHEN (
@@ -505,7 +521,10 @@ RETURN msgid_derive_of_text(
  msgid_derive.name
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at_of_text(parent STRING, name STRING, at DECIMAL(38, 18))
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_derive_at_of_text(
+ parent STRING, name STRING, at DECIMAL(38, 18)
+)
+COMMENT 'Return the ID of an output of a message, as `msgid.derive_id` does.'
 RETURN coalesce(
  hex(
   unhex(
@@ -523,29 +542,29 @@ RETURN coalesce(
              CASE
              WHEN (
               (
-               (octet_length(msgid_derive_at_of_text.parent) = 34)
-               AND startswith(msgid_derive_at_of_text.parent, '01')
+               (octet_length(_msgid_derive_at_of_text.parent) = 34)
+               AND startswith(_msgid_derive_at_of_text.parent, '01')
               )
-              OR (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
+              OR (octet_length(_msgid_derive_at_of_text.parent) IN (32, 56))
              )
-             THEN msgid_derive_at_of_text.parent
+             THEN _msgid_derive_at_of_text.parent
              WHEN (
-              (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
-              AND startswith(msgid_derive_at_of_text.parent, '00')
+              (octet_length(_msgid_derive_at_of_text.parent) IN (34, 58))
+              AND startswith(_msgid_derive_at_of_text.parent, '00')
              )
-             THEN substring(msgid_derive_at_of_text.parent, 3, 56)
+             THEN substring(_msgid_derive_at_of_text.parent, 3, 56)
              WHEN (
-              (octet_length(msgid_derive_at_of_text.parent) = 36)
+              (octet_length(_msgid_derive_at_of_text.parent) = 36)
               AND regexp_like(
-               msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+               _msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
               )
              )
-             THEN replace(msgid_derive_at_of_text.parent, '-')
+             THEN replace(_msgid_derive_at_of_text.parent, '-')
              END
             )
            ),
            unhex('00'),
-           CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
+           CAST(CAST(_msgid_derive_at_of_text.name AS string) AS binary)
           ),
           256
          ),
@@ -570,29 +589,29 @@ RETURN coalesce(
              CASE
              WHEN (
               (
-               (octet_length(msgid_derive_at_of_text.parent) = 34)
-               AND startswith(msgid_derive_at_of_text.parent, '01')
+               (octet_length(_msgid_derive_at_of_text.parent) = 34)
+               AND startswith(_msgid_derive_at_of_text.parent, '01')
               )
-              OR (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
+              OR (octet_length(_msgid_derive_at_of_text.parent) IN (32, 56))
              )
-             THEN msgid_derive_at_of_text.parent
+             THEN _msgid_derive_at_of_text.parent
              WHEN (
-              (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
-              AND startswith(msgid_derive_at_of_text.parent, '00')
+              (octet_length(_msgid_derive_at_of_text.parent) IN (34, 58))
+              AND startswith(_msgid_derive_at_of_text.parent, '00')
              )
-             THEN substring(msgid_derive_at_of_text.parent, 3, 56)
+             THEN substring(_msgid_derive_at_of_text.parent, 3, 56)
              WHEN (
-              (octet_length(msgid_derive_at_of_text.parent) = 36)
+              (octet_length(_msgid_derive_at_of_text.parent) = 36)
               AND regexp_like(
-               msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+               _msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
               )
              )
-             THEN replace(msgid_derive_at_of_text.parent, '-')
+             THEN replace(_msgid_derive_at_of_text.parent, '-')
              END
             )
            ),
            unhex('00'),
-           CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
+           CAST(CAST(_msgid_derive_at_of_text.name AS string) AS binary)
           ),
           256
          ),
@@ -613,10 +632,10 @@ RETURN coalesce(
           (
            CASE
            WHEN (
-            (TRY_CAST(floor(msgid_derive_at_of_text.at) AS bigint) >= -62135596800L)
-            AND (TRY_CAST(floor(msgid_derive_at_of_text.at) AS bigint) < 253402300800L)
+            (TRY_CAST(floor(_msgid_derive_at_of_text.at) AS bigint) >= -62135596800L)
+            AND (TRY_CAST(floor(_msgid_derive_at_of_text.at) AS bigint) < 253402300800L)
            )
-           THEN ((TRY_CAST(floor(msgid_derive_at_of_text.at) AS bigint) - 1609459200) & 4294967295L)
+           THEN ((TRY_CAST(floor(_msgid_derive_at_of_text.at) AS bigint) - 1609459200) & 4294967295L)
            END
           )
           | 4294967296L
@@ -640,29 +659,29 @@ RETURN coalesce(
              CASE
              WHEN (
               (
-               (octet_length(msgid_derive_at_of_text.parent) = 34)
-               AND startswith(msgid_derive_at_of_text.parent, '01')
+               (octet_length(_msgid_derive_at_of_text.parent) = 34)
+               AND startswith(_msgid_derive_at_of_text.parent, '01')
               )
-              OR (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
+              OR (octet_length(_msgid_derive_at_of_text.parent) IN (32, 56))
              )
-             THEN msgid_derive_at_of_text.parent
+             THEN _msgid_derive_at_of_text.parent
              WHEN (
-              (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
-              AND startswith(msgid_derive_at_of_text.parent, '00')
+              (octet_length(_msgid_derive_at_of_text.parent) IN (34, 58))
+              AND startswith(_msgid_derive_at_of_text.parent, '00')
              )
-             THEN substring(msgid_derive_at_of_text.parent, 3, 56)
+             THEN substring(_msgid_derive_at_of_text.parent, 3, 56)
              WHEN (
-              (octet_length(msgid_derive_at_of_text.parent) = 36)
+              (octet_length(_msgid_derive_at_of_text.parent) = 36)
               AND regexp_like(
-               msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+               _msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
               )
              )
-             THEN replace(msgid_derive_at_of_text.parent, '-')
+             THEN replace(_msgid_derive_at_of_text.parent, '-')
              END
             )
            ),
            unhex('00'),
-           CAST(CAST(msgid_derive_at_of_text.name AS string) AS binary)
+           CAST(CAST(_msgid_derive_at_of_text.name AS string) AS binary)
           ),
           256
          ),
@@ -688,36 +707,36 @@ RETURN coalesce(
      CASE
      WHEN (
       (
-       (octet_length(msgid_derive_at_of_text.parent) = 34)
-       AND startswith(msgid_derive_at_of_text.parent, '01')
+       (octet_length(_msgid_derive_at_of_text.parent) = 34)
+       AND startswith(_msgid_derive_at_of_text.parent, '01')
       )
       OR (
-       (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
-       AND startswith(msgid_derive_at_of_text.parent, '00')
+       (octet_length(_msgid_derive_at_of_text.parent) IN (34, 58))
+       AND startswith(_msgid_derive_at_of_text.parent, '00')
       )
      )
      THEN true
-     ELSE (octet_length(msgid_derive_at_of_text.parent) IN (32, 56))
+     ELSE (octet_length(_msgid_derive_at_of_text.parent) IN (32, 56))
      END
     )
-    AND ((unhex(msgid_derive_at_of_text.parent) IS NOT NULL) OR (msgid_derive_at_of_text.parent IS NULL))
+    AND ((unhex(_msgid_derive_at_of_text.parent) IS NOT NULL) OR (_msgid_derive_at_of_text.parent IS NULL))
    )
    OR (
-    (octet_length(msgid_derive_at_of_text.parent) = 36)
+    (octet_length(_msgid_derive_at_of_text.parent) = 36)
     AND regexp_like(
-     msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+     _msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
     )
    )
   )
   THEN (
    CASE
    WHEN (
-    (msgid_derive_at_of_text.at IS NOT NULL)
+    (_msgid_derive_at_of_text.at IS NOT NULL)
     AND (
      NOT coalesce(
       (
-       (TRY_CAST(floor(msgid_derive_at_of_text.at) AS bigint) >= -62135596800L)
-       AND (TRY_CAST(floor(msgid_derive_at_of_text.at) AS bigint) < 253402300800L)
+       (TRY_CAST(floor(_msgid_derive_at_of_text.at) AS bigint) >= -62135596800L)
+       AND (TRY_CAST(floor(_msgid_derive_at_of_text.at) AS bigint) < 253402300800L)
       ),
       false
      )
@@ -726,23 +745,23 @@ RETURN coalesce(
    THEN raise_error(
     concat(
      'at must be Unix seconds within the years 1 to 9999, got ',
-     CAST(floor(msgid_derive_at_of_text.at) AS string)
+     CAST(floor(_msgid_derive_at_of_text.at) AS string)
     )
    )
    END
   )
-  WHEN (msgid_derive_at_of_text.parent IS NOT NULL)
+  WHEN (_msgid_derive_at_of_text.parent IS NOT NULL)
   THEN raise_error(
    concat(
     'invalid message id ',
     concat(
      '\'',
-     left(msgid_derive_at_of_text.parent, 64),
+     left(_msgid_derive_at_of_text.parent, 64),
      '\'',
      (
       CASE
-      WHEN (length(msgid_derive_at_of_text.parent) > 64)
-      THEN concat('... (', CAST(length(msgid_derive_at_of_text.parent) AS string), ' in all)')
+      WHEN (length(_msgid_derive_at_of_text.parent) > 64)
+      THEN concat('... (', CAST(length(_msgid_derive_at_of_text.parent) AS string), ' in all)')
       ELSE ''
       END
      )
@@ -751,33 +770,33 @@ RETURN coalesce(
     (
      CASE
      WHEN (
-      (octet_length(msgid_derive_at_of_text.parent) = 36)
+      (octet_length(_msgid_derive_at_of_text.parent) = 36)
       AND regexp_like(
-       msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+       _msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
       )
      )
      THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
-     WHEN (NOT (length(msgid_derive_at_of_text.parent) IN (32, 56, 34, 58)))
+     WHEN (NOT (length(_msgid_derive_at_of_text.parent) IN (32, 56, 34, 58)))
      THEN concat(
       'must have 32, 34, 56 or 58 hex digits, got ',
-      CAST(length(msgid_derive_at_of_text.parent) AS string),
+      CAST(length(_msgid_derive_at_of_text.parent) AS string),
       ' characters'
      )
-     WHEN ((msgid_derive_at_of_text.parent IS NOT NULL) AND (unhex(msgid_derive_at_of_text.parent) IS NULL))
+     WHEN ((_msgid_derive_at_of_text.parent IS NOT NULL) AND (unhex(_msgid_derive_at_of_text.parent) IS NULL))
      THEN 'must have hex digits only'
      WHEN (
       (
-       (octet_length(msgid_derive_at_of_text.parent) IN (34, 58))
-       AND (NOT startswith(msgid_derive_at_of_text.parent, '00'))
+       (octet_length(_msgid_derive_at_of_text.parent) IN (34, 58))
+       AND (NOT startswith(_msgid_derive_at_of_text.parent, '00'))
       )
       AND (
        NOT (
-        (octet_length(msgid_derive_at_of_text.parent) = 34)
-        AND startswith(msgid_derive_at_of_text.parent, '01')
+        (octet_length(_msgid_derive_at_of_text.parent) = 34)
+        AND startswith(_msgid_derive_at_of_text.parent, '01')
        )
       )
      )
-     THEN concat('unknown version ', conv(left(msgid_derive_at_of_text.parent, 2), 16, 10))
+     THEN concat('unknown version ', conv(left(_msgid_derive_at_of_text.parent, 2), 16, 10))
      ELSE 'must be a message ID or a UUID'
      END
     )
@@ -787,8 +806,11 @@ RETURN coalesce(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at(parent STRING, name STRING, at DECIMAL(38, 18))
-RETURN msgid_derive_at_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at(
+ parent STRING, name STRING, at DECIMAL(38, 18)
+)
+COMMENT 'Return the ID of an output of a message, as `msgid.derive_id` does.'
+RETURN _msgid_derive_at_of_text(
  (
   CASE
   WHEN (
@@ -803,30 +825,30 @@ RETURN msgid_derive_at_of_text(
  msgid_derive_at.at
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_parse_of_text(id STRING) COMMENT 'Parse a version-1 ID.'
 RETURN coalesce(
- msgid_v1_of_bytes(
+ _msgid_v1_of_bytes(
   (
    CASE
-   WHEN ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01'))
-   THEN unhex(msgid_parse_of_text.id)
+   WHEN ((octet_length(_msgid_parse_of_text.id) = 34) AND startswith(_msgid_parse_of_text.id, '01'))
+   THEN unhex(_msgid_parse_of_text.id)
    END
   )
  ),
  (
   CASE
-  WHEN (msgid_parse_of_text.id IS NOT NULL)
+  WHEN (_msgid_parse_of_text.id IS NOT NULL)
   THEN raise_error(
    concat(
     'invalid message id ',
     concat(
      '\'',
-     left(msgid_parse_of_text.id, 64),
+     left(_msgid_parse_of_text.id, 64),
      '\'',
      (
       CASE
-      WHEN (length(msgid_parse_of_text.id) > 64)
-      THEN concat('... (', CAST(length(msgid_parse_of_text.id) AS string), ' in all)')
+      WHEN (length(_msgid_parse_of_text.id) > 64)
+      THEN concat('... (', CAST(length(_msgid_parse_of_text.id) AS string), ' in all)')
       ELSE ''
       END
      )
@@ -835,24 +857,26 @@ RETURN coalesce(
     (
      CASE
      WHEN (
-      (octet_length(msgid_parse_of_text.id) = 36)
-      AND regexp_like(msgid_parse_of_text.id, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z')
+      (octet_length(_msgid_parse_of_text.id) = 36)
+      AND regexp_like(_msgid_parse_of_text.id, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z')
      )
      THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
-     WHEN (NOT (length(msgid_parse_of_text.id) IN (32, 56, 34, 58)))
+     WHEN (NOT (length(_msgid_parse_of_text.id) IN (32, 56, 34, 58)))
      THEN concat(
       'must have 32, 34, 56 or 58 hex digits, got ',
-      CAST(length(msgid_parse_of_text.id) AS string),
+      CAST(length(_msgid_parse_of_text.id) AS string),
       ' characters'
      )
-     WHEN ((msgid_parse_of_text.id IS NOT NULL) AND (unhex(msgid_parse_of_text.id) IS NULL))
+     WHEN ((_msgid_parse_of_text.id IS NOT NULL) AND (unhex(_msgid_parse_of_text.id) IS NULL))
      THEN 'must have hex digits only'
      WHEN (
-      ((octet_length(msgid_parse_of_text.id) IN (34, 58)) AND (NOT startswith(msgid_parse_of_text.id, '00')))
-      AND (NOT ((octet_length(msgid_parse_of_text.id) = 34) AND startswith(msgid_parse_of_text.id, '01')))
+      (
+       (octet_length(_msgid_parse_of_text.id) IN (34, 58)) AND (NOT startswith(_msgid_parse_of_text.id, '00'))
+      )
+      AND (NOT ((octet_length(_msgid_parse_of_text.id) = 34) AND startswith(_msgid_parse_of_text.id, '01')))
      )
-     THEN concat('unknown version ', conv(left(msgid_parse_of_text.id, 2), 16, 10))
-     ELSE 'must be of version 1: 34 hex digits that start with 01'
+     THEN concat('unknown version ', conv(left(_msgid_parse_of_text.id, 2), 16, 10))
+     ELSE 'must be of version 1, got version 0, which parse_v0 reads'
      END
     )
    )
@@ -861,8 +885,8 @@ RETURN coalesce(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse(id STRING)
-RETURN msgid_parse_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse(id STRING) COMMENT 'Parse a version-1 ID.'
+RETURN _msgid_parse_of_text(
  (
   CASE
   WHEN (
@@ -875,18 +899,24 @@ RETURN msgid_parse_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse_of_text(id STRING)
-RETURN msgid_v1_of_bytes(
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_try_parse_of_text(
+ id STRING
+)
+COMMENT 'Parse a version-1 ID, as `parse_id` does; NULL for any other value.'
+RETURN _msgid_v1_of_bytes(
  (
   CASE
-  WHEN ((octet_length(msgid_try_parse_of_text.id) = 34) AND startswith(msgid_try_parse_of_text.id, '01'))
-  THEN unhex(msgid_try_parse_of_text.id)
+  WHEN ((octet_length(_msgid_try_parse_of_text.id) = 34) AND startswith(_msgid_try_parse_of_text.id, '01'))
+  THEN unhex(_msgid_try_parse_of_text.id)
   END
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse(id STRING)
-RETURN msgid_try_parse_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse(
+ id STRING
+)
+COMMENT 'Parse a version-1 ID, as `parse_id` does; NULL for any other value.'
+RETURN _msgid_try_parse_of_text(
  (
   CASE
   WHEN (
@@ -899,23 +929,31 @@ RETURN msgid_try_parse_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_valid_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_is_valid_of_text(
+ id STRING
+)
+COMMENT 'Return whether a value is an ID of any version, as `msgid.is_valid` does.'
 RETURN (
  (
   CASE
   WHEN (
-   ((octet_length(msgid_is_valid_of_text.id) = 34) AND startswith(msgid_is_valid_of_text.id, '01'))
-   OR ((octet_length(msgid_is_valid_of_text.id) IN (34, 58)) AND startswith(msgid_is_valid_of_text.id, '00'))
+   ((octet_length(_msgid_is_valid_of_text.id) = 34) AND startswith(_msgid_is_valid_of_text.id, '01'))
+   OR (
+    (octet_length(_msgid_is_valid_of_text.id) IN (34, 58)) AND startswith(_msgid_is_valid_of_text.id, '00')
+   )
   )
   THEN true
-  ELSE (octet_length(msgid_is_valid_of_text.id) IN (32, 56))
+  ELSE (octet_length(_msgid_is_valid_of_text.id) IN (32, 56))
   END
  )
- AND ((unhex(msgid_is_valid_of_text.id) IS NOT NULL) OR (msgid_is_valid_of_text.id IS NULL))
+ AND ((unhex(_msgid_is_valid_of_text.id) IS NOT NULL) OR (_msgid_is_valid_of_text.id IS NULL))
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_valid(id STRING)
-RETURN msgid_is_valid_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_valid(
+ id STRING
+)
+COMMENT 'Return whether a value is an ID of any version, as `msgid.is_valid` does.'
+RETURN _msgid_is_valid_of_text(
  (
   CASE
   WHEN (
@@ -928,25 +966,25 @@ RETURN msgid_is_valid_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_kind_of_text(id STRING) COMMENT 'Return the kind of an ID.'
 RETURN (
  CASE
  WHEN (
   (
-   ((octet_length(msgid_kind_of_text.id) = 34) AND startswith(msgid_kind_of_text.id, '01'))
-   AND (octet_length(unhex(msgid_kind_of_text.id)) = 17)
+   ((octet_length(_msgid_kind_of_text.id) = 34) AND startswith(_msgid_kind_of_text.id, '01'))
+   AND (octet_length(unhex(_msgid_kind_of_text.id)) = 17)
   )
-  AND (unhex(msgid_kind_of_text.id) IS NOT NULL)
+  AND (unhex(_msgid_kind_of_text.id) IS NOT NULL)
  )
  THEN 'v1'
  ELSE (
   CASE
   WHEN (
    (
-    (octet_length(msgid_kind_of_text.id) IN (32, 56))
-    OR ((octet_length(msgid_kind_of_text.id) IN (34, 58)) AND startswith(msgid_kind_of_text.id, '00'))
+    (octet_length(_msgid_kind_of_text.id) IN (32, 56))
+    OR ((octet_length(_msgid_kind_of_text.id) IN (34, 58)) AND startswith(_msgid_kind_of_text.id, '00'))
    )
-   AND (unhex(msgid_kind_of_text.id) IS NOT NULL)
+   AND (unhex(_msgid_kind_of_text.id) IS NOT NULL)
   )
   THEN (
    CASE
@@ -954,25 +992,25 @@ RETURN (
     (
      (
       (
-       (substring(CAST(msgid_kind_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-       AND (NOT (substring(CAST(msgid_kind_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+       (substring(CAST(_msgid_kind_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+       AND (NOT (substring(CAST(_msgid_kind_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
       )
-      AND (substring(CAST(msgid_kind_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+      AND (substring(CAST(_msgid_kind_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
      )
-     AND (NOT (substring(CAST(msgid_kind_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+     AND (NOT (substring(CAST(_msgid_kind_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
     )
-    AND (substring(CAST(msgid_kind_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+    AND (substring(CAST(_msgid_kind_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
    )
    THEN 'v0-ambiguous'
    WHEN (
     (
-     (substring(CAST(msgid_kind_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-     AND (NOT (substring(CAST(msgid_kind_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+     (substring(CAST(_msgid_kind_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+     AND (NOT (substring(CAST(_msgid_kind_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
     )
-    AND (substring(CAST(msgid_kind_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+    AND (substring(CAST(_msgid_kind_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
    )
    THEN 'v0-broker-offset'
-   WHEN (msgid_kind_of_text.id IS NOT NULL)
+   WHEN (_msgid_kind_of_text.id IS NOT NULL)
    THEN 'v0-client-unique'
    END
   )
@@ -981,8 +1019,8 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind(id STRING)
-RETURN msgid_kind_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind(id STRING) COMMENT 'Return the kind of an ID.'
+RETURN _msgid_kind_of_text(
  (
   CASE
   WHEN (
@@ -995,15 +1033,18 @@ RETURN msgid_kind_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_time_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_time_of_text(
+ id STRING
+)
+COMMENT 'Return the time of a version-1 ID.'
 RETURN timestamp_seconds(
  (
-  msgid_word(
+  _msgid_word(
    substring(
     (
      CASE
-     WHEN ((octet_length(msgid_time_of_text.id) = 34) AND startswith(msgid_time_of_text.id, '01'))
-     THEN unhex(msgid_time_of_text.id)
+     WHEN ((octet_length(_msgid_time_of_text.id) = 34) AND startswith(_msgid_time_of_text.id, '01'))
+     THEN unhex(_msgid_time_of_text.id)
      END
     ),
     10,
@@ -1014,8 +1055,8 @@ RETURN timestamp_seconds(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_time(id STRING)
-RETURN msgid_time_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_time(id STRING) COMMENT 'Return the time of a version-1 ID.'
+RETURN _msgid_time_of_text(
  (
   CASE
   WHEN (
@@ -1028,7 +1069,10 @@ RETURN msgid_time_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_mac_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_mac_of_text(
+ id STRING
+)
+COMMENT 'Return the node of a version-1 ID, written as a MAC address.'
 RETURN concat(
  get(
   split(/* 256 entries: ff: to 23:; CRC-32 E82506C1 */),
@@ -1038,8 +1082,8 @@ RETURN concat(
      substring(
       (
        CASE
-       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
-       THEN unhex(msgid_mac_of_text.id)
+       WHEN ((octet_length(_msgid_mac_of_text.id) = 34) AND startswith(_msgid_mac_of_text.id, '01'))
+       THEN unhex(_msgid_mac_of_text.id)
        END
       ),
       2,
@@ -1059,8 +1103,8 @@ RETURN concat(
      substring(
       (
        CASE
-       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
-       THEN unhex(msgid_mac_of_text.id)
+       WHEN ((octet_length(_msgid_mac_of_text.id) = 34) AND startswith(_msgid_mac_of_text.id, '01'))
+       THEN unhex(_msgid_mac_of_text.id)
        END
       ),
       3,
@@ -1080,8 +1124,8 @@ RETURN concat(
      substring(
       (
        CASE
-       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
-       THEN unhex(msgid_mac_of_text.id)
+       WHEN ((octet_length(_msgid_mac_of_text.id) = 34) AND startswith(_msgid_mac_of_text.id, '01'))
+       THEN unhex(_msgid_mac_of_text.id)
        END
       ),
       4,
@@ -1101,8 +1145,8 @@ RETURN concat(
      substring(
       (
        CASE
-       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
-       THEN unhex(msgid_mac_of_text.id)
+       WHEN ((octet_length(_msgid_mac_of_text.id) = 34) AND startswith(_msgid_mac_of_text.id, '01'))
+       THEN unhex(_msgid_mac_of_text.id)
        END
       ),
       5,
@@ -1122,8 +1166,8 @@ RETURN concat(
      substring(
       (
        CASE
-       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
-       THEN unhex(msgid_mac_of_text.id)
+       WHEN ((octet_length(_msgid_mac_of_text.id) = 34) AND startswith(_msgid_mac_of_text.id, '01'))
+       THEN unhex(_msgid_mac_of_text.id)
        END
       ),
       6,
@@ -1143,8 +1187,8 @@ RETURN concat(
      substring(
       (
        CASE
-       WHEN ((octet_length(msgid_mac_of_text.id) = 34) AND startswith(msgid_mac_of_text.id, '01'))
-       THEN unhex(msgid_mac_of_text.id)
+       WHEN ((octet_length(_msgid_mac_of_text.id) = 34) AND startswith(_msgid_mac_of_text.id, '01'))
+       THEN unhex(_msgid_mac_of_text.id)
        END
       ),
       7,
@@ -1158,8 +1202,11 @@ RETURN concat(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_mac(id STRING)
-RETURN msgid_mac_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_mac(
+ id STRING
+)
+COMMENT 'Return the node of a version-1 ID, written as a MAC address.'
+RETURN _msgid_mac_of_text(
  (
   CASE
   WHEN (
@@ -1172,7 +1219,10 @@ RETURN msgid_mac_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_origin_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_origin_of_text(
+ id STRING
+)
+COMMENT 'Return the origin that a version-1 ID declares: ``mac``, ``random``, ``assigned``, ``position`` or ``derived``.'
 RETURN get(
  split(/* 256 entries: derived to random; CRC-32 85F703DE */),
  CAST(
@@ -1181,8 +1231,8 @@ RETURN get(
     substring(
      (
       CASE
-      WHEN ((octet_length(msgid_origin_of_text.id) = 34) AND startswith(msgid_origin_of_text.id, '01'))
-      THEN unhex(msgid_origin_of_text.id)
+      WHEN ((octet_length(_msgid_origin_of_text.id) = 34) AND startswith(_msgid_origin_of_text.id, '01'))
+      THEN unhex(_msgid_origin_of_text.id)
       END
      ),
      2,
@@ -1195,8 +1245,11 @@ RETURN get(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_origin(id STRING)
-RETURN msgid_origin_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_origin(
+ id STRING
+)
+COMMENT 'Return the origin that a version-1 ID declares: ``mac``, ``random``, ``assigned``, ``position`` or ``derived``.'
+RETURN _msgid_origin_of_text(
  (
   CASE
   WHEN (
@@ -1209,29 +1262,35 @@ RETURN msgid_origin_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_time_key_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_time_key_of_text(
+ id STRING
+)
+COMMENT 'Return 16 bytes that sort version-1 IDs by (seconds, sequence, node, pid), as `msgid.MessageId.time_key` does.'
 RETURN (
  CASE
  WHEN (
   (
-   ((octet_length(msgid_time_key_of_text.id) = 34) AND startswith(msgid_time_key_of_text.id, '01'))
-   AND (octet_length(unhex(msgid_time_key_of_text.id)) = 17)
+   ((octet_length(_msgid_time_key_of_text.id) = 34) AND startswith(_msgid_time_key_of_text.id, '01'))
+   AND (octet_length(unhex(_msgid_time_key_of_text.id)) = 17)
   )
-  AND (unhex(msgid_time_key_of_text.id) IS NOT NULL)
+  AND (unhex(_msgid_time_key_of_text.id) IS NOT NULL)
  )
  THEN unhex(
   concat(
-   substring(msgid_time_key_of_text.id, 19, 8),
-   substring(msgid_time_key_of_text.id, 27, 8),
-   substring(msgid_time_key_of_text.id, 3, 12),
-   substring(msgid_time_key_of_text.id, 15, 4)
+   substring(_msgid_time_key_of_text.id, 19, 8),
+   substring(_msgid_time_key_of_text.id, 27, 8),
+   substring(_msgid_time_key_of_text.id, 3, 12),
+   substring(_msgid_time_key_of_text.id, 15, 4)
   )
  )
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_time_key(id STRING)
-RETURN msgid_time_key_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_time_key(
+ id STRING
+)
+COMMENT 'Return 16 bytes that sort version-1 IDs by (seconds, sequence, node, pid), as `msgid.MessageId.time_key` does.'
+RETURN _msgid_time_key_of_text(
  (
   CASE
   WHEN (
@@ -1244,30 +1303,36 @@ RETURN msgid_time_key_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_binary_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_to_binary_of_text(
+ id STRING
+)
+COMMENT 'Return an ID\'s bytes: 17 for version 1, and for version 0 the bytes of its text.'
 RETURN (
  CASE
  WHEN (
   (
    CASE
    WHEN (
-    ((octet_length(msgid_to_binary_of_text.id) = 34) AND startswith(msgid_to_binary_of_text.id, '01'))
+    ((octet_length(_msgid_to_binary_of_text.id) = 34) AND startswith(_msgid_to_binary_of_text.id, '01'))
     OR (
-     (octet_length(msgid_to_binary_of_text.id) IN (34, 58)) AND startswith(msgid_to_binary_of_text.id, '00')
+     (octet_length(_msgid_to_binary_of_text.id) IN (34, 58)) AND startswith(_msgid_to_binary_of_text.id, '00')
     )
    )
    THEN true
-   ELSE (octet_length(msgid_to_binary_of_text.id) IN (32, 56))
+   ELSE (octet_length(_msgid_to_binary_of_text.id) IN (32, 56))
    END
   )
-  AND ((unhex(msgid_to_binary_of_text.id) IS NOT NULL) OR (msgid_to_binary_of_text.id IS NULL))
+  AND ((unhex(_msgid_to_binary_of_text.id) IS NOT NULL) OR (_msgid_to_binary_of_text.id IS NULL))
  )
- THEN unhex(msgid_to_binary_of_text.id)
+ THEN unhex(_msgid_to_binary_of_text.id)
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_binary(id STRING)
-RETURN msgid_to_binary_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_binary(
+ id STRING
+)
+COMMENT 'Return an ID\'s bytes: 17 for version 1, and for version 0 the bytes of its text.'
+RETURN _msgid_to_binary_of_text(
  (
   CASE
   WHEN (
@@ -1280,31 +1345,37 @@ RETURN msgid_to_binary_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_binary_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_from_binary_of_text(
+ id STRING
+)
+COMMENT 'Return the text of an ID from its bytes.'
 RETURN (
  CASE
  WHEN (
   (
    CASE
    WHEN (
-    ((octet_length(msgid_from_binary_of_text.id) = 34) AND startswith(msgid_from_binary_of_text.id, '01'))
+    ((octet_length(_msgid_from_binary_of_text.id) = 34) AND startswith(_msgid_from_binary_of_text.id, '01'))
     OR (
-     (octet_length(msgid_from_binary_of_text.id) IN (34, 58))
-     AND startswith(msgid_from_binary_of_text.id, '00')
+     (octet_length(_msgid_from_binary_of_text.id) IN (34, 58))
+     AND startswith(_msgid_from_binary_of_text.id, '00')
     )
    )
    THEN true
-   ELSE (octet_length(msgid_from_binary_of_text.id) IN (32, 56))
+   ELSE (octet_length(_msgid_from_binary_of_text.id) IN (32, 56))
    END
   )
-  AND ((unhex(msgid_from_binary_of_text.id) IS NOT NULL) OR (msgid_from_binary_of_text.id IS NULL))
+  AND ((unhex(_msgid_from_binary_of_text.id) IS NOT NULL) OR (_msgid_from_binary_of_text.id IS NULL))
  )
- THEN upper(msgid_from_binary_of_text.id)
+ THEN upper(_msgid_from_binary_of_text.id)
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_binary(id STRING)
-RETURN msgid_from_binary_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_binary(
+ id STRING
+)
+COMMENT 'Return the text of an ID from its bytes.'
+RETURN _msgid_from_binary_of_text(
  (
   CASE
   WHEN (
@@ -1317,29 +1388,35 @@ RETURN msgid_from_binary_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_uuid_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_to_uuid_of_text(
+ id STRING
+)
+COMMENT 'Return the 16 bytes after the version byte of a version-1 ID as a UUID, as `msgid.MessageId.uuid` does.'
 RETURN (
  CASE
  WHEN (
   (
-   ((octet_length(msgid_to_uuid_of_text.id) = 34) AND startswith(msgid_to_uuid_of_text.id, '01'))
-   AND (octet_length(unhex(msgid_to_uuid_of_text.id)) = 17)
+   ((octet_length(_msgid_to_uuid_of_text.id) = 34) AND startswith(_msgid_to_uuid_of_text.id, '01'))
+   AND (octet_length(unhex(_msgid_to_uuid_of_text.id)) = 17)
   )
-  AND (unhex(msgid_to_uuid_of_text.id) IS NOT NULL)
+  AND (unhex(_msgid_to_uuid_of_text.id) IS NOT NULL)
  )
  THEN concat_ws(
   '-',
-  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 1, 8),
-  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 9, 4),
-  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 13, 4),
-  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 17, 4),
-  substring(lower(substring(msgid_to_uuid_of_text.id, 3, 32)), 21, 12)
+  substring(lower(substring(_msgid_to_uuid_of_text.id, 3, 32)), 1, 8),
+  substring(lower(substring(_msgid_to_uuid_of_text.id, 3, 32)), 9, 4),
+  substring(lower(substring(_msgid_to_uuid_of_text.id, 3, 32)), 13, 4),
+  substring(lower(substring(_msgid_to_uuid_of_text.id, 3, 32)), 17, 4),
+  substring(lower(substring(_msgid_to_uuid_of_text.id, 3, 32)), 21, 12)
  )
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_uuid(id STRING)
-RETURN msgid_to_uuid_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_uuid(
+ id STRING
+)
+COMMENT 'Return the 16 bytes after the version byte of a version-1 ID as a UUID, as `msgid.MessageId.uuid` does.'
+RETURN _msgid_to_uuid_of_text(
  (
   CASE
   WHEN (
@@ -1352,7 +1429,10 @@ RETURN msgid_to_uuid_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_uuid(uuid STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_uuid(
+ uuid STRING
+)
+COMMENT 'Return the version-1 ID of a UUID that `id_to_uuid` made.'
 RETURN (
  CASE
  WHEN (
@@ -1375,26 +1455,31 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_v0_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_parse_v0_of_text(
+ id STRING
+)
+COMMENT 'Parse a version-0 ID: a broker\'s offset, or a client\'s IP address, pid, time and counter.'
 RETURN coalesce(
  (
   CASE
   WHEN (
    (
-    (octet_length(msgid_parse_v0_of_text.id) IN (32, 56))
-    OR ((octet_length(msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(msgid_parse_v0_of_text.id, '00'))
+    (octet_length(_msgid_parse_v0_of_text.id) IN (32, 56))
+    OR (
+     (octet_length(_msgid_parse_v0_of_text.id) IN (34, 58)) AND startswith(_msgid_parse_v0_of_text.id, '00')
+    )
    )
-   AND (unhex(msgid_parse_v0_of_text.id) IS NOT NULL)
+   AND (unhex(_msgid_parse_v0_of_text.id) IS NOT NULL)
   )
-  THEN msgid_v0_fields(
+  THEN _msgid_v0_fields(
    (
     CASE
-    WHEN (octet_length(msgid_parse_v0_of_text.id) >= 56)
+    WHEN (octet_length(_msgid_parse_v0_of_text.id) >= 56)
     THEN regexp_replace(
      regexp_replace(
       concat(
        regexp_replace(
-        lower(substring(msgid_parse_v0_of_text.id, -56, 32)), '000(.)|00(..)|0(...)|(....)', ':$1$2$3$4'
+        lower(substring(_msgid_parse_v0_of_text.id, -56, 32)), '000(.)|00(..)|0(...)|(....)', ':$1$2$3$4'
        ),
        ':'
       ),
@@ -1407,19 +1492,19 @@ RETURN coalesce(
     ELSE concat(
      get(
       split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-      CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -16, 1)) & 255) AS int)
+      CAST((crc32(substring(unhex(_msgid_parse_v0_of_text.id), -16, 1)) & 255) AS int)
      ),
      get(
       split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-      CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -15, 1)) & 255) AS int)
+      CAST((crc32(substring(unhex(_msgid_parse_v0_of_text.id), -15, 1)) & 255) AS int)
      ),
      get(
       split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-      CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -14, 1)) & 255) AS int)
+      CAST((crc32(substring(unhex(_msgid_parse_v0_of_text.id), -14, 1)) & 255) AS int)
      ),
      get(
       split(/* 256 entries: 255 to 35; CRC-32 08DC58B3 */),
-      CAST((crc32(substring(unhex(msgid_parse_v0_of_text.id), -13, 1)) & 255) AS int)
+      CAST((crc32(substring(unhex(_msgid_parse_v0_of_text.id), -13, 1)) & 255) AS int)
      )
     )
     END
@@ -1430,72 +1515,72 @@ RETURN coalesce(
      (
       (
        (
-        (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-        AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+        (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+        AND (NOT (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
        )
-       AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+       AND (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
       )
-      AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+      AND (NOT (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
      )
-     AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+     AND (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
     )
     THEN 'v0-ambiguous'
     WHEN (
      (
-      (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-      AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+      (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+      AND (NOT (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
      )
-     AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+     AND (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
     )
     THEN 'v0-broker-offset'
-    WHEN (msgid_parse_v0_of_text.id IS NOT NULL)
+    WHEN (_msgid_parse_v0_of_text.id IS NOT NULL)
     THEN 'v0-client-unique'
     END
    ),
    (
     (
      (
-      (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-      AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+      (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+      AND (NOT (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
      )
-     AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+     AND (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
     )
     AND (
      NOT (
       (
        (
         (
-         (substring(CAST(msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-         AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+         (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+         AND (NOT (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
         )
-        AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+        AND (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
        )
-       AND (NOT (substring(CAST(msgid_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+       AND (NOT (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
       )
-      AND (substring(CAST(msgid_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+      AND (substring(CAST(_msgid_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
      )
     )
    ),
-   msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -12, 4)),
-   msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -8, 4)),
-   msgid_word(substring(unhex(msgid_parse_v0_of_text.id), -4, 4))
+   _msgid_word(substring(unhex(_msgid_parse_v0_of_text.id), -12, 4)),
+   _msgid_word(substring(unhex(_msgid_parse_v0_of_text.id), -8, 4)),
+   _msgid_word(substring(unhex(_msgid_parse_v0_of_text.id), -4, 4))
   )
   END
  ),
  (
   CASE
-  WHEN (msgid_parse_v0_of_text.id IS NOT NULL)
+  WHEN (_msgid_parse_v0_of_text.id IS NOT NULL)
   THEN raise_error(
    concat(
     'invalid message id ',
     concat(
      '\'',
-     left(msgid_parse_v0_of_text.id, 64),
+     left(_msgid_parse_v0_of_text.id, 64),
      '\'',
      (
       CASE
-      WHEN (length(msgid_parse_v0_of_text.id) > 64)
-      THEN concat('... (', CAST(length(msgid_parse_v0_of_text.id) AS string), ' in all)')
+      WHEN (length(_msgid_parse_v0_of_text.id) > 64)
+      THEN concat('... (', CAST(length(_msgid_parse_v0_of_text.id) AS string), ' in all)')
       ELSE ''
       END
      )
@@ -1504,28 +1589,30 @@ RETURN coalesce(
     (
      CASE
      WHEN (
-      (octet_length(msgid_parse_v0_of_text.id) = 36)
-      AND regexp_like(msgid_parse_v0_of_text.id, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z')
+      (octet_length(_msgid_parse_v0_of_text.id) = 36)
+      AND regexp_like(
+       _msgid_parse_v0_of_text.id, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+      )
      )
      THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
-     WHEN (NOT (length(msgid_parse_v0_of_text.id) IN (32, 56, 34, 58)))
+     WHEN (NOT (length(_msgid_parse_v0_of_text.id) IN (32, 56, 34, 58)))
      THEN concat(
       'must have 32, 34, 56 or 58 hex digits, got ',
-      CAST(length(msgid_parse_v0_of_text.id) AS string),
+      CAST(length(_msgid_parse_v0_of_text.id) AS string),
       ' characters'
      )
-     WHEN ((msgid_parse_v0_of_text.id IS NOT NULL) AND (unhex(msgid_parse_v0_of_text.id) IS NULL))
+     WHEN ((_msgid_parse_v0_of_text.id IS NOT NULL) AND (unhex(_msgid_parse_v0_of_text.id) IS NULL))
      THEN 'must have hex digits only'
      WHEN (
       (
-       (octet_length(msgid_parse_v0_of_text.id) IN (34, 58))
-       AND (NOT startswith(msgid_parse_v0_of_text.id, '00'))
+       (octet_length(_msgid_parse_v0_of_text.id) IN (34, 58))
+       AND (NOT startswith(_msgid_parse_v0_of_text.id, '00'))
       )
       AND (
-       NOT ((octet_length(msgid_parse_v0_of_text.id) = 34) AND startswith(msgid_parse_v0_of_text.id, '01'))
+       NOT ((octet_length(_msgid_parse_v0_of_text.id) = 34) AND startswith(_msgid_parse_v0_of_text.id, '01'))
       )
      )
-     THEN concat('unknown version ', conv(left(msgid_parse_v0_of_text.id, 2), 16, 10))
+     THEN concat('unknown version ', conv(left(_msgid_parse_v0_of_text.id, 2), 16, 10))
      ELSE 'must be of version 0, got version 1'
      END
     )
@@ -1535,8 +1622,11 @@ RETURN coalesce(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_v0(id STRING)
-RETURN msgid_parse_v0_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_v0(
+ id STRING
+)
+COMMENT 'Parse a version-0 ID: a broker\'s offset, or a client\'s IP address, pid, time and counter.'
+RETURN _msgid_parse_v0_of_text(
  (
   CASE
   WHEN (
@@ -1549,28 +1639,31 @@ RETURN msgid_parse_v0_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse_v0_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_try_parse_v0_of_text(
+ id STRING
+)
+COMMENT 'Parse a version-0 ID, as `parse_v0` does; NULL for any other value.'
 RETURN (
  CASE
  WHEN (
   (
-   (octet_length(msgid_try_parse_v0_of_text.id) IN (32, 56))
+   (octet_length(_msgid_try_parse_v0_of_text.id) IN (32, 56))
    OR (
-    (octet_length(msgid_try_parse_v0_of_text.id) IN (34, 58))
-    AND startswith(msgid_try_parse_v0_of_text.id, '00')
+    (octet_length(_msgid_try_parse_v0_of_text.id) IN (34, 58))
+    AND startswith(_msgid_try_parse_v0_of_text.id, '00')
    )
   )
-  AND (unhex(msgid_try_parse_v0_of_text.id) IS NOT NULL)
+  AND (unhex(_msgid_try_parse_v0_of_text.id) IS NOT NULL)
  )
- THEN msgid_v0_fields(
+ THEN _msgid_v0_fields(
   (
    CASE
-   WHEN (octet_length(msgid_try_parse_v0_of_text.id) >= 56)
+   WHEN (octet_length(_msgid_try_parse_v0_of_text.id) >= 56)
    THEN regexp_replace(
     regexp_replace(
      concat(
       regexp_replace(
-       lower(substring(msgid_try_parse_v0_of_text.id, -56, 32)), '000(.)|00(..)|0(...)|(....)', ':$1$2$3$4'
+       lower(substring(_msgid_try_parse_v0_of_text.id, -56, 32)), '000(.)|00(..)|0(...)|(....)', ':$1$2$3$4'
       ),
       ':'
      ),
@@ -1583,19 +1676,19 @@ RETURN (
    ELSE concat(
     get(
      split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-     CAST((crc32(substring(unhex(msgid_try_parse_v0_of_text.id), -16, 1)) & 255) AS int)
+     CAST((crc32(substring(unhex(_msgid_try_parse_v0_of_text.id), -16, 1)) & 255) AS int)
     ),
     get(
      split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-     CAST((crc32(substring(unhex(msgid_try_parse_v0_of_text.id), -15, 1)) & 255) AS int)
+     CAST((crc32(substring(unhex(_msgid_try_parse_v0_of_text.id), -15, 1)) & 255) AS int)
     ),
     get(
      split(/* 256 entries: 255. to 35.; CRC-32 38A61336 */),
-     CAST((crc32(substring(unhex(msgid_try_parse_v0_of_text.id), -14, 1)) & 255) AS int)
+     CAST((crc32(substring(unhex(_msgid_try_parse_v0_of_text.id), -14, 1)) & 255) AS int)
     ),
     get(
      split(/* 256 entries: 255 to 35; CRC-32 08DC58B3 */),
-     CAST((crc32(substring(unhex(msgid_try_parse_v0_of_text.id), -13, 1)) & 255) AS int)
+     CAST((crc32(substring(unhex(_msgid_try_parse_v0_of_text.id), -13, 1)) & 255) AS int)
     )
    )
    END
@@ -1606,61 +1699,64 @@ RETURN (
     (
      (
       (
-       (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-       AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+       (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+       AND (NOT (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
       )
-      AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+      AND (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
      )
-     AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+     AND (NOT (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
     )
-    AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+    AND (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
    )
    THEN 'v0-ambiguous'
    WHEN (
     (
-     (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-     AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+     (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+     AND (NOT (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
     )
-    AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+    AND (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
    )
    THEN 'v0-broker-offset'
-   WHEN (msgid_try_parse_v0_of_text.id IS NOT NULL)
+   WHEN (_msgid_try_parse_v0_of_text.id IS NOT NULL)
    THEN 'v0-client-unique'
    END
   ),
   (
    (
     (
-     (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-     AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+     (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+     AND (NOT (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
     )
-    AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+    AND (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
    )
    AND (
     NOT (
      (
       (
        (
-        (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-        AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+        (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+        AND (NOT (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
        )
-       AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+       AND (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
       )
-      AND (NOT (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+      AND (NOT (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
      )
-     AND (substring(CAST(msgid_try_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+     AND (substring(CAST(_msgid_try_parse_v0_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
     )
    )
   ),
-  msgid_word(substring(unhex(msgid_try_parse_v0_of_text.id), -12, 4)),
-  msgid_word(substring(unhex(msgid_try_parse_v0_of_text.id), -8, 4)),
-  msgid_word(substring(unhex(msgid_try_parse_v0_of_text.id), -4, 4))
+  _msgid_word(substring(unhex(_msgid_try_parse_v0_of_text.id), -12, 4)),
+  _msgid_word(substring(unhex(_msgid_try_parse_v0_of_text.id), -8, 4)),
+  _msgid_word(substring(unhex(_msgid_try_parse_v0_of_text.id), -4, 4))
  )
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse_v0(id STRING)
-RETURN msgid_try_parse_v0_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse_v0(
+ id STRING
+)
+COMMENT 'Parse a version-0 ID, as `parse_v0` does; NULL for any other value.'
+RETURN _msgid_try_parse_v0_of_text(
  (
   CASE
   WHEN (
@@ -1673,41 +1769,44 @@ RETURN msgid_try_parse_v0_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_translate_v0_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_translate_v0_of_text(
+ id STRING
+)
+COMMENT 'Return the canonical text of version-0 IDs, with ``00`` in front, as `msgid.translate_v0` does.'
 RETURN (
  CASE
  WHEN (
   (
-   (octet_length(msgid_translate_v0_of_text.id) IN (32, 56))
+   (octet_length(_msgid_translate_v0_of_text.id) IN (32, 56))
    OR (
-    (octet_length(msgid_translate_v0_of_text.id) IN (34, 58))
-    AND startswith(msgid_translate_v0_of_text.id, '00')
+    (octet_length(_msgid_translate_v0_of_text.id) IN (34, 58))
+    AND startswith(_msgid_translate_v0_of_text.id, '00')
    )
   )
-  AND (unhex(msgid_translate_v0_of_text.id) IS NOT NULL)
+  AND (unhex(_msgid_translate_v0_of_text.id) IS NOT NULL)
  )
  THEN (
   CASE
   WHEN (
-   (octet_length(msgid_translate_v0_of_text.id) IN (34, 58))
-   AND startswith(msgid_translate_v0_of_text.id, '00')
+   (octet_length(_msgid_translate_v0_of_text.id) IN (34, 58))
+   AND startswith(_msgid_translate_v0_of_text.id, '00')
   )
-  THEN upper(msgid_translate_v0_of_text.id)
-  ELSE concat('00', upper(msgid_translate_v0_of_text.id))
+  THEN upper(_msgid_translate_v0_of_text.id)
+  ELSE concat('00', upper(_msgid_translate_v0_of_text.id))
   END
  )
- WHEN (msgid_translate_v0_of_text.id IS NOT NULL)
+ WHEN (_msgid_translate_v0_of_text.id IS NOT NULL)
  THEN raise_error(
   concat(
    'invalid message id ',
    concat(
     '\'',
-    left(msgid_translate_v0_of_text.id, 64),
+    left(_msgid_translate_v0_of_text.id, 64),
     '\'',
     (
      CASE
-     WHEN (length(msgid_translate_v0_of_text.id) > 64)
-     THEN concat('... (', CAST(length(msgid_translate_v0_of_text.id) AS string), ' in all)')
+     WHEN (length(_msgid_translate_v0_of_text.id) > 64)
+     THEN concat('... (', CAST(length(_msgid_translate_v0_of_text.id) AS string), ' in all)')
      ELSE ''
      END
     )
@@ -1716,32 +1815,33 @@ RETURN (
    (
     CASE
     WHEN (
-     (octet_length(msgid_translate_v0_of_text.id) = 36)
+     (octet_length(_msgid_translate_v0_of_text.id) = 36)
      AND regexp_like(
-      msgid_translate_v0_of_text.id, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
+      _msgid_translate_v0_of_text.id, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
      )
     )
     THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
-    WHEN (NOT (length(msgid_translate_v0_of_text.id) IN (32, 56, 34, 58)))
+    WHEN (NOT (length(_msgid_translate_v0_of_text.id) IN (32, 56, 34, 58)))
     THEN concat(
      'must have 32, 34, 56 or 58 hex digits, got ',
-     CAST(length(msgid_translate_v0_of_text.id) AS string),
+     CAST(length(_msgid_translate_v0_of_text.id) AS string),
      ' characters'
     )
-    WHEN ((msgid_translate_v0_of_text.id IS NOT NULL) AND (unhex(msgid_translate_v0_of_text.id) IS NULL))
+    WHEN ((_msgid_translate_v0_of_text.id IS NOT NULL) AND (unhex(_msgid_translate_v0_of_text.id) IS NULL))
     THEN 'must have hex digits only'
     WHEN (
      (
-      (octet_length(msgid_translate_v0_of_text.id) IN (34, 58))
-      AND (NOT startswith(msgid_translate_v0_of_text.id, '00'))
+      (octet_length(_msgid_translate_v0_of_text.id) IN (34, 58))
+      AND (NOT startswith(_msgid_translate_v0_of_text.id, '00'))
      )
      AND (
       NOT (
-       (octet_length(msgid_translate_v0_of_text.id) = 34) AND startswith(msgid_translate_v0_of_text.id, '01')
+       (octet_length(_msgid_translate_v0_of_text.id) = 34)
+       AND startswith(_msgid_translate_v0_of_text.id, '01')
       )
      )
     )
-    THEN concat('unknown version ', conv(left(msgid_translate_v0_of_text.id, 2), 16, 10))
+    THEN concat('unknown version ', conv(left(_msgid_translate_v0_of_text.id, 2), 16, 10))
     ELSE 'must be of version 0, got version 1'
     END
    )
@@ -1750,8 +1850,11 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_translate_v0(id STRING)
-RETURN msgid_translate_v0_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_translate_v0(
+ id STRING
+)
+COMMENT 'Return the canonical text of version-0 IDs, with ``00`` in front, as `msgid.translate_v0` does.'
+RETURN _msgid_translate_v0_of_text(
  (
   CASE
   WHEN (
@@ -1764,36 +1867,42 @@ RETURN msgid_translate_v0_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_translate_v0_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_try_translate_v0_of_text(
+ id STRING
+)
+COMMENT 'Return the canonical text of version-0 IDs, as `translate_v0` does; NULL for any other value.'
 RETURN (
  CASE
  WHEN (
   (
-   (octet_length(msgid_try_translate_v0_of_text.id) IN (32, 56))
+   (octet_length(_msgid_try_translate_v0_of_text.id) IN (32, 56))
    OR (
-    (octet_length(msgid_try_translate_v0_of_text.id) IN (34, 58))
-    AND startswith(msgid_try_translate_v0_of_text.id, '00')
+    (octet_length(_msgid_try_translate_v0_of_text.id) IN (34, 58))
+    AND startswith(_msgid_try_translate_v0_of_text.id, '00')
    )
   )
-  AND (unhex(msgid_try_translate_v0_of_text.id) IS NOT NULL)
+  AND (unhex(_msgid_try_translate_v0_of_text.id) IS NOT NULL)
  )
  THEN (
   CASE
   WHEN (
-   (octet_length(msgid_try_translate_v0_of_text.id) IN (34, 58))
-   AND startswith(msgid_try_translate_v0_of_text.id, '00')
+   (octet_length(_msgid_try_translate_v0_of_text.id) IN (34, 58))
+   AND startswith(_msgid_try_translate_v0_of_text.id, '00')
   )
-  THEN upper(msgid_try_translate_v0_of_text.id)
-  ELSE concat('00', upper(msgid_try_translate_v0_of_text.id))
+  THEN upper(_msgid_try_translate_v0_of_text.id)
+  ELSE concat('00', upper(_msgid_try_translate_v0_of_text.id))
   END
  )
- WHEN (msgid_try_translate_v0_of_text.id IS NOT NULL)
+ WHEN (_msgid_try_translate_v0_of_text.id IS NOT NULL)
  THEN CAST(NULL AS string)
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_translate_v0(id STRING)
-RETURN msgid_try_translate_v0_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_translate_v0(
+ id STRING
+)
+COMMENT 'Return the canonical text of version-0 IDs, as `translate_v0` does; NULL for any other value.'
+RETURN _msgid_try_translate_v0_of_text(
  (
   CASE
   WHEN (
@@ -1806,18 +1915,21 @@ RETURN msgid_try_translate_v0_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time_of_text(id STRING, near DECIMAL(38, 18), timezone STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_v0_time_of_text(
+ id STRING, near DECIMAL(38, 18), timezone STRING
+)
+COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time` does.'
 RETURN coalesce(
  CAST(
   (
    CASE
    WHEN (
-    (msgid_v0_time_of_text.near IS NOT NULL)
+    (_msgid_v0_time_of_text.near IS NOT NULL)
     AND (
      NOT coalesce(
       (
-       (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-       AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+       (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+       AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
       ),
       false
      )
@@ -1826,7 +1938,7 @@ RETURN coalesce(
    THEN raise_error(
     concat(
      'near must be Unix seconds within the years 1 to 9999, got ',
-     CAST(floor(msgid_v0_time_of_text.near) AS string)
+     CAST(floor(_msgid_v0_time_of_text.near) AS string)
     )
    )
    END
@@ -1856,16 +1968,16 @@ RETURN coalesce(
                     (
                      CASE
                      WHEN (
-                      (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                      AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                      (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                      AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
                      )
-                     THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
+                     THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
                      END
                     )
                     + 86400000000L
                    )
                   ),
-                  msgid_v0_time_of_text.timezone
+                  _msgid_v0_time_of_text.timezone
                  )
                 )
                 - pmod(
@@ -1876,16 +1988,16 @@ RETURN coalesce(
                      (
                       CASE
                       WHEN (
-                       (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                       AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                       (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                       AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
                       )
-                      THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
+                      THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
                       END
                      )
                      + 86400000000L
                     )
                    ),
-                   msgid_v0_time_of_text.timezone
+                   _msgid_v0_time_of_text.timezone
                   )
                  ),
                  86400000000L
@@ -1902,19 +2014,19 @@ RETURN coalesce(
           * 86400000000L
          )
         ),
-        msgid_v0_time_of_text.timezone
+        _msgid_v0_time_of_text.timezone
        )
       )
-      + (msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)) * 1000)
+      + (_msgid_word(substring(unhex(_msgid_v0_time_of_text.id), -6, 4)) * 1000)
      )
      <= (
       (
        CASE
        WHEN (
-        (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-        AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+        (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+        AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
        )
-       THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
+       THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
        END
       )
       + 86400000000L
@@ -1938,16 +2050,16 @@ RETURN coalesce(
                    (
                     CASE
                     WHEN (
-                     (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                     AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                     (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                     AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
                     )
-                    THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
+                    THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
                     END
                    )
                    + 86400000000L
                   )
                  ),
-                 msgid_v0_time_of_text.timezone
+                 _msgid_v0_time_of_text.timezone
                 )
                )
                - pmod(
@@ -1958,16 +2070,16 @@ RETURN coalesce(
                     (
                      CASE
                      WHEN (
-                      (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                      AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                      (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                      AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
                      )
-                     THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
+                     THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
                      END
                     )
                     + 86400000000L
                    )
                   ),
-                  msgid_v0_time_of_text.timezone
+                  _msgid_v0_time_of_text.timezone
                  )
                 ),
                 86400000000L
@@ -1984,10 +2096,10 @@ RETURN coalesce(
          * 86400000000L
         )
        ),
-       msgid_v0_time_of_text.timezone
+       _msgid_v0_time_of_text.timezone
       )
      )
-     + (msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)) * 1000)
+     + (_msgid_word(substring(unhex(_msgid_v0_time_of_text.id), -6, 4)) * 1000)
     )
     ELSE (
      unix_micros(
@@ -2008,16 +2120,16 @@ RETURN coalesce(
                     (
                      CASE
                      WHEN (
-                      (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                      AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                      (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                      AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
                      )
-                     THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
+                     THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
                      END
                     )
                     + 86400000000L
                    )
                   ),
-                  msgid_v0_time_of_text.timezone
+                  _msgid_v0_time_of_text.timezone
                  )
                 )
                 - pmod(
@@ -2028,16 +2140,16 @@ RETURN coalesce(
                      (
                       CASE
                       WHEN (
-                       (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                       AND (TRY_CAST(floor(msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+                       (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+                       AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
                       )
-                      THEN TRY_CAST(floor((msgid_v0_time_of_text.near * 1000000)) AS bigint)
+                      THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
                       END
                      )
                      + 86400000000L
                     )
                    ),
-                   msgid_v0_time_of_text.timezone
+                   _msgid_v0_time_of_text.timezone
                   )
                  ),
                  86400000000L
@@ -2056,10 +2168,10 @@ RETURN coalesce(
          * 86400000000L
         )
        ),
-       msgid_v0_time_of_text.timezone
+       _msgid_v0_time_of_text.timezone
       )
      )
-     + (msgid_word(substring(unhex(msgid_v0_time_of_text.id), -6, 4)) * 1000)
+     + (_msgid_word(substring(unhex(_msgid_v0_time_of_text.id), -6, 4)) * 1000)
     )
     END
    )
@@ -2068,35 +2180,35 @@ RETURN coalesce(
     WHEN (
      (
       (
-       (octet_length(msgid_v0_time_of_text.id) IN (32, 56))
+       (octet_length(_msgid_v0_time_of_text.id) IN (32, 56))
        OR (
-        (octet_length(msgid_v0_time_of_text.id) IN (34, 58)) AND startswith(msgid_v0_time_of_text.id, '00')
+        (octet_length(_msgid_v0_time_of_text.id) IN (34, 58)) AND startswith(_msgid_v0_time_of_text.id, '00')
        )
       )
-      AND (unhex(msgid_v0_time_of_text.id) IS NOT NULL)
+      AND (unhex(_msgid_v0_time_of_text.id) IS NOT NULL)
      )
      AND (
       (
        NOT (
         (
-         (substring(CAST(msgid_v0_time_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-         AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+         (substring(CAST(_msgid_v0_time_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+         AND (NOT (substring(CAST(_msgid_v0_time_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
         )
-        AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+        AND (substring(CAST(_msgid_v0_time_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
        )
       )
       OR (
        (
         (
          (
-          (substring(CAST(msgid_v0_time_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
-          AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
+          (substring(CAST(_msgid_v0_time_of_text.id AS binary), -24, 4) = CAST('0000' AS binary))
+          AND (NOT (substring(CAST(_msgid_v0_time_of_text.id AS binary), -20, 4) = CAST('0000' AS binary)))
          )
-         AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
+         AND (substring(CAST(_msgid_v0_time_of_text.id AS binary), -16, 4) = CAST('0000' AS binary))
         )
-        AND (NOT (substring(CAST(msgid_v0_time_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
+        AND (NOT (substring(CAST(_msgid_v0_time_of_text.id AS binary), -12, 2) = CAST('00' AS binary)))
        )
-       AND (substring(CAST(msgid_v0_time_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
+       AND (substring(CAST(_msgid_v0_time_of_text.id AS binary), -2, 2) = CAST('00' AS binary))
       )
      )
     )
@@ -2107,8 +2219,11 @@ RETURN coalesce(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(id STRING, near DECIMAL(38, 18), timezone STRING)
-RETURN msgid_v0_time_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(
+ id STRING, near DECIMAL(38, 18), timezone STRING
+)
+COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time` does.'
+RETURN _msgid_v0_time_of_text(
  (
   CASE
   WHEN (
@@ -2123,7 +2238,10 @@ RETURN msgid_v0_time_of_text(
  msgid_v0_time.timezone
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_message_state(code BIGINT)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_message_state(
+ code BIGINT
+)
+COMMENT 'Return the name of a message\'s state for its code, as `msgid.MessageState` does.'
 RETURN (
  CASE
  WHEN (CAST(msgid_message_state.code AS bigint) IS NULL)
@@ -2145,10 +2263,16 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_checksum_ok(payload BINARY, checksum BIGINT)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_checksum_ok(
+ payload BINARY, checksum BIGINT
+)
+COMMENT 'Return whether a checksum is the CRC-32 of a payload, as `msgid.iggy.checksum` computes it.'
 RETURN (crc32(msgid_checksum_ok.payload) = msgid_checksum_ok.checksum);
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_iggy_id(id BINARY)
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_iggy_id(
+ id BINARY
+)
+COMMENT 'Return the ID of an Iggy message as text, a version-1 ID or a UUID, as `msgid.iggy.id_text` does.'
 RETURN (
  CASE
  WHEN (length(hex(CAST(msgid_from_iggy_id.id AS binary))) = 32)
@@ -2182,6 +2306,7 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_expired(
  timestamp DECIMAL(38, 18), expiry BIGINT, now DECIMAL(38, 18)
 )
+COMMENT 'Return whether messages have expired, as `msgid.retention.is_expired` does.'
 RETURN coalesce(
  CAST(
   (
@@ -2289,42 +2414,48 @@ RETURN coalesce(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_iggy_id_of_text(id STRING)
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_to_iggy_id_of_text(
+ id STRING
+)
+COMMENT 'Return the 16 bytes of an Iggy message\'s ID from its text; the reverse of `iggy_id_to_id`.'
 RETURN (
  CASE
  WHEN (
   (
-   ((octet_length(msgid_to_iggy_id_of_text.id) = 34) AND startswith(msgid_to_iggy_id_of_text.id, '01'))
-   AND (octet_length(unhex(msgid_to_iggy_id_of_text.id)) = 17)
+   ((octet_length(_msgid_to_iggy_id_of_text.id) = 34) AND startswith(_msgid_to_iggy_id_of_text.id, '01'))
+   AND (octet_length(unhex(_msgid_to_iggy_id_of_text.id)) = 17)
   )
-  AND (unhex(msgid_to_iggy_id_of_text.id) IS NOT NULL)
+  AND (unhex(_msgid_to_iggy_id_of_text.id) IS NOT NULL)
  )
- THEN unhex(substring(msgid_to_iggy_id_of_text.id, 3, 32))
+ THEN unhex(substring(_msgid_to_iggy_id_of_text.id, 3, 32))
  WHEN (
   (
-   (octet_length(msgid_to_iggy_id_of_text.id) = 36)
+   (octet_length(_msgid_to_iggy_id_of_text.id) = 36)
    AND (
     octet_length(
-     regexp_replace(msgid_to_iggy_id_of_text.id, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
+     regexp_replace(_msgid_to_iggy_id_of_text.id, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
     )
     = 32
    )
   )
   AND (
    unhex(
-    regexp_replace(msgid_to_iggy_id_of_text.id, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
+    regexp_replace(_msgid_to_iggy_id_of_text.id, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
    )
    IS NOT NULL
   )
  )
  THEN unhex(
-  regexp_replace(msgid_to_iggy_id_of_text.id, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
+  regexp_replace(_msgid_to_iggy_id_of_text.id, '\\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\\z', '$1$2$3$4$5')
  )
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_iggy_id(id STRING)
-RETURN msgid_to_iggy_id_of_text(
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_iggy_id(
+ id STRING
+)
+COMMENT 'Return the 16 bytes of an Iggy message\'s ID from its text; the reverse of `iggy_id_to_id`.'
+RETURN _msgid_to_iggy_id_of_text(
  (
   CASE
   WHEN (
@@ -2337,7 +2468,9 @@ RETURN msgid_to_iggy_id_of_text(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_assign()
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_assign(
+)
+COMMENT 'Return a new ID for each row: the run\'s own node, the partition as pid, the row\'s number as sequence.'
 RETURN concat(
  (
   SELECT upper(

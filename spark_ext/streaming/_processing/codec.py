@@ -11,7 +11,8 @@ from msgid.processing.context import Context
 if TYPE_CHECKING:
     import asyncio
 
-    from msgid.processing.context import AsyncHandler, Handler, Message, Output
+    from msgid._message import Message
+    from msgid.processing.context import AsyncHandler, Handler, Output
 
 
 def input_text(body: dict[str, Any]) -> str:

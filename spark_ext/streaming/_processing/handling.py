@@ -11,9 +11,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._known_tables import NEW
+from msgid._message import Message
 from msgid.processing._flow import Earlier, attempt, decide, error_text
 from msgid.processing._json import dumps, loads, text
-from msgid.processing.context import Message, fingerprint
+from msgid.processing.context import fingerprint
 from spark_ext.streaming._processing.codec import input_text
 from spark_ext.streaming._processing.packing import NO_TIME
 from spark_ext.streaming._processing.pages import Entry, mark

@@ -5,6 +5,9 @@ from datetime import datetime, timezone
 
 import pytest
 from helpers.covering import covering, first_by_default
+from helpers.rocketmq_log import read_record
+from helpers.vector_files import ROCKETMQ as RECORDED
+from helpers.vector_files import from_ms
 from pyspark.sql import functions as F
 
 import msgid
@@ -248,6 +251,14 @@ BROKEN_PROPERTIES = [
 ]
 
 
+def recorded_rows():
+    """Yield the recorded messages of a commit log: delayed, redelivered, of transactions and batches."""
+    for kept in RECORDED["records"]:
+        row = read_record(bytes.fromhex(kept["hex"])).row("broker-a")
+        times = {name: from_ms(row[name]) for name in ("bornTimestamp", "storeTimestamp")}
+        yield {**row, "properties": json.dumps(row["properties"], ensure_ascii=False), **times}
+
+
 def test_rocketmq_rows_have_the_ids_of_plain_python(spark, ansi):
     """A valid row has the ID of `msgid.rocketmq.Record`; a malformed row is poisoned with a reason, and not lost."""
     given = [
@@ -262,17 +273,18 @@ def test_rocketmq_rows_have_the_ids_of_plain_python(spark, ansi):
         rocketmq_row(queueId=-1),
         rocketmq_row(storeTimestamp=None),
         rocketmq_row(queueOffset=None),
+        *recorded_rows(),
     ]
     df = spark.createDataFrame([tuple(row.values()) for row in given], ROCKETMQ)
     found = ids.messages(df, "rocketmq").collect()
     for row, result in zip(given, found, strict=True):
         try:
-            expected = rocketmq.Record.of(row).message_id()
+            expected = rocketmq.Record.of(row)
         except InvalidMessage:
             assert (result["id"], result["state"], bytes(result["original"])) == (None, "poisoned", b"hi")
         else:
-            assert (result["id"], result["state"]) == (expected, "available")
-            assert result["source"] == "rocketmq:a/orders/2"
+            assert (result["id"], result["state"]) == (expected.message_id(), "available")
+            assert result["source"] == expected.source
     assert (bytes(found[1]["key"]), found[1]["attributes"]["KEYS"]) == (b"order-7", "order-7")
     assert found[3]["reason"] == "property UNIQ_KEY does not hold an ID"
 

@@ -4,12 +4,15 @@ import pytest
 
 from msgid.audit.definitions import CHECKS, MAX_RUNS, SEVERITIES, rate_width, split_pieces
 
-ERRORS = {"missing_offsets", "duplicate_messages", "conflicting_messages", "duplicate_ids", "conflicting_ids"}
+ERRORS = {
+    "lost_messages", "changed_messages", "missing_offsets", "duplicate_messages", "conflicting_messages",
+    "duplicate_ids", "conflicting_ids",
+}  # fmt: skip
 WARNINGS = {
     "late_messages", "time_backwards", "missing_sequences", "clock_backwards", "clock_jump", "shared_node",
     "malformed_ids", "missing_ids", "ambiguous_ids", "future_ids", "orphan_ids",
 }  # fmt: skip
-INFOS = {"sequence_jump", "synthetic_node", "v0_month_wrap"}
+INFOS = {"extra_messages", "sequence_jump", "synthetic_node", "v0_month_wrap"}
 
 
 def test_checks_have_the_severity_of_their_kind():

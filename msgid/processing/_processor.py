@@ -8,6 +8,7 @@ import time
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
+from msgid._message import Message
 from msgid._validate import integer, quote
 from msgid.processing._flow import (
     AppendAll,
@@ -23,7 +24,7 @@ from msgid.processing._flow import (
     finished,
 )
 from msgid.processing._json import dumps, loads, own_copy
-from msgid.processing.context import Context, Handler, Message, Output, fingerprint
+from msgid.processing.context import Context, Handler, Output, fingerprint
 from msgid.processing.errors import BatchFailed
 from msgid.processing.forgetting import Forgetting
 from msgid.processing.store import moment
@@ -61,8 +62,7 @@ class BaseProcessor(Generic[_H, _P, _D]):
         loads: Callable[[bytes], Any] = loads,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        if isinstance(store, type) or not hasattr(store, "forget"):
-            raise TypeError(f"store must be a store, such as MemoryStore(), got {quote(store)}")
+        check_store(store)
         for what, function in (("handler", handler), ("publish", publish), ("dead_letter", dead_letter or list)):
             if not callable(function):
                 raise TypeError(f"{what} must be a function, got {quote(function)}")
@@ -301,6 +301,12 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
         return self._ran(finished("handler", self._handler(state, message, context)), context)
 
 
+def check_store(store: object) -> None:
+    """Raise TypeError if an object is not a store."""
+    if isinstance(store, type) or not hasattr(store, "forget"):
+        raise TypeError(f"store must be a store, such as MemoryStore(), got {quote(store)}")
+
+
 def handler_name(handler: Any) -> str:
     """Return the default name of a handler: its module and qualified name.
 
@@ -309,7 +315,7 @@ def handler_name(handler: Any) -> str:
             function that uses variables of its enclosing function.
 
     >>> handler_name(handler_name)
-    'msgid.processing.processor.handler_name'
+    'msgid.processing._processor.handler_name'
     """
     name = getattr(handler, "__qualname__", "")
     local = "<locals>" in name and getattr(handler, "__closure__", None)

@@ -1,0 +1,216 @@
+"""The commands of `msgid` that make, show and translate IDs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+import msgid as library
+from msgid._moments import moment_of
+from msgid.ids import _display
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from datetime import datetime
+
+    from msgid.ids.batch import IdBatch
+    from msgid.ids.parsing import AnyId
+
+_CHUNK = 65_536
+_Result = TypeVar("_Result")
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a command's help: lines that a user can type."""
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+
+
+class _Moment(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """A time on the command line: Unix seconds, or ISO 8601 text with an offset from UTC."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | datetime:
+        try:
+            return int(value)
+        except ValueError:
+            pass
+        try:
+            return float(value)
+        except ValueError:
+            pass
+        try:
+            return moment_of("the time", value)
+        except library.InvalidMessage:
+            self.fail(f"must be Unix seconds or ISO 8601 text with an offset from UTC, got {value!r}", param, ctx)
+
+
+_TIME = _Moment()
+
+
+def _or_fail(make: Callable[[], _Result]) -> _Result:
+    """Return a result, or end the command with the text of the error."""
+    try:
+        return make()
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+
+
+@click.command(epilog=examples("msgid generate -n 3", "msgid generate --node random", "msgid generate -n 1000 -o ids"))
+@click.option("-n", "--number", default=1, show_default=True, type=click.IntRange(min=0), help="Number of IDs.")
+@click.option(
+    "-o", "--output", type=click.File("w", lazy=False), default="-", help="Output file; default: standard output."
+)
+@click.option("--node", help="A MAC address, or 'random'.  [default: the node that 'msgid node' shows]")
+def generate(number: int, output: IO[str], node: str | None) -> None:
+    """Print new IDs, one per line."""
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    # No progress bar for a batch that is done at once, or if the IDs go to the same terminal.
+    hidden = not console.is_terminal or number <= _CHUNK or output.isatty()
+    make: Callable[[int], IdBatch] = library.generate_batch
+    if node is not None:
+        make = _or_fail(lambda: library.Generator(node=node)).generate_batch
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        task = progress.add_task("generating", total=number)
+        for start in range(0, number, _CHUNK):
+            count = min(_CHUNK, number - start)
+            made = _or_fail(lambda: make(count))  # noqa: B023  # called at once; MSGID_NODE may be invalid
+            output.write("\n".join(made.hex()) + "\n")
+            progress.advance(task, count)
+    output.flush()  # Click closes a file without an error if the rest cannot be written
+
+
+@click.command(
+    epilog=examples("msgid position kafka://orders/3 1234 --at 1648047038",
+                    "msgid position kafka://orders/3 1234 --at 2022-03-23T14:50:38Z")
+)  # fmt: skip
+@click.argument("source")
+@click.argument("offset", type=int)
+@click.option("--at", required=True, type=_TIME, help="The message's own time: Unix seconds, or ISO 8601 text.")
+def position(source: str, offset: int, at: float | datetime) -> None:
+    """Print the ID of the message at an OFFSET of the log SOURCE; the same input gives the same ID."""
+    click.echo(_or_fail(lambda: library.position_id(source, offset, at)))
+
+
+@click.command(
+    epilog=examples("msgid derive 0156F7E71C361B21BC024CCDBE00000000 invoice",
+                    "msgid derive 8e884ace-bee4-11e4-8dfc-aa07a5b093db order-17")
+)  # fmt: skip
+@click.argument("parent")
+@click.argument("name")
+@click.option("--at", type=_TIME, help="The output's time: Unix seconds, or ISO 8601 text.  [default: the parent's]")
+def derive(parent: str, name: str, at: float | datetime | None) -> None:
+    """Print the ID of an output NAME of the message PARENT; the same input gives the same ID.
+
+    PARENT is an ID or a UUID. For a natural key, PARENT is a UUID of your own that stands for the set of keys, and NAME
+    is the key.
+    """
+    click.echo(_or_fail(lambda: library.derive_id(parent, name, at)))
+
+
+class _Line(NamedTuple):
+    number: int
+    text: str
+
+
+@click.command(
+    epilog=examples("msgid inspect 0156F7E71C361B21BC024CCDBE00000000", "msgid generate -n 3 | msgid inspect --json -")
+)
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+def inspect(ids: tuple[str, ...], as_json: bool) -> None:
+    """Show the fields of IDs of any version. '-' reads IDs from standard input, one per line.
+
+    A malformed ID is reported with its line number, or its number among the arguments. The other IDs are still shown,
+    and the exit status is 1.
+    """
+    console = Console(highlight=False)
+
+    def show(line: _Line, id: AnyId) -> None:
+        if as_json:
+            click.echo(json.dumps({"line": line.number, "input": line.text, **_display.values(id)}))
+        else:
+            console.print(Text.assemble(id.kind, "  ", (id.hex, "bold")), soft_wrap=True)
+            console.print(drawn(id))
+
+    _for_each(ids, show, as_json)
+
+
+@click.command(
+    epilog=examples("msgid translate 7F0000010000238F000000000001E240",
+                    "msgid translate - < ids.txt > canonical.txt")
+)  # fmt: skip
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+def translate(ids: tuple[str, ...]) -> None:
+    """Print the canonical text of IDs of any version. '-' reads IDs from standard input, one per line.
+
+    The canonical text has upper-case digits and the version in front. Two IDs are the same if and only if their
+    canonical texts are equal. A malformed ID is reported with its line number, and the exit status is 1.
+    """
+    _for_each(ids, lambda _, id: click.echo(id.canonical))
+
+
+def _for_each(ids: tuple[str, ...], show: Callable[[_Line, AnyId], None], as_json: bool = False) -> None:
+    """Show each ID; report those that are malformed, and exit with status 1 if there is one."""
+    if not ids:
+        raise click.UsageError("pass one or more IDs, or - to read them from standard input")
+    failed = False
+    for line in _lines(ids):
+        try:
+            id = library.parse(line.text)
+        except library.InvalidMessageId as error:
+            failed = True
+            if as_json:
+                click.echo(json.dumps({"line": line.number, "input": line.text, "error": str(error)}))
+            click.echo(f"line {line.number}: {error}", err=True)
+            continue
+        show(line, id)
+    sys.exit(1 if failed else 0)
+
+
+def _lines(ids: Iterable[str]) -> Iterator[_Line]:
+    number = 0
+    for id in ids:
+        # Bytes that are not valid UTF-8 become escapes, so that a malformed line does not end the run.
+        if id == "-":
+            stream = sys.stdin.buffer
+            texts: Iterable[str] = (raw.rstrip(b"\r\n").decode("utf-8", "backslashreplace") for raw in stream)
+        else:
+            texts = (id,)
+        for text in texts:
+            number += 1
+            yield _Line(number, text)
+
+
+@click.command(epilog=examples("msgid node", "MSGID_NODE=random msgid node --json"))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def node(as_json: bool) -> None:
+    """Show the node (MAC address) of new IDs and the reason for the choice."""
+    choice = _or_fail(library.explain_node)
+    if not as_json:
+        click.echo(choice)
+        return
+    passed_over = [candidate._asdict() for candidate in choice.passed_over]
+    fields = {"mac": choice.mac, "origin": choice.origin, **choice._asdict(), "passed_over": passed_over}
+    click.echo(json.dumps(fields))
+
+
+def drawn(id: AnyId) -> Table:
+    """Return a table of an ID's fields, each with its name and meaning below its digits."""
+    table = Table()
+    parts = _display.parts(id)
+    for part, colour in zip(parts, _display.COLOURS, strict=False):
+        table.add_column(part.digits, style=colour, header_style=f"bold {colour}", overflow="fold")
+    table.add_row(*(f"{part.name}\n{part.meaning}" for part in parts))
+    return table
+
+
+ID_COMMANDS = (generate, inspect, position, derive, translate, node)

@@ -1,0 +1,230 @@
+"""Compare two DataFrames: `compare` names the messages that were sent and did not land."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from msgid._validate import check_installed, integer
+from msgid.audit._columns import checked_columns
+from msgid.audit._comparing import FAULTS, bounded, check_by
+from msgid.audit._lists import Difference
+from msgid.audit._sides import (
+    ARGUMENTS,
+    Side,
+    complete_until,
+    is_by_position,
+    names_in_sent,
+    report_of_sides,
+    unchecked,
+)
+from msgid.audit.definitions import MAX_MESSAGES, TABLE
+from msgid.audit.facts import Counted
+from msgid.audit.report import comparison_report
+from spark_ext.auditing._small_table import collected, roles_of
+from spark_ext.auditing._values import content_columns, id_value, offset_column, source_column
+from spark_ext.auditing.spark_report import AuditReport
+from spark_ext.auditing.summaries import id_seconds
+from spark_ext.auditing.table_audit import completed
+from spark_ext.columns._identity import identity
+from spark_ext.columns._moments import micros_column
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from msgid._known_tables import Columns
+    from msgid.audit.report import Report
+
+_CONTENTS: Final = ("least_sent", "greatest_sent", "least_landed", "greatest_landed")
+
+
+def compare(
+    sent: DataFrame,
+    table: DataFrame,
+    id: str | None = "id",
+    source: str | Sequence[str] | None = None,
+    offset: str | None = None,
+    timestamp: str | None = None,
+    content: str | Sequence[str] | None = None,
+    *,
+    sent_columns: Mapping[str, Any] | None = None,
+    max_messages: int = MAX_MESSAGES,
+) -> AuditReport:
+    """Return the report of the messages that were sent and did not land in a table, by their positions or IDs.
+
+    If both sides have positions, messages are matched by them, and an ID that differs is a changed message. Otherwise
+    they are matched by the value of their IDs, whatever the spelling. Sides of at most 50,000 rows are compared on the
+    driver. Larger ones are grouped by message in the JVM, and the driver collects the messages that differ.
+
+    Parameters
+    ----------
+    sent : DataFrame
+        The messages that a producer had acknowledged, or all messages of a queue.
+    table : DataFrame
+        The landed messages.
+    id, source, offset, timestamp, content : str or sequence of str, optional
+        Columns, as for `audit`. ``timestamp`` gives the time up to which the table is complete; its default is the time
+        of the IDs. ``content`` is compared if both sides have it.
+    sent_columns : dict of str, optional
+        The names of these columns in ``sent``, by argument. Default: the same names, as far as ``sent`` has them.
+    max_messages : int
+        Number of messages that the report lists in ``differences``; the findings count all.
+
+    Returns
+    -------
+    AuditReport
+        The report. ``lost_messages``, ``changed_messages`` and repeated messages are errors; ``extra_messages`` have
+        the severity ``info``, because ``sent`` may be a part of what was sent.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, a side is a stream, or the sides cannot be matched.
+
+    Examples
+    --------
+    >>> sent = spark.createDataFrame([("orders", 0, n) for n in range(5, 9)], ["topic", "partition", "offset"])
+    >>> report = compare(sent, sent.where("offset <> 6"))
+    >>> print(report)
+    1 error, 0 warnings, 0 infos in 3 rows, compared with 4 sent
+    severity  check          scope                 count  example
+    error     lost_messages  kafka:kafka/orders/0      1  offset 6
+    >>> report.differences.show()
+    +-----+--------------------+------+----+
+    |fault|               scope|offset|  id|
+    +-----+--------------------+------+----+
+    | lost|kafka:kafka/orders/0|     6|NULL|
+    +-----+--------------------+------+----+
+    """
+    check_installed("a comparison on Spark", "spark", "numpy", "pyarrow")
+    most = integer("max_messages", max_messages, 0, 10_000_000)
+    named = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content), strict=True))
+    here = _side("table", table, named)
+    there = _side("sent", sent, names_in_sent(sent.columns, named, sent_columns))
+    return AuditReport(table.sparkSession, _report(there, here, most))
+
+
+def _side(which: str, df: DataFrame, named: dict[str, Any]) -> tuple[DataFrame, Columns]:
+    """Return the rows of a side, completed, and their columns."""
+    if df.isStreaming:
+        raise ValueError(f"cannot compare a stream: {which} must be a table")
+    if df.columns == ["value"]:
+        named = {**named, "id": "value"}
+    df = completed(df, *(named[name] for name in ARGUMENTS))
+    try:
+        return df, checked_columns(df.columns, **named, landed=None, parent=None)
+    except ValueError as error:
+        raise ValueError(f"cannot compare {which}: {error}") from None
+
+
+def _report(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], most: int) -> Report:
+    by_position = is_by_position(sent[1], table[1])
+    if not (sent[1].content and table[1].content):
+        sent, table = ((df, columns._replace(content=())) for df, columns in (sent, table))
+    elif len(sent[1].content) != len(table[1].content):
+        names = [sent[1].content, table[1].content]
+        raise ValueError(f"cannot compare sent with the table: content must be as many columns, got {names}")
+    small = [_collected(*side) for side in (sent, table)]
+    if small[0] is not None and small[1] is not None:
+        return report_of_sides(small[0], small[1], most)
+    with_ids = sent[1].id is not None and table[1].id is not None
+    rows = [_messages(*side, by_position, with_ids) for side in (sent, table)]
+    counts = [_counts(side) for side in rows]
+    last = counts[0]["last"]
+    keys = ["source", "offset"] if by_position else ["id"]
+    differing = _differing(rows[0], rows[1], keys).localCheckpoint()
+    scope = F.col("source") if by_position else F.lit(TABLE)
+    example = F.col("offset") if by_position else F.col("id")
+    grouped = differing.groupBy("fault", scope.alias("scope")).agg(
+        F.sum("number").alias("number"), F.count(F.lit(1)).alias("messages"), F.min(example).alias("example"),
+        F.min_by("id", example).alias("id"), F.min("time").alias("time"),
+        F.count_if(F.col("time").isNull()).alias("untimed"),
+    )  # fmt: skip
+    found, total, lost, untimed = [], 0, [], 0
+    for row in grouped.collect():
+        x = row["example"] if by_position else None
+        check = check_by(FAULTS[_NAMES[row["fault"]]], by_position)
+        found.append(Counted(check, row["scope"], row["number"], x, x, row["id"]))
+        total += row["messages"]
+        if row["fault"] == 0:
+            lost.append(row["time"])
+            untimed += row["untimed"]
+    listed = differing.orderBy("fault", *keys).limit(most).collect()
+    differences = [
+        Difference(_NAMES[row["fault"]], row["source"] if by_position else TABLE, row["offset"], row["id"])
+        for row in listed
+    ]
+    if untimed:
+        last, lost = None, []
+    first = min((time for time in lost if time is not None), default=None)
+    return comparison_report(
+        bounded(found)._replace(rows=counts[1]["rows"]), counts[0]["rows"], differences, total,
+        [side["lacking"] for side in counts], unchecked(sent[1], table[1], by_position), complete_until(last, first),
+    )  # fmt: skip
+
+
+_NAMES: Final = tuple(FAULTS)
+
+
+def _collected(df: DataFrame, columns: Columns) -> Side | None:
+    """Return a side of few rows in memory; None if it has more."""
+    table = collected(df, columns)
+    return None if table is None else Side(table, roles_of(table, columns))
+
+
+def _messages(df: DataFrame, columns: Columns, by_position: bool, with_ids: bool) -> DataFrame:
+    """Return the key, the ID, the hash of what is compared, and the time in microseconds of each row."""
+    id = F.lit(None).cast("string") if columns.id is None else identity(id_value(df, columns.id))
+    contents: list[Column] = content_columns(df, columns)
+    if by_position and with_ids:
+        contents.append(F.coalesce(id, F.lit("")))
+    source, offset = F.lit(None).cast("string"), F.lit(None).cast("bigint")
+    if by_position:
+        source, offset = source_column(columns), offset_column(df, str(columns.offset))
+    time = F.lit(None).cast("bigint")
+    if columns.timestamp is not None:
+        time = micros_column(df, columns.timestamp)
+    elif columns.id is not None:
+        time = id_seconds(columns.id) * 1_000_000
+    valid = source.isNotNull() & offset.isNotNull() if by_position else id.isNotNull()
+    content = F.xxhash64(*contents) if contents else F.lit(0).cast("bigint")
+    return df.select(
+        F.when(valid, source).alias("source"), F.when(valid, offset).alias("offset"), id.alias("id"),
+        content.alias("content"), time.alias("time"), valid.alias("valid"),
+    )  # fmt: skip
+
+
+def _counts(rows: DataFrame) -> Any:
+    lacking = F.count_if(~F.col("valid")).alias("lacking")
+    (row,) = rows.agg(F.count(F.lit(1)).alias("rows"), lacking, F.max("time").alias("last")).collect()
+    return row
+
+
+def _differing(sent: DataFrame, table: DataFrame, keys: list[str]) -> DataFrame:
+    """Return the messages with a fault, which is a place in `FAULTS`, with the number of their repeated rows."""
+    both = sent.withColumn("landed", F.lit(False)).unionByName(table.withColumn("landed", F.lit(True)))
+    landed, content = F.col("landed"), F.col("content")
+    of_side = [F.when(~landed, content), F.when(~landed, content), F.when(landed, content), F.when(landed, content)]
+    ends = [
+        function(value).alias(name)
+        for function, value, name in zip((F.min, F.max, F.min, F.max), of_side, _CONTENTS, strict=True)
+    ]
+    id_of = F.coalesce(F.min(F.when(~landed, F.col("id"))), F.min("id"))
+    values = {"source": F.first("source"), "offset": F.first("offset"), "id": id_of}
+    rest = [value.alias(name) for name, value in values.items() if name not in keys]
+    messages = both.where("valid").groupBy(*keys).agg(
+        F.count_if(~landed).alias("sent"), F.count_if(landed).alias("held"), *ends, *rest,
+        F.min(F.when(~landed, F.col("time"))).alias("time"),
+    )  # fmt: skip
+    sent_rows, held = F.col("sent"), F.col("held")
+    is_changed = (F.col(_CONTENTS[0]) != F.col(_CONTENTS[2])) | (F.col(_CONTENTS[1]) != F.col(_CONTENTS[3]))
+    fault = (
+        F.when(held == 0, 0).when(sent_rows == 0, 3).when(is_changed, 1).when(held > sent_rows, 2)
+    )  # fmt: skip
+    number = F.when(fault == 2, held - sent_rows).otherwise(F.lit(1).cast("bigint"))  # noqa: PLR2004
+    return messages.select("source", "offset", "id", "time", fault.alias("fault"), number.alias("number")).where(
+        "fault IS NOT NULL"
+    )

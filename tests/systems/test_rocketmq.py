@@ -1,0 +1,187 @@
+"""RocketMQ: what its clients and its broker say of the IDs, and consumers to which messages are delivered again."""
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from helpers.vector_files import from_ms
+from systems.rocketmq_broker import CLIENT_ZONE
+
+import msgid
+from msgid.audit import audit_table
+from msgid.rocketmq import Record
+
+pytestmark = pytest.mark.systems
+
+SECOND = timedelta(seconds=1)
+
+
+def topic_of(rocketmq, type="NORMAL", queues=2):
+    """Create a topic with a new name."""
+    name = f"orders-{uuid.uuid4().hex[:8]}"
+    rocketmq.ask("create", name, type=type, queues=queues)
+    return name
+
+
+def in_log(rocketmq, topic):
+    """Return the records of a topic in the broker's commit log, by their bodies."""
+    found = {}
+    for record in rocketmq.records():
+        if record.topic == topic:
+            assert record.body not in found
+            found[record.body] = record
+    return found
+
+
+def offset_id(rocketmq, record):
+    """Return the broker-offset ID of a record."""
+    return str(msgid.BrokerOffsetId("127.0.0.1", rocketmq.port, record.position))
+
+
+def checks(report):
+    """Return the number of each check's findings."""
+    return {finding.check: finding.count for finding in report.findings}
+
+
+def audited(rows):
+    """Return the findings of an audit of rows as they are."""
+    import pyarrow as pa
+
+    names = ("topic", "brokerName", "queueId", "queueOffset", "storeTimestamp", "body")
+    columns = {name: [row[name] for row in rows] for name in names}
+    properties = pa.array([list(row["properties"].items()) for row in rows], pa.map_(pa.string(), pa.string()))
+    return audit_table(pa.table({**columns, "properties": properties}))
+
+
+def words(name, count):
+    return [f"{name} {n}" for n in range(count)]
+
+
+def test_receipts_of_the_client_of_4_x_name_the_records_of_the_log(rocketmq):
+    """Single messages and batches: position, queue and times; a batch's receipt joins the IDs with commas."""
+    topic = topic_of(rocketmq)
+    receipts = rocketmq.ask("send", topic, bodies=words("single", 20))
+    receipts += rocketmq.ask("batch", topic, bodies=words("batch", 7))
+    records = in_log(rocketmq, topic)
+    bodies = [text.encode() for text in [*words("single", 20), *words("batch", 7)]]
+    sent = []
+    for receipt in receipts:
+        pairs = zip(receipt["msgId"].split(","), receipt["offsetMsgId"].split(","), strict=True)
+        sent += [(receipt, place, id, offset) for place, (id, offset) in enumerate(pairs)]
+    for body, (receipt, place, id, offset) in zip(bodies, sent, strict=True):
+        record = Record.of(records[body].row(rocketmq.name))
+        assert (record.original, offset_id(rocketmq, records[body])) == (id, offset)
+        assert (record.queue, record.offset) == (receipt["queueId"], receipt["queueOffset"] + place)
+        assert record.source == f"rocketmq:{receipt['broker']}/{topic}/{receipt['queueId']}"
+        assert msgid.parse(offset).offset == records[body].position
+        for near in (record.stored, record.born, from_ms(receipt["before"]), from_ms(receipt["after"])):
+            made = msgid.parse(id).time(near=near, tz=CLIENT_ZONE)
+            assert from_ms(receipt["before"]) <= made <= from_ms(receipt["after"])
+
+
+def test_broker_finds_messages_by_the_ids_that_are_built_from_its_log(rocketmq):
+    """By the offset ID that `BrokerOffsetId` builds, and by the text of `Record.original`; not by other spellings."""
+    topic = topic_of(rocketmq)
+    rocketmq.ask("send", topic, bodies=words("remoting", 5))
+    rocketmq.ask("grpc", topic, bodies=words("grpc", 5), kind="NORMAL")
+    for body, record in in_log(rocketmq, topic).items():
+        [found] = [rocketmq.ask("by_offset_id", topic, id=offset_id(rocketmq, record))]
+        original = Record.of(record.row(rocketmq.name)).original
+        assert (found["commitLogOffset"], found["msgId"]) == (record.position, original)
+        [found] = rocketmq.rows("by_unique_key", topic, id=original)
+        assert (found["body"], found["commitLogOffset"]) == (body, record.position)
+        canonical = msgid.parse(original).canonical
+        assert str(msgid.parse(canonical)) == original
+        for other in {original.lower(), canonical} - {original}:
+            with pytest.raises(AssertionError, match="no message"):
+                rocketmq.ask("by_unique_key", topic, id=other)
+
+
+@pytest.mark.parametrize("kind", ["NORMAL", "FIFO", "DELAY", "TRANSACTION"])
+def test_rows_of_the_client_of_5_x_have_the_ids_that_it_returned(rocketmq, kind):
+    """A transaction takes two sequence numbers, and that is all that an audit finds; a lost row is found."""
+    topic = topic_of(rocketmq, kind)
+    bodies = words(kind, 8)
+    ids = rocketmq.ask("grpc", topic, bodies=bodies, kind=kind)
+    rows = landed(rocketmq, topic, len(bodies))
+    by_body = {row["body"].decode(): Record.of(row) for row in rows}
+    assert [by_body[body].original for body in bodies] == ids == [by_body[body].message_id() for body in bodies]
+    for record in by_body.values():
+        assert abs(msgid.parse(record.original).time - record.born) <= 2 * SECOND
+    two_each = {"missing_sequences": len(bodies) - 1} if kind == "TRANSACTION" else {}
+    assert checks(audited(rows)) == two_each
+    [queue] = {row["queueId"] for row in rows[:1]}
+    inner = max(row["queueOffset"] for row in rows if row["queueId"] == queue) - 1
+    if inner > 0:
+        kept = [row for row in rows if (row["queueId"], row["queueOffset"]) != (queue, inner)]
+        assert checks(audited(kept))["missing_offsets"] == 1
+
+
+def landed(rocketmq, topic, count):
+    """Return the rows of a topic once all of its messages are there."""
+    for _ in range(60):
+        rows = rocketmq.rows("pull", topic)
+        if len(rows) >= count:
+            return rows
+    raise AssertionError(f"{topic} has {len(rows)} of {count} messages")
+
+
+def test_delayed_message_has_the_offset_id_of_the_schedule(rocketmq):
+    """The receipt names the copy in the schedule topic; the copy that is delivered has the same `UNIQ_KEY`."""
+    topic = topic_of(rocketmq)
+    receipts = rocketmq.ask("send", topic, bodies=words("later", 4), level=1)
+    rows = {row["body"].decode(): row for row in landed(rocketmq, topic, 4)}
+    for body, receipt in zip(words("later", 4), receipts, strict=True):
+        row = rows[body]
+        assert row["msgId"] == receipt["msgId"]
+        scheduled = rocketmq.ask("by_offset_id", topic, id=receipt["offsetMsgId"])
+        assert scheduled["topic"] == "SCHEDULE_TOPIC_XXXX"
+        assert scheduled["queueOffset"] == receipt["queueOffset"]
+        assert scheduled["properties"]["REAL_TOPIC"] == topic
+        assert scheduled["commitLogOffset"] < row["commitLogOffset"]
+        assert Record.of(row).source == f"rocketmq:broker-a/{topic}/{row['queueId']}"
+        assert Record.of({**scheduled, "brokerName": "broker-a"}).source == "rocketmq:broker-a/SCHEDULE_TOPIC_XXXX/0"
+        assert from_ms(row["javaTime"]) == msgid.parse(row["msgId"]).time(
+            near=from_ms(row["storeTimestamp"]), tz=CLIENT_ZONE
+        )
+    assert checks(audited(list(rows.values()))) == {}
+
+
+def test_transactions_of_the_client_of_4_x_have_no_offset_id(rocketmq):
+    """The receipt has the ID, and the place in the topic of half messages."""
+    topic = topic_of(rocketmq, "TRANSACTION")
+    receipts = rocketmq.ask("transactions", topic, bodies=words("half", 4))
+    assert {receipt["offsetMsgId"] for receipt in receipts} == {None}
+    rows = landed(rocketmq, topic, 4)
+    assert sorted(row["msgId"] for row in rows) == sorted(receipt["msgId"] for receipt in receipts)
+    assert checks(audited(rows)) == {}
+
+
+def test_redelivered_rows_are_duplicates_and_never_conflicts(rocketmq):
+    """A push consumer's rows of the retry topic have the first topic with other offsets."""
+    topic = topic_of(rocketmq, queues=1)
+    rocketmq.ask("send", topic, bodies=words("again", 3))
+    rows = rocketmq.rows("push", topic, group=f"group-{topic}", count=9, again=2)
+    assert len(rows) == 9
+    positions = {(Record.of(row).source, row["queueOffset"]): row["commitLogOffset"] for row in rows}
+    assert len(positions) == len(set(positions.values())) == 9
+    assert {Record.of(row).source for row in rows if row["reconsumeTimes"]} == {
+        f"rocketmq:broker-a/%RETRY%group-{topic}/0"
+    }
+    assert checks(audited(rows)) == {"duplicate_ids": 6}
+    assert checks(audited([row for row in rows if not row["reconsumeTimes"]])) == {}
+
+
+def test_injected_faults_are_found(rocketmq):
+    """Of 400 rows, 7 in one range are lost, 3 are repeated and 1 is changed."""
+    topic = topic_of(rocketmq, queues=1)
+    rocketmq.ask("send", topic, bodies=words("order", 400))
+    rows = sorted(rocketmq.rows("pull", topic), key=lambda row: row["queueOffset"])
+    assert checks(audited(rows)) == {}
+    report = audited([*rows[:100], *rows[107:], *rows[:3], {**rows[200], "body": b"changed"}])
+    assert checks(report) == {
+        "missing_offsets": 7, "duplicate_messages": 3, "conflicting_messages": 1, "duplicate_ids": 3,
+        "conflicting_ids": 1,
+    }  # fmt: skip
+    [gap] = [gap for gap in report.gaps if gap.kind == "offset"]
+    assert (gap.scope, gap.first, gap.last) == (f"rocketmq:broker-a/{topic}/0", 100, 106)

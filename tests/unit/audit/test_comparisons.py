@@ -1,0 +1,241 @@
+"""`msgid.audit.compare`: the messages that were sent and did not land, by position and by ID."""
+
+import json
+import random
+from collections import Counter, namedtuple
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import msgid
+from msgid.cli import msgid as command
+from msgid.kafka import Record
+
+pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
+audit = pytest.importorskip("msgid.audit")
+
+V1 = "0156F7E71C361B21BC024CCDBE00000007"
+PLACES = {"source": "source", "offset": "offset"}
+
+
+def named(report):
+    return [(one.fault, one.scope, one.offset, one.id) for one in report.differences]
+
+
+def counts(report):
+    return Counter({(one.check, one.scope): one.count for one in report.findings})
+
+
+def test_lost_changed_repeated_and_extra_messages_are_named():
+    """Each fault is a finding with its count, and each message is listed, the lost ones first."""
+    sent = pa.table({"id": list("abcde"), "source": ["x", "x", "x", "y", "y"], "offset": [1, 2, 3, 1, 2]})
+    landed = pa.table({"id": list("abXeeZ"), "source": ["x", "x", "x", "y", "y", "y"], "offset": [1, 2, 3, 2, 2, 9]})
+    report = audit.compare(sent, landed, **PLACES)
+    assert named(report) == [
+        ("lost", "y", 1, "d"), ("changed", "x", 3, "c"), ("duplicate", "y", 2, "e"), ("extra", "y", 9, "Z"),
+    ]  # fmt: skip
+    assert [(f.check, f.severity, f.scope, f.count, f.example) for f in report.findings] == [
+        ("lost_messages", "error", "y", 1, "offset 1"), ("changed_messages", "error", "x", 1, "offset 3"),
+        ("duplicate_messages", "error", "y", 1, "offset 2"), ("extra_messages", "info", "y", 1, "offset 9"),
+    ]  # fmt: skip
+    assert report.summary == "3 errors, 0 warnings, 1 info in 6 rows, compared with 5 sent"
+
+
+@pytest.mark.parametrize("sent", [V1, V1.lower(), bytes.fromhex(V1), msgid.parse(V1)])
+def test_ids_are_compared_by_value(sent):
+    """The spelling and the type of an ID do not matter."""
+    assert audit.compare([sent], [V1]).findings == []
+    assert audit.compare([V1], [sent]).findings == []
+
+
+def test_spellings_of_other_identities_are_one():
+    """The version byte of version 0 and the case of a UUID do not matter; any other text is itself."""
+    broker, uuid = "7F0000010000238F000000000001E240", "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"
+    assert audit.compare([broker, uuid, "order"], [f"00{broker.lower()}", uuid.lower(), "order"]).findings == []
+    assert named(audit.compare(["order"], ["Order"])) == [
+        ("lost", "table", None, "order"),
+        ("extra", "table", None, "Order"),
+    ]
+
+
+Metadata = namedtuple("Metadata", "topic partition offset timestamp")
+"""The result of a send, as kafka-python and aiokafka return it."""
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        [("orders", 0, 5), ("orders", 0, 6)],
+        iter([("orders", 0, 5), ["orders", 0, 6]]),
+        [Metadata("orders", 0, 5, 1), Metadata("orders", 0, 6, 2)],
+        [Record.of({"topic": "orders", "partition": 0, "offset": n, "timestamp": n}) for n in (5, 6)],
+        {"topic": ["orders"] * 2, "partition": [0] * 2, "offset": ["5", "6"]},
+        pa.table({"source": ["kafka:kafka/orders/0"] * 2, "offset": [5, 6], "id": [V1] * 2,
+                  "state": ["available"] * 2, "payload": [b""] * 2, "timestamp": [5, 6]}),
+    ],
+)  # fmt: skip
+def test_positions_of_a_producer_have_many_forms(sent):
+    """Tuples, records, the metadata of clients and tables name the same messages."""
+    landed = {"topic": ["orders"], "partition": [0], "offset": [5]}
+    assert named(audit.compare(sent, landed))[0][:3] == ("lost", "kafka:kafka/orders/0", 6)
+
+
+def test_offsets_alone_are_those_of_one_log():
+    """A table without a source is one log."""
+    import numpy as np
+
+    landed = pa.table({"offset": [1, 2, 4]})
+    for sent in (range(1, 5), np.arange(1, 5), pa.array([1, 2, 3, 4])):
+        assert named(audit.compare(sent, landed, offset="offset")) == [("lost", "log", 3, None)]
+
+
+@pytest.mark.parametrize(
+    ("sent", "landed", "columns", "error", "words"),
+    [
+        (5, [], {}, TypeError, "sent must be a path, a table or an iterable"),
+        (b"abc", [], {}, TypeError, "sent must be a path"),
+        (None, [], {}, TypeError, "sent must be a path"),
+        ([("a", 1), V1], [], {}, TypeError, "IDs alone or positions alone"),
+        ([V1], pa.table({"offset": [1]}), {"offset": "offset"}, ValueError, "got IDs and positions"),
+        ([("a", 1)], [V1], {}, ValueError, "got positions and IDs"),
+        ([V1], pa.table({"x": [1]}), {}, ValueError, "cannot compare table: `id` must be a column"),
+        ([V1], [V1], {"sent_columns": {"key": "x"}}, ValueError, "sent_columns must name"),
+        ([V1], [V1], {"max_messages": -1}, ValueError, "max_messages"),
+        ("/no/such/file", [V1], {}, FileNotFoundError, "no file"),
+    ],
+)  # fmt: skip
+def test_a_side_that_cannot_be_compared_is_one_clear_error(sent, landed, columns, error, words):
+    """The error names the side and the value."""
+    with pytest.raises(error, match=words):
+        audit.compare(sent, landed, **columns)
+
+
+def test_sides_without_rows_are_compared():
+    """An empty list fits IDs and positions."""
+    assert audit.compare([], []).findings == []
+    assert counts(audit.compare([], {"id": [V1]})) == {("extra_messages", "table"): 1}
+    empty = pa.table({"source": pa.array([], pa.string()), "offset": pa.array([], pa.int64())})
+    assert counts(audit.compare([("a", 1)], empty, **PLACES)) == {("lost_messages", "a"): 1}
+    assert counts(audit.compare([], pa.table({"offset": [1]}), offset="offset")) == {("extra_messages", "log"): 1}
+
+
+def test_rows_without_a_position_or_an_id_are_counted_and_not_compared():
+    """NULL is not a message."""
+    report = audit.compare(["a", None, ""], ["a", None])
+    assert report.findings == []
+    assert report.notes == [
+        "2 rows lack a position or an ID in sent, and are not compared.",
+        "1 row lacks a position or an ID in the table, and is not compared.",
+    ]
+
+
+def test_contents_are_compared_if_both_sides_have_them():
+    """Without them, the report says that changed messages are not looked for."""
+    sent, landed = pa.table({"offset": [1, 2], "body": ["a", "b"]}), pa.table({"offset": [1, 2], "value": ["a", "B"]})
+    report = audit.compare(sent, landed, offset="offset", content="value",
+                           sent_columns={"offset": "offset", "content": "body"})  # fmt: skip
+    assert named(report) == [("changed", "log", 2, None)]
+    assert report.not_checked == []
+    report = audit.compare(sent, landed, offset="offset", content="value")
+    assert report.findings == []
+    assert report.not_checked == [("changed_messages", "without content on both sides")]
+    numbers = pa.table({"offset": [1, 2], "value": [1, 2]})
+    with pytest.raises(ValueError, match="content has other types"):
+        audit.compare(numbers, landed, offset="offset", content="value")
+
+
+def test_time_until_which_the_table_is_complete_is_that_of_the_first_lost_message():
+    """Without a loss, it is the last time of the sent messages."""
+    at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    sent = pa.table({"offset": range(9), "time": [at + timedelta(minutes=n) for n in range(9)]})
+    landed = sent.filter(pa.array([n not in (5, 7) for n in range(9)]))
+    columns = {"offset": "offset", "timestamp": "time"}
+    assert audit.compare(sent, landed, **columns).complete_until == at + timedelta(minutes=5)
+    assert audit.compare(sent, sent, **columns).complete_until == at + timedelta(minutes=8)
+    assert audit.compare(range(9), landed, **columns).complete_until is None
+    ids = list(msgid.Generator(pid=1, clock=at.timestamp).generate_batch(3).hex())
+    assert audit.compare(ids, ids).complete_until == at
+
+
+def test_lists_are_bounded_and_the_findings_count_all():
+    """The lost messages come first."""
+    report = audit.compare(range(100), pa.table({"offset": range(50, 150)}), offset="offset", max_messages=3)
+    assert [one.offset for one in report.differences] == [0, 1, 2]
+    assert [one.count for one in report.findings] == [50, 50]
+    assert report.notes == ["The report lists 3 of 100 messages; the findings count all."]
+
+
+def faults_of(sent, landed):
+    """The faults by a plain model: messages are (key, content), and a key may be there several times."""
+    found = Counter()
+    for key in {key for key, _ in (*sent, *landed)}:
+        there, here = [c for k, c in sent if k == key], [c for k, c in landed if k == key]
+        if not here or not there:
+            found["extra" if here else "lost", key] = 1
+        elif set(here) != set(there):
+            found["changed", key] = 1
+        elif len(here) > len(there):
+            found["duplicate", key] = len(here) - len(there)
+    return found
+
+
+MESSAGES = st.lists(st.tuples(st.tuples(st.sampled_from("xy"), st.integers(0, 6)), st.sampled_from("AB")), max_size=12)
+
+
+@given(sent=MESSAGES, landed=MESSAGES)
+def test_faults_are_those_of_a_plain_model(sent, landed):
+    """By position with the ID as content, and by ID."""
+
+    def table(messages):
+        return {"source": [k[0] for k, _ in messages], "offset": [k[1] for k, _ in messages],
+                "body": [c for _, c in messages], "id": [f"{k[0]}{k[1]}" for k, _ in messages]}  # fmt: skip
+
+    def typed(columns):
+        types = {"source": pa.string(), "offset": pa.int64(), "body": pa.string(), "id": pa.string()}
+        return pa.table({name: pa.array(values, types[name]) for name, values in columns.items()})
+
+    model = faults_of(sent, landed)
+    by_place = audit.compare(typed(table(sent)), typed(table(landed)), **PLACES, content="body")
+    assert Counter({(d.fault, (d.scope, d.offset)) for d in by_place.differences}) == Counter(set(model))
+    by_id = audit.compare(typed(table(sent)), typed(table(landed)), content="body",
+                          sent_columns={"id": "id", "content": "body"})  # fmt: skip
+    assert {(d.fault, d.id) for d in by_id.differences} == {(fault, f"{key[0]}{key[1]}") for fault, key in model}
+    totals = Counter()
+    for (fault, _), n in model.items():
+        totals[fault] += n
+    assert sum(f.count for f in by_place.findings) == sum(totals.values()) == sum(f.count for f in by_id.findings)
+
+
+def test_a_page_and_json_show_the_messages():
+    """The lists of the report stand in all of its forms."""
+    report = audit.compare([V1, "b<"], [V1])
+    assert json.loads(report.to_json())["differences"] == [
+        {"fault": "lost", "scope": "table", "offset": None, "id": "b<"}
+    ]
+    assert "b&lt;" in report.to_html()
+    assert "Not checked" in report.to_html()
+
+
+def test_command_compares_files(tmp_path):
+    """`--sent` names a file, `--sent-column` its columns, and `--fail-on` ends with status 3."""
+    ids = msgid.generate_batch(30).hex()
+    lost = sorted(random.sample(range(30), 3))
+    (tmp_path / "acked.txt").write_text("\n".join(ids), encoding="utf-8")
+    rows = [ids[n].lower() for n in range(30) if n not in lost]
+    (tmp_path / "landed.csv").write_text("\n".join(["id,body", *(f"{id},x" for id in rows)]), encoding="utf-8")
+    call = ["audit", f"{tmp_path}/landed.csv", "--sent", f"{tmp_path}/acked.txt"]
+    result = CliRunner().invoke(command, [*call, "--json", "--fail-on", "error"])
+    assert result.exit_code == 3
+    printed = json.loads(result.stdout)
+    assert [one["id"] for one in printed["differences"]] == sorted(ids[n] for n in lost)
+    (tmp_path / "acked.tsv").write_text("\n".join(["key", *ids]), encoding="utf-8")
+    call[-1] = f"{tmp_path}/acked.tsv"
+    named = CliRunner().invoke(command, [*call, "--sent-column", "id=key"])
+    assert (named.exit_code, named.stdout.splitlines()[-1].split()[:4]) == (0, ["error", "lost_messages", "table", "3"])
+    for wrong in (["--sent-column", "id"], ["--landed", "x"]):
+        assert CliRunner().invoke(command, [*call, *wrong]).exit_code == 2
