@@ -88,13 +88,11 @@ def location_of(spark: SparkSession, name: str) -> str | None:
             f"{_EXTENSION} and spark.sql.catalog.spark_catalog to {_CATALOG}, or pass the table's path"
         )
     try:
-        rows = [(row[0], row[1]) for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()]
+        if not spark.catalog.tableExists(name):
+            return None
     except ParseException:
         raise ValueError(f"`table` must be the name of a table, got {str(name)!r}") from None
-    except AnalysisException as error:
-        if "TABLE_OR_VIEW_NOT_FOUND" in conditions_of(error):
-            return None
-        raise
+    rows = [(row[0], row[1]) for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()]
     details = dict(rows[rows.index((_DETAILS, "")) + 1 :]) if (_DETAILS, "") in rows else {}
     if str(details.get("Provider")).lower() != "delta" or "Location" not in details:
         raise TableConflict(f"cannot use {name} as a Delta table: it is a view or a table of another format")
@@ -201,14 +199,12 @@ def refusals(df: DataFrame, place: str, storage_options: dict[str, str] | None) 
             broken.append(
                 (f"the generated column {field.name} ({text})", f"NOT ({quoted_name(field.name)} <=> ({text}))")
             )
-    broken += [(f"NOT NULL of {name}", f"{name} IS NULL") for name in _required(spark_schema(table))]
+    broken += [(f"{name} must not be NULL", f"{name} IS NULL") for name in _required(spark_schema(table))]
     for name, limit in _limits(spark_schema(table)):
-        broken.append((f"the length of {name}, {limit}", f"length(rtrim({name})) > {limit}"))
+        broken.append((f"{name} must have at most {limit} characters", f"length(rtrim({name})) > {limit}"))
     for key, text in table.metadata().configuration.items():
         if key.startswith(_CONSTRAINT):
-            broken.append(
-                (f"CHECK constraint {key.removeprefix(_CONSTRAINT)} ({text})", f"NOT coalesce({text}, false)")
-            )
+            broken.append((f"CHECK constraint {key.removeprefix(_CONSTRAINT)}: {text}", f"NOT coalesce({text}, false)"))
     reason = F.lit(None).cast("string")
     for name, condition in reversed(broken):
         try:

@@ -1,5 +1,8 @@
 """`write_once` through Delta's catalog: every table that Delta's JAR writes, and each batch once."""
 
+import itertools
+import json
+
 import pytest
 from deltalake import DeltaTable
 from lakehouse.delta.tables import (
@@ -18,6 +21,7 @@ from pyspark.sql import functions as F
 import spark_ext as ids
 from spark_ext import TableConflict
 from spark_ext.tables import _delta_catalog, sinks
+from spark_ext.tables._writers import checkpointed
 
 pytestmark = [pytest.mark.systems, pytest.mark.spark]
 
@@ -72,7 +76,7 @@ def test_rows_that_break_a_constraint_go_to_the_quarantine_once(spark):
         assert write(rows, number, table=table, quarantine=f"{table}_q") is written
     assert numbers(spark.table(table)) == [2, 3, 4, 5]
     refused = {row.reason: row.id for row in spark.table(f"{table}_q").collect()}
-    assert refused == {"NOT NULL of `id`": None, "CHECK constraint positive (k > 0)": 1}
+    assert refused == {"`id` must not be NULL": None, "CHECK constraint positive: k > 0": 1}
     with pytest.raises(ValueError, match="`quarantine` must be another table"):
         write(rows, 2, table=table, quarantine=table)
     with pytest.raises(ValueError, match="rows must not have a column 'reason'"):
@@ -156,6 +160,51 @@ def test_commit_whose_answer_is_lost_is_reported_as_written(spark, tmp_path, mon
     monkeypatch.undo()
     assert not write(spark.range(2), 0, path=path)
     assert numbers(ids.read_table(spark, path)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("way", "stop"),
+    [
+        pytest.param(way, stop, marks=() if (way, stop) in {("catalog", 0), ("deltalake", 1)} else pytest.mark.variants)
+        for way in ("catalog", "deltalake")
+        for stop in range(4)
+    ],
+)
+def test_jobs_that_start_at_once_do_not_share_a_table(spark, tmp_path, monkeypatch, way, stop):
+    """Both found the table empty; one of them is refused before its rows are in the table, and the other one goes on.
+
+    Job one stops before its claim, its record, its series or its rows, and job two runs meanwhile.
+    """
+    out, save, results = str(tmp_path / "out"), _delta_catalog.save, []
+    session = spark if way == "catalog" else without_catalog(spark)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metadata").write_text(json.dumps({"id": f"{name:0<8}-0000-4000-8000-000000000000"}))
+
+    def job(name, number, session=spark):
+        with checkpointed(str(tmp_path / name)):
+            return ids.write_once(session.range(number, number + 1), number, out, format="delta")
+
+    calls = itertools.count()
+
+    def overtaken(*arguments, **options):
+        if next(calls) == stop:
+            results.extend(at_once(lambda: job("two", 0, session)))
+        return save(*arguments, **options)
+
+    monkeypatch.setattr(_delta_catalog, "save", overtaken)
+    results.extend(at_once(lambda: job("one", 1)))
+    monkeypatch.setattr(_delta_catalog, "save", save)
+    two, one = results
+    refused = two if one is True else one
+    assert [one, two].count(True) == 1, results
+    assert isinstance(refused, TableConflict), results
+    assert "it has the rows of another query than" in str(refused)
+    winner, loser, first = ("one", "two", 1) if one is True else ("two", "one", 0)
+    assert job(winner, 2)
+    with pytest.raises(TableConflict, match=f"it has the rows of another query than {loser:0<8}"):
+        job(loser, 3, session)
+    assert numbers(ids.read_table(spark, out)) == [first, 2]
 
 
 def test_name_of_a_missing_table_creates_it_and_other_relations_are_refused(spark):
