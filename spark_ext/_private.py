@@ -212,6 +212,23 @@ def conditions_of(error: BaseException) -> set[str]:
     return {*_CONDITION.findall(str(error)), *([outer] if outer else [])}
 
 
+def words_of(error: BaseException, condition: str) -> str:
+    r"""Return the words of an error condition in one line.
+
+    Reason: the text of an error of Java has a stack trace around them, and Py4J's errors have nothing else. Spark 4.1.
+    If the text lacks the condition, this is its first line.
+
+    >>> words_of(RuntimeError("o7.save.\n: x.E: [BAD] row:\n - k : -1\n\tat x.y(z)\nCaused by: x.E: [BAD] row"), "BAD")
+    '[BAD] row: - k : -1'
+    """
+    text = str(error)
+    place = text.find(f"[{condition}]")
+    if place < 0:
+        return text.strip().split("\n")[0]
+    words = re.split(r"\n\s+at |\nCaused by|\n\n|\nJVM stacktrace| SQLSTATE: ", text[place:], maxsplit=1)[0]
+    return " ".join(words.split())
+
+
 def is_java_error(error: BaseException) -> bool:
     """Return whether an error of Java lacks an exception of PySpark, so that its text is a stack trace.
 

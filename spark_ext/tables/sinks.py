@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from msgid._validate import INT64_MAX, integer
 from spark_ext.tables._writers import writer_of
-from spark_ext.tables.table_formats import DEFAULT, TableName, format_of_table, table_format
+from spark_ext.tables.table_formats import DEFAULT, REASON, TableName, format_of_table, table_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +26,7 @@ def write_once(
     app_id: str | None = None,
     partition_by: tuple[str, ...] = (),
     storage_options: dict[str, str] | None = None,
+    quarantine: str | None = None,
 ) -> bool:
     """Write a micro-batch to a table exactly once, however often the batch is replayed.
 
@@ -36,7 +39,9 @@ def write_once(
       same batch at the same time: use ``delta`` there.
     - ``delta``: each batch is one commit of a Delta table, which may have any number of writers and readers. Spark
       writes the data files, and the driver commits them with the package `deltalake` (extra ``delta``). If the session
-      has Delta's JAR, Delta's own writer is used.
+      has Delta's catalog (its JAR), Delta's own writer commits instead. Then the table may have a name, mapped columns,
+      constraints, and generated and identity columns. Both ways may write to one table, and each finds the batches of
+      the other one.
 
     Parameters
     ----------
@@ -61,6 +66,11 @@ def write_once(
         writes for NULL, as NULL. A Delta table refuses a partition whose text is not UTF-8.
     storage_options : dict of str to str, optional
         credentials and settings with which `deltalake` reaches the table's store.
+    quarantine : str, optional
+        the folder, or with ``table`` the name, of another table of the format for rows that a constraint of the table
+        refuses, such as NOT NULL or CHECK. They have one more column, ``reason``. Each row is written once, to one of
+        the two tables. The batch is computed twice. Default: such a row raises `TableConflict`, and no row of the batch
+        is written.
 
     Returns
     -------
@@ -70,9 +80,10 @@ def write_once(
     Raises
     ------
     TableConflict
-        if the folder belongs to another query, another kind of run or another format, or if the columns do not fit. No
-        row is written then. It is a `ValueError`. Also if a Delta table's log does not tell whether the batch was
-        written: the log knows only the last batches without a gap in their numbers.
+        if the folder belongs to another query, another kind of run or another format, if the columns do not fit, or if
+        a row breaks a constraint of the table and ``quarantine`` is missing. No row is written then. It is a
+        `ValueError`. Also if a Delta table's log does not tell whether the batch was written: the log knows only the
+        last batches without a gap in their numbers.
     MissingRows
         if the driver does not see all rows that the tasks wrote, because a worker does not share the folder. The batch
         is not committed then. It is an `OSError`.
@@ -99,6 +110,16 @@ def write_once(
         raise ValueError(f"partition_by must be a tuple of column names, got {partition_by!r}")
     integer("batch_id", batch_id, 0, INT64_MAX)
     writer = writer_of(batch_df, app_id)
+    if quarantine is not None:
+        aside = _place(known, *((quarantine, None) if table is None else (None, quarantine)))
+        if aside == place:
+            raise ValueError(f"`quarantine` must be another table, got {quarantine!r}")
+        if REASON in batch_df.columns:
+            raise ValueError(f"rows must not have a column {REASON!r}, which the quarantine has")
+        judged = known.refusals(batch_df, place, storage_options)
+        refused = judged.where(F.col(REASON).isNotNull())
+        known.write_batch(refused, batch_id, aside, writer, (), storage_options)
+        batch_df = judged.where(F.col(REASON).isNull()).drop(REASON)
     if known.write_batch(batch_df, batch_id, place, writer, tuple(partition_by), storage_options):
         return True
     # Run the batch without writing: Spark commits state only for a batch that runs completely.

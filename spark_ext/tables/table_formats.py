@@ -25,6 +25,10 @@ MARKED: Final = str(MessageState.MARKED_FOR_DELETION)
 """The state of the messages that a clean-up marks."""
 
 
+REASON: Final = "reason"
+"""The column of refused rows with the reason why the table refuses them."""
+
+
 class TableBusy(RuntimeError):
     """A table is being written to, so `clean` cannot tell its old files from new ones.
 
@@ -145,6 +149,15 @@ class TableFormat(ABC):
 
         Jobs call it before a stream starts.
         """
+
+    def refusals(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:
+        """Return rows with the column ``reason``: why the table refuses a row, such as a constraint; NULL for others.
+
+        `write_once` calls it if the caller passes ``quarantine``. By default, a table refuses no row alone.
+        """
+        from pyspark.sql import functions as F
+
+        return df.withColumn(REASON, F.lit(None).cast("string"))
 
     def is_streamed(self, path: str) -> bool:
         """Return whether `write_batch` has written to a table, as far as a new checkpoint would repeat its batches."""

@@ -44,6 +44,11 @@ def pages(needs_spark=None):
     return [page for page, need in needs.items() if (need[1] if need else None) == ("Spark" if needs_spark else None)]
 
 
+def pages_that_need(name):
+    """Return the pages whose examples need a system, such as Delta's JAR."""
+    return [page for page in pages() if _NEEDS.findall(page.read_text(encoding="utf-8")) == [name]]
+
+
 def name_of(page):
     """Return a page's name for the list of tests."""
     return str(page.relative_to(PAGES))

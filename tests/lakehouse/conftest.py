@@ -6,6 +6,7 @@ The fixture `spark` is that of all tests; the settings of the JAR files come fro
 import os
 
 import pytest
+from systems.conftest import seed  # noqa: F401, the fixture of the tests that start this process
 
 
 @pytest.fixture(scope="session", autouse=True)

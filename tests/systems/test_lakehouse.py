@@ -7,7 +7,8 @@ from systems.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.systems
 
-TESTS = Path(__file__).parents[1] / "lakehouse"
+DELTA = str(Path(__file__).parents[1] / "lakehouse" / "delta")
+DAY, NIGHT = "systems and not (faults or variants)", "systems and (faults or variants)"
 
 
 @pytest.fixture(scope="module")
@@ -16,11 +17,18 @@ def lakehouse(tmp_path_factory):
     return Lakehouse(tmp_path_factory.mktemp("lakehouse"))
 
 
-def marks(request):
-    """Return the selection of the marks of the outer run, and its seed."""
-    return ["-m", request.config.getoption("markexpr"), "--seed", str(request.config.getoption("--seed"))]
-
-
-def test_delta(lakehouse, request):
+def test_delta(lakehouse):
     """The tests of Delta pass with Delta's JAR."""
-    lakehouse.run_tests(str(TESTS / "delta"), *marks(request))
+    lakehouse.run_tests(DELTA, "-m", DAY)
+
+
+@pytest.mark.faults
+def test_delta_through_connect(lakehouse):
+    """They pass through Spark Connect, too."""
+    lakehouse.run_tests(DELTA, "-m", DAY, "--connect")
+
+
+@pytest.mark.faults
+def test_delta_at_night(lakehouse, seed):
+    """Each feature of Delta has a table of its own, and drivers are killed."""
+    lakehouse.run_tests(DELTA, "-m", NIGHT, "--seed", str(seed), "-s")

@@ -4,7 +4,6 @@ import datetime as dt
 import json
 import threading
 import time
-from contextlib import nullcontext
 from decimal import Decimal
 from random import Random
 
@@ -15,7 +14,7 @@ from helpers.sinks import numbers
 
 import spark_ext as ids
 from spark_ext import TableConflict
-from spark_ext.tables import delta
+from spark_ext.tables import delta, sinks
 from spark_ext.tables._writers import checkpointed
 
 pytestmark = pytest.mark.spark
@@ -78,46 +77,19 @@ def test_write_once_delta_jobs_that_start_at_once_do_not_share_a_table(spark, tm
     assert sorted(row["id"] for row in both(spark, tmp_path / "out")) == [0, 1, 2]
 
 
-class Jar:
-    """Writes as Delta's own writer does: it skips a batch that is not above the last one, and reports no error."""
-
-    def __init__(self, patch):
-        self.patch = patch
-
-    def save(self, df, number, path, app_id, partition_by):
-        from deltalake import CommitProperties, Transaction
-
-        table = delta.open_table(path)
-        if table is None:
-            delta._create(df, path, [], partition_by, None)
-        last = None if table is None else table.transaction_version(app_id)
-        if last is None or number > last:
-            made = CommitProperties(app_transactions=[Transaction(app_id, number)])
-            write_deltalake(path, df.toArrow(), mode="append", commit_properties=made)
-
-    def __enter__(self):
-        self.patch.setattr(delta, "_has_delta", lambda spark: True)
-        self.patch.setattr(delta, "_save_with_spark", self.save)
-
-    def __exit__(self, *error):
-        self.patch.undo()
-
-
-@pytest.mark.parametrize("jar", [False, pytest.param(True, marks=pytest.mark.details)])
-def test_write_once_delta_batches_in_any_order_are_never_lost_or_repeated(spark, tmp_path, monkeypatch, jar):
+def test_write_once_delta_batches_in_any_order_are_never_lost_or_repeated(spark, tmp_path):
     """True means new rows, False means that they are in the table, and an unknown batch is an error."""
-    random = Random(f"jar {jar}")
+    random = Random("jar False")
     written, told = {"a": set(), "b": set()}, set()
     for _ in range(24):
         name, series = random.choice("ab"), random.random() < 0.5
         number = max(written[name], default=-1) + 1 if series else random.randrange(9)
-        with Jar(monkeypatch) if jar else nullcontext():
-            try:
-                wrote = ids.write_once(
-                    spark.range(number, number + 1), number, str(tmp_path / name), format="delta", app_id=name
-                )
-            except TableConflict as error:
-                wrote = str(error)
+        try:
+            wrote = ids.write_once(
+                spark.range(number, number + 1), number, str(tmp_path / name), format="delta", app_id=name
+            )
+        except TableConflict as error:
+            wrote = str(error)
         if isinstance(wrote, bool):
             assert wrote is (number not in written[name])
             written[name].add(number)
@@ -271,6 +243,16 @@ def test_write_once_delta_rows_that_do_not_fit_the_table_are_refused(spark, tmp_
     DeltaTable(tmp_path / "t").alter.add_constraint({"positive": "id >= 0"})
     with pytest.raises(TableConflict, match="it has constraints"):
         write(spark.sql("SELECT 5L AS id, 1 AS n"), 2, tmp_path / "t", partition_by=("n",))
+
+
+def test_write_once_delta_name_of_a_table_needs_the_catalog(spark):
+    """Without Delta's catalog, the error names the settings, and the cure."""
+    for call in (
+        lambda: ids.write_once(spark.range(1), 0, table="shop.orders", format="delta", app_id="a"),
+        lambda: sinks.is_written(spark.range(1), 0, table="shop.orders", format="delta", app_id="a"),
+    ):
+        with pytest.raises(ValueError, match=r"`table` must be None without Delta's catalog, got 'shop.orders': set "):
+            call()
 
 
 def test_write_once_delta_to_a_path_with_a_percent_sign(spark, tmp_path):
