@@ -10,10 +10,11 @@ with the same batch, have expired, the rows that it staged before have expired t
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -115,10 +116,7 @@ class _Iceberg(TableFormat):
 
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
         table = _Table(df.sparkSession, path, writes=True)
-        exists = table.exists()
-        if mode == "error" and exists:
-            raise FileExistsError(f"there is an Iceberg table {path}")
-        if mode == "append" and exists:
+        if table.exists() and mode == "append":
             table.prepare(df, partition_by).writeTo(table.sql_name).append()
         else:
             table.create(_with_types(df, iceberg_schema(df)), partition_by, replaces=mode == "overwrite")
@@ -198,7 +196,8 @@ class _Table:
     def prepare(self, df: DataFrame, partition_by: tuple[str, ...]) -> DataFrame:
         """Return the rows as the table holds them; create the table if it is missing."""
         if not self.exists():
-            self.create(self._spark.createDataFrame([], iceberg_schema(df)), partition_by)
+            with suppress(FileExistsError):  # another driver has created it
+                self.create(self._spark.createDataFrame([], iceberg_schema(df)), partition_by)
             self.refresh()
         _check_partitions(df, partition_by, self._name)
         rows = self.fitting(df)
@@ -209,7 +208,15 @@ class _Table:
         return rows
 
     def create(self, df: DataFrame, partition_by: tuple[str, ...], *, replaces: bool = False) -> None:
-        """Create the table with rows. An empty table that another driver creates at the same time is left as it is."""
+        """Create the table with rows.
+
+        Raises
+        ------
+        FileExistsError
+            if the table exists.
+        TableConflict
+            if the catalog cannot create it.
+        """
         _check_partitions(df, partition_by, self._name)
         creation = df.writeTo(self.sql_name).using(FORMAT.name)
         if partition_by:
@@ -219,9 +226,12 @@ class _Table:
                 creation.createOrReplace()
             else:
                 creation.create()
-        except AnalysisException as error:
-            if replaces or error.getCondition() != "TABLE_OR_VIEW_ALREADY_EXISTS":
-                raise TableConflict(f"cannot create {self._name}: {cause_of(error)}") from None
+        except Exception as error:
+            if not (isinstance(error, PySparkException) or is_java_error(error)):
+                raise
+            if not replaces and self.exists():
+                raise FileExistsError(f"there is an Iceberg table {self._name}") from None
+            raise TableConflict(f"cannot create {self._name}: {cause_of(error)}") from None
 
     def fitting(self, df: DataFrame) -> DataFrame:
         """Return the rows with all columns of the table, which are NULL where the rows lack them."""

@@ -18,9 +18,21 @@ def lakehouse(tmp_path_factory):
 
 def marks(request):
     """Return the selection of the marks of the outer run, and its seed."""
-    return ["-m", request.config.getoption("markexpr"), "--seed", str(request.config.getoption("--seed"))]
+    seed = request.config.getoption("--seed")
+    return ["-m", request.config.getoption("markexpr"), *([] if seed is None else ["--seed", str(seed)])]
 
 
 def test_delta(lakehouse, request):
     """The tests of Delta pass with Delta's JAR."""
     lakehouse.run_tests(str(TESTS / "delta"), *marks(request))
+
+
+def test_iceberg(lakehouse, request):
+    """The tests of Iceberg pass with Iceberg's JAR."""
+    lakehouse.run_tests(str(TESTS / "iceberg"), *marks(request))
+
+
+@pytest.mark.faults
+def test_iceberg_faults(lakehouse, request):
+    """Iceberg tables hold each row once after kills, compaction and expiry."""
+    lakehouse.run_tests(str(TESTS / "iceberg"), *marks(request))

@@ -281,3 +281,27 @@ def test_records_of_many_batches_are_few(monkeypatch):
     for number in (0, 50, 99):
         assert not iceberg.FORMAT.write_batch(df, number, "lake.db.t", WRITER, (), None)
     assert len(lake.rows) == 100
+
+
+def test_driver_that_was_paused_until_the_snapshots_expired_does_not_publish(monkeypatch):
+    """While it stood before its commit, another driver published the batch and ended, and its snapshot expired."""
+    lake, steps = Lake(), []
+
+    def disturb(table, step):
+        steps.append(step)
+        if steps.count("set") == 1 and step == "set":
+            with pytest.raises(Killed):
+                iceberg.FORMAT.write_batch(df, 0, "lake.db.t", WRITER, (), None)
+            lake.add("main", None)
+            lake.expire()
+        elif steps.count("publish: done") == 1 and step == "publish: done":
+            raise Killed
+
+    monkeypatch.setattr(iceberg, "_Table", table_of(lake, disturb))
+    df = SimpleNamespace(sparkSession=None)
+    for _ in range(2):
+        with pytest.raises(TableConflict, match="cannot tell whether batch 0 of 'a' is in "):
+            iceberg.FORMAT.write_batch(df, 0, "lake.db.t", WRITER, (), None)
+    assert lake.rows == ["msgid/a/0"]
+    lake.properties["msgid.batch/a/0-0"] = ""  # what the error says
+    assert not iceberg.FORMAT.write_batch(df, 0, "lake.db.t", WRITER, (), None)
