@@ -278,6 +278,15 @@ def python_error_in(error: BaseException, pattern: str) -> str | None:
     return None if found is None else found[1].strip()
 
 
+def is_lost_commit(error: BaseException) -> bool:
+    """Return whether a commit of Iceberg failed because other commits came first, so that it may succeed later.
+
+    Reason: Spark does not have a condition for it; the name of Iceberg's exception is in the text of the error and of
+    its causes. Iceberg 1.11 on Spark 4.1. If the name changes, the batch fails, and a later run writes it.
+    """
+    return "org.apache.iceberg.exceptions.CommitFailedException" in str(error)
+
+
 def is_other_source(error: BaseException) -> bool:
     """Return whether a stream of files continues from the checkpoint of another source.
 

@@ -185,7 +185,11 @@ class TableFormat(ABC):
 
 DEFAULT: Final = "parquet"
 """The name of the format of a folder that is not a table of another format."""
-_HOMES: Final = {"parquet": "spark_ext.tables.parquet", "delta": "spark_ext.tables.delta"}
+_HOMES: Final = {
+    "parquet": "spark_ext.tables.parquet",
+    "delta": "spark_ext.tables.delta",
+    "iceberg": "spark_ext.tables.iceberg",
+}
 """The modules of the formats of this package, which are imported when they are first used."""
 _known: Final[dict[str, TableFormat]] = {}
 

@@ -19,7 +19,9 @@ from systems.maven import CACHE, class_path
 PYSPARK = "pyspark==4.1.*"
 DELTA = "io.delta:delta-spark_4.1_2.13:4.3.1"
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
-OWN = ("delta-", "iceberg-", "unitycatalog-")
+SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
+"""A database for Iceberg's JDBC catalog."""
+OWN = ("delta-", "iceberg-", "sqlite-", "unitycatalog-")
 """The JAR files that Spark lacks; it has the others in versions of its own."""
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
@@ -39,7 +41,7 @@ class Lakehouse:
     """
 
     def __init__(self, folder: Path) -> None:
-        found = Path(class_path("lakehouse", [DELTA, ICEBERG])).parent.glob("*.jar")
+        found = Path(class_path("lakehouse", [DELTA, ICEBERG, SQLITE])).parent.glob("*.jar")
         jars = ":".join(sorted(str(jar) for jar in found if jar.name.startswith(OWN)))
         settings = {**SETTINGS, "spark.driver.extraClassPath": jars, "spark.executor.extraClassPath": jars}
         settings["spark.sql.warehouse.dir"] = str(folder / "warehouse")

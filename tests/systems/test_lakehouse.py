@@ -7,7 +7,8 @@ from systems.lakehouse import Lakehouse
 
 pytestmark = pytest.mark.systems
 
-DELTA = str(Path(__file__).parents[1] / "lakehouse" / "delta")
+TESTS = Path(__file__).parents[1] / "lakehouse"
+DELTA, ICEBERG = str(TESTS / "delta"), str(TESTS / "iceberg")
 DAY, NIGHT = "systems and not (faults or variants)", "systems and (faults or variants)"
 
 
@@ -32,3 +33,14 @@ def test_delta_through_connect(lakehouse):
 def test_delta_at_night(lakehouse, seed):
     """Each feature of Delta has a table of its own, and drivers are killed."""
     lakehouse.run_tests(DELTA, "-m", NIGHT, "--seed", str(seed), "-s")
+
+
+def test_iceberg(lakehouse):
+    """The tests of Iceberg pass with Iceberg's JAR."""
+    lakehouse.run_tests(ICEBERG, "-m", DAY)
+
+
+@pytest.mark.faults
+def test_iceberg_at_night(lakehouse, seed):
+    """Iceberg tables hold each row once after kills, compaction and expiry."""
+    lakehouse.run_tests(ICEBERG, "-m", NIGHT, "--seed", str(seed), "-s")

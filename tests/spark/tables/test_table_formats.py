@@ -133,7 +133,7 @@ def test_jobs_and_audits_use_an_own_table_format(spark, tmp_path, json_tables):
 ])  # fmt: skip
 def test_unknown_table_format_is_refused_with_the_known_ones(spark, tmp_path, call):
     """The error names the formats."""
-    with pytest.raises(ValueError, match="format must be 'parquet' or 'delta', got 'orc'"):
+    with pytest.raises(ValueError, match="format must be 'parquet' or 'delta' or 'iceberg', got 'orc'"):
         call(spark, str(tmp_path / "t"))
 
 

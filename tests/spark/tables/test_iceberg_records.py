@@ -1,0 +1,307 @@
+"""The records of `write_once` in an Iceberg table, without Spark: names, histories, and drivers that are disturbed."""
+
+from copy import deepcopy
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_ext import TableConflict
+from spark_ext.tables import _iceberg_records as records
+from spark_ext.tables import iceberg
+from spark_ext.tables._iceberg_records import Snapshot
+from spark_ext.tables._writers import Writer
+
+WRITER = Writer("a", query=None, chosen=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("lake.db.t", ["lake", "db", "t"]),
+        ("db.t", ["db", "t"]),
+        ("lake.a.b.c", ["lake", "a", "b", "c"]),
+        ("`la-ke`.`d.b`.ä1", ["la-ke", "d.b", "ä1"]),
+    ],
+)
+def test_name_of_an_iceberg_table_has_parts(name, parts):
+    """The parts are those of Spark, and the name for SQL has the same ones."""
+    assert records.parts_of(name) == parts == records.parts_of(records.quoted(parts))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "", "t", "/data/t", "lake.db.t/x", "s3://lake/db", "lake..t", ".t", "lake.db.", "lake.my-db.t", "lake.db.t\n",
+        "lake.`d`b`.t", "lake.db.`t'`", 'lake.db.`"`', "lake.db.`a\\`", "lake.db.``", " lake.db.t", "lake.db t", None,
+        "lake.db.t.branch_x", "lake.db.`TAG_x`", "lake.db.t.snapshot_id_7", "lake.db.t.at_timestamp_7",
+    ],
+)  # fmt: skip
+def test_text_that_does_not_name_an_iceberg_table_is_refused(name):
+    """Paths, quotes, and versions of a table are refused before Spark sees them."""
+    with pytest.raises(ValueError, match=r"an Iceberg table must (have a name such as|not select)"):
+        records.parts_of(name)
+
+
+def test_writers_with_similar_names_do_not_share_records():
+    """Dots and prefixes of names are no patterns."""
+    keys = ["msgid.batch/a.b/0-3", "msgid.batch/a/2-5", "msgid.batch/axb/0-9", "msgid.batch/a/2-4", "msgid.batch/a/x"]
+    assert records.series_of(keys, Writer("a.b", None, True)) == [(0, 3)]
+    assert records.series_of(keys, WRITER) == [(2, 5), (2, 4)]
+    assert records.staged_batch("msgid/axb/7/f", Writer("a.b", None, True)) is None
+
+
+def test_query_of_a_writer_is_compared_with_the_query_on_record():
+    """A chosen name belongs to one query, and a job's table to one query; other names are not compared."""
+    one, other = (Writer("a", query, chosen=True, sole=True) for query in ("q1", "q2"))
+    held = records.query_keys(one)
+    records.check_queries(held, one, "t")
+    records.check_queries(held, Writer("b", "q2", chosen=True), "t")
+    records.check_queries(held, WRITER, "t")
+    with pytest.raises(TableConflict, match="its writer 'a' is another query than q2"):
+        records.check_queries(held[:1], other, "t")
+    with pytest.raises(TableConflict, match=r"the rows of another query than q2\. Two jobs must not share"):
+        records.check_queries(held[1:], other, "t")
+
+
+LONG = {
+    1: Snapshot(None, "a/0", None),
+    2: Snapshot(1, None, None),
+    4: Snapshot(2, "a/1", 3),
+    5: Snapshot(4, None, None),
+}
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "head", "id", "bases", "found"),
+    [
+        (LONG, 5, "a/1", ["2"], (True, 3)),  # published from the staged snapshot 3
+        (LONG, 5, "a/0", ["none"], (True, 1)),  # the staged snapshot became the table's
+        (LONG, 5, "a/2", ["5"], (True, None)),
+        (LONG, None, "a/2", ["none"], (True, None)),
+        (LONG, 2, "a/1", ["2"], (True, None)),  # rolled back
+        ({5: LONG[5]}, 5, "a/1", ["2"], (False, None)),  # the publishing snapshot has expired
+        ({5: LONG[5]}, 5, "a/2", ["5"], (True, None)),
+        ({5: LONG[5]}, 5, "a/2", ["4"], (True, None)),  # the base has expired, and the history goes back to it
+        ({5: LONG[5]}, 5, "a/2", ["5", "2"], (False, None)),  # one of two attempts may have published it
+        ({5: LONG[5]}, 5, "a/2", ["none"], (False, None)),
+    ],
+)
+def test_publication_of_a_batch_is_known_as_far_as_the_history_goes(snapshots, head, id, bases, found):
+    """A history is long enough if it goes back to the snapshot before the batch was staged."""
+    assert records.publication(snapshots, head, id, bases) == found
+
+
+class Killed(BaseException):
+    """The process ends."""
+
+
+class Lake:
+    """A table with the rules of Iceberg: commits replace the state, and ``cherrypick`` checks the history."""
+
+    def __init__(self):
+        self.snapshots, self.refs, self.properties, self.time = {}, {}, {}, 0
+        self.rows = []
+        """The batches of the rows that readers see."""
+
+    def add(self, ref, id, source=None, parent=None):
+        self.time += 1
+        self.snapshots[self.time] = Snapshot(self.refs.get(ref, parent), id, source)
+        self.refs[ref] = self.time
+
+    def history(self):
+        head = self.refs.get("main")
+        while head in self.snapshots:
+            yield head
+            head = self.snapshots[head].parent
+
+    def cherrypick(self, staged):
+        if staged not in self.snapshots:
+            raise ValueError(f"Cannot cherry-pick unknown snapshot ID: {staged}")
+        snapshot = self.snapshots[staged]
+        if any(self.snapshots[id].id == snapshot.id for id in self.history()):
+            raise ValueError(f"DuplicateWAPCommitException: {snapshot.id}")
+        if snapshot.parent == self.refs.get("main"):
+            self.refs["main"] = staged
+        else:
+            self.add("main", snapshot.id, staged)
+        self.rows.append(snapshot.id)
+
+    def expire(self):
+        """Keep the snapshots that a branch names, and no others."""
+        self.snapshots = {id: one for id, one in self.snapshots.items() if id in self.refs.values()}
+
+
+def table_of(lake, disturb):
+    """Return a class of tables of a `Lake`, with a cache as Iceberg's catalogs have; ``disturb`` runs at each step."""
+
+    class Table(iceberg._Table):
+        def __init__(self, spark, name, *, writes=False):
+            self._name, self._branches, self.properties = name, [], {}
+
+        def commit(self, step, change):
+            disturb(self, step)
+            change()
+            self.view = deepcopy(lake)
+            disturb(self, f"{step}: done")
+
+        def refresh(self):
+            disturb(self, "refresh")
+            self.view = deepcopy(lake)
+            self.properties = {**self.view.properties, "current-snapshot-id": str(lake.refs.get("main", "none"))}
+
+        def exists(self):
+            self.refresh()
+            return True
+
+        def prepare(self, df, partition_by):
+            self.refresh()
+            return df
+
+        def _refs(self):
+            return dict(self.view.refs)
+
+        def _snapshots(self):
+            return dict(self.view.snapshots)
+
+        def _create_branch(self, branch, base):
+            def create():
+                if base == "none":
+                    lake.add(branch, None)
+                elif int(base) not in lake.snapshots:
+                    raise ValueError("the version has expired")
+                else:
+                    lake.refs[branch] = int(base)
+
+            self.commit("branch", create)
+
+        def _append(self, rows, branch, id):
+            self.commit("append", lambda: lake.add(branch, id, parent=lake.refs[branch]))
+
+        def _cherrypick(self, staged):
+            self.commit("publish", lambda: lake.cherrypick(staged))
+
+        def _drop(self, branch):
+            self.commit("drop", lambda: lake.refs.pop(branch, None))
+
+        def _set(self, keys):
+            self.commit("set", lambda: lake.properties.update(dict.fromkeys(keys, "")))
+
+        def _unset(self, keys):
+            self.commit("unset", lambda: [lake.properties.pop(key, None) for key in keys])
+
+    return Table
+
+
+@pytest.fixture(autouse=True)
+def no_delays(monkeypatch):
+    monkeypatch.setattr(iceberg, "_DELAYS", (0, 0))
+
+
+FAULTS = ["none"] * 8 + ["kill", "expire", "commit", "driver", "fail", "lost answer", "refused"]
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_drivers_disturbed_at_any_step_write_each_batch_once(data):
+    """They are killed, overtaken and paused, snapshots expire, and answers are lost: no batch is in the table twice.
+
+    A batch is unknown only if the snapshots have expired after an attempt failed, or while another one runs.
+    """
+    lake, won, seen = Lake(), [], set()
+    depth = 0
+
+    def disturb(table, step):
+        if depth > 2:
+            return
+        fault = data.draw(st.sampled_from(FAULTS), label=step)
+        is_done = step.endswith("done")
+        if fault == "kill":
+            seen.add("unfinished")
+            raise Killed
+        if fault == "expire":
+            seen.add("expired")
+            lake.expire()
+        elif fault == "commit":
+            lake.add("main", None)
+        elif fault == "driver":
+            seen.add("unfinished")
+            drive(number)
+        elif fault == "lost answer" and is_done:
+            seen.add("unfinished")
+            raise OSError("the answer is lost")
+        elif fault == "fail" and not is_done:
+            seen.add("unfinished")
+            raise OSError("the catalog is away")
+        elif fault == "refused" and not is_done:
+            raise OSError("org.apache.iceberg.exceptions.CommitFailedException")
+
+    def drive(number):
+        nonlocal depth
+        depth += 1
+        try:
+            df = SimpleNamespace(sparkSession=None)
+            if iceberg.FORMAT.write_batch(df, number, "lake.db.t", WRITER, (), None):
+                won.append(number)
+            assert lake.rows.count(f"msgid/a/{number}") == 1
+            return True
+        except (Killed, OSError, ValueError) as error:
+            if isinstance(error, TableConflict):
+                assert seen == {"unfinished", "expired"}
+                return True
+            seen.add("unfinished")
+            return False
+        finally:
+            depth -= 1
+            assert len(set(lake.rows)) == len(lake.rows)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(iceberg, "_Table", table_of(lake, disturb))
+        for number in range(3):
+            for _ in range(3):
+                if drive(number):
+                    break
+            depth = 3  # without faults
+            drive(number)
+            depth = 0
+    assert len(set(won)) == len(won)
+
+
+def test_records_of_many_batches_are_few(monkeypatch):
+    """Old records and branches are removed, and the last batch is known after the snapshots have expired."""
+    lake = Lake()
+    monkeypatch.setattr(iceberg, "_Table", table_of(lake, lambda table, step: None))
+    df = SimpleNamespace(sparkSession=None)
+    for number in range(100):
+        assert iceberg.FORMAT.write_batch(df, number, "lake.db.t", WRITER, (), None)
+        assert len(lake.properties) <= iceberg._KEPT + 4
+        lake.expire()
+    assert list(lake.refs) == ["main"]
+    for number in (0, 50, 99):
+        assert not iceberg.FORMAT.write_batch(df, number, "lake.db.t", WRITER, (), None)
+    assert len(lake.rows) == 100
+
+
+def test_driver_that_was_paused_until_the_snapshots_expired_does_not_publish(monkeypatch):
+    """While it stood before its commit, another driver published the batch and ended, and its snapshot expired."""
+    lake, steps = Lake(), []
+
+    def disturb(table, step):
+        steps.append(step)
+        if steps.count("set") == 1 and step == "set":
+            with pytest.raises(Killed):
+                iceberg.FORMAT.write_batch(df, 0, "lake.db.t", WRITER, (), None)
+            lake.add("main", None)
+            lake.expire()
+        elif steps.count("publish: done") == 1 and step == "publish: done":
+            raise Killed
+
+    monkeypatch.setattr(iceberg, "_Table", table_of(lake, disturb))
+    df = SimpleNamespace(sparkSession=None)
+    for _ in range(2):
+        with pytest.raises(TableConflict, match="cannot tell whether batch 0 of 'a' is in "):
+            iceberg.FORMAT.write_batch(df, 0, "lake.db.t", WRITER, (), None)
+    assert lake.rows == ["msgid/a/0"]
+    lake.properties["msgid.batch/a/0-0"] = ""  # what the error says
+    assert not iceberg.FORMAT.write_batch(df, 0, "lake.db.t", WRITER, (), None)
