@@ -76,6 +76,12 @@ STATE_CLIENT: Final = "pyspark.sql.streaming.stateful_processor_api_client"
 Reason: its import fails if `protobuf` is older than the code that PySpark has generated, and the worker then ends
 without a word. Spark 4.0 to 4.3. If Spark renames it, `process` and `deduplicate` of a stream raise `WorkerError`.
 """
+SESSION_FILES: Final = re.compile(r"/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/")
+"""The folder, in the path of a file on an executor, of the files that ``addArtifacts`` of a session brings.
+
+Reason: the tasks of a stream over Spark Connect do not get these files, and Spark does not say so. Spark 4.3.
+If Spark renames the folder, such a stream ends with an error of its first task.
+"""
 _LOCAL: Final = re.compile(r"local(\[.*\])?")
 
 
@@ -102,6 +108,17 @@ def place_of_workers(spark: SparkSession) -> Workers | None:
         return None
     remote: Any = spark
     return Workers(str(remote.session_id), int(spark.conf.get("spark.default.parallelism", None) or 3))
+
+
+def ignored_wheels(spark: SparkSession) -> list[str]:
+    """Return the wheels in ``--py-files``, which PySpark leaves out of the path of the workers without a word.
+
+    Reason: the list of extensions is in PySpark's code alone. Spark 3.5 to 4.3. Empty over Spark Connect.
+    """
+    if not is_classic(spark) or ".whl" in getattr(spark.sparkContext, "PACKAGE_EXTENSIONS", ()):
+        return []
+    names = (spark.sparkContext.getConf().get("spark.submit.pyFiles") or "").split(",")
+    return [os.path.basename(name) for name in names if name.endswith(".whl")]
 
 
 def driver_worker_problem(spark: SparkSession, packages: Sequence[str]) -> str | None:

@@ -16,10 +16,12 @@ from pyspark import cloudpickle
 import msgid
 from spark_ext._private import (
     OTHER_PYTHON,
+    SESSION_FILES,
     STATE_CLIENT,
     cause_of,
     conditions_of,
     driver_worker_problem,
+    ignored_wheels,
     place_of_workers,
     python_error_in,
 )
@@ -38,7 +40,7 @@ _GUIDE: Final = "The guide to clusters shows how executors get the packages"
 _PACKAGES: Final = ("numpy", "pyarrow")
 _OF_STATE: Final = ("pandas", "google.protobuf", STATE_CLIENT)
 _MAX_TASKS: Final = 32
-_FOUND: Final = "host string, python string, version string, backend string, missing string"
+_FOUND: Final = "host string, python string, version string, backend string, file string, missing string"
 _checked: set[tuple[str, bool]] = set()
 
 
@@ -163,6 +165,9 @@ def check_workers(spark: SparkSession, *, stateful: bool = False) -> None:
     place = place_of_workers(spark)
     if place is None or {(place.application, stateful), (place.application, True)} & _checked:
         return
+    wheels = ignored_wheels(spark)
+    if wheels:
+        raise WorkerError(f"{WORKER_ERROR}lacks {', '.join(wheels)}: Spark ignores a wheel in --py-files. {_GUIDE}")
     missing = driver_worker_problem(spark, _OF_STATE[:-1]) if stateful else None
     if missing is not None:
         raise WorkerError(f"{WORKER_ERROR}on the driver cannot run: {missing}. {_GUIDE}")
@@ -172,7 +177,13 @@ def check_workers(spark: SparkSession, *, stateful: bool = False) -> None:
         found = spark.range(0, tasks, 1, tasks).mapInArrow(ask, _FOUND).collect()
     except Exception as error:
         raise WorkerError(_explained(error)) from None
-    _judge([row.asDict() for row in found])
+    workers = [row.asDict() for row in found]
+    _judge(workers)
+    if stateful and any(SESSION_FILES.search(f"{worker['file']} {worker['python']}") for worker in workers):
+        raise WorkerError(
+            f"{WORKER_ERROR}cannot run a stream: Spark does not give it the files of addArtifacts. Start the server of "
+            f"Spark Connect with the packages. {_GUIDE}"
+        )
     _checked.add((place.application, stateful))
 
 
@@ -194,7 +205,7 @@ def _asking(packages: tuple[str, ...]) -> Callable[[Iterator[Any]], Iterator[Any
                 missing = f"{name}: {error}"
                 break
         core = sys.modules.get("msgid")
-        facts = [getattr(core, name, None) for name in ("__version__", "backend")]
+        facts = [getattr(core, name, None) for name in ("__version__", "backend", "__file__")]
         values = [platform.node(), sys.executable, *facts, missing]
         for _ in batches:
             yield pa.RecordBatch.from_arrays([pa.array([value], pa.string()) for value in values], names=names)

@@ -11,8 +11,10 @@ from typing import NamedTuple
 PAGES = Path(__file__).parents[2] / "docs" / "pages"
 SHOWN = ("text", "toml")
 """The languages of blocks that are not code."""
+ELSEWHERE = ("not run", "cluster")
+"""The marks of blocks that do not run with their page; ``tests/systems`` runs those of a cluster."""
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_MARK = re.compile(r"<!-- (not run|file): (.+) -->\s*\Z")
+_MARK = re.compile(r"<!-- (not run|file|cluster): (.+) -->\s*\Z")
 _NEEDS = re.compile(r"<!-- needs (\w+) -->")
 _FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
@@ -30,7 +32,7 @@ class Block(NamedTuple):
         """The block as an interactive session; empty if it does not run."""
         if self.mark == "file":
             return f">>> _ = open({self.value!r}, 'w').write({self.code!r})\n"
-        if self.mark == "not run" or self.language not in ("console", "pycon"):
+        if self.mark in ELSEWHERE or self.language not in ("console", "pycon"):
             return ""
         return self.code if self.language == "pycon" else re.sub(r"^\$ (.*)$", _shell_call, self.code, flags=re.M)
 

@@ -38,7 +38,7 @@ def test_examples_of_a_page_without_spark_give_the_shown_results(page, monkeypat
 def test_code_blocks_of_a_page_run_or_say_why_not(page):
     """A block is a session of Python or of a shell, or follows a comment with the reason why it does not run."""
     for block in markdown.blocks(page):
-        assert block.example or block.mark == "not run" or block.language in markdown.SHOWN, block.code
+        assert block.example or block.mark in markdown.ELSEWHERE or block.language in markdown.SHOWN, block.code
     if page.parent.name != "reference":
         assert not re.search(r"^\n {4}\S", markdown.outside_of_blocks(page), re.MULTILINE), "an indented block"
 
