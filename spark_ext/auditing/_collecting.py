@@ -11,6 +11,7 @@ from msgid.audit.definitions import COUNTED
 from msgid.audit.facts import NOTHING, Facts, merged, part_of
 from spark_ext.auditing._generators import generator_facts
 from spark_ext.auditing._id_facts import id_facts, orphans
+from spark_ext.auditing._kept import Kept
 from spark_ext.auditing._log_blocks import log_facts
 from spark_ext.auditing._words import counter_words, position_words, with_fields
 from spark_ext.auditing.summaries import merged_ids, merged_logs
@@ -53,12 +54,27 @@ def facts_of(
         merge: Whether the summaries are several that must be merged.
         shortest: Number of offsets of the shortest gap that is a finding.
     """
-    # A checkpoint ends the plan: with the plans of the rows in each, planning would take longer than the work.
+    with Kept() as kept:
+        return _facts_of(summaries, columns, clock_jump, max_gaps, df, kept, merge=merge, shortest=shortest)
+
+
+def _facts_of(
+    summaries: Summaries,
+    columns: Columns,
+    clock_jump: int,
+    max_gaps: int,
+    df: DataFrame | None,
+    kept: Kept,
+    *,
+    merge: bool,
+    shortest: int,
+) -> Facts:
+    # Kept rows end the plan: with the plans of the rows in each, planning would take longer than the work.
     parts = []
     rows = unplaced = 0
     placed = None
     if summaries.ids is not None:
-        ids = with_fields(merged_ids(summaries.ids, merge=merge)).localCheckpoint()
+        ids = kept.keep(with_fields(merged_ids(summaries.ids, merge=merge)))
         of_ids = id_facts(ids, df, columns, is_binary=summaries.is_binary)
         parts.append(of_ids)
         if summaries.parents is not None:
@@ -66,16 +82,16 @@ def facts_of(
         rows = sum(n for _, _, n in of_ids.kinds)
         origins = {origin for kind, origin, _ in of_ids.kinds if kind == layout.KIND_V1}
         if origins & set(COUNTED):
-            parts.append(generator_facts(counter_words(ids), clock_jump, max_gaps))
+            parts.append(generator_facts(counter_words(ids), clock_jump, max_gaps, kept))
         if columns.offset is None and "position" in origins:
             placed = position_words(ids)
     if summaries.logs is not None:
-        placed = merged_logs(summaries.logs, merge=merge).localCheckpoint()
+        placed = kept.keep(merged_logs(summaries.logs, merge=merge))
         total = placed.agg(F.sum("n").alias("n"), F.sum(F.when(F.col("source").isNull(), F.col("n"))).alias("no"))
         (held,) = total.collect()
         rows, unplaced = held["n"] or 0, held["no"] or 0
     if placed is not None:
-        parts.append(log_facts(placed, columns, max_gaps, df, shortest))
+        parts.append(log_facts(placed, columns, max_gaps, df, kept, shortest))
     untimed = unlanded = 0
     if summaries.times is not None:
         (lacking,) = summaries.times.agg(F.sum("untimed"), F.sum("unlanded")).collect()

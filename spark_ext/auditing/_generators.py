@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from msgid.audit._digests import Cells, Words
     from msgid.audit._runs import Named
     from msgid.audit.facts import Facts
+    from spark_ext.auditing._kept import Kept
 
 MOST: Final = {"cells": 500_000, "points": 500_000, "blocks": 10_000}
 """The number of cells, of IDs and of marked blocks up to which a table is one task."""
@@ -33,13 +34,14 @@ TASK_CELLS: Final = 250_000
 _ROW: Final = ("node", "pid", "seconds", "low", "high", "ids")
 
 
-def generator_facts(words: DataFrame, clock_jump: int, max_gaps: int) -> Facts:
+def generator_facts(words: DataFrame, clock_jump: int, max_gaps: int, kept: Kept) -> Facts:
     """Return the facts of the generators of a table.
 
     Args:
         words: The words of the IDs that carry a counter: ``node``, ``pid``, ``seconds``, ``word`` and ``mask``.
         clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
         max_gaps: Number of ranges to list.
+        kept: Keeps the cells of a large table.
     """
     word, mask = F.col("word"), F.col("mask")
     words = words.withColumn("block", block_of(word))
@@ -50,10 +52,10 @@ def generator_facts(words: DataFrame, clock_jump: int, max_gaps: int) -> Facts:
     )
     table = cells.select(*_ROW).limit(MOST["cells"] + 1).toArrow()
     if table.num_rows > MOST["cells"]:
-        return _in_tasks(cells.localCheckpoint(), words, clock_jump, max_gaps)
+        return _in_tasks(kept.keep(cells), words, clock_jump, max_gaps)
     blocks = _marked_blocks(table)
     if blocks.num_rows > MOST["blocks"] or sum(blocks["ids"].to_pylist()) > MOST["points"]:
-        return _in_tasks(cells.localCheckpoint(), words, clock_jump, max_gaps)
+        return _in_tasks(kept.keep(cells), words, clock_jump, max_gaps)
     return _on_driver(table, blocks, words, clock_jump, max_gaps)
 
 

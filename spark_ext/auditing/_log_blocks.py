@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from msgid._known_tables import Columns
     from msgid.audit.facts import Facts
+    from spark_ext.auditing._kept import Kept
 
 MOST: Final = {"blocks": 200_000, "offsets": 5_000_000}
 """The number of blocks, and of offsets in short blocks, up to which a table is one task."""
@@ -42,7 +43,9 @@ _ENDS: Final = "source string, block bigint, landed_after bigint, timestamp_befo
 _HOLES: Final = -1
 
 
-def log_facts(summary: DataFrame, columns: Columns, max_gaps: int, df: DataFrame | None, shortest: int = 1) -> Facts:
+def log_facts(
+    summary: DataFrame, columns: Columns, max_gaps: int, df: DataFrame | None, kept: Kept, shortest: int = 1
+) -> Facts:
     """Return the facts of logs.
 
     Args:
@@ -50,16 +53,17 @@ def log_facts(summary: DataFrame, columns: Columns, max_gaps: int, df: DataFrame
         columns: The columns of the rows.
         max_gaps: Number of ranges to list.
         df: The rows, in which examples are looked for; None if they are gone.
+        kept: Keeps the blocks.
         shortest: Number of offsets of the shortest gap that is a finding.
     """
     placed = summary.where(F.col("source").isNotNull())
     if "word" in summary.columns:
-        facts = _facts_of(_blocks_of_words(placed), placed, max_gaps, shortest)
+        facts = _facts_of(kept.keep(_blocks_of_words(placed)), placed, max_gaps, shortest)
         return _with_offsets(facts, df, columns)
     messages = _messages(placed)
     offset = F.col("offset")
     words = messages.groupBy("source", word_of(offset).alias("word")).agg(F.bit_or(bit_of(offset)).alias("mask"))
-    return _facts_of(_blocks_of_messages(messages), words, max_gaps, shortest)
+    return _facts_of(kept.keep(_blocks_of_messages(messages)), words, max_gaps, shortest)
 
 
 def _blocks_of_words(words: DataFrame) -> DataFrame:
@@ -131,7 +135,6 @@ def _facts_of(blocks: DataFrame, words: DataFrame, max_gaps: int, shortest: int)
     """Return the facts of logs: on the driver if they have few blocks, else in tasks of short blocks and whole logs."""
     import pyarrow as pa
 
-    blocks = blocks.localCheckpoint()
     short = is_short(F.col("low"), F.col("high"), F.col("messages"))
     counts = (F.count(F.lit(1)).alias("all"), F.sum(F.when(short, F.col("messages"))).alias("offsets"))
     (held,) = blocks.agg(*counts).collect()

@@ -61,6 +61,9 @@ def audit(
     ``content``, each message is compared by itself, which takes more time, and the times are read once more for their
     number. The driver collects a bounded number of rows.
 
+    If an executor is lost, Spark computes its part again from the table, which must not change during the audit.
+    If the session has a checkpoint folder, the words and blocks are written there instead.
+
     Parameters
     ----------
     df : DataFrame
