@@ -8,17 +8,10 @@ from pyspark.sql import functions as F
 
 from msgid._validate import check_installed, integer
 from msgid.audit._columns import checked_columns
+from msgid.audit._compare import complete_until, is_by_position, report_of_sides, unchecked
 from msgid.audit._comparing import FAULTS, bounded, check_by
 from msgid.audit._lists import Difference
-from msgid.audit._sides import (
-    ARGUMENTS,
-    Side,
-    complete_until,
-    is_by_position,
-    names_in_sent,
-    report_of_sides,
-    unchecked,
-)
+from msgid.audit._sides import ARGUMENTS, Side, names_in_sent
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from msgid.audit.facts import Counted
 from msgid.audit.report import comparison_report
