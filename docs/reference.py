@@ -67,7 +67,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "try_normalize_name check_schema",
         "Duplicates and handlers": "deduplicate rows_too_late process check_checkpoint OldCheckpoint",
         "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict TableBusy MissingRows",
-        "Audits": "audit audit_batches AuditReport compare",
+        "Audits": "audit audit_batches compare digest AuditReport",
         "Retention": "is_expired segment_report clean CleanedSegment",
         "SQL": "register",
         "Workers": "WorkerError CoreNote",

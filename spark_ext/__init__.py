@@ -23,7 +23,7 @@ On Spark 3.5, only `deduplicate` of a batch and the column functions run, withou
 - Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream.
 - Python workers of a cluster: `WorkerError` if they lack packages, and the warning `CoreNote`.
 - Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream, `compare` between a queue or
-  producer and a table.
+  producer and a table, `digest` of each side.
 - SQL functions and ``format("iggy")``: `register`.
 
 ``parse_x`` raises on an invalid ID, and ``try_parse_x`` returns NULL. A function named after a field, such as
@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from spark_ext._shipping import CoreNote, WorkerError
     from spark_ext.auditing.comparison import compare
+    from spark_ext.auditing.digests import digest
     from spark_ext.auditing.spark_report import AuditReport
     from spark_ext.auditing.stream_audit import audit_batches
     from spark_ext.auditing.table_audit import audit
@@ -110,6 +111,7 @@ __all__ = [
     "danube_message",
     "deduplicate",
     "derive_id",
+    "digest",
     "generate_id",
     "id_from_binary",
     "id_from_uuid",
@@ -155,6 +157,7 @@ __all__ = [
 _MODULES: Final = {
     "_shipping": "CoreNote WorkerError",
     "auditing.comparison": "compare",
+    "auditing.digests": "digest",
     "auditing.spark_report": "AuditReport",
     "auditing.stream_audit": "audit_batches",
     "auditing.table_audit": "audit",

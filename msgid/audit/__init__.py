@@ -9,14 +9,15 @@ error     missing_offsets  kafka:kafka/a/0      3  6 to 8
 not checked: conflicting_messages (without content); conflicting_ids and 13 others (without IDs); ...
 
 `audit_table` audits an Arrow table, `audit_file` a file and `audit_ids` IDs alone. `compare` names the messages that
-were sent and did not land. All need PyArrow and NumPy.
+were sent and did not land, and `digest` lets it read only the blocks that differ. All need PyArrow and NumPy.
 `spark_ext.audit` makes the same report of a DataFrame of any size. The checks are in `CHECKS`.
 """
 
+from msgid.audit._compare import compare
+from msgid.audit._digest_tables import DigestWriter, digest, merge_digests
 from msgid.audit._doctor import Diagnosis, collision_risk, doctor
 from msgid.audit._inputs import audit_file
 from msgid.audit._lists import Difference, Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked
-from msgid.audit._sides import compare
 from msgid.audit._tables import audit_ids, audit_table
 from msgid.audit.definitions import CHECKS, Check, Severity
 from msgid.audit.report import Report
@@ -26,6 +27,7 @@ __all__ = [
     "Check",
     "Diagnosis",
     "Difference",
+    "DigestWriter",
     "Finding",
     "Gap",
     "GeneratorRow",
@@ -41,4 +43,6 @@ __all__ = [
     "collision_risk",
     "compare",
     "doctor",
+    "digest",
+    "merge_digests",
 ]

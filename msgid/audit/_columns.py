@@ -246,7 +246,7 @@ def with_lives(
         log: The place of each row's log; -1 if the row does not have one.
         names: The names of the logs.
         life: The column that names the life, or None.
-        lives: The moments at which logs began a new life, if there is no such column.
+        lives: The moments at which logs began a new life, if `life` is None.
         times: The moments of the rows, and which rows have one. Without a moment, the life and the log are unknown.
     """
     import numpy as np

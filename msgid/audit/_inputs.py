@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     import pyarrow as pa
+    import pyarrow.dataset as ds
 
     from msgid.audit.report import Report
 
@@ -164,17 +165,41 @@ def _is_shallow(line: bytes) -> bool:
     return not line or (few and line.startswith(b"{") and line.endswith(b"}"))
 
 
+def dataset_of(path: str | PathLike[str]) -> ds.Dataset | None:
+    """Return a Parquet file, or a folder of such files, as a dataset; None for any other file, or the output of a job.
+
+    Raises:
+        ValueError: if the files cannot be read.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    file = Path(path)
+    is_job = any((file / known.folder).is_dir() for known in JOB_TABLES)
+    if not file.exists() or is_job or not (file.is_dir() or file.suffix.lower() == ".parquet"):
+        return None
+    try:
+        return _dataset(file) if file.is_dir() else ds.dataset(str(file), format="parquet")
+    except (pa.ArrowException, OSError, UnicodeEncodeError, _Unreadable) as error:
+        raise ValueError(f"cannot read {quote(str(path))}: {' '.join(str(error).split())}") from None
+
+
+def _dataset(path: Path) -> ds.Dataset:
+    import pyarrow.dataset as ds
+
+    files = sorted(str(file) for file in path.rglob("*.parquet") if _shown(file.relative_to(path)))
+    if not files:
+        raise _Unreadable("there are not any Parquet files in it")
+    partitioning = ds.partitioning(flavor="hive")
+    return ds.dataset(files, format="parquet", partitioning=partitioning, partition_base_dir=str(path))
+
+
 def _read_folder(folder: Path) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.dataset as ds
 
     def read(path: Path) -> pa.Table:
-        files = sorted(str(file) for file in path.rglob("*.parquet") if _shown(file.relative_to(path)))
-        if not files:
-            raise _Unreadable("there are not any Parquet files in it")
-        partitioning = ds.partitioning(flavor="hive")
-        return ds.dataset(files, format="parquet", partitioning=partitioning, partition_base_dir=str(path)).to_table()
+        return _dataset(path).to_table()
 
     written = next((known for known in JOB_TABLES if (folder / known.folder).is_dir()), None)
     if written is None:

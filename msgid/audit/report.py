@@ -73,6 +73,7 @@ class Report:
         differences: The messages in which two sides differ; see `Difference` and `compare`.
         sent: Number of rows of the other side; None unless the report is of `compare`.
         complete_until: The moment before which all sent messages have landed; None if it is not known.
+        rows_read: The rows of sent and of the table that a comparison of digests read; None for other reports.
 
     >>> import msgid.audit
     >>> report = msgid.audit.audit_ids(["0156F7E71C361B21BC024CCDBE00000007"] * 2)
@@ -118,6 +119,7 @@ class Report:
         self.differences = list(differences)
         self.sent = sent
         self.complete_until = complete_until
+        self.rows_read: tuple[int, int] | None = None
 
     def counts(self) -> dict[str, int]:
         """Return the number of findings of each severity.
@@ -258,6 +260,16 @@ def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # 
     )
 
 
+def lacking_notes(lacking: Sequence[int]) -> list[str]:
+    """Return a note for each side with rows without a position or an ID: of sent, and of the table."""
+    sides = zip(("sent", "the table"), lacking, strict=True)
+    return [
+        f"{_lacking(rows)} a position or an ID in {side}, and {'is' if rows == 1 else 'are'} not compared."
+        for side, rows in sides
+        if rows
+    ]
+
+
 def comparison_report(
     facts: Facts,
     sent: int,
@@ -278,12 +290,7 @@ def comparison_report(
         not_checked: The checks that were not made, with the reasons.
         complete_until: The moment before which all sent messages have landed, or None.
     """
-    sides = zip(("sent", "the table"), lacking, strict=True)
-    notes = [
-        f"{_lacking(rows)} a position or an ID in {side}, and {'is' if rows == 1 else 'are'} not compared."
-        for side, rows in sides
-        if rows
-    ]
+    notes = lacking_notes(lacking)
     if total > len(differences):
         notes.append(f"The report lists {len(differences):,} of {total:,} messages; the findings count all.")
     return Report(

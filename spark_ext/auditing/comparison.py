@@ -7,23 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from msgid._validate import check_installed, integer
+from msgid.audit._block_sums import COLUMNS, digest_of_table
 from msgid.audit._columns import checked_columns
+from msgid.audit._compare import complete_until, is_by_position, report_of_blocks, report_of_sides, unchecked
 from msgid.audit._comparing import FAULTS, bounded, check_by
 from msgid.audit._lists import Difference
-from msgid.audit._sides import (
-    ARGUMENTS,
-    Side,
-    complete_until,
-    is_by_position,
-    names_in_sent,
-    report_of_sides,
-    unchecked,
-)
+from msgid.audit._sides import ARGUMENTS, Side, names_in_sent
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from msgid.audit.facts import Counted
 from msgid.audit.report import comparison_report
+from spark_ext.auditing._kept import Kept
 from spark_ext.auditing._small_table import collected, roles_of
 from spark_ext.auditing._values import content_columns, id_value, offset_column, source_column
+from spark_ext.auditing.digests import rows_in_blocks
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.summaries import id_seconds
 from spark_ext.auditing.table_audit import completed
@@ -32,10 +28,12 @@ from spark_ext.columns._moments import micros_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from pyspark.sql import Column, DataFrame
 
     from msgid._known_tables import Columns
+    from msgid.audit._block_sums import Blocks
     from msgid.audit.report import Report
 
 _CONTENTS: Final = ("least_sent", "greatest_sent", "least_landed", "greatest_landed")
@@ -50,7 +48,9 @@ def compare(
     timestamp: str | None = None,
     content: str | Sequence[str] | None = None,
     *,
+    life: str | datetime | Sequence[datetime] | None = None,
     sent_columns: Mapping[str, Any] | None = None,
+    digests: tuple[DataFrame, DataFrame] | None = None,
     max_messages: int = MAX_MESSAGES,
 ) -> AuditReport:
     """Return the report of the messages that were sent and did not land in a table, by their positions or IDs.
@@ -68,8 +68,13 @@ def compare(
     id, source, offset, timestamp, content : str or sequence of str, optional
         Columns, as for `audit`. ``timestamp`` gives the time up to which the table is complete; its default is the time
         of the IDs. ``content`` is compared if both sides have it.
+    life : str or datetime.datetime or sequence of datetime.datetime, optional
+        The life of a log, as for `audit`.
     sent_columns : dict of str, optional
         The names of these columns in ``sent``, by argument. Default: the same names, as far as ``sent`` has them.
+    digests : tuple of DataFrame, optional
+        The digests of ``sent`` and of ``table`` that `digest` made; of several days, their union. The driver collects
+        them, 64 bytes per block, and Spark reads only the rows of the blocks that differ.
     max_messages : int
         Number of messages that the report lists in ``differences``; the findings count all.
 
@@ -102,19 +107,29 @@ def compare(
     """
     check_installed("a comparison on Spark", "spark", "numpy", "pyarrow")
     most = integer("max_messages", max_messages, 0, 10_000_000)
-    named = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content), strict=True))
-    here = _side("table", table, named)
-    there = _side("sent", sent, names_in_sent(sent.columns, named, sent_columns))
-    return AuditReport(table.sparkSession, _report(there, here, most))
+    named = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content, life), strict=True))
+    here = side_of("table", table, named)
+    there = side_of("sent", sent, names_in_sent(sent.columns, named, sent_columns))
+    if digests is None:
+        return AuditReport(table.sparkSession, _report(there, here, most))
+    queued, landed = (digest_of_table(one.select(*COLUMNS).toArrow()) for one in digests)
+
+    def compared(blocks: Blocks) -> tuple[Report, tuple[int, int]]:
+        form = landed.form or queued.form
+        sides = [(rows_in_blocks(df, columns, blocks, form), columns) for df, columns in (there, here)]
+        report = _report(sides[0], sides[1], most)
+        return report, (report.sent or 0, report.rows)
+
+    return AuditReport(table.sparkSession, report_of_blocks(queued, landed, compared))
 
 
-def _side(which: str, df: DataFrame, named: dict[str, Any]) -> tuple[DataFrame, Columns]:
+def side_of(which: str, df: DataFrame, named: dict[str, Any]) -> tuple[DataFrame, Columns]:
     """Return the rows of a side, completed, and their columns."""
     if df.isStreaming:
         raise ValueError(f"cannot compare a stream: {which} must be a table")
     if df.columns == ["value"]:
         named = {**named, "id": "value"}
-    df = completed(df, *(named[name] for name in ARGUMENTS))
+    df = completed(df, *(named[name] for name in ARGUMENTS[:-1]))
     try:
         return df, checked_columns(df.columns, **named, landed=None, parent=None)
     except ValueError as error:
@@ -136,16 +151,18 @@ def _report(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], m
     counts = [_counts(side) for side in rows]
     last = counts[0]["last"]
     keys = ["source", "offset"] if by_position else ["id"]
-    differing = _differing(rows[0], rows[1], keys).localCheckpoint()
     scope = F.col("source") if by_position else F.lit(TABLE)
     example = F.col("offset") if by_position else F.col("id")
-    grouped = differing.groupBy("fault", scope.alias("scope")).agg(
-        F.sum("number").alias("number"), F.count(F.lit(1)).alias("messages"), F.min(example).alias("example"),
-        F.min_by("id", example).alias("id"), F.min("time").alias("time"),
-        F.count_if(F.col("time").isNull()).alias("untimed"),
-    )  # fmt: skip
+    with Kept() as kept:
+        differing = kept.keep(_differing(rows[0], rows[1], keys))
+        grouped = differing.groupBy("fault", scope.alias("scope")).agg(
+            F.sum("number").alias("number"), F.count(F.lit(1)).alias("messages"), F.min(example).alias("example"),
+            F.min_by("id", example).alias("id"), F.min("time").alias("time"),
+            F.count_if(F.col("time").isNull()).alias("untimed"),
+        ).collect()  # fmt: skip
+        listed = differing.orderBy("fault", *keys).limit(most).collect()
     found, total, lost, untimed = [], 0, [], 0
-    for row in grouped.collect():
+    for row in grouped:
         x = row["example"] if by_position else None
         check = check_by(FAULTS[_NAMES[row["fault"]]], by_position)
         found.append(Counted(check, row["scope"], row["number"], x, x, row["id"]))
@@ -153,7 +170,6 @@ def _report(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], m
         if row["fault"] == 0:
             lost.append(row["time"])
             untimed += row["untimed"]
-    listed = differing.orderBy("fault", *keys).limit(most).collect()
     differences = [
         Difference(_NAMES[row["fault"]], row["source"] if by_position else TABLE, row["offset"], row["id"])
         for row in listed

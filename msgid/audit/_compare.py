@@ -1,0 +1,302 @@
+"""The sides of a comparison: `compare` reads what was sent and what landed, and names the messages that differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgid._moments import UNIX_EPOCH
+from msgid._validate import check_installed, integer
+from msgid.audit._block_sums import differing_blocks
+from msgid.audit._columns import content_codes
+from msgid.audit._comparing import bounded, codes_of, counted, differing, joint_keys, listed
+from msgid.audit._digest_tables import loaded, rows_in_blocks
+from msgid.audit._sides import ARGUMENTS, Side, names_in_sent, read_side, side_of
+from msgid.audit._tables import rows_of
+from msgid.audit.definitions import MAX_MESSAGES, TABLE
+from msgid.audit.facts import Counted
+from msgid.audit.report import comparison_report, lacking_notes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from msgid._known_tables import Columns
+    from msgid.audit._block_sums import Blocks, Digest
+    from msgid.audit._ids import Ids
+    from msgid.audit._rows import Rows
+    from msgid.audit.report import Report
+
+
+def compare(
+    sent: Any,
+    table: Any,
+    *,
+    id: str | None = "id",
+    source: str | Sequence[str] | None = None,
+    offset: str | None = None,
+    timestamp: str | None = None,
+    content: str | Sequence[str] | None = None,
+    life: str | datetime | Sequence[datetime] | None = None,
+    sent_columns: Mapping[str, Any] | None = None,
+    digests: tuple[Any, Any] | None = None,
+    max_messages: int = MAX_MESSAGES,
+) -> Report:
+    """Return the report of the messages that were sent and did not land in a table, by their positions or IDs.
+
+    If both sides have positions, messages are matched by them, and an ID that differs is a changed message. Otherwise
+    they are matched by the value of their IDs, whatever the spelling.
+
+    Args:
+        sent: The messages that a producer had acknowledged, or all messages of a queue: a path as for `audit_file`; a
+            table as for `audit_table`; or an iterable of IDs, of offsets, of tuples of the parts of the log's name and
+            the offset, or of objects with ``topic``, ``partition`` and ``offset``.
+        table: The landed messages, in the same forms.
+        id: Column of IDs, as for `audit_table`.
+        source: Columns whose values, joined by ``/``, name the log.
+        offset: Column of offsets in the log.
+        timestamp: Column of the messages' own times, for ``complete_until``. Default: the times of the IDs.
+        content: Columns by which messages are compared that are on both sides.
+        life: The life of a log, as for `audit_table`.
+        sent_columns: The names of these columns in ``sent``, by argument. Default: the same names, as far as ``sent``
+            has them.
+        digests: The digests of ``sent`` and of ``table`` that `digest` made, as tables or paths. Only the rows of the
+            blocks that differ are read then: of a Parquet file, the row groups with such rows. A side that is None
+            cannot be read, so its messages are counted by block and not named.
+        max_messages: Number of messages that the report lists in ``differences``; the findings count all.
+
+    Returns:
+        The report. ``lost_messages``, ``changed_messages`` and repeated messages are errors, and ``extra_messages``
+        have the severity ``info``, because ``sent`` may be a part of what was sent.
+
+    Raises:
+        FileNotFoundError: if a path does not exist.
+        TypeError: if a side is not a path, a table or an iterable.
+        ValueError: if a column is missing, or the sides cannot be matched.
+
+    >>> sent = [("orders", 0, offset) for offset in range(5, 9)]
+    >>> landed = {"topic": ["orders"] * 3, "partition": [0] * 3, "offset": [5, 7, 8]}
+    >>> print(compare(sent, landed))
+    1 error, 0 warnings, 0 infos in 3 rows, compared with 4 sent
+    severity  check          scope                 count  example
+    error     lost_messages  kafka:kafka/orders/0      1  offset 6
+    not checked: changed_messages (without content on both sides)
+    >>> compare(["0156F7E71C361B21BC024CCDBE00000007"], ["0156f7e71c361b21bc024ccdbe00000007"]).findings
+    []
+    """
+    check_installed("a comparison in Python", "arrow", "numpy", "pyarrow")
+    most = integer("max_messages", max_messages, 0, 10_000_000)
+    named = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content, life), strict=True))
+    if digests is not None:
+        return _compare_blocks(sent, table, named, sent_columns, digests, most)
+    held = read_side("table", table)
+    here = side_of("table", held, dict(named))
+    given = read_side("sent", sent)
+    there = side_of("sent", given, names_in_sent(given.table.column_names, named, sent_columns))
+    if given.is_listed and here.columns.prefix and not there.columns.prefix:
+        there = there._replace(columns=there.columns._replace(prefix=here.columns.prefix))
+    return report_of_sides(there, here, most)
+
+
+def _compare_blocks(
+    sent: Any,
+    table: Any,
+    named: dict[str, Any],
+    sent_columns: Mapping[str, Any] | None,
+    digests: tuple[Any, Any],
+    most: int,
+) -> Report:
+    """Return the report of the blocks in which two digests differ."""
+    loaded_digests = loaded(digests[0]), loaded(digests[1])
+
+    def compared(blocks: Blocks) -> tuple[Report, tuple[int, int]]:
+        form = loaded_digests[1].form or loaded_digests[0].form
+        here, landed = rows_in_blocks("table", table, lambda _: dict(named), blocks, form)
+        there, queued = rows_in_blocks(
+            "sent", sent, lambda names: names_in_sent(names, named, sent_columns), blocks, form
+        )
+        return report_of_sides(there, here, most), (queued, landed)
+
+    return report_of_blocks(*loaded_digests, compared if sent is not None and table is not None else None)
+
+
+def report_of_blocks(
+    sent: Digest, landed: Digest, compared: Callable[[Blocks], tuple[Report, tuple[int, int]]] | None
+) -> Report:
+    """Return the report of two digests.
+
+    Args:
+        sent: The digest of the queue or the producer.
+        landed: The digest of the table.
+        compared: Returns the report of the rows of some blocks, and the numbers of rows that were read of both sides;
+            None if a side cannot be read.
+    """
+    blocks = differing_blocks(sent, landed)
+    total = len({*zip(sent.sums.source.tolist(), sent.sums.block.tolist(), strict=True)})
+    if compared is not None and blocks.block:
+        report, read = compared(blocks)
+    else:
+        report, read = _report_of_counts(blocks), (0, 0)
+    report.sent, report.rows = int(sent.sums.rows.sum()), int(landed.sums.rows.sum())
+    report.rows_read = read
+    if not any(one.check == "lost_messages" for one in report.findings):
+        report.complete_until = complete_until(sent.last_time(), None)
+    report.notes.append(
+        f"{len(blocks.block):,} blocks differ, and sent has {total:,}. The comparison read {read[0]:,} rows of sent "
+        f"and {read[1]:,} of the table."
+    )
+    if blocks.block and not report.findings:
+        report.notes.append("These blocks have repeated messages of sent, or differ in columns that are not compared.")
+    unplaced = [digest.unplaced() for digest in (sent, landed)]
+    report.notes += lacking_notes(unplaced)
+    return report
+
+
+def _report_of_counts(blocks: Blocks) -> Report:
+    """Return the report of blocks whose rows cannot be read: of each block, the least number of its faults."""
+    counts: dict[tuple[str, str], Counted] = {}
+    for source, low, high, sent, landed in zip(
+        blocks.source, blocks.low, blocks.high, blocks.sent, blocks.landed, strict=True
+    ):
+        check = "lost_messages" if sent > landed else "extra_messages" if sent < landed else "changed_messages"
+        scope = source or TABLE
+        number = abs(sent - landed) or 1
+        before = counts.get((check, scope), Counted(check, scope, 0, text=f"{low} to {high}"))
+        counts[check, scope] = before._replace(count=before.count + number)
+    reason = "the rows of a side cannot be read: the counts are the least that the digests show"
+    not_checked = dict.fromkeys(("lost_messages", "changed_messages", "extra_messages") if counts else (), reason)
+    return comparison_report(bounded(counts.values()), 0, [], 0, (0, 0), not_checked, None)
+
+
+def is_by_position(sent: Columns, table: Columns) -> bool:
+    """Return whether messages are matched by their positions, or by their IDs.
+
+    Raises:
+        ValueError: if both sides have neither.
+    """
+    if sent.offset is not None and table.offset is not None:
+        return True
+    if sent.id is None or table.id is None:
+        has = {False: "positions", True: "IDs"}
+        raise ValueError(
+            "cannot compare sent with the table: both must have positions, or both must have IDs, got "
+            f"{has[sent.id is not None]} and {has[table.id is not None]}"
+        )
+    return False
+
+
+def report_of_sides(sent: Side, table: Side, most: int) -> Report:
+    """Return the report of the messages of two sides.
+
+    Args:
+        sent: The side of the queue or the producer.
+        table: The side of the landed messages.
+        most: Number of messages to list.
+    """
+    import numpy as np
+
+    by_position = is_by_position(sent.columns, table.columns)
+    rows = [rows_of(side.table, side.columns._replace(content=())) for side in (sent, table)]
+    landed = np.repeat([False, True], [one.number for one in rows])
+    ids_of = [one.ids for one in rows if one.ids is not None]
+    both_ids = joint_keys(ids_of) if len(ids_of) == len(rows) else None
+    contents = _contents(sent, table)
+    offset, scopes, names = None, np.zeros(len(landed), np.int64), [TABLE]
+    if by_position:
+        offset, scopes, names, valid = _joint_places(rows)
+        keys: tuple[NDArray[Any], ...] = (scopes, offset)
+        if both_ids is not None:
+            contents = codes_of((*both_ids[0], both_ids[1], *(() if contents is None else (contents,))))
+    else:
+        assert both_ids is not None
+        keys, valid = both_ids
+    kept = np.flatnonzero(valid)
+    found = differing(
+        tuple(key[kept] for key in keys), None if contents is None else contents[kept], landed[kept]
+    )  # fmt: skip
+    found = found._replace(row=kept[found.row])
+
+    def text(row: int) -> str | None:
+        ids = rows[row >= rows[0].number].ids
+        return None if ids is None else _text_of(ids, row - rows[0].number * int(row >= rows[0].number))
+
+    facts = counted(found, scopes, names, text, offset)._replace(rows=rows[1].number)
+    lacking = [int((~valid[side]).sum()) for side in (~landed, landed)]
+    return comparison_report(
+        facts, rows[0].number, listed(found, scopes, names, text, offset, most), len(found.row),
+        lacking, unchecked(sent.columns, table.columns, by_position), complete_until(*_until(rows[0], found)),
+    )  # fmt: skip
+
+
+def _joint_places(
+    rows: list[Rows],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str], NDArray[np.bool_]]:
+    """Return the offsets, the places of the logs' names, these names, and which rows of both sides have a position."""
+    import numpy as np
+
+    places = [one.places for one in rows if one.places is not None]
+    names = sorted({name for one in places for name in one.names})
+    at = {name: place for place, name in enumerate(names)}
+    logs = [np.append([at[name] for name in one.names], 0).astype(np.int64)[one.log] for one in places]
+    valid = np.concatenate([one.valid & (one.log >= 0) for one in places])
+    return np.concatenate([one.offset for one in places]), np.concatenate(logs), names, valid
+
+
+def _contents(sent: Side, table: Side) -> NDArray[np.int64] | None:
+    """Return a number for each row of both sides, equal if and only if the contents are; None if not compared."""
+    import pyarrow as pa
+
+    names = [side.columns.content for side in (sent, table)]
+    if not all(names):
+        return None
+    if len(names[0]) != len(names[1]):
+        raise ValueError(f"cannot compare sent with the table: content must be as many columns, got {names}")
+    numbered = [
+        pa.table({str(place): side.table[name] for place, name in enumerate(side.columns.content)})
+        for side in (sent, table)
+    ]
+    try:
+        joined = pa.concat_tables(numbered, promote_options="permissive")
+    except pa.ArrowException as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"cannot compare sent with the table: content has other types: {reason}") from None
+    return content_codes(joined.columns)
+
+
+def _text_of(ids: Ids, row: int) -> str | None:
+    return ids.text(row) if ids.is_v1[row] else ids.others[ids.other[row]].identity
+
+
+def _until(sent: Rows, found: Any) -> tuple[int | None, int | None]:
+    """Return the last time of the sent messages, and the first time of a lost one, in microseconds."""
+    import numpy as np
+
+    times = sent.timestamp
+    if times is None and sent.ids is not None:
+        times = (sent.ids.unix * 1_000_000, sent.ids.is_v1)
+    if times is None or not times[1].any():
+        return None, None
+    lost = np.zeros(len(times[0]), bool)
+    lost[found.row[found.fault == 0]] = True
+    if (lost & ~times[1]).any():
+        return None, None
+    first = times[0][lost]
+    return int(times[0][times[1]].max()), int(first.min()) if len(first) else None
+
+
+def complete_until(last: int | None, lost: int | None) -> Any:
+    """Return the moment before which all messages have landed, from times in microseconds; None without times."""
+    from datetime import timedelta
+
+    micros = last if lost is None else lost
+    return None if micros is None else UNIX_EPOCH + timedelta(microseconds=micros)
+
+
+def unchecked(sent: Columns, table: Columns, by_position: bool) -> dict[str, str]:
+    """Return the checks that a comparison does not make, with the reason."""
+    missing = {}
+    if not ((sent.content and table.content) or (by_position and sent.id and table.id)):
+        missing["changed_messages"] = "without content on both sides"
+    return missing

@@ -1,0 +1,212 @@
+"""Digests of messages on Spark: `digest` makes the rows of `msgid.audit.digest` by one aggregation."""
+
+from __future__ import annotations
+
+import itertools
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, IntegralType, NullType, StringType, TimestampType
+
+from msgid._validate import check_installed, integer_of_text
+from msgid.audit._block_sums import MINUTE, by_of, checked_by, form_of
+from msgid.audit._columns import checked_columns
+from msgid.audit._digests import BLOCK_SHIFT
+from msgid.audit._sides import ARGUMENTS
+from msgid.audit.definitions import TABLE
+from spark_ext.auditing._values import id_value, offset_column, source_column
+from spark_ext.auditing.summaries import id_seconds
+from spark_ext.auditing.table_audit import completed
+from spark_ext.columns._expressions import hex_text, quoted_name, type_of, v1_bytes
+from spark_ext.columns._identity import identity
+from spark_ext.columns._moments import micros_column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from pyspark.sql import Column, DataFrame
+
+    from msgid._known_tables import Columns
+    from msgid.audit._block_sums import Blocks, By
+
+_HALF: Final = 0xFFFFFFFF
+_MOST_CONDITIONS: Final = 200
+"""The most blocks that are conditions of a query; more are joined with the rows."""
+
+
+def digest(
+    df: DataFrame,
+    id: str | None = "id",
+    source: str | Sequence[str] | None = None,
+    offset: str | None = None,
+    timestamp: str | None = None,
+    content: str | Sequence[str] | None = None,
+    *,
+    life: str | datetime | Sequence[datetime] | None = None,
+    by: By | None = None,
+) -> DataFrame:
+    """Return the digest of messages: per log and block, their number and the sum and XOR of their hashes.
+
+    One aggregation in the JVM makes it, of a table or of a micro-batch. It has the rows of `msgid.audit.digest`. Store
+    the digest of each day or batch once, such as with `write_once`, and pass the union of them to `compare`.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Table, one row per message; no stream.
+    id, source, offset, timestamp, life : optional
+        Columns, as for `audit`.
+    content : str or sequence of str, optional
+        Columns of text, binary or integers that are hashed too.
+    by : str, optional
+        ``offset`` for blocks of 65,536 offsets, ``minute`` for blocks of a minute. Default: ``offset`` if the table has
+        offsets.
+
+    Returns
+    -------
+    DataFrame
+        The columns ``source``, ``form``, ``rows``, ``low``, ``high``, ``first_time``, ``last_time``, ``sum``, ``xor``.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing or has the wrong type, or ``df`` is a stream.
+
+    Examples
+    --------
+    >>> made = digest(spark.createDataFrame([(0,), (1,), (70_000,)], ["offset"]), offset="offset")
+    >>> made.select("source", "form", "rows", "low", "high").orderBy("low").show()
+    +------+--------------------+----+-----+-----+
+    |source|                form|rows|  low| high|
+    +------+--------------------+----+-----+-----+
+    |   log|offset by 65,536 ...|   2|    0|    1|
+    |   log|offset by 65,536 ...|   1|70000|70000|
+    +------+--------------------+----+-----+-----+
+    """
+    if df.isStreaming:
+        raise ValueError("cannot make a digest of a stream: call `digest` in its foreachBatch")
+    check_installed("a digest on Spark", "spark", "numpy", "pyarrow")
+    named = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content, life), strict=True))
+    if df.columns == ["value"]:
+        named["id"] = "value"
+    df = completed(df, *(named[name] for name in ARGUMENTS[:-1]))
+    columns = checked_columns(df.columns, **named, landed=None, parent=None)  # type: ignore[arg-type]
+    chosen = checked_by(by, columns)
+    log, place, time, block = _places(df, columns, chosen)
+    rows = df.select(
+        log.alias("source"), place.alias("offset"), time.alias("time"), block.alias("block"),
+        F.xxhash64(*_hashed(df, columns)).alias("hash"),
+    )  # fmt: skip
+    hashed = F.col("hash")
+    sums = rows.groupBy("source", "block").agg(
+        F.count(F.lit(1)).alias("rows"), F.min("offset").alias("low"), F.max("offset").alias("high"),
+        F.min("time").alias("first_time"), F.max("time").alias("last_time"),
+        F.sum(hashed.bitwiseAND(_HALF)).alias("lower"), F.sum(F.shiftrightunsigned(hashed, 32)).alias("upper"),
+        F.bit_xor(hashed).alias("xor"),
+    )  # fmt: skip
+    # Spark adds no numbers of 64 bits without an error, so the halves are added, and the carry between them.
+    upper = F.col("upper") + F.shiftright("lower", 32)
+    total = F.call_function("shiftleft", upper, F.lit(32)).bitwiseOR(F.col("lower").bitwiseAND(_HALF))
+    return sums.select(
+        "source", F.lit(form_of(columns, chosen)).alias("form"), "rows", "low", "high",
+        F.timestamp_micros("first_time").alias("first_time"), F.timestamp_micros("last_time").alias("last_time"),
+        total.alias("sum"), "xor",
+    )  # fmt: skip
+
+
+def _places(df: DataFrame, columns: Columns, by: By) -> tuple[Column, Column, Column, Column]:
+    """Return the log, the offset, the time in microseconds and the block of each row."""
+    none = F.lit(None).cast("bigint")
+    log, offset, time = F.lit(TABLE), none, none
+    if columns.offset is not None:
+        log, offset = source_column(df, columns), offset_column(df, columns.offset)
+        placed = log.isNotNull() & offset.isNotNull()
+        log, offset = F.when(placed, log), F.when(placed, offset)
+    if columns.timestamp is not None:
+        time = micros_column(df, columns.timestamp)
+    elif columns.id is not None:
+        time = id_seconds(columns.id) * 1_000_000
+    block = F.shiftright(offset, BLOCK_SHIFT) if by == "offset" else F.floor(time / MINUTE).cast("bigint")
+    return log, offset, time, block
+
+
+def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
+    """Return the values that the hash of a message has; NULL values leave the hash as it is."""
+    values = []
+    if columns.offset is not None:
+        values.append(offset_column(df, columns.offset))
+    if columns.id is not None:
+        value = id_value(df, columns.id)
+        values.append(F.coalesce(v1_bytes(hex_text(value)), identity(value).cast("binary")))
+    for name in columns.content:
+        kind, value = type_of(df, name), F.col(quoted_name(name))
+        if not isinstance(kind, StringType | BinaryType | IntegralType | NullType):
+            raise ValueError(
+                "content must be columns of text, binary or integers for a digest, got "
+                f"{'no column' if kind is None else kind.simpleString()}"
+            )
+        values.append(value.cast("string").cast("binary"))
+    return values
+
+
+def rows_in_blocks(df: DataFrame, columns: Columns, blocks: Blocks, form: str) -> DataFrame:
+    """Return the rows of some blocks.
+
+    Conditions on the columns themselves let a source of files skip the other rows.
+
+    Args:
+        df: The rows.
+        columns: Their columns.
+        blocks: The blocks.
+        form: The form of the digests.
+    """
+    by = by_of(form)
+    log, _, _, block = _places(df, columns, by)
+    pairs = list(zip(blocks.source, blocks.block, blocks.low, blocks.high, strict=True))
+    if len(pairs) > _MOST_CONDITIONS:
+        marked = df.withColumns({_LOG: log, _BLOCK: block})
+        asked = df.sparkSession.createDataFrame([pair[:2] for pair in pairs], f"{_LOG} string, {_BLOCK} bigint")
+        return marked.join(F.broadcast(asked), [_LOG, _BLOCK], "left_semi").drop(_LOG, _BLOCK)
+    skipped = reduce(or_, (_skippable(df, columns, by, *pair) for pair in pairs), F.lit(False))
+    exact = reduce(or_, ((log == F.lit(name)) & (block == number) for name, number, _, _ in pairs), F.lit(False))
+    return df.where(skipped).where(exact)
+
+
+_LOG: Final = "_msgid_log"
+_BLOCK: Final = "_msgid_block"
+
+
+def _skippable(df: DataFrame, columns: Columns, by: By, name: str | None, _: int, low: int, high: int) -> Column:
+    """Return a condition that holds for the rows of a block, in a form that a source of files uses to skip rows."""
+    conditions = []
+    if by == "offset" and columns.offset is not None and isinstance(type_of(df, columns.offset), IntegralType):
+        conditions.append(F.col(quoted_name(columns.offset)).between(low, high))
+    elif by == "minute" and columns.timestamp is not None and isinstance(type_of(df, columns.timestamp), TimestampType):
+        ends = (F.timestamp_micros(F.lit(end)) for end in (low, high))
+        conditions.append(F.col(quoted_name(columns.timestamp)).between(*ends))
+    if name is not None and columns.source and columns.life is None and not columns.lives:
+        parts = name.removeprefix(columns.prefix).split("/")
+        conditions.append(reduce(or_, (_is_log(df, columns, split) for split in _splits(parts, len(columns.source)))))
+    return reduce(and_, conditions, F.lit(True))
+
+
+def _splits(parts: list[str], number: int) -> Iterator[list[str]]:
+    """Yield all ways in which columns, joined by a slash, make a name."""
+    for ends in itertools.combinations(range(1, len(parts)), number - 1):
+        bounds = itertools.pairwise((0, *ends, len(parts)))
+        yield ["/".join(parts[start:end]) for start, end in bounds]
+
+
+def _is_log(df: DataFrame, columns: Columns, values: list[str]) -> Column:
+    """Return whether the columns of the source have some values; true for a type that is not compared as it is."""
+    conditions: list[Column] = [F.lit(True)]
+    for name, value in zip(columns.source, values, strict=True):
+        kind, number = type_of(df, name), integer_of_text(value)
+        if isinstance(kind, StringType):
+            conditions.append(F.col(quoted_name(name)) == F.lit(value))
+        elif isinstance(kind, IntegralType):
+            conditions.append(F.lit(False) if number is None else F.col(quoted_name(name)) == F.lit(number))
+    return reduce(and_, conditions)

@@ -1,0 +1,245 @@
+"""`msgid.audit.digest`: equal messages give equal digests, and `compare` reads only the blocks that differ."""
+
+import random
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import msgid
+
+np = pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+audit = pytest.importorskip("msgid.audit")
+xxh64 = pytest.importorskip("msgid.audit._xxh64")
+
+AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+PLACES = {"source": "source", "offset": "offset"}
+
+
+def queue(rows, logs=3):
+    """Messages of some logs with IDs, and with times of one second each."""
+    ids = msgid.Generator(node="56:f7:e7:1c:36:1b", pid=7, clock=AT.timestamp, sequence=0).generate_batch(rows).hex()
+    return pa.table({
+        "source": [f"log {n % logs}" for n in range(rows)],
+        "offset": pa.array([n // logs for n in range(rows)], pa.int64()),
+        "id": list(ids), "at": [AT + timedelta(seconds=n) for n in range(rows)],
+        "body": [b"x" * (n % 50) for n in range(rows)],
+    })  # fmt: skip
+
+
+def changed(table, row, name, value):
+    values = table[name].to_pylist()
+    values[row] = value
+    return table.set_column(table.column_names.index(name), name, pa.array(values, table[name].type))
+
+
+def without(table, *rows):
+    return table.filter(pa.array([n not in rows for n in range(table.num_rows)]))
+
+
+@pytest.mark.parametrize("length", [*range(70), 255, 256, 1_000])
+def test_hash_is_xxh64(length):
+    """The oracle is the package `xxhash`; the hash of one value is the seed of the next."""
+    xxhash = pytest.importorskip("xxhash")
+    random_bytes = np.random.default_rng(length).integers(0, 256, (4, length)).astype(np.uint8)
+    seeds = np.array([0, 42, 1 << 63, (1 << 64) - 1], np.uint64)
+    expected = [xxhash.xxh64_intdigest(bytes(row), int(seed)) for row, seed in zip(random_bytes, seeds, strict=True)]
+    assert xxh64.hash_rows(random_bytes, seeds).tolist() == expected
+
+
+def test_digest_has_one_row_of_64_bytes_per_block():
+    """Blocks have 65,536 offsets; the sums wrap at 64 bits."""
+    made = audit.digest(queue(200_000, 2), **PLACES, timestamp="at", content="body")
+    assert made["rows"].to_pylist() == [65_536, 34_464] * 2
+    assert made["low"].to_pylist() == [0, 65_536] * 2
+    fixed = sum(column.type.bit_width if not pa.types.is_dictionary(column.type) else 32 for column in made.columns)
+    assert fixed == 64 * 8
+    assert made["form"].unique().to_pylist() == ["offset, id, content by 65,536 offsets"]
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 1 << 30), parts=st.integers(1, 5))
+def test_digests_of_parts_merge_in_any_order_to_the_same_bytes(seed, parts):
+    """The bytes of the Arrow table are equal, whatever the order of rows and parts."""
+    chance = random.Random(seed)
+    table = queue(60)
+    order = chance.sample(range(60), 60)
+    pieces = [table.take(order[n::parts]) for n in range(parts)]
+    chance.shuffle(pieces)
+    for columns in ({**PLACES, "timestamp": "at"}, {"by": "minute"}):
+        whole = audit.digest(table, **columns)
+        merged = audit.merge_digests([audit.digest(piece, **columns) for piece in pieces])
+        again = audit.merge_digests([merged])
+        sink, other, third = (pa.BufferOutputStream() for _ in range(3))
+        for stream, one in ((sink, whole), (other, merged), (third, again)):
+            with pa.ipc.new_stream(stream, one.schema) as writer:
+                writer.write_table(one.combine_chunks())
+        assert sink.getvalue() == other.getvalue() == third.getvalue()
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        changed(queue(60), 9, "id", "another"), changed(queue(60), 9, "body", b""), changed(queue(60), 9, "offset", 99),
+        changed(queue(60), 9, "source", "log 9"), without(queue(60), 9), pa.concat_tables([queue(60), queue(60)[9:10]]),
+        changed(queue(60), 9, "body", None),
+    ],
+)  # fmt: skip
+def test_each_change_of_a_message_changes_the_digest(table):
+    """The offset, the log, the ID, the content and the number of rows count."""
+    columns = {**PLACES, "content": "body"}
+    assert audit.digest(table, **columns) != audit.digest(queue(60), **columns)
+
+
+def test_two_messages_that_change_places_change_the_digest():
+    """The hash has the offset and the ID together."""
+    table = queue(60)
+    ids = table["id"].to_pylist()
+    ids[3], ids[6] = ids[6], ids[3]
+    assert audit.digest(table.set_column(2, "id", pa.array(ids)), **PLACES) != audit.digest(table, **PLACES)
+
+
+def test_spelling_of_an_id_does_not_change_the_digest():
+    """IDs are hashed by their value: digits in either case, bytes, and the version byte of version 0."""
+    broker, uuid = "7F0000010000238F000000000001E240", "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"
+    first = pa.table({"id": [broker, uuid, "0156F7E71C361B21BC024CCDBE00000007", "x", "", None], "offset": range(6)})
+    second = pa.table({
+        "id": [f"00{broker}".lower(), uuid.lower(), "0156f7e71c361b21bc024ccdbe00000007", "x", None, ""],
+        "offset": [str(n) for n in range(6)],
+    })  # fmt: skip
+    assert audit.digest(first, offset="offset") == audit.digest(second, offset="offset")
+
+
+def test_comparison_of_digests_names_the_messages_and_reads_their_blocks(tmp_path):
+    """One lost, one changed and one extra message: three blocks of each side are read."""
+    sent = queue(200_000, 1)
+    landed = changed(without(sent, 10_000), 150_000, "id", "another")
+    landed = pa.concat_tables([landed, changed(sent[:1], 0, "offset", 300_000)])
+    columns = {**PLACES, "timestamp": "at"}
+    digests = []
+    for name, table in (("sent", sent), ("landed", landed)):
+        pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=16_384)
+        digests.append(audit.digest(tmp_path / f"{name}.parquet", **columns))
+        pq.write_table(digests[-1], tmp_path / f"{name}-digest.parquet")
+    paths = [tmp_path / "sent.parquet", tmp_path / "landed.parquet"]
+    report = audit.compare(*paths, **columns, digests=[tmp_path / f"{n}-digest.parquet" for n in ("sent", "landed")])
+    whole = audit.compare(*paths, **columns)
+    assert [(one.fault, one.offset) for one in report.differences] == [
+        ("lost", 10_000), ("changed", 150_001), ("extra", 300_000)
+    ]  # fmt: skip
+    assert (report.findings, report.differences) == (whole.findings, whole.differences)
+    assert (report.rows, report.sent, report.complete_until) == (whole.rows, whole.sent, whole.complete_until)
+    assert max(report.rows_read) <= 2 * 65_536 + 2 * 16_384
+    assert audit.compare(*paths, **columns, digests=(digests[0], digests[0])).rows_read == (0, 0)
+    in_memory = audit.compare(sent, landed, **columns, digests=digests)
+    assert in_memory.differences == whole.differences
+
+
+def test_blocks_of_a_minute_serve_queues_without_offsets():
+    """Messages are matched by their IDs."""
+    sent = queue(600).select(["id", "at", "body"])
+    landed = without(sent, 70, 599)
+    columns = {"timestamp": "at", "content": "body"}
+    digests = [audit.digest(side, **columns) for side in (sent, landed)]
+    assert digests[0]["form"].unique().to_pylist() == ["id, content by 1 minute"]
+    report = audit.compare(sent, landed, **columns, digests=digests)
+    assert [one.id for one in report.differences] == sent["id"].take([70, 599]).to_pylist()
+    assert report.complete_until == AT + timedelta(seconds=70)
+    assert report.notes[0].startswith("2 blocks differ, and sent has 10.")
+
+
+def test_losses_are_counted_if_the_rows_of_the_queue_are_gone():
+    """Without rows the digests show how many messages are lost in which block, and the report says so."""
+    sent, landed = queue(600), without(queue(600), 5, 6, 8)
+    digests = [audit.digest(side, **PLACES) for side in (sent, landed)]
+    report = audit.compare(None, None, digests=digests)
+    assert [(one.check, one.scope, one.count, one.example) for one in report.findings] == [
+        ("lost_messages", "log 2", 2, "0 to 65535"), ("lost_messages", "log 0", 1, "0 to 65535"),
+    ]  # fmt: skip
+    assert report.not_checked[0].reason.startswith("the rows of a side cannot be read")
+    swapped = audit.digest(changed(queue(600), 5, "id", "x"), **PLACES)
+    (only,) = audit.compare(None, landed, digests=(digests[0], swapped)).findings
+    assert (only.check, only.count) == ("changed_messages", 1)
+
+
+def test_markers_of_a_queue_are_told_from_losses_by_its_digest():
+    """Holes that both sides have are not a loss, and the loss of a single message beside them is found exactly."""
+    offsets = [n for n in range(10_000) if n % 7 and not 700 <= n < 900]
+    sent = pa.table({"offset": offsets})
+    for lost in (8, 5_000):
+        landed = pa.table({"offset": [n for n in offsets if n != lost]})
+        digests = [audit.digest(side, offset="offset") for side in (sent, landed)]
+        report = audit.compare(sent, landed, offset="offset", digests=digests)
+        assert [(one.fault, one.offset) for one in report.differences] == [("lost", lost)]
+
+
+def test_rows_without_a_place_are_counted():
+    """They are in a row of the digest without a log, and the report of a comparison counts them."""
+    table = pa.table({"offset": ["1", "x", None, "-1"], "source": ["a", "a", "a", None]})
+    made = audit.digest(table, **PLACES)
+    assert made.select(["source", "rows", "low"]).to_pylist() == [
+        {"source": "a", "rows": 1, "low": 1}, {"source": None, "rows": 3, "low": None},
+    ]  # fmt: skip
+    report = audit.compare(table, table, **PLACES, digests=(made, made))
+    assert report.findings == []
+    assert report.notes[1:] == [
+        "3 rows lack a position or an ID in sent, and are not compared.",
+        "3 rows lack a position or an ID in the table, and are not compared.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: audit.digest(pa.table({"offset": [1]}), offset="offset", by="hour"), "by must be offset or minute"),
+        (lambda: audit.digest(pa.table({"id": ["x"]}), by="offset"), "the table must have offsets"),
+        (lambda: audit.digest(pa.table({"offset": [1]}), offset="offset", by="minute"), "a timestamp or IDs"),
+        (lambda: audit.digest(pa.table({"offset": [1], "x": [0.5]}), offset="offset", content="x"), "content must be"),
+        (lambda: audit.merge_digests([pa.table({"a": [1]})]), "a digest must have the columns"),
+        (lambda: audit.merge_digests([audit.digest(range(3)), audit.digest(["x"])]), "digests must have one form"),
+        (
+            lambda: audit.compare(None, None, digests=(audit.digest(range(3)), audit.digest(["x"]))),
+            "must have one form",
+        ),
+    ],
+)
+def test_wrong_digests_are_one_clear_error(call, words):
+    """The error names the argument and the cure."""
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_empty_tables_have_empty_digests():
+    """They compare with each other and with a digest that has rows."""
+    empty, full = audit.digest(queue(60)[:0], **PLACES), audit.digest(queue(60), **PLACES)
+    assert empty.num_rows == 0
+    assert audit.merge_digests([]).num_rows == 0
+    assert audit.merge_digests([empty, full]) == full
+    assert audit.compare(None, None, digests=(empty, empty)).findings == []
+    assert audit.compare(queue(60), queue(60)[:0], **PLACES, digests=(full, empty)).findings[0].count == 20
+
+
+def test_writer_writes_the_digest_of_its_messages(tmp_path):
+    """The files of the folder merge to the digest of the table, and a killed writer leaves no broken file."""
+    table = queue(100)
+    with audit.DigestWriter(tmp_path / "digest", most=30) as writer:
+        for row in table.to_pylist():
+            writer.add(row["source"], row["offset"], row["id"], row["at"], row["body"])
+    assert len(list((tmp_path / "digest").glob("*.parquet"))) == 4
+    made = audit.digest(table, **PLACES, timestamp="at", content="body")
+    assert audit.merge_digests([pq.read_table(tmp_path / "digest")]) == made
+    (tmp_path / "digest" / ".half.parquet").write_bytes(b"PAR1")
+    report = audit.compare(None, None, digests=(tmp_path / "digest", made))
+    assert (report.findings, report.sent) == ([], 100)
+
+
+def test_writer_of_ids_makes_blocks_of_minutes(tmp_path):
+    """A producer that knows the IDs alone has the digest of a table of IDs."""
+    ids = queue(50)["id"].to_pylist()
+    with audit.DigestWriter(tmp_path, by="minute") as writer:
+        for id in ids:
+            writer.add(id=msgid.parse(id))
+    assert audit.compare(None, None, digests=(tmp_path, audit.digest(ids))).findings == []
