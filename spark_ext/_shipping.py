@@ -56,7 +56,14 @@ class WorkerError(RuntimeError):
 
 
 class CoreNote(UserWarning):
-    """The workers run another core of `msgid` than the driver; results are equal, and speed differs."""
+    """The workers run another core of `msgid` than the driver; results are equal, and speed differs.
+
+    Examples
+    --------
+    >>> from spark_ext import CoreNote
+    >>> issubclass(CoreNote, UserWarning)
+    True
+    """
 
 
 def shipped(function: Callable[..., Any]) -> Callable[..., Any]:

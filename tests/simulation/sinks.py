@@ -158,9 +158,9 @@ class Sinks:
                 return files
         raise AssertionError("called outside a driver")
 
-    def _write(self, batch: Any, folder: str, mode: str, partition_by: tuple[str, ...]) -> None:
+    def _write(self, batch: Any, path: str, inner: str, mode: str, partition_by: tuple[str, ...]) -> None:
         """Write as Spark does: an existing folder is an error or is emptied, and then tasks write their parts."""
-        files = self._current()
+        files, folder = self._current(), f"{path}/{inner}"
         if folder in self.disk.folders:
             if mode == "error":
                 raise AssertionError(f"{folder} exists")
