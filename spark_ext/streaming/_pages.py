@@ -146,6 +146,10 @@ class Pages(Generic[Content]):
         columns = (self._first, self._number, self._bytes, self._swept)
         return np.array(list(zip(*columns, strict=True)), _PAGE).tobytes()
 
+    def release(self) -> None:
+        """Drop the contents, after `commit`: they are read again if they are needed."""
+        self._contents.clear()
+
     def _write(self, page: int) -> None:
         content = self._contents[page]
         raw = self._codec.dump(content)

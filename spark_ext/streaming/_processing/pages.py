@@ -137,7 +137,7 @@ class KeysCodec:
 
     def split(self, content: _Keys, parts: int) -> list[tuple[int, _Keys]]:
         """Divide states into parts with about the same number of keys; keys of one place stay together."""
-        ordered = sorted((_place(key), key) for key in content)
+        ordered = sorted((place_of(key), key) for key in content)
         firsts = sorted({ordered[part * len(ordered) // parts][0] for part in range(parts)})
         divided: list[tuple[int, _Keys]] = [(first, {}) for first in firsts]
         part = 0
@@ -152,7 +152,8 @@ class KeysCodec:
         return {**first, **second}
 
 
-def _place(key: str) -> int:
+def place_of(key: str) -> int:
+    """Return the place of a key in the pages of its bucket."""
     return zlib.crc32(key.encode())
 
 
@@ -173,7 +174,7 @@ class Bucket:
     def read(self, keys: Iterable[str]) -> None:
         """Read the pages of some keys."""
         for key in keys:
-            self._page_of[key] = self._pages.page_of(_place(key))
+            self._page_of[key] = self._pages.page_of(place_of(key))
         self._pages.read(set(self._page_of.values()))
 
     def key(self, key: str) -> KeyState:
@@ -193,10 +194,12 @@ class Bucket:
         return [key for page in self._pages.due(self._now_ms, every_ms) for key in self._pages.content(page)]
 
     def commit(self) -> bytes | None:
-        """Write the changed pages; return the new directory, or None if it is the old one."""
+        """Write the changed pages and drop all; return the new directory, or None if it is the old one."""
         self._page_of.clear()
-        return self._pages.commit()
+        written = self._pages.commit()
+        self._pages.release()
+        return written
 
     def _page(self, key: str) -> int:
         found = self._page_of.get(key)
-        return self._pages.page_of(_place(key)) if found is None else found
+        return self._pages.page_of(place_of(key)) if found is None else found
