@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spark_ext.streaming._slices import Arrived, Place, Spill
+    from spark_ext._spill import Place, Spill
+    from spark_ext.streaming._slices import Arrived
 
 KEY: Final = "key"
 """The column with the hash of the identity, the fingerprint, and a byte that is 1 for a row with an ID."""

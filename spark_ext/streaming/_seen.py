@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from spark_ext.streaming._slices import Limit
+from spark_ext._spill import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from spark_ext._spill import Limit
 from spark_ext.streaming._packing import written, written_rows
 from spark_ext.streaming._processing.codec import input_text
 from spark_ext.streaming._processing.packing import BODY, as_rows, good_rows, malformed_rows, unpacked
 from spark_ext.streaming._processing.pages import place_of
-from spark_ext.streaming._slices import Limit, range_of, ranges
+from spark_ext.streaming._slices import range_of, ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from spark_ext._spill import Place, Spill
     from spark_ext.streaming._processing.packing import Malformed, Rows
-    from spark_ext.streaming._slices import Arrived, Place, Spill
+    from spark_ext.streaming._slices import Arrived
 
 SLICE: Final = Limit(50_000, 16 << 20)
 """The rows of a bucket that are handled at once."""

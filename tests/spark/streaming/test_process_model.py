@@ -12,11 +12,11 @@ import msgid
 from msgid.ids._bytes import identity
 from msgid.processing import MemoryStore, Message, Processor, dumps, loads, run
 from msgid.processing.context import fingerprint
+from spark_ext._spill import Limit
 from spark_ext.streaming import _pages
 from spark_ext.streaming._processing import operator, runs
 from spark_ext.streaming._processing.codec import input_text
 from spark_ext.streaming._processing.pages import Bucket
-from spark_ext.streaming._slices import Limit
 
 pytestmark = pytest.mark.spark
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msgid
+from spark_ext._spill import Limit, Spill
 from spark_ext.streaming import _pages
 from spark_ext.streaming._bucket_state import BucketState
 from spark_ext.streaming._labelling import HEAD_BYTES, KEY, labels_of, preparer
@@ -23,7 +24,7 @@ from spark_ext.streaming._pages import Pages
 from spark_ext.streaming._processing import operator, runs
 from spark_ext.streaming._processing.pages import KeysCodec, KeyState
 from spark_ext.streaming._seen import EntriesCodec, label_bucket
-from spark_ext.streaming._slices import Arrived, Limit, Spill
+from spark_ext.streaming._slices import Arrived
 
 pytestmark = pytest.mark.spark
 
