@@ -99,6 +99,10 @@ class Pages(Generic[Content]):
         """Return the page of each place."""
         return np.searchsorted(np.array(self._first, np.uint64), places, "right") - 1
 
+    def size_of(self, pages: Iterable[int]) -> int:
+        """Return the number of bytes of some pages, as they are stored."""
+        return sum(self._bytes[page] for page in pages)
+
     def read(self, pages: Iterable[int]) -> None:
         """Read some pages: one by one, or all at once if they are a large part of all pages."""
         wanted = [page for page in pages if page not in self._contents]

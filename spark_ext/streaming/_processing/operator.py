@@ -58,16 +58,15 @@ class Operator(StatefulProcessor):
     def _handle(self, arrived: Arrived, directory: bytes) -> Iterator[pd.DataFrame]:
         now_ms = time_of(next(arrived.heads()))
         bucket = Bucket(self._state, directory, now_ms)
-        written = None
         for malformed, messages in slices(arrived, [self._settings.columns[place] for place in self._settings.body]):
             if malformed:
                 yield _frame([(None, None, id, None, None, text, MALFORMED, reason) for id, text, reason in malformed])
             if messages is not None:
                 yield from self._handle_rows(bucket, messages, now_ms)
                 self._sweep(bucket, now_ms)
-                written = bucket.commit() or written
-        if written is not None:
-            self._state.set_directory(written)
+                bucket.commit()
+        if bucket.directory is not None:
+            self._state.set_directory(bucket.directory)
 
     def _handle_rows(self, bucket: Bucket, rows: Rows, now_ms: int) -> Iterator[pd.DataFrame]:
         bodies = zip(*rows.body, strict=True) if rows.body else itertools.repeat((), len(rows.keys))
@@ -75,10 +74,11 @@ class Operator(StatefulProcessor):
         for name, arrival in zip(rows.keys, zip(rows.times, rows.ids, bodies, strict=True), strict=True):
             keys[name].append(arrival)
         handling = Handling(self._runner, self._settings, self._state, bucket, now_ms, rows.nested, SLICE.bytes)
-        bucket.read(keys)
-        for name, arrivals in keys.items():
-            for made in handling.handle(name, arrivals):
+        for name in bucket.read(keys, SLICE.bytes):
+            for made in handling.handle(name, keys[name]):
                 yield _frame(made)
+            if bucket.size >= SLICE.bytes:
+                bucket.commit()
         rest = handling.take()
         if rest:
             yield _frame(rest)
