@@ -67,14 +67,14 @@ class Floor(StatefulProcessor):
     def handleInputRows(self, key: tuple, rows: Iterator, timerValues: object) -> Iterator:
         import pandas as pd
 
-        from spark_ext.streaming._labelling import read_heads
+        from spark_ext.streaming._labelling import HEAD_BYTES
         from spark_ext.streaming._packing import CHECK_BUCKET
 
         if key[0] == CHECK_BUCKET:
             return
         messages = pd.concat(list(rows), ignore_index=True)
-        _, counts = read_heads(messages["head"].tolist())
-        yield pd.DataFrame({"labels": [bytes(count) for count in counts], "rows": messages["rows"]})
+        labels = [bytes(len(head) // HEAD_BYTES) for head in messages["head"]]
+        yield pd.DataFrame({"labels": labels, "rows": messages["rows"]})
 
     def close(self) -> None:
         pass

@@ -86,6 +86,8 @@ class Pages(Generic[Content]):
         self._swept: list[int] = pages["swept"].tolist()
         self._contents: dict[int, Content] = {}
         self._changed: set[int] = set()
+        self.held = 0
+        """The number of bytes of the contents that were read."""
         self._is_swept = False
 
     def __len__(self) -> int:
@@ -153,6 +155,7 @@ class Pages(Generic[Content]):
     def release(self) -> None:
         """Drop the contents, after `commit`: they are read again if they are needed."""
         self._contents.clear()
+        self.held = 0
 
     def _write(self, page: int) -> None:
         content = self._contents[page]
@@ -212,4 +215,5 @@ class Pages(Generic[Content]):
                 self._keep(page, stored.get(number))
 
     def _keep(self, page: int, raw: bytes | None) -> None:
+        self.held += len(raw or b"")
         self._contents[page] = self._codec.load(raw) if raw else self._codec.empty()

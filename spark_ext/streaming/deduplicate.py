@@ -82,8 +82,8 @@ def deduplicate(
     name : str
         Name of the new column.
     buckets : int
-        Number of parts of a stream's state, 1 to 65,536. A Python worker holds one bucket in memory at a time, and at
-        most this number of tasks work at once. It cannot change for a checkpoint.
+        Number of parts of a stream's state, 1 to 65,536. At most this number of tasks work at once. It cannot change
+        for a checkpoint.
 
     Returns
     -------
@@ -103,7 +103,8 @@ def deduplicate(
     Notes
     -----
     A stream runs in Python workers and needs the RocksDB state store. A micro-batch reads and writes only the parts of
-    the state that its IDs touch. IDs that carry their time (version 1, UUIDv7, ULID) touch only the newest parts.
+    the state that its IDs touch. IDs that carry their time (version 1, UUIDv7, ULID) touch only the newest parts. A
+    Python worker has up to 200,000 rows or 32 MB of a bucket in memory; more rows wait on its local disk.
 
     Another number of buckets cannot read a checkpoint, nor can another version; both end the query with an error.
     `check_checkpoint` finds the state of version 0.2 before the query starts, and its error is clearer than Spark's.

@@ -54,7 +54,8 @@ def process(
     """Run a handler with state on a stream; a redelivered message changes nothing, as in `msgid.processing.Processor`.
 
     IDs are compared by value, in any spelling. Any other text is an ID too, compared character by character. The
-    messages of a key in one micro-batch are handled in the order of their times and IDs.
+    messages of a key in one micro-batch are handled in the order of their times and IDs. A Python worker has up to
+    50,000 rows or 16 MB of a bucket in memory; more rows wait on its local disk.
 
     Entries expire when a micro-batch reads or sweeps their part of the state, so no timers are set. A checkpoint of
     version 0.2 has timers, and Spark rejects it. Call `check_checkpoint` for a clear error, and start with a new

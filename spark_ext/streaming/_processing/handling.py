@@ -18,10 +18,10 @@ from msgid.processing.context import fingerprint
 from spark_ext.streaming._processing.codec import input_text
 from spark_ext.streaming._processing.packing import NO_TIME
 from spark_ext.streaming._processing.pages import Entry, mark
-from spark_ext.streaming._processing.runs import Segments, forget, size_of
+from spark_ext.streaming._processing.runs import Segments, forget
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Generator, Sequence
 
     from msgid.processing._flow import Decision, Run
     from msgid.processing.context import Output
@@ -129,14 +129,12 @@ class Handling:
         self._rows: list[OutputRow] = []
         self._size = 0
 
-    def handle(self, key: str, arrivals: list[Arrival]) -> Iterator[list[OutputRow]]:
-        """Handle the messages of a key in the order of `in_order`; yield the rows of the result if they are many."""
-        waiting = in_order(arrivals, self._names)
-        while waiting:
-            waiting = yield from self._handle_some(key, waiting)
+    def handle(self, key: str, arrivals: list[Arrival]) -> list[Arrival]:
+        """Handle the messages of a key in the order of `in_order`; return those that wait.
 
-    def _handle_some(self, key: str, arrivals: list[Arrival]) -> Generator[list[OutputRow], None, list[Arrival]]:
-        """Handle messages of a key until their entries fill a slice; return the messages that wait."""
+        They wait if the new entries of the key, or the rows of the result, fill a slice. `take` makes room.
+        """
+        arrivals = in_order(arrivals, self._names)
         state = self._bucket.key(key)
         changed = forget(self._values, key, state, self._horizon, self._limit)
         segments = Segments(self._values, key, state, self._limit)
@@ -146,9 +144,9 @@ class Handling:
         recent: dict[str, Entry] | None = None
         fresh: dict[str, Entry] = {}
         marks = []
-        room = self._slice_bytes
-        handled = 0
-        for arrival in arrivals:
+        waiting: list[Arrival] = []
+        size = 0
+        for number, arrival in enumerate(arrivals, 1):
             id = arrival[1]
             marked = mark(id)
             entry = fresh.get(id)
@@ -161,28 +159,27 @@ class Handling:
             stored = segments.forgotten(id) if entry is None and has_older else None
             made = self._decided(key, arrival, state.state, entry, None if stored is None else stored * 1000)
             if made is not None:
-                fresh[id] = entry = self._entry(id, state.state, made)
+                fresh[id] = self._entry(id, state.state, made)
                 state.state = made.raw
                 marks.append(marked)
-                room -= size_of(entry)
-            handled += 1
-            if self._size >= self._slice_bytes:
-                yield self.take()
-            if room <= 0:
+                size += len(made.raw)
+            if size + self._size >= self._slice_bytes:
+                waiting = arrivals[number:]
                 break
         if fresh or changed:
             segments.add(list(fresh.values()), marks)
             self._bucket.changed(key, state)
-        return arrivals[handled:]
+        return waiting
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the rows of the result fill a slice."""
+        return self._size >= self._slice_bytes
 
     def take(self) -> list[OutputRow]:
         """Return the rows of the result that were not returned before."""
         taken, self._rows, self._size = self._rows, [], 0
         return taken
-
-    def _add(self, row: OutputRow) -> None:
-        self._rows.append(row)
-        self._size += len(row[5]) + _ROW_BYTES
 
     def _decided(
         self, key: str, arrival: Arrival, state: bytes | None, entry: Entry | None, forgotten: int | None
@@ -225,7 +222,10 @@ class Handling:
 
     def _publish(self, key: str, arrival: Arrival, outputs: Sequence[tuple[str, str | None, str]], kind: str) -> None:
         for number, (id, topic, body) in enumerate(outputs):
-            self._add((id, number, arrival[1], key, topic, body, kind, None))
+            self._rows.append((id, number, arrival[1], key, topic, body, kind, None))
+            self._size += len(body) + _ROW_BYTES
 
     def _set_aside(self, key: str, arrival: Arrival, kind: str, reason: str) -> None:
-        self._add((None, None, arrival[1], key, None, _body(arrival, self._names), kind, reason))
+        body = _body(arrival, self._names)
+        self._rows.append((None, None, arrival[1], key, None, body, kind, reason))
+        self._size += len(body) + _ROW_BYTES

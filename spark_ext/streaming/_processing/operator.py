@@ -75,8 +75,11 @@ class Operator(StatefulProcessor):
             keys[name].append(arrival)
         handling = Handling(self._runner, self._settings, self._state, bucket, now_ms, rows.nested, SLICE.bytes)
         for name in bucket.read(keys, SLICE.bytes):
-            for made in handling.handle(name, keys[name]):
-                yield _frame(made)
+            waiting = keys[name]
+            while waiting:
+                waiting = handling.handle(name, waiting)
+                if handling.is_full:
+                    yield _frame(handling.take())
             if bucket.size >= SLICE.bytes:
                 bucket.commit()
         rest = handling.take()

@@ -157,11 +157,6 @@ def place_of(key: str) -> int:
     return zlib.crc32(key.encode())
 
 
-def _size(packed: tuple[Any, ...]) -> int:
-    state, _, recent, *_ = packed
-    return len(state or b"") + len(recent)
-
-
 class Bucket:
     """The states of the keys of a bucket, read from pages on demand and written once by `commit`.
 
@@ -175,8 +170,7 @@ class Bucket:
         self._pages = Pages(values, KeysCodec(), directory, now_ms)
         self._page_of: dict[str, int] = {}
         self._now_ms = now_ms
-        self.size = 0
-        """About the number of bytes of the states that were read or changed since the last `commit`."""
+        self._changed = 0
         self.directory: bytes | None = None
         """The new directory; None if it is the old one."""
 
@@ -196,16 +190,20 @@ class Bucket:
     def key(self, key: str) -> KeyState:
         """Return the state of a key for reading and changing; `changed` stores it."""
         packed = self._pages.content(self._page(key)).get(key)
-        self.size += 0 if packed is None else _size(packed)
         return KeyState() if packed is None else KeyState(*packed)
 
     def changed(self, key: str, state: KeyState) -> None:
         """Store the state of a key, which `commit` writes."""
         page = self._page(key)
         content = self._pages.content(page)
-        content[key] = packed = state.packed()
-        self.size += _size(packed)
+        content[key] = state.packed()
+        self._changed += len(state.state or b"") + len(state.recent)
         self._pages.replace(page, content)
+
+    @property
+    def size(self) -> int:
+        """About the number of bytes of the states that were read or changed since the last `commit`."""
+        return self._pages.held + self._changed
 
     def sweep(self, every_ms: int) -> list[str]:
         """Return the keys of the pages whose old entries are due to be forgotten, each page once in ``every_ms``."""
@@ -216,7 +214,7 @@ class Bucket:
         self._page_of = {}
         self.directory = self._pages.commit() or self.directory
         self._pages.release()
-        self.size = 0
+        self._changed = 0
 
     def _page(self, key: str) -> int:
         found = self._page_of.get(key)

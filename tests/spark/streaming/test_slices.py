@@ -80,7 +80,7 @@ lines = st.tuples(
 batches = st.lists(st.tuples(st.lists(lines, max_size=25), st.integers(1, 4000)), min_size=1, max_size=4)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(batches=batches, limit=LIMITS, packed=st.integers(1, 9), keep_outputs=st.booleans())
 @pytest.mark.usefixtures("small_pages")
 def test_process_in_slices_has_the_outputs_and_states_of_one_slice(batches, limit, packed, keep_outputs):
@@ -139,7 +139,7 @@ rows = st.tuples(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     steps=st.lists(st.tuples(st.integers(0, 12), st.lists(rows, min_size=1, max_size=40)), min_size=1, max_size=4),
     limit=LIMITS,
@@ -199,7 +199,7 @@ label_bucket_ = label_bucket
 
 
 def test_spilled_values_are_in_sparks_local_folder_and_leave_nothing(monkeypatch, tmp_path):
-    """The file has no name, so a killed worker leaves nothing behind."""
+    """The file does not have a name, so a killed worker leaves nothing behind."""
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
     spill = Spill()
