@@ -57,17 +57,18 @@ class Peak(threading.Thread):
                 try:
                     command = process.cmdline()
                     if "pyspark.daemon" in command and "python" in command[0]:
-                        self.peak = max(self.peak, _peak_of(process.pid))
+                        self.peak = max(self.peak, _peak_of(process) / 1e6)
                 except (psutil.Error, OSError):
                     pass
 
 
-def _peak_of(pid: int) -> float:
-    """Return the peak memory of a process since its start, in MB."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    return 0.0
+def _peak_of(process: psutil.Process) -> int:
+    """Return the peak memory of a process since its start in bytes, or its memory now if the system does not tell."""
+    try:
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+    except (FileNotFoundError, StopIteration):
+        return int(process.memory_info().rss)
 
 
 def write(spark: SparkSession, folder: str, rows: int, payload: int) -> None:

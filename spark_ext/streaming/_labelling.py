@@ -141,7 +141,7 @@ def _slices(arrived: Arrived, spill: Spill, newest: int) -> Iterator[tuple[NDArr
         for stored, start, end in zip(parts, [0, *ends[:-1]], ends, strict=True):
             if end > start:
                 stored.append(spill.write(records[start:end].tobytes()))
-    for stored in parts:
+    for stored in filter(None, parts):
         raw = b"".join(map(spill.read, stored))
         records = np.frombuffer(raw, np.uint8).reshape(-1, _PLACE.itemsize + HEAD_BYTES)
         numbers = np.ascontiguousarray(records[:, : _PLACE.itemsize]).view(_PLACE)[:, 0].astype(np.intp)

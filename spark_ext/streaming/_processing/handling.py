@@ -63,6 +63,11 @@ class Settings(NamedTuple):
     attempts: int
     keep_outputs: bool
 
+    @property
+    def names(self) -> list[str]:
+        """The columns of the message's body."""
+        return [self.columns[place] for place in self.body]
+
 
 Arrival = tuple[int, str, tuple[Any, ...]]
 """A message of a micro-batch: its own time in microseconds since 1970 or `NO_TIME`, its ID, the values of its body."""
@@ -118,7 +123,7 @@ class Handling:
     ) -> None:
         self._runner = runner
         self._settings = settings
-        self._names = [settings.columns[place] for place in settings.body]
+        self._names = settings.names
         self._values = values
         self._bucket = bucket
         self._now_ms = now_ms
@@ -130,11 +135,10 @@ class Handling:
         self._size = 0
 
     def handle(self, key: str, arrivals: list[Arrival]) -> list[Arrival]:
-        """Handle the messages of a key in the order of `in_order`; return those that wait.
+        """Handle messages of a key, which are `in_order`; return those that wait.
 
         They wait if the new entries of the key, or the rows of the result, fill a slice. `take` makes room.
         """
-        arrivals = in_order(arrivals, self._names)
         state = self._bucket.key(key)
         changed = forget(self._values, key, state, self._horizon, self._limit)
         segments = Segments(self._values, key, state, self._limit)

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from msgid._known_tables import OUTPUTS
 from spark_ext.streaming._bucket_state import BucketState
 from spark_ext.streaming._processing.codec import Runner
-from spark_ext.streaming._processing.handling import MALFORMED, Handling, Settings
+from spark_ext.streaming._processing.handling import MALFORMED, Handling, Settings, in_order
 from spark_ext.streaming._processing.packing import HEAD_BYTES, time_of
 from spark_ext.streaming._processing.pages import Bucket
 from spark_ext.streaming._processing.runs import forget
@@ -58,7 +58,7 @@ class Operator(StatefulProcessor):
     def _handle(self, arrived: Arrived, directory: bytes) -> Iterator[pd.DataFrame]:
         now_ms = time_of(next(arrived.heads()))
         bucket = Bucket(self._state, directory, now_ms)
-        for malformed, messages in slices(arrived, [self._settings.columns[place] for place in self._settings.body]):
+        for malformed, messages in slices(arrived, self._settings.names):
             if malformed:
                 yield _frame([(None, None, id, None, None, text, MALFORMED, reason) for id, text, reason in malformed])
             if messages is not None:
@@ -69,13 +69,14 @@ class Operator(StatefulProcessor):
             self._state.set_directory(bucket.directory)
 
     def _handle_rows(self, bucket: Bucket, rows: Rows, now_ms: int) -> Iterator[pd.DataFrame]:
+        names = self._settings.names
         bodies = zip(*rows.body, strict=True) if rows.body else itertools.repeat((), len(rows.keys))
         keys: defaultdict[str, list[Arrival]] = defaultdict(list)
         for name, arrival in zip(rows.keys, zip(rows.times, rows.ids, bodies, strict=True), strict=True):
             keys[name].append(arrival)
         handling = Handling(self._runner, self._settings, self._state, bucket, now_ms, rows.nested, SLICE.bytes)
         for name in bucket.read(keys, SLICE.bytes):
-            waiting = keys[name]
+            waiting = in_order(keys[name], names)
             while waiting:
                 waiting = handling.handle(name, waiting)
                 if handling.is_full:
