@@ -298,7 +298,7 @@ def _wrapped(values: Values) -> NDArray[np.bool_]:
         months = moments.astype("datetime64[us]").astype("datetime64[M]") - back
         return months.astype("datetime64[us]").astype(np.int64)
 
-    # The rule of ClientUniqueId.time.
+    # The rule of ClientUniqueId.time_near.
     made = month_of(moments + day) + elapsed * 1_000
     made = np.where(made <= moments + day, made, month_of(moments + day, back=1) + elapsed * 1_000)
     before = (made < month_of(moments)) & (made < moments - day)

@@ -198,7 +198,7 @@ def id_kind(col: ColumnOrName) -> Column:
 
 
 def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Column:
-    """Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time` does.
+    """Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time_near` does.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from msgid.iggy.table import decode_table
 from msgid.messages import MessageState
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._udfs import arrow_column, each, outcomes
-from spark_ext.columns.message_fields import iggy_id_to_id
+from spark_ext.columns.message_fields import id_from_iggy_id
 from spark_ext.formats._row_columns import opened
 from spark_ext.formats.message_formats import EncodedFormat, FormatOption, MessageFormat
 
@@ -314,7 +314,7 @@ class _Message(EncodedFormat):
             F.when(~failed, F.col("partition")).alias("partition"),
             none.cast("bigint").alias("segment"),
             F.when(failed, F.lit(_POISONED)).otherwise(F.col("message.state")).alias("state"),
-            iggy_id_to_id("message.id").alias("id_text"),
+            id_from_iggy_id("message.id").alias("id_text"),
             *(f"message.{name}" for name in ("offset", "timestamp", "checksum", "checksum_ok", "layout")),
             *(f"message.{name}" for name in ("headers", "payload")),
             "reason",

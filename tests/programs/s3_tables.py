@@ -59,7 +59,7 @@ def main(classes, server):
 
     table = "s3a://lake/out/messages"
     now = datetime.fromtimestamp(1000, timezone.utc)
-    cleaned = ids.clean(table, RetentionPolicy(default_expiry=60), now, dry_run=False, spark=spark)
+    cleaned = ids.clean(table, RetentionPolicy(default_expiry=60), now, apply=True, spark=spark)
     found["clean"] = [[row.segment, row.action] for row in cleaned]
     found["left"] = spark.read.parquet(table).count()
     print(json.dumps(found))

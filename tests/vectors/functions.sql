@@ -1918,7 +1918,7 @@ RETURN _msgid_try_translate_v0_of_text(
 CREATE OR REPLACE TEMPORARY FUNCTION _msgid_v0_time_of_text(
  id STRING, near DECIMAL(38, 18), timezone STRING
 )
-COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time` does.'
+COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time_near` does.'
 RETURN coalesce(
  CAST(
   (
@@ -2222,7 +2222,7 @@ RETURN coalesce(
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(
  id STRING, near DECIMAL(38, 18), timezone STRING
 )
-COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time` does.'
+COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time_near` does.'
 RETURN _msgid_v0_time_of_text(
  (
   CASE
@@ -2417,7 +2417,7 @@ RETURN coalesce(
 CREATE OR REPLACE TEMPORARY FUNCTION _msgid_to_iggy_id_of_text(
  id STRING
 )
-COMMENT 'Return the 16 bytes of an Iggy message\'s ID from its text; the reverse of `iggy_id_to_id`.'
+COMMENT 'Return the 16 bytes of an Iggy message\'s ID from its text; the reverse of `id_from_iggy_id`.'
 RETURN (
  CASE
  WHEN (
@@ -2454,7 +2454,7 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_iggy_id(
  id STRING
 )
-COMMENT 'Return the 16 bytes of an Iggy message\'s ID from its text; the reverse of `iggy_id_to_id`.'
+COMMENT 'Return the 16 bytes of an Iggy message\'s ID from its text; the reverse of `id_from_iggy_id`.'
 RETURN _msgid_to_iggy_id_of_text(
  (
   CASE

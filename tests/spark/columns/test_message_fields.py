@@ -96,18 +96,18 @@ def test_danube_id_of_a_column_is_the_one_of_msgid(spark):
 )
 def test_iggy_id_of_a_column_is_the_one_of_msgid(spark, raws):
     """The identity is Python's, both ways."""
-    texts = column(spark, raws, "binary", ids.iggy_id_to_id("x"))
+    texts = column(spark, raws, "binary", ids.id_from_iggy_id("x"))
     assert texts == [iggy.id_text(raw) for raw in raws]
     assert [bytes(raw) for raw in column(spark, texts, "string", ids.id_to_iggy_id("x"))] == raws
     upper = [text.upper() for text in texts]
     assert [bytes(raw) for raw in column(spark, upper, "string", ids.id_to_iggy_id("x"))] == raws
     whole = [b"\x01" + raw for raw in raws]
-    assert column(spark, whole, "binary", ids.iggy_id_to_id("x")) == [iggy.id_text(raw) for raw in whole]
+    assert column(spark, whole, "binary", ids.id_from_iggy_id("x")) == [iggy.id_text(raw) for raw in whole]
 
 
 def test_iggy_id_that_is_invalid_is_null(spark):
     """NULL."""
-    assert column(spark, [b"", bytes(15), bytes(17), None], "binary", ids.iggy_id_to_id("x")) == [None] * 4
+    assert column(spark, [b"", bytes(15), bytes(17), None], "binary", ids.id_from_iggy_id("x")) == [None] * 4
     uuid = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
     bad = [
         "",

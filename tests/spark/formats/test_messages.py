@@ -231,8 +231,8 @@ def test_messages_with_schemas_have_their_verdicts(spark, policy):
 
 
 def test_check_schema_of_a_column_is_the_check_of_msgid(spark):
-    """The verdicts of the column equal those of `msgid.schemas.check` for all values that a row can hold."""
-    from msgid.schemas import check
+    """The verdicts of the column equal those of `msgid.schemas.check_schema` for all values that a row can hold."""
+    from msgid.schemas import check_schema
 
     registry = SchemaRegistry()
     registry.register("a", '{"type": "integer"}')
@@ -249,12 +249,12 @@ def test_check_schema_of_a_column_is_the_check_of_msgid(spark):
         found = [
             row.c for row in df.select(ids.check_schema("p", "s", "i", "v", registry, policy).alias("c")).collect()
         ]
-        assert found == [tuple(check(p, registry, s, i, v, policy=policy)) for p, s, i, v in rows]
+        assert found == [tuple(check_schema(p, registry, s, i, v, policy=policy)) for p, s, i, v in rows]
 
 
 def test_check_schema_of_framed_payloads_and_a_lookup_is_the_checks_of_python(spark):
     """Confluent's framing contains the schema ID, and the workers get the schemas from a lookup function."""
-    from msgid.schemas import check, frame, from_confluent, from_lookup
+    from msgid.schemas import check_schema, frame, from_confluent, from_lookup
 
     rows = [(payload, id) for payload in (frame(7, b"\x02"), frame(8, b"\x02"), b"\x02", b"") for id in (None, 7)]
     df = spark.createDataFrame(rows, "p binary, i bigint").coalesce(1)
@@ -267,7 +267,9 @@ def test_check_schema_of_framed_payloads_and_a_lookup_is_the_checks_of_python(sp
     for source in (from_lookup(texts.get, kind="avro"), from_confluent(Client)):
         judged = ids.check_schema("p", F.lit("any"), "i", F.lit(None), source, framing="confluent")
         found = [tuple(row.c) for row in df.select(judged.alias("c")).collect()]
-        assert found == [tuple(check(p, source, "any", i, policy="enforce", framing="confluent")) for p, i in rows]
+        assert found == [
+            tuple(check_schema(p, source, "any", i, policy="enforce", framing="confluent")) for p, i in rows
+        ]
         assert [verdict for verdict, _ in found] == ["accept", "accept", *["reject"] * 6]
     with pytest.raises(ValueError, match="framing must be one of none, confluent"):
         ids.check_schema("p", "p", "i", "i", source, framing="iggy")
