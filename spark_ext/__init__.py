@@ -167,7 +167,9 @@ _MODULES: Final = {
         "id_to_uuid is_valid_id parse_id time_key try_parse_id"
     ),
     "columns.v0": "id_kind parse_v0 translate_v0 try_parse_v0 try_translate_v0 v0_time",
-    "columns.message_fields": "checksum_ok id_to_iggy_id id_from_iggy_id message_state normalize_name try_normalize_name",
+    "columns.message_fields": (
+        "checksum_ok id_from_iggy_id id_to_iggy_id message_state normalize_name try_normalize_name"
+    ),
     "columns.expiry": "is_expired",
     "formats.iggy": "iggy_message iggy_messages try_iggy_message try_iggy_messages",
     "formats.danube": "danube_id danube_message try_danube_message",

@@ -133,9 +133,7 @@ def spark_ext(modules: tuple[str, ...]) -> None:
 )
 @click.option("--offset", help="With position: the column of the offset in the log.")
 @click.option("--at", help="With position: the column of the row's time: Unix seconds, or text with a UTC offset.")
-@click.option(
-    "--timezone", help="With position: the time zone of times without one.  [default: such times are malformed]"
-)
+@click.option("--timezone", help="With position: the zone of times without one.  [default: such times are malformed]")
 @click.option("--order-by", multiple=True, help="With assign: columns of a unique key, for equal IDs after a retry.")
 @click.option("--stream", is_flag=True, help="Read only new files, and keep the progress in a checkpoint.")
 @click.option("--interval", type=click.FloatRange(min=0), help="With --stream: seconds between looks for new files.")

@@ -119,13 +119,23 @@ def arrow_table(table: Any) -> pa.Table:
     raise TypeError(f"table must be a table of Arrow, pandas or polars, got {quote(table)}{hint}")
 
 
-def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
+def audit_ids(
+    ids: Iterable[Any],
+    *,
+    without: Sequence[str] = (),
+    not_before: datetime | None = None,
+    clock_jump: int = CLOCK_JUMP,
+    max_gaps: int = MAX_GAPS,
+) -> Report:
     """Return the report of missing, repeated and malformed IDs, without positions of messages.
 
     Args:
         ids: IDs as `msgid.parse` accepts them, and UUIDs: an iterable, a NumPy or Arrow array as for
             `msgid.parse_batch`, or a series of pandas or polars. NaN and masked values are NULL.
-        options: ``without``, ``not_before``, ``clock_jump`` and ``max_gaps`` of `audit_table`.
+        without: Names of checks that are not made.
+        not_before: Earliest time of an ID that is not a finding, an aware datetime.
+        clock_jump: Seconds between two IDs of a generator beyond which its clock has jumped forward.
+        max_gaps: Number of missing ranges that the report lists; the findings count all.
 
     Raises:
         TypeError: if ``ids`` is a single text or bytes.
@@ -139,7 +149,8 @@ def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     import pyarrow as pa
 
-    return audit_table(pa.table({"id": id_column(ids)}), **options)
+    table = pa.table({"id": id_column(ids)})
+    return audit_table(table, without=without, not_before=not_before, clock_jump=clock_jump, max_gaps=max_gaps)
 
 
 def _holds_ids(values: object) -> bool:
