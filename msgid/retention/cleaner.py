@@ -178,7 +178,7 @@ class Cleaner:
     >>> from msgid.retention import RetentionPolicy
     >>> folder = tempfile.mkdtemp()
     >>> for offset in (0, 1):
-    ...     _ = Path(folder, f"{offset:020d}.log").write_bytes(encode(Message.new(b"a", id=1, offset=offset)))
+    ...     _ = Path(folder, f"{offset:020d}.log").write_bytes(encode(Message.new(b"a", id=1, offset=offset), "h64"))
     >>> cleaner = Cleaner(folder, RetentionPolicy(default_expiry=60))
     >>> [(Path(found.path).name, found.segment.closed, found.expired) for found in cleaner.clean()]
     [('00000000000000000000.log', True, True), ('00000000000000000001.log', False, False)]

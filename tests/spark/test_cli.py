@@ -29,7 +29,7 @@ def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
     folder.mkdir(parents=True)
     for offset in (0, 1):
         message = iggy.Message.new(b"abc", id=offset + 1, offset=offset, timestamp=1_700_000_000_000_000)
-        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message))
+        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message, "m45"))
     made = run("messages", tmp_path / "in", "-f", "iggy", "-o", tmp_path / "out", "--by-segment")
     assert made.exit_code == 0, made.output
     table, policy = tmp_path / "out" / "messages", tmp_path / "policy.toml"

@@ -22,3 +22,10 @@ df: DataFrame = spark.range(3)
 audited: spark_ext.AuditReport = spark_ext.audit(df, None, offset="id", not_before=datetime.now(timezone.utc))
 gaps: DataFrame = audited.gaps
 local: msgid.audit.Report = audited.local
+
+# Each misspelt argument is an error.
+msgid.audit.audit_table(None, sorce="topic")  # type: ignore[call-arg]
+msgid.audit.audit_file("messages.parquet", sorce="topic")  # type: ignore[call-arg]
+msgid.audit.audit_ids([], max_gap=3)  # type: ignore[call-arg]
+spark_ext.audit(df, sorce="topic")  # type: ignore[call-arg]
+spark_ext.audit_batches("audit", print, ofset="offset")  # type: ignore[call-arg]

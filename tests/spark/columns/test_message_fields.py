@@ -51,12 +51,12 @@ def of_row(row):
 @given(st.lists(strategies.iggy_messages(), min_size=60, max_size=60))
 def test_iggy_message_alone_or_polled_is_the_one_of_msgid(spark, messages):
     """Every field is Python's, of one message and of a poll response."""
-    raws = [iggy.encode(message) for message in messages]
+    raws = [iggy.encode(message, "m45") for message in messages]
     found = column(spark, raws, "binary", ids.iggy_message("x"))
     assert [of_row(row) for row in found] == [as_row(message) for message in messages]
     micros = column(spark, raws, "binary", F.unix_micros(ids.try_iggy_message("x").timestamp))
     assert micros == [message.timestamp for message in messages]
-    polled = iggy.encode_poll(iggy.PollResponse(1, 2, messages))
+    polled = iggy.encode_poll(iggy.PollResponse(1, 2, messages), "m45")
     # The layout is named: no checksum tells it if every payload is empty.
     for made in (ids.iggy_messages("x", "m45"), ids.try_iggy_messages("x", "m45")):
         (rows,) = column(spark, [polled], "binary", made)
@@ -166,7 +166,7 @@ def test_normalize_name_of_a_column_is_the_one_of_msgid(spark):
     assert column(spark, good, "string", ids.normalize_name("x")) == [normal(name) for name in good]
 
 
-MESSAGE = iggy.encode(iggy.Message.new(b"payload", id=1, headers={"k": 1}))
+MESSAGE = iggy.encode(iggy.Message.new(b"payload", id=1, headers={"k": 1}), "m45")
 BAD = [b"", b"x", MESSAGE[:-1], MESSAGE + b"x", MESSAGE + MESSAGE, MESSAGE[:8] + b"\x07" + MESSAGE[9:], bytes(10_000)]
 
 

@@ -173,7 +173,7 @@ def fill(folder, topic="orders", segments=4, ending=b"", stream="1"):
             for k in range(2)
         ]
         path = inner / f"{number * 2:020d}.log"
-        path.write_bytes(iggy.encode_log(messages) + ending)
+        path.write_bytes(iggy.encode_log(messages, "m45") + ending)
         for suffix in BESIDE:
             path.with_suffix(suffix).write_bytes(b"index")
     return inner
