@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 import msgid as library
-from msgid._commands import ID_COMMANDS, examples
+from msgid._commands import ID_COMMANDS, Grouped, examples, working
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import quote
 from msgid.audit.definitions import HOLES
@@ -127,7 +127,8 @@ def clean(
             names=_topic_names(names),
             allow_open=allow_open,
         )
-        report = cleaner.clean(apply=apply)
+        with working(f"reading {folder}"):
+            report = cleaner.clean(apply=apply)
     except (InvalidPolicy, OSError) as error:
         raise click.ClickException(str(error)) from None
     table = Table()
@@ -177,6 +178,14 @@ _AUDIT_OPTIONS = (
 )
 
 
+AUDIT_GROUPS = {
+    "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "life"),
+    "Checks": ("holes", "without", "sent", "sent_column"),
+    "Report": ("report", "as_json", "fail_on"),
+}
+"""The options of ``audit`` by task."""
+
+
 def audit_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of ``audit``, which are the same for `msgid` and `spark_ext`."""
     for option in reversed(_AUDIT_OPTIONS):
@@ -214,6 +223,7 @@ def finish_audit(found: Any, report: str | None, as_json: bool, fail_on: Severit
 
 
 @msgid.command(
+    cls=Grouped, groups=AUDIT_GROUPS,
     epilog=examples("msgid audit ids.txt", "msgid audit orders.parquet --report audit.html",
                     "msgid audit orders.csv --source topic --source partition --offset offset --fail-on error")
 )  # fmt: skip
@@ -241,10 +251,11 @@ def audit(
 
     named = {**({"id": id} if id else {}), "source": source or None, "content": content or None, **columns}
     try:
-        if sent is None:
-            found = audit_file(file, **named)
-        else:
-            found = compare(sent, file, **compared_columns(named, sent_column))
+        with working(f"auditing {file}"):
+            if sent is None:
+                found = audit_file(file, **named)
+            else:
+                found = compare(sent, file, **compared_columns(named, sent_column))
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     finish_audit(found, report, as_json, fail_on)
@@ -263,7 +274,8 @@ def doctor(file: str, id: str | None, timestamp: str | None, as_json: bool) -> N
     from msgid.audit._doctor import doctor_file
 
     try:
-        found = doctor_file(file, id, timestamp)
+        with working(f"reading {file}"):
+            found = doctor_file(file, id, timestamp)
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(found.to_json() if as_json else found)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import msgid
-from msgid._commands import examples
+from msgid._commands import Grouped, examples
 from msgid._known_tables import QUARANTINE
-from msgid.cli import Commands, audit_options, compared_columns, finish_audit
+from msgid.cli import AUDIT_GROUPS, Commands, audit_options, compared_columns, finish_audit
 from spark_ext._session import NoJava, session
 from spark_ext.formats.message_formats import format_options, message_formats
 from spark_ext.tables import table_formats
@@ -48,8 +48,12 @@ class _Registered(click.ParamType):  # type: ignore[type-arg]  # not generic in 
         return value
 
 
-class _Messages(click.Command):
+class _Messages(Grouped):
     """A command with the options of all message formats. They are read late, as the names of the formats."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.groups = {**self.groups, "Message formats": format_options().keys()}
+        super().format_options(ctx, formatter)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         *own, helping = super().get_params(ctx)
@@ -104,7 +108,29 @@ def spark_ext(modules: tuple[str, ...]) -> None:
             raise click.BadParameter(f"cannot import {module}: {error}", param_hint="--import") from None
 
 
+_STREAM = ("stream", "interval")
+_IDS_GROUPS = {
+    "Input": ("column", "format"),
+    "Output": ("output", "table_format", "overwrite", "show"),
+    "New IDs": ("assign", "source", "offset", "at", "zone", "order_by"),
+    "Stream": _STREAM,
+}
+_MESSAGES_GROUPS = {
+    "Input": ("format", "files"),
+    "Output": ("output", "table_format", "by_segment", "overwrite", "show"),
+    "Schemas": ("registry", "subject", "policy", "framing"),
+    "Stream": _STREAM,
+}
+_PROCESS_GROUPS = {
+    "Input": ("format", "id", "key", "timestamp"),
+    "Handler": ("handler", "attempts", "keep_outputs", "retention", "buckets"),
+    "Output": ("output", "table_format", "checkpoint"),
+    "Stream": ("interval",),
+}
+
+
 @spark_ext.command(
+    cls=Grouped, groups=_IDS_GROUPS,
     epilog=examples("python -m spark_ext ids ids.txt --output ids-table --show 10",
              "python -m spark_ext ids orders.csv --column order_id --output orders-table",
              "python -m spark_ext ids orders.csv --assign position --source topic --offset place --at time -o with-ids")
@@ -207,7 +233,7 @@ def ids(
 
 
 @spark_ext.command(
-    cls=_Messages,
+    cls=_Messages, groups=_MESSAGES_GROUPS,
     epilog=examples("python -m spark_ext messages /iggy/streams --format iggy --output /data/orders --by-segment",
                     "python -m spark_ext messages kafka-rows.parquet --format kafka --output /data/orders")
 )  # fmt: skip
@@ -348,6 +374,7 @@ def clean(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, ta
 
 
 @spark_ext.command(
+    cls=Grouped, groups=_PROCESS_GROUPS,
     epilog=examples("python -m spark_ext process /data --handler jobs:ship --key order --checkpoint state -o parcels")
 )  # fmt: skip
 @click.argument("input", callback=_in_utf8)
@@ -417,6 +444,7 @@ def _report_unreadable(files: Sequence[BadFile], output: str) -> None:
 
 
 @spark_ext.command(
+    cls=Grouped, groups=AUDIT_GROUPS,
     epilog=examples("python -m spark_ext audit /data/messages --fail-on error --report audit.html")
 )  # fmt: skip
 @click.argument("input", callback=_in_utf8)

@@ -55,12 +55,18 @@ class Lakehouse:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "LAKEHOUSE": "1",
         }
-        self.environment.pop("SPARK_HOME", None)
+        for name in ("SPARK_HOME", "PYSPARK_SUBMIT_ARGS"):  # of another session of this process
+            self.environment.pop(name, None)
+        self._folder = folder
 
     def run_tests(self, *arguments: str) -> None:
-        """Run tests in a process of this environment; a failure has the output of that process."""
+        """Run tests in a process of this environment; a failure has the output of that process.
+
+        Relative paths, which guides have, are in the folder of the environment.
+        """
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments]
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=TEST_SECONDS)
+        streams = {"capture_output": True, "text": True}
+        done = subprocess.run(command, env=self.environment, cwd=self._folder, timeout=TEST_SECONDS, **streams)
         print(done.stdout)
         if done.returncode:
             pytest.fail(f"{done.stdout}\n{done.stderr[-2000:]}", pytrace=False)

@@ -39,8 +39,12 @@ def offset_id(rocketmq, record):
 
 
 def checks(report):
-    """Return the number of each check's findings."""
-    return {finding.check: finding.count for finding in report.findings}
+    """Return the number of each check's findings.
+
+    Without a network card in the namespace, the gRPC client takes random bytes as its node. Half of such nodes have the
+    bit of a synthetic node.
+    """
+    return {finding.check: finding.count for finding in report.findings if finding.check != "synthetic_node"}
 
 
 def audited(rows, **options):

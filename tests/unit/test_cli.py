@@ -53,19 +53,26 @@ def test_generate_into_a_file_writes_the_same_lines(tmp_path):
     assert len(file.read_text().split()) == 3
 
 
+def on_terminal(command):
+    """Return what a command writes to standard error if that is a terminal."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm"}
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=theirs, check=True, env=environment)
+    os.close(theirs)
+    try:
+        return os.read(ours, 100_000)
+    except OSError:  # nothing was written
+        return b""
+    finally:
+        os.close(ours)
+
+
 def test_generate_on_a_terminal_alone_draws_a_progress_bar(tmp_path):
     """Long runs show their progress if standard error is a terminal; short runs and pipes do not."""
     arguments = [sys.executable, "-m", "msgid", "generate", "-o", str(tmp_path / "ids"), "-n"]
     shown = {}
     for number in ("1000000", "10"):
-        ours, theirs = pty.openpty()
-        subprocess.run([*arguments, number], stderr=theirs, check=True, env={**os.environ, "TERM": "xterm"})
-        os.close(theirs)
-        try:
-            shown[number] = os.read(ours, 100_000)
-        except OSError:  # nothing was written
-            shown[number] = b""
-        os.close(ours)
+        shown[number] = on_terminal([*arguments, number])
     assert b"1000000" in shown["1000000"]
     assert shown["10"] == b""
     assert run("generate", "-n", "1000000").stderr == b""
@@ -434,3 +441,29 @@ def test_pseudonymize_hides_addresses_and_keeps_the_rest(tmp_path):
     assert str(broker.host) != "127.0.0.1"
     result = run("pseudonymize", "--key-file", str(tmp_path / "short"), V1)
     assert (result.returncode, result.stderr.decode()) == (1, "Error: key must have 16 bytes or more, got 5\n")
+
+
+def test_grouped_help_has_each_option_once_below_its_task():
+    """Only ``--help`` is in no group, and a group does not name an option that is gone."""
+    import click
+
+    from msgid._commands import Grouped
+
+    grouped = [(name, command) for name, command, _ in commands() if isinstance(command, Grouped)]
+    assert "audit" in [command.name for _, command in grouped]
+    for name, command in grouped:
+        context = click.Context(command, info_name=name)
+        options = [one.name for one in command.get_params(context) if one.param_type_name == "option"]
+        text = command.get_help(context)
+        named = [option for names in command.groups.values() for option in names]
+        assert sorted(named) == sorted(name for name in options if not name.endswith("help")), command.name
+        assert all(text.count(f"\n{title}:\n") == 1 for title in command.groups), text
+
+
+def test_long_work_is_shown_on_a_terminal_alone(tmp_path):
+    """On a terminal, `audit` says what it reads; without one, standard error is empty."""
+    path = tmp_path / "ids.txt"
+    path.write_text(msgid.generate_hex())
+    command = [sys.executable, "-m", "msgid", "audit", str(path)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
+    assert b"auditing" in on_terminal(command)
