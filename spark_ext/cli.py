@@ -112,7 +112,7 @@ _STREAM = ("stream", "interval")
 _IDS_GROUPS = {
     "Input": ("column", "format"),
     "Output": ("output", "table_format", "overwrite", "show"),
-    "New IDs": ("assign", "source", "offset", "at", "zone", "order_by"),
+    "New IDs": ("assign", "source", "offset", "at", "timezone", "order_by"),
     "Stream": _STREAM,
 }
 _MESSAGES_GROUPS = {

@@ -15,7 +15,7 @@ from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
     from os import PathLike
 
     import pyarrow as pa
@@ -47,7 +47,7 @@ def audit_file(
     holes: Holes | None = None,
     without: Sequence[str] = (),
     not_before: datetime | None = None,
-    clock_jump: int = CLOCK_JUMP,
+    clock_jump: timedelta | str = CLOCK_JUMP,
     max_gaps: int = MAX_GAPS,
 ) -> Report:
     r"""Return the report of the lost, repeated and late messages in a file.
@@ -67,7 +67,8 @@ def audit_file(
         holes: Offsets that are missing without a loss: ``markers``, ``committed`` or ``compacted``.
         without: Names of checks that are not made.
         not_before: Earliest time of an ID that is not a finding, an aware datetime.
-        clock_jump: Seconds between two IDs of a generator beyond which its clock has jumped forward.
+        clock_jump: Time between two IDs of a generator beyond which its clock has jumped forward, as a timedelta or as
+            text such as ``"1 day"``.
         max_gaps: Number of missing ranges that the report lists; the findings count all.
 
     Raises:

@@ -7,20 +7,19 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgid import layout
 from msgid._known_tables import ids_inside
 from msgid._moments import aware
 from msgid._validate import check_installed, integer, quote
 from msgid.audit._columns import checked_columns, content_codes, micros, offsets, plain_column, sources, with_lives
 from msgid.audit._ids import Ids
 from msgid.audit._rows import Places, Rows, facts_of_rows
-from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, rules_of
+from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, jump_of, rules_of
 from msgid.audit.report import report_of
 from msgid.ids._bytes import check_several, identity, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -45,7 +44,7 @@ def audit_table(
     holes: Holes | None = None,
     without: Sequence[str] = (),
     not_before: datetime | None = None,
-    clock_jump: int = CLOCK_JUMP,
+    clock_jump: timedelta | str = CLOCK_JUMP,
     max_gaps: int = MAX_GAPS,
 ) -> Report:
     """Return the report of the lost, repeated and late messages in a table, by their IDs and positions.
@@ -70,7 +69,8 @@ def audit_table(
             offset may be missing. Default: each missing offset is a loss.
         without: Names of checks that are not made.
         not_before: Earliest time of an ID that is not a finding, an aware datetime.
-        clock_jump: Seconds between two IDs of a generator beyond which its clock has jumped forward.
+        clock_jump: Time between two IDs of a generator beyond which its clock has jumped forward, as a timedelta or as
+            text such as ``"1 day"``.
         max_gaps: Number of missing ranges that the report lists; the findings count all.
 
     Returns:
@@ -99,9 +99,9 @@ def audit_table(
     columns = checked_columns(table.column_names, id, source, offset, timestamp, landed, content, parent, life)
     rules = rules_of(holes, without, not_before)
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
-    clock_jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
+    jump = jump_of(clock_jump)
     max_gaps = integer("max_gaps", max_gaps, 0, 1_000_000)
-    facts = facts_of_rows(rows_of(table, columns), columns, earliest, clock_jump, max_gaps, rules.shortest)
+    facts = facts_of_rows(rows_of(table, columns), columns, earliest, jump, max_gaps, rules.shortest)
     return report_of(facts, rules)
 
 
@@ -124,7 +124,7 @@ def audit_ids(
     *,
     without: Sequence[str] = (),
     not_before: datetime | None = None,
-    clock_jump: int = CLOCK_JUMP,
+    clock_jump: timedelta | str = CLOCK_JUMP,
     max_gaps: int = MAX_GAPS,
 ) -> Report:
     """Return the report of missing, repeated and malformed IDs, without positions of messages.
@@ -134,7 +134,8 @@ def audit_ids(
             `msgid.parse_batch`, or a series of pandas or polars. NaN and masked values are NULL.
         without: Names of checks that are not made.
         not_before: Earliest time of an ID that is not a finding, an aware datetime.
-        clock_jump: Seconds between two IDs of a generator beyond which its clock has jumped forward.
+        clock_jump: Time between two IDs of a generator beyond which its clock has jumped forward, as a timedelta or as
+            text such as ``"1 day"``.
         max_gaps: Number of missing ranges that the report lists; the findings count all.
 
     Raises:

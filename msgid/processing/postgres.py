@@ -81,7 +81,8 @@ class PostgresStore(SqlStore):
         deltas: Number of states before messages that are stored as the differences to one base state; 0 stores every
             state in full.
         timeout: Maximum time in seconds to reach a server that has closed the connection.
-        remember: How long the hash of a forgotten message is kept; None keeps it forever.
+        remember: How long the hash of a forgotten message is kept: a timedelta or text such as ``"90 days"``; None keeps
+            it forever.
 
     Raises:
         InvalidStore: if the database contains tables of another version, or its encoding is not UTF8 or SQL_ASCII.
@@ -95,7 +96,7 @@ class PostgresStore(SqlStore):
         *,
         deltas: int = 0,
         timeout: float = 30,
-        remember: timedelta | None = DEFAULT_REMEMBER,
+        remember: timedelta | str | None = DEFAULT_REMEMBER,
     ) -> None:
         super().__init__(deltas, remember)
         self._conninfo = conninfo

@@ -9,7 +9,7 @@ from msgid import layout
 from msgid._moments import aware
 from msgid._validate import check_installed, integer
 from msgid.audit._columns import checked_columns
-from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, rules_of
+from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, jump_of, rules_of
 from msgid.audit.report import report_of
 from spark_ext._filesystem import filesystem
 from spark_ext.auditing._collecting import Summaries, facts_of
@@ -20,7 +20,7 @@ from spark_ext.tables.sinks import read_table, write_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from pyspark.sql import DataFrame
 
@@ -44,7 +44,7 @@ def audit_batches(
     parent: str | None = None,
     life: str | datetime | Sequence[datetime] | None = None,
     not_before: datetime | None = None,
-    clock_jump: int = CLOCK_JUMP,
+    clock_jump: timedelta | str = CLOCK_JUMP,
     max_gaps: int = MAX_GAPS,
     holes: Holes | None = None,
     without: Sequence[str] = (),
@@ -75,7 +75,7 @@ def audit_batches(
         its derived IDs are orphans in the report.
     not_before : datetime.datetime, optional
         As for `audit`.
-    clock_jump : int
+    clock_jump : datetime.timedelta or str
         As for `audit`.
     max_gaps : int
         As for `audit`.
@@ -113,7 +113,7 @@ def audit_batches(
     >>> query = stream.writeStream.foreachBatch(update)  # doctest: +SKIP
     """
     check_installed("an audit on Spark", "spark", "numpy", "pyarrow")
-    jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
+    jump = jump_of(clock_jump)
     most = integer("max_gaps", max_gaps, 0, 1_000_000)
     rules = rules_of(holes, without, not_before)
     kept = None if last is None else integer("last", last, 1, layout.UINT32_MASK)

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid._known_tables import OUTPUTS
+from msgid._moments import duration
 from msgid._validate import is_integer
 from spark_ext._compat import type_named
 from spark_ext._private import use_own_python
@@ -45,8 +46,8 @@ def process(
     id: str = "id",
     timestamp: str | None = None,
     reason: ColumnOrName | None = None,
-    retention: timedelta = timedelta(days=7),
-    remember: timedelta = timedelta(days=90),
+    retention: timedelta | str = timedelta(days=7),
+    remember: timedelta | str = timedelta(days=90),
     attempts: int = ATTEMPTS,
     keep_outputs: bool = False,
     buckets: int = BUCKETS,
@@ -78,10 +79,10 @@ def process(
         they may be ``changed``.
     reason : Column or str, optional
         The reason why a row is malformed; NULL for other rows. The table of `messages` has such a column.
-    retention : datetime.timedelta
-        Time after its storage in which a redelivered message is a ``duplicate``, by the clock. The current value
-        applies to all entries, including those of earlier runs.
-    remember : datetime.timedelta
+    retention : datetime.timedelta or str
+        Time, such as ``"7 days"``, after its storage in which a redelivered message is a ``duplicate``, by the clock.
+        The current value applies to all entries, including those of earlier runs.
+    remember : datetime.timedelta or str
         Time after the retention in which a hash of the message's ID is kept. A message whose hash is kept is ``too
         late``. Every other message is new, for any timestamp. If this value or the retention is increased, hashes that
         are still stored count again.
@@ -138,15 +139,14 @@ def process(
             raise ValueError(f"{name} must be an integer of 1 or more, got {number!r}")
     if buckets > MAX_BUCKETS:
         raise ValueError(f"buckets must be at most {MAX_BUCKETS}, got {buckets}")
-    if retention <= timedelta(0) or remember < timedelta(0):
-        raise ValueError(f"retention must be longer than 0 and remember not negative, got {retention} and {remember}")
+    kept, remembered = duration("retention", retention, positive=True), duration("remember", remember)
     _check_types(df, key)
     check_workers(df.sparkSession, stateful=True)
     known = {id, key, timestamp, CORRUPT, *(name for name in (reason,) if isinstance(name, str))}
     body = tuple(place for place, name in enumerate(df.columns) if name not in known)
     millisecond = timedelta(milliseconds=1)
     settings = Settings(
-        tuple(df.columns), body, max(retention // millisecond, 1), remember // millisecond, attempts, keep_outputs
+        tuple(df.columns), body, max(kept // millisecond, 1), remembered // millisecond, attempts, keep_outputs
     )
     operator = shipped_processor(Operator(handler, settings, buckets), states(has_parts=True))
     control = _control(df, key, id, timestamp, reason, buckets)

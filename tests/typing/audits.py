@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 import msgid.audit
 import spark_ext
 
-report: msgid.audit.Report = msgid.audit.audit_ids(["0156F7E71C361B21BC024CCDBE00000000"], clock_jump=60)
+report: msgid.audit.Report = msgid.audit.audit_ids(["0156F7E71C361B21BC024CCDBE00000000"], clock_jump="1 minute")
 of_file: msgid.audit.Report = msgid.audit.audit_file("messages.parquet", source=("topic", "partition"), offset="offset")
 findings: list[msgid.audit.Finding] = report.findings
 lost: int = report.gaps[0].count
