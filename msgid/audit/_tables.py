@@ -53,7 +53,8 @@ def audit_table(
     known. Without ``offset``, IDs of the origin ``position`` give the positions.
 
     Args:
-        table: Arrow table, one row per message; or a DataFrame of pandas or polars, or a dict of columns.
+        table: Arrow table, one row per message; a DataFrame of pandas or polars; a dict of columns; a list of dicts,
+            one per row; or a list, array or series of IDs.
         id: Column of IDs, as text or binary; None if the table has positions alone.
         source: Columns whose values, joined by ``/``, name the log. Default: the table is one log.
         offset: Column of offsets in the log.
@@ -106,15 +107,23 @@ def audit_table(
 
 
 def arrow_table(table: Any) -> pa.Table:
-    """Return a table of Arrow, pandas or polars, or a dict of columns, as an Arrow table."""
+    """Return a table of Arrow, pandas or polars, a dict of columns, or a list of rows or IDs, as an Arrow table."""
+    import numpy as np
     import pyarrow as pa
 
     if isinstance(table, pa.Table):
         return table
     if isinstance(table, Mapping):
         return pa.table({name: id_column(values) if _holds_ids(values) else values for name, values in table.items()})
-    if hasattr(table, "__arrow_c_stream__"):
+    several = isinstance(table, pa.Array | pa.ChunkedArray | np.ndarray | Sequence)
+    several = several and not isinstance(table, str | bytes)
+    if several and len(table) and all(isinstance(row, Mapping) for row in table):
+        names = dict.fromkeys(name for row in table for name in row)
+        return arrow_table({name: [row.get(name) for row in table] for name in names})
+    if hasattr(table, "__arrow_c_stream__") and hasattr(table, "columns"):  # not a series
         return pa.table(table)
+    if several or (hasattr(table, "to_numpy") and hasattr(table, "name")):
+        return pa.table({"id": id_column(table)})
     hint = "; audit_file reads a file" if isinstance(table, str | os.PathLike) else ""
     raise TypeError(f"table must be a table of Arrow, pandas or polars, got {quote(table)}{hint}")
 

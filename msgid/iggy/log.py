@@ -44,6 +44,8 @@ def encode(message: Message, layout: Layout) -> bytes:
     >>> len(encode(Message.new(b"", id=1), "m45")), len(encode(Message.new(b"", id=1), "h64"))
     (45, 64)
     """
+    if not isinstance(message, Message):
+        raise TypeError(f"message must be a Message, got {quote(message)}")
     return encode_log([message], layout)
 
 
@@ -65,6 +67,7 @@ def decode(data: bytes | memoryview, layout: Layout = "auto") -> Message:
     b'hello'
     """
     name = name_of(layout, auto=True)
+    _check_bytes(data)
     if name in _FIXED:
         reader = Reader(data)
         try:
@@ -140,12 +143,13 @@ def decode_log(
     >>> [message.payload for message in decode_log(log)]
     [b'a', b'b']
     """
+    _check_bytes(data)
     opened = opener(decrypt)
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=len(data))
     found = decoder.decode(data, len(data))
     messages = [_whole(message) for message in messages_of(data, found.rows, 0, opened)]
     if found.error is not None:
-        raise found.error if messages else _hinted(found.error, data, name_of(layout, auto=True))
+        raise _hinted(found.error, data, name_of(layout, auto=True))
     return messages
 
 
@@ -158,6 +162,19 @@ def _hinted(error: InvalidMessage, data: bytes | memoryview, layout: str) -> Inv
     if found is None or found == layout:
         return error
     return type(error)(f"{error.reason}; the bytes have the layout {found}: pass layout={found!r}", error.offset)
+
+
+def check_file(file: object) -> None:
+    """Raise TypeError for a path in place of an open file."""
+    if not hasattr(file, "read"):
+        raise TypeError(f"file must be a file opened for reading bytes, got {quote(file)}")
+
+
+def _check_bytes(data: object) -> None:
+    try:
+        memoryview(data)  # type: ignore[arg-type]  # checked here
+    except TypeError:
+        raise TypeError(f"data must be bytes, got {quote(data)}") from None
 
 
 def _whole(message: Message | InvalidMessage) -> Message:
@@ -212,8 +229,7 @@ def read_log(
     b'a'
     46
     """
-    if not hasattr(file, "read"):
-        raise TypeError(f"file must be a file opened for reading bytes, got {quote(file)}")
+    check_file(file)
     opened = opener(decrypt)
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=checked_limit(limit))
     left = left_in(file) if length is None else length

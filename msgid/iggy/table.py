@@ -13,7 +13,7 @@ from msgid.iggy._records.header_columns import header_columns
 from msgid.iggy._records.rows import NO_SUM, SUM_RIGHT, SUM_WRONG, row_type
 from msgid.iggy._wire import H56_CRC, LAYOUTS, Layout, name_of
 from msgid.iggy.detect import LONGEST
-from msgid.iggy.log import CHUNK, checked_limit, left_in
+from msgid.iggy.log import CHUNK, check_file, checked_limit, left_in
 from msgid.messages import MessageState
 
 if TYPE_CHECKING:
@@ -157,6 +157,7 @@ def read_tables(
     >>> [(found.table.num_rows, str(found.error)) for found in read_tables(io.BytesIO(log + b"?"), chunk=50)]
     [(1, 'None'), (1, 'invalid message: half a message of 1 bytes, which needs 45, at byte 92')]
     """
+    check_file(file)
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=checked_limit(limit))
     _check_packages()
     left = left_in(file) if length is None else length

@@ -49,7 +49,7 @@ class MemoryStore:
     """Stores states in memory, safe for threads. After a fork, parent and child have separate copies.
 
     Args:
-        remember: How long the hash of a forgotten message is kept: a timedelta or text such as ``"90 days"``; None keeps
+        remember: How long the hash of a forgotten message is kept: a timedelta or text such as ``"1 day"``; None keeps
             it forever.
 
     >>> from msgid.processing import Message, Processor

@@ -104,7 +104,7 @@ class SqliteStore(SqlStore):
         deltas: Number of states before messages that are stored as the differences to one base state; 0 stores every
             state in full.
         timeout: Maximum time in seconds to wait for other processes that write or open the file.
-        remember: How long the hash of a forgotten message is kept: a timedelta or text such as ``"90 days"``; None keeps
+        remember: How long the hash of a forgotten message is kept: a timedelta or text such as ``"1 day"``; None keeps
             it forever.
 
     Raises:

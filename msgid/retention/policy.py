@@ -164,22 +164,28 @@ class RetentionPolicy:
         return checked_expiry("expiry", self.default_expiry if own is None else own)
 
 
-def is_expired(timestamp: int, expiry: int | None, now: int, default: int = NEVER) -> bool:
+def is_expired(
+    timestamp: int, expiry: timedelta | str | int | None, now: int, default: timedelta | str | int = NEVER
+) -> bool:
     """Return whether a message has expired.
 
     Args:
         timestamp: Time of the message in microseconds since 1970.
-        expiry: Retention period in seconds; 0 keeps messages forever, None means ``default``.
+        expiry: Retention period, as for `RetentionPolicy`; 0 keeps messages forever, None means ``default``.
         now: The current time in microseconds since 1970.
-        default: Default retention period in seconds; 0 keeps messages forever.
+        default: Default retention period; 0 keeps messages forever.
 
     Raises:
-        InvalidPolicy: if a retention period is not an integer from 0 to 4294967295.
+        InvalidPolicy: if a retention period is not 0 to 4294967295 whole seconds.
+        TypeError: if ``timestamp`` or ``now`` is not an integer.
 
     >>> is_expired(0, None, now=10**18), is_expired(0, None, now=5_000_000, default=5)
     (False, True)
     """
-    seconds = checked_expiry("expiry", default if expiry is None else expiry)
+    for name, micros in (("timestamp", timestamp), ("now", now)):
+        if not is_integer(micros):
+            raise TypeError(f"{name} must be an integer of microseconds since 1970, got {quote(micros)}")
+    seconds = checked_expiry("expiry", _seconds("expiry", default if expiry is None else expiry))
     return seconds != NEVER and timestamp + seconds * MICROSECONDS <= now
 
 
