@@ -198,6 +198,19 @@ class ClientUniqueId(_V0):
         return layout.v0_kind(*layout.BROKER_OFFSET.unpack(self._rest)) == layout.KIND_AMBIGUOUS
 
     @property
+    def may_be_uuid(self) -> bool:
+        """Whether the bytes may be a random UUID (version 4) that was written without dashes.
+
+        One in 64 IDs of a client has the bits of such a UUID by chance. A time after the end of a month tells that the
+        bytes are not an ID: `elapsed_ms` of 2678400000 or more, as in 3 of 8 UUIDs.
+
+        >>> import msgid, uuid
+        >>> msgid.parse(uuid.UUID("74b158ca-ddb3-498f-b0a9-9eec1c6197ae").hex).may_be_uuid
+        True
+        """
+        return layout.may_be_uuid(self._bytes)
+
+    @property
     def pid(self) -> int:
         """The low 16 bits of the client's process ID; some clients write 0."""
         return self._fields[0]

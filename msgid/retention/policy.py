@@ -185,7 +185,7 @@ def is_expired(
     for name, micros in (("timestamp", timestamp), ("now", now)):
         if not is_integer(micros):
             raise TypeError(f"{name} must be an integer of microseconds since 1970, got {quote(micros)}")
-    seconds = checked_expiry("expiry", _seconds("expiry", default if expiry is None else expiry))
+    seconds = expiry_seconds("expiry", default if expiry is None else expiry)
     return seconds != NEVER and timestamp + seconds * MICROSECONDS <= now
 
 
@@ -300,6 +300,11 @@ def _seconds(what: str, value: Any) -> Any:
     if isinstance(value, timedelta | str) and (seconds != int(seconds)):
         raise InvalidPolicy(f"{what} must be whole seconds, got {quote(str(value))}")
     return int(seconds) if isinstance(value, timedelta | str) else seconds
+
+
+def expiry_seconds(what: str, value: timedelta | str | int) -> int:
+    """Return an expiry of any form in seconds, or raise `InvalidPolicy`."""
+    return checked_expiry(what, _seconds(what, value))
 
 
 def checked_expiry(what: str, value: object) -> int:

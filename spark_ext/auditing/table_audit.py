@@ -8,7 +8,7 @@ from pyspark.sql.types import BinaryType
 
 from msgid._known_tables import ids_inside
 from msgid._moments import aware
-from msgid._validate import check_installed, integer
+from msgid._validate import check_installed, integer, quote
 from msgid.audit._columns import checked_columns
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, jump_of, rules_of
 from msgid.audit.report import report_of
@@ -123,6 +123,8 @@ def audit(
     |offset|orders|    3|   5|    3|
     +------+------+-----+----+-----+
     """
+    if not hasattr(df, "isStreaming"):
+        raise TypeError(f"df must be a DataFrame of Spark, got {quote(df)}; msgid.audit audits other tables and files")
     if df.isStreaming:
         raise ValueError("cannot audit a stream: pass `audit_batches` to its foreachBatch")
     check_installed("an audit on Spark", "spark", "numpy", "pyarrow")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.types import IntegralType, TimestampNTZType, TimestampType
 
 from msgid._moments import micros_in
 from spark_ext._compat import WHOLE, needs
@@ -152,10 +153,17 @@ def deduplicate(
 
     if timestamp is None or within is None:
         raise ValueError("a stream needs `timestamp` and `within`")
+    bound = micros_in("within", within)
+    type = df.schema[df.columns.index(timestamp)].dataType
+    if not isinstance(type, TimestampType | TimestampNTZType):
+        cure = "; timestamp_millis makes one of milliseconds" if isinstance(type, IntegralType) else ""
+        raise ValueError(
+            f"`timestamp` must be a column of timestamps, got {timestamp!r} of {type.simpleString()}{cure}"
+        )
     if not 1 <= buckets <= MAX_BUCKETS:
         raise ValueError(f"`buckets` must be an integer from 1 to {MAX_BUCKETS}, got {buckets!r}")
     check_state_store(df.sparkSession)
-    stream = labelled_stream(df, key, told, timestamp, micros_in("within", within), buckets, name)
+    stream = labelled_stream(df, key, told, timestamp, bound, buckets, name)
     late = F.count(F.when(F.col(quoted_name(name)) == LATE, True))
     # The metric's name is random, so that one query may have several of them.
     counted = stream.observe(f"{LATE_METRIC} {uuid.uuid4().hex}", late.alias("rows"))

@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from msgid._known_tables import OUTPUTS
 from msgid._moments import duration
-from msgid._validate import is_integer
+from msgid._validate import is_integer, quote
 from spark_ext._compat import type_named
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers, shipped, shipped_processor
@@ -18,6 +18,7 @@ from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quote
 from spark_ext.columns._moments import moment_in_utc
 from spark_ext.streaming._bucket_state import states
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
+from spark_ext.streaming._column_names import named_column
 from spark_ext.streaming._packing import PACKED, packer
 from spark_ext.streaming._processing.handling import Settings
 from spark_ext.streaming._processing.operator import Operator
@@ -132,8 +133,13 @@ def process(
     >>> process(rows, "customer", count).columns
     ['id', 'number', 'input_id', 'key', 'topic', 'body', 'kind', 'reason']
     """
-    check_state_store(df.sparkSession)
-    use_own_python(df.sparkSession)
+    if not isinstance(key, str):
+        raise TypeError(f"key must be the name of a column, got {quote(key)}")
+    if not callable(handler):
+        raise TypeError(f"handler must be a function of (state, message, context), got {quote(handler)}")
+    for argument, name in (("key", key), ("id", id), ("timestamp", timestamp)):
+        if name is not None and named_column(df, name) is None:
+            raise ValueError(f"{argument} must be a column of the DataFrame, got {name!r}; it has {df.columns}")
     for name, number in (("attempts", attempts), ("buckets", buckets)):
         if not is_integer(number) or number < 1:
             raise ValueError(f"{name} must be an integer of 1 or more, got {number!r}")
@@ -141,6 +147,8 @@ def process(
         raise ValueError(f"buckets must be at most {MAX_BUCKETS}, got {buckets}")
     kept, remembered = duration("retention", retention, positive=True), duration("remember", remember)
     _check_types(df, key)
+    check_state_store(df.sparkSession)
+    use_own_python(df.sparkSession)
     check_workers(df.sparkSession, stateful=True)
     known = {id, key, timestamp, CORRUPT, *(name for name in (reason,) if isinstance(name, str))}
     body = tuple(place for place, name in enumerate(df.columns) if name not in known)

@@ -9,6 +9,7 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgid._moments import aware
 from msgid.retention.policy import GAP, cautious, checked_policy
 from spark_ext.columns._dialect import F
 from spark_ext.columns.expiry import has_expired
@@ -248,6 +249,7 @@ def clean(
     1
     """
     tables = table_format(format)
+    aware("now", now)
     if not checked_policy(policy).enabled:
         return []
 

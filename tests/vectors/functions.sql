@@ -228,7 +228,9 @@ RETURN coalesce(
    )
    THEN raise_error(
     concat(
-     'at must be Unix seconds within the years 1 to 9999, got ', CAST(floor(msgid_position.at) AS string)
+     'at must be Unix seconds within the years 1 to 9999, got ',
+     CAST(floor(msgid_position.at) AS string),
+     (CASE WHEN (length(CAST(floor(msgid_position.at) AS string)) = 13) THEN ': milliseconds?' ELSE '' END)
     )
    )
    END
@@ -745,7 +747,14 @@ RETURN coalesce(
    THEN raise_error(
     concat(
      'at must be Unix seconds within the years 1 to 9999, got ',
-     CAST(floor(_msgid_derive_at_of_text.at) AS string)
+     CAST(floor(_msgid_derive_at_of_text.at) AS string),
+     (
+      CASE
+      WHEN (length(CAST(floor(_msgid_derive_at_of_text.at) AS string)) = 13)
+      THEN ': milliseconds?'
+      ELSE ''
+      END
+     )
     )
    )
    END
@@ -1938,7 +1947,14 @@ RETURN coalesce(
    THEN raise_error(
     concat(
      'near must be Unix seconds within the years 1 to 9999, got ',
-     CAST(floor(_msgid_v0_time_of_text.near) AS string)
+     CAST(floor(_msgid_v0_time_of_text.near) AS string),
+     (
+      CASE
+      WHEN (length(CAST(floor(_msgid_v0_time_of_text.near) AS string)) = 13)
+      THEN ': milliseconds?'
+      ELSE ''
+      END
+     )
     )
    )
    END
@@ -2325,7 +2341,9 @@ RETURN coalesce(
    )
    THEN raise_error(
     concat(
-     'now must be Unix seconds within the years 1 to 9999, got ', CAST(floor(msgid_is_expired.now) AS string)
+     'now must be Unix seconds within the years 1 to 9999, got ',
+     CAST(floor(msgid_is_expired.now) AS string),
+     (CASE WHEN (length(CAST(floor(msgid_is_expired.now) AS string)) = 13) THEN ': milliseconds?' ELSE '' END)
     )
    )
    END
@@ -2351,7 +2369,14 @@ RETURN coalesce(
     THEN raise_error(
      concat(
       'timestamp must be Unix seconds within the years 1 to 9999, got ',
-      CAST(floor(msgid_is_expired.timestamp) AS string)
+      CAST(floor(msgid_is_expired.timestamp) AS string),
+      (
+       CASE
+       WHEN (length(CAST(floor(msgid_is_expired.timestamp) AS string)) = 13)
+       THEN ': milliseconds?'
+       ELSE ''
+       END
+      )
      )
     )
     END
