@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import msgid
+import msgid.audit
 from msgid import layout
 
 pytest.importorskip("numpy")
@@ -327,11 +328,9 @@ def test_unknown_severity_is_refused(word):
 
 def test_uuids_without_dashes_are_told_from_ids_of_clients():
     """The kind of 32 digits is that of a client's ID; the bits of a random UUID are noted, and how many have them."""
-    client = "C0A8F001103E214D29547ACFD6E30000"
+    client, v1 = "C0A8F001103E214D29547ACFD6E30000", "0156F7E71C361B21BC024CCDBE00000000"
     random = "74b158caddb3498fb0a99eec1c6197ae"
-    report = msgid.audit.audit_ids(
-        [random, random.upper(), "00" + random, client, "0156F7E71C361B21BC024CCDBE00000000"]
-    )
+    report = msgid.audit.audit_ids([random, random.upper(), "00" + random, client, v1])
     kinds = {(kind, origin): rows for kind, origin, rows in report.kinds}
     assert kinds["v0-client-unique", "may be a UUID"] == 3
     assert kinds["v0-client-unique", None] == 1
