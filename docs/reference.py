@@ -120,14 +120,15 @@ def _page(title: str, lead: str, modules: tuple[str, ...]) -> str:
 
 def _sql() -> str:
     from spark_ext.columns.making import assign_id, generate_id
+    from spark_ext.sql.examples import EXAMPLES
     from spark_ext.sql.functions import FUNCTIONS, said_of
 
     lines = [
         "# SQL functions",
         "",
         "`spark_ext.register(spark)` creates these functions in a session. Each is the column function in the last",
-        "column, which describes arguments and errors. The [tutorial](../tutorial/spark.md#sql) has examples, and says",
-        "where Spark does not allow such functions.",
+        "column, which describes arguments and errors. The [tutorial](../tutorial/spark.md#sql) says where Spark does",
+        "not allow such functions.",
         "",
         "| SQL | result | column function |",
         "|---|---|---|",
@@ -138,6 +139,20 @@ def _sql() -> str:
     for call, function in calls.items():
         public = function.__name__
         lines.append(f"| {call} | {said_of(function)} | [`{public}`](spark_ext.md#spark_ext.{public}) |")
+    lines += [
+        "",
+        "## Examples",
+        "",
+        "Times are in UTC, and `hex` makes bytes visible.",
+        "",
+        "| call | result |",
+        "|---|---|",
+    ]
+    lines += [f"| `{call}` | {'NULL' if result is None else f'`{result}`'} |" for call, result in EXAMPLES.values()]
+    lines += [
+        "",
+        "A struct becomes columns in an outer query: `SELECT p.* FROM (SELECT msgid_parse(id) AS p FROM orders)`.",
+    ]
     return "\n".join([*lines, ""])
 
 

@@ -444,7 +444,7 @@ def _report_unreadable(files: Sequence[BadFile], output: str) -> None:
 
 
 @spark_ext.command(
-    cls=Grouped, groups=AUDIT_GROUPS,
+    cls=Grouped, groups={"Input": ("format",), **AUDIT_GROUPS},
     epilog=examples("python -m spark_ext audit /data/messages --fail-on error --report audit.html")
 )  # fmt: skip
 @click.argument("input", callback=_in_utf8)
