@@ -89,8 +89,8 @@ def _topic_names(names: Iterable[str]) -> dict[str, str]:
 
 
 @msgid.command(
-    epilog=examples("msgid expire /var/iggy/streams --policy policy.toml",
-                    "msgid expire /var/iggy/streams --policy policy.toml --apply")
+    epilog=examples("msgid clean /var/iggy/streams --policy policy.toml",
+                    "msgid clean /var/iggy/streams --policy policy.toml --apply")
 )  # fmt: skip
 @click.argument("folder", type=click.Path(exists=True, file_okay=False))
 @click.option(
@@ -103,7 +103,7 @@ def _topic_names(names: Iterable[str]) -> dict[str, str]:
     "--name", "names", multiple=True, metavar="NAME=TOPIC", help="The folder of a topic: orders=1/2. Repeatable."
 )
 @click.option("--allow-open", is_flag=True, help="Delete files also if another process holds them open.")
-def expire(
+def clean(
     folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: bool, names: tuple[str, ...], allow_open: bool
 ) -> None:
     """Report expired Iggy segments in a FOLDER; with --apply, delete them.
@@ -128,7 +128,7 @@ def expire(
             allow_open=allow_open,
         )
         with working(f"reading {folder}"):
-            report = cleaner.clean(dry_run=not apply)
+            report = cleaner.clean(apply=apply)
     except (InvalidPolicy, OSError) as error:
         raise click.ClickException(str(error)) from None
     table = Table()

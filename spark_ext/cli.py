@@ -1,4 +1,4 @@
-"""The command line: ``python -m spark_ext ids``, ``messages``, ``expire``, ``process``, ``audit``."""
+"""The command line: ``python -m spark_ext ids``, ``messages``, ``clean``, ``process``, ``audit``."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ _STREAM = ("stream", "interval")
 _IDS_GROUPS = {
     "Input": ("column", "format"),
     "Output": ("output", "table_format", "overwrite", "show"),
-    "New IDs": ("assign", "source", "offset", "at", "zone", "order_by"),
+    "New IDs": ("assign", "source", "offset", "at", "timezone", "order_by"),
     "Stream": _STREAM,
 }
 _MESSAGES_GROUPS = {
@@ -159,7 +159,7 @@ _PROCESS_GROUPS = {
 )
 @click.option("--offset", help="With position: the column of the offset in the log.")
 @click.option("--at", help="With position: the column of the row's time: Unix seconds, or text with a UTC offset.")
-@click.option("--zone", help="With position: the time zone of times without one.  [default: such times are malformed]")
+@click.option("--timezone", help="With position: the zone of times without one.  [default: such times are malformed]")
 @click.option("--order-by", multiple=True, help="With assign: columns of a unique key, for equal IDs after a retry.")
 @click.option("--stream", is_flag=True, help="Read only new files, and keep the progress in a checkpoint.")
 @click.option("--interval", type=click.FloatRange(min=0), help="With --stream: seconds between looks for new files.")
@@ -174,7 +174,7 @@ def ids(
     source: tuple[str, ...],
     offset: str | None,
     at: str | None,
-    zone: str | None,
+    timezone: str | None,
     order_by: tuple[str, ...],
     stream: bool,
     interval: float | None,
@@ -191,7 +191,7 @@ def ids(
     from spark_ext.jobs._shared_paths import check_shared
 
     _check_stream_options(stream, overwrite, interval)
-    assignment = job.Assignment(assign, source, offset, at, order_by, zone) if assign else None
+    assignment = job.Assignment(assign, source, offset, at, order_by, timezone) if assign else None
     with _one_line_errors(output):
         spark = session()
         check_shared(spark, input, output)
@@ -266,7 +266,7 @@ def ids(
     default="none",
     help="The bytes before a payload; confluent: a zero byte and the schema ID.  [default: none]",
 )
-@click.option("--by-segment", is_flag=True, help="Partition the table by segment, for 'expire'.")
+@click.option("--by-segment", is_flag=True, help="Partition the table by segment, for 'clean'.")
 @click.option("--overwrite", is_flag=True, help="Replace the table in the output folder.")
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Number of messages to print.")
 @click.option("--stream", is_flag=True, help="Read only new messages, and keep the progress in a checkpoint.")
@@ -319,8 +319,8 @@ def messages(
 
 
 @spark_ext.command(
-    epilog=examples("python -m spark_ext expire /data/orders --policy policy.toml",
-             "python -m spark_ext expire /data/orders --policy policy.toml --apply")
+    epilog=examples("python -m spark_ext clean /data/orders --policy policy.toml",
+             "python -m spark_ext clean /data/orders --policy policy.toml --apply")
 )  # fmt: skip
 @click.argument("table", callback=_in_utf8)
 @click.option(
@@ -330,7 +330,7 @@ def messages(
 @click.option("--mark", is_flag=True, help="Mark the messages of expired segments, and do not delete them.")
 @click.option("--allow-gaps", is_flag=True, help="Close a segment also if offsets before the next segment are missing.")
 @_table_format
-def expire(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, table_format: str) -> None:
+def clean(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, table_format: str) -> None:
     """Report the expired segments of a message TABLE, and delete them with --apply.
 
     TABLE is written by 'messages --by-segment': Parquet, partitioned by source, topic, partition and segment, or Delta.
@@ -340,15 +340,22 @@ def expire(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, t
     from datetime import datetime, timezone
 
     from msgid.retention import InvalidPolicy, RetentionPolicy
-    from spark_ext.tables.segments import clean
+    from spark_ext.tables import segments
     from spark_ext.tables.table_formats import TableBusy
 
     now = datetime.now(timezone.utc)
     with _one_line_errors(table):
         try:
             rules = RetentionPolicy.load(policy)
-            report = clean(
-                table, rules, now, not apply, mark=mark, spark=session(), format=table_format, allow_gaps=allow_gaps
+            report = segments.clean(
+                table,
+                rules,
+                now,
+                apply=apply,
+                mark=mark,
+                spark=session(),
+                format=table_format,
+                allow_gaps=allow_gaps,
             )
         except (InvalidPolicy, TableBusy, ValueError, OSError) as error:
             raise click.ClickException(str(error)) from None

@@ -6,18 +6,22 @@ import codecs
 import re
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgid._known_tables import JOB_TABLES
 from msgid._validate import check_installed, quote
 from msgid.audit._tables import audit_table
+from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
     from os import PathLike
 
     import pyarrow as pa
     import pyarrow.dataset as ds
 
+    from msgid.audit.definitions import Holes
     from msgid.audit.report import Report
 
 
@@ -29,14 +33,43 @@ _LONGEST_ROW: Final = 1 << 26
 _JSON_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.?)*"?|[\[{]|[\]}]', re.DOTALL)
 
 
-def audit_file(path: str | PathLike[str], **columns: Any) -> Report:
+def audit_file(
+    path: str | PathLike[str],
+    *,
+    id: str | None = "id",
+    source: str | Sequence[str] | None = None,
+    offset: str | None = None,
+    timestamp: str | None = None,
+    landed: str | None = None,
+    content: str | Sequence[str] | None = None,
+    parent: str | None = None,
+    life: str | datetime | Sequence[datetime] | None = None,
+    holes: Holes | None = None,
+    without: Sequence[str] = (),
+    not_before: datetime | None = None,
+    clock_jump: timedelta | str = CLOCK_JUMP,
+    max_gaps: int = MAX_GAPS,
+) -> Report:
     r"""Return the report of the lost, repeated and late messages in a file.
 
     Args:
         path: Text with one ID per line, CSV or TSV with a header, JSON lines, Parquet or Arrow, by its ending; or a
             folder of Parquet files, which may be the output of a job. Text is UTF-8, and ``.gz``, ``.bz2``, ``.zst`` or
             ``.lz4`` may follow its ending.
-        columns: The arguments of `audit_table`.
+        id: Column of IDs, as for `audit_table`. Text with one ID per line does not need it.
+        source: Columns that name the log, as for `audit_table`; so are all other arguments.
+        offset: Column of offsets in the log.
+        timestamp: Column of the messages' own times.
+        landed: Column of the times at which the rows were written.
+        content: Columns by which rows of one ID or offset are compared.
+        parent: Column of the IDs from which derived IDs were made.
+        life: Column that names the life of a log, or the times at which logs were created again.
+        holes: Offsets that are missing without a loss: ``markers``, ``committed`` or ``compacted``.
+        without: Names of checks that are not made.
+        not_before: Earliest time of an ID that is not a finding, an aware datetime.
+        clock_jump: Time between two IDs of a generator beyond which its clock has jumped forward, as a timedelta or as
+            text such as ``"1 day"``.
+        max_gaps: Number of missing ranges that the report lists; the findings count all.
 
     Raises:
         FileNotFoundError: if the file is missing.
@@ -51,9 +84,22 @@ def audit_file(path: str | PathLike[str], **columns: Any) -> Report:
     """
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     table, headers = read_file(path)
-    if table.column_names == ["value"]:
-        columns = {"id": "value", **columns}
-    report = audit_table(table, **columns)
+    report = audit_table(
+        table,
+        id="value" if id == "id" and table.column_names == ["value"] else id,
+        source=source,
+        offset=offset,
+        timestamp=timestamp,
+        landed=landed,
+        content=content,
+        parent=parent,
+        life=life,
+        holes=holes,
+        without=without,
+        not_before=not_before,
+        clock_jump=clock_jump,
+        max_gaps=max_gaps,
+    )
     if headers:
         report.notes.append(f"Rows that repeat the header of the file: {headers:,}. They are not counted.")
     return report

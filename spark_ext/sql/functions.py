@@ -99,7 +99,7 @@ FUNCTIONS: Final = {
     "msgid_checksum_ok": SqlFunction(
         message_fields.checksum_ok, {"payload": "BINARY", "checksum": "BIGINT"}, returns="BOOLEAN"
     ),
-    "msgid_from_iggy_id": SqlFunction(message_fields.iggy_id_to_id, {"id": "BINARY"}, "STRING"),
+    "msgid_from_iggy_id": SqlFunction(message_fields.id_from_iggy_id, {"id": "BINARY"}, "STRING"),
     "msgid_is_expired": SqlFunction(
         expiry.is_expired, {"timestamp": _AT, "expiry": "BIGINT", "now": _AT}, returns="BOOLEAN"
     ),

@@ -195,7 +195,7 @@ def expired_segment(folder):
     """Write an expired segment and an active one; return the path of the policy."""
     for offset in (0, 1):
         message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=1_700_000_000_000_000)
-        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message))
+        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message, "m45"))
     policy = folder / "policy.toml"
     policy.write_text("default_expiry = 60\n")
     return policy
@@ -205,7 +205,7 @@ def expired_segment(folder):
 def test_closed_output_is_one_line_before_the_command_starts(tmp_path):
     """Nothing is deleted whose report nobody can read."""
     policy = expired_segment(tmp_path)
-    program = [sys.executable, "-m", "msgid", "expire", str(tmp_path), "--policy", str(policy), "--apply"]
+    program = [sys.executable, "-m", "msgid", "clean", str(tmp_path), "--policy", str(policy), "--apply"]
     result = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *program], stderr=subprocess.PIPE, check=False)
     assert (result.returncode, result.stderr) == (1, b"Error: cannot write the output: standard output is closed\n")
     assert len(list(tmp_path.glob("*.log"))) == 2
@@ -241,17 +241,17 @@ def test_command_without_its_extra_says_what_to_install(missing):
 def test_expire_reports_expired_segments_and_deletes_them_when_told_to(tmp_path):
     """The default is a dry run; both runs print the report, and the active segment is kept."""
     policy = expired_segment(tmp_path)
-    dry = run("expire", str(tmp_path), "--policy", str(policy))
+    dry = run("clean", str(tmp_path), "--policy", str(policy))
     assert dry.returncode == 0, dry.stderr
     assert dry.stdout.decode().endswith("1 of 2 segments, 46 bytes: would be removed; --apply removes them\n")
     assert len(list(tmp_path.glob("*.log"))) == 2
-    done = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
+    done = run("clean", str(tmp_path), "--policy", str(policy), "--apply")
     assert done.stdout.decode().endswith("1 of 2 segments, 46 bytes: removed\n")
     assert [path.name for path in tmp_path.glob("*.log")] == [f"{1:020d}.log"]
-    again = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
+    again = run("clean", str(tmp_path), "--policy", str(policy), "--apply")
     assert again.stdout.decode().endswith("0 of 1 segments, 0 bytes: removed\n")
     policy.write_text("interval = 0\n")
-    wrong = run("expire", str(tmp_path), "--policy", str(policy))
+    wrong = run("clean", str(tmp_path), "--policy", str(policy))
     assert (wrong.returncode, wrong.stderr) == (1, b"Error: interval must be more than 0 seconds, got 0\n")
 
 
@@ -260,11 +260,11 @@ def test_expire_beside_a_process_that_writes_needs_allow_open(tmp_path):
     """The error is one line that names the process, the file and the option."""
     policy = expired_segment(tmp_path)
     with open(tmp_path / f"{1:020d}.log", "ab"):
-        refused = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
+        refused = run("clean", str(tmp_path), "--policy", str(policy), "--apply")
         assert (refused.returncode, refused.stderr.count(b"\n")) == (1, 1)
         assert b"--allow-open" in refused.stderr
         assert len(list(tmp_path.glob("*.log"))) == 2
-        done = run("expire", str(tmp_path), "--policy", str(policy), "--apply", "--allow-open")
+        done = run("clean", str(tmp_path), "--policy", str(policy), "--apply", "--allow-open")
     assert done.stdout.decode().endswith("1 of 2 segments, 46 bytes: removed\n")
 
 
@@ -285,11 +285,11 @@ def test_expire_by_names_needs_the_folder_of_each(tmp_path, names, says):
     policy = expired_segment(inner)
     policy.write_text("default_expiry = 60\n[topics]\norders = 0\n")
     options = [part for name in names for part in ("--name", name)]
-    wrong = run("expire", str(tmp_path), "--policy", str(policy), "--apply", *options)
+    wrong = run("clean", str(tmp_path), "--policy", str(policy), "--apply", *options)
     assert wrong.returncode != 0
     assert says in wrong.stderr
     if not names:
-        good = run("expire", str(tmp_path), "--policy", str(policy), "--apply", "--name", "orders=1/1")
+        good = run("clean", str(tmp_path), "--policy", str(policy), "--apply", "--name", "orders=1/1")
         assert good.stdout.decode().endswith("0 of 2 segments, 0 bytes: removed\n"), good.stderr
     assert len(list(inner.glob("*.log"))) == 2
 
@@ -331,10 +331,10 @@ def test_expire_of_odd_times_and_names_reports_what_was_removed(tmp_path):
     folder.mkdir(parents=True)
     for offset, timestamp in ((0, 0), (1, (1 << 64) - 1), (2, 0)):
         message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=timestamp)
-        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message))
+        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message, "m45"))
     policy = tmp_path / "policy.toml"
     policy.write_text("default_expiry = 60\n")
-    done = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
+    done = run("clean", str(tmp_path), "--policy", str(policy), "--apply")
     assert done.returncode == 0, done.stderr
     assert done.stdout.decode().endswith("1 of 3 segments, 46 bytes: removed\n")
 

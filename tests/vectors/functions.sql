@@ -228,7 +228,9 @@ RETURN coalesce(
    )
    THEN raise_error(
     concat(
-     'at must be Unix seconds within the years 1 to 9999, got ', CAST(floor(msgid_position.at) AS string)
+     'at must be Unix seconds within the years 1 to 9999, got ',
+     CAST(floor(msgid_position.at) AS string),
+     (CASE WHEN (length(CAST(floor(msgid_position.at) AS string)) = 13) THEN ': milliseconds?' ELSE '' END)
     )
    )
    END
@@ -745,7 +747,14 @@ RETURN coalesce(
    THEN raise_error(
     concat(
      'at must be Unix seconds within the years 1 to 9999, got ',
-     CAST(floor(_msgid_derive_at_of_text.at) AS string)
+     CAST(floor(_msgid_derive_at_of_text.at) AS string),
+     (
+      CASE
+      WHEN (length(CAST(floor(_msgid_derive_at_of_text.at) AS string)) = 13)
+      THEN ': milliseconds?'
+      ELSE ''
+      END
+     )
     )
    )
    END
@@ -1927,7 +1936,7 @@ RETURN _msgid_try_translate_v0_of_text(
 CREATE OR REPLACE TEMPORARY FUNCTION _msgid_v0_time_of_text(
  id STRING, near DECIMAL(38, 18), timezone STRING
 )
-COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time` does.'
+COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time_near` does.'
 RETURN coalesce(
  CAST(
   (
@@ -1947,7 +1956,14 @@ RETURN coalesce(
    THEN raise_error(
     concat(
      'near must be Unix seconds within the years 1 to 9999, got ',
-     CAST(floor(_msgid_v0_time_of_text.near) AS string)
+     CAST(floor(_msgid_v0_time_of_text.near) AS string),
+     (
+      CASE
+      WHEN (length(CAST(floor(_msgid_v0_time_of_text.near) AS string)) = 13)
+      THEN ': milliseconds?'
+      ELSE ''
+      END
+     )
     )
    )
    END
@@ -2231,7 +2247,7 @@ RETURN coalesce(
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(
  id STRING, near DECIMAL(38, 18), timezone STRING
 )
-COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time` does. Example: msgid_v0_time(\'C0A8F001103E214D29547ACFD6E30000\', 1648047038, \'UTC\') = 2022-02-24 20:20:41.315'
+COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time_near` does. Example: msgid_v0_time(\'C0A8F001103E214D29547ACFD6E30000\', 1648047038, \'UTC\') = 2022-02-24 20:20:41.315'
 RETURN _msgid_v0_time_of_text(
  (
   CASE
@@ -2334,7 +2350,9 @@ RETURN coalesce(
    )
    THEN raise_error(
     concat(
-     'now must be Unix seconds within the years 1 to 9999, got ', CAST(floor(msgid_is_expired.now) AS string)
+     'now must be Unix seconds within the years 1 to 9999, got ',
+     CAST(floor(msgid_is_expired.now) AS string),
+     (CASE WHEN (length(CAST(floor(msgid_is_expired.now) AS string)) = 13) THEN ': milliseconds?' ELSE '' END)
     )
    )
    END
@@ -2360,7 +2378,14 @@ RETURN coalesce(
     THEN raise_error(
      concat(
       'timestamp must be Unix seconds within the years 1 to 9999, got ',
-      CAST(floor(msgid_is_expired.timestamp) AS string)
+      CAST(floor(msgid_is_expired.timestamp) AS string),
+      (
+       CASE
+       WHEN (length(CAST(floor(msgid_is_expired.timestamp) AS string)) = 13)
+       THEN ': milliseconds?'
+       ELSE ''
+       END
+      )
      )
     )
     END
@@ -2426,7 +2451,7 @@ RETURN coalesce(
 CREATE OR REPLACE TEMPORARY FUNCTION _msgid_to_iggy_id_of_text(
  id STRING
 )
-COMMENT 'Return the 16 bytes of an Iggy message\'s ID from its text; the reverse of `iggy_id_to_id`.'
+COMMENT 'Return the 16 bytes of an Iggy message\'s ID from its text; the reverse of `id_from_iggy_id`.'
 RETURN (
  CASE
  WHEN (
@@ -2463,7 +2488,7 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_iggy_id(
  id STRING
 )
-COMMENT 'Return the 16 bytes of an Iggy message\'s ID from its text; the reverse of `iggy_id_to_id`. Example: hex(msgid_to_iggy_id(\'74b158ca-ddb3-498f-b0a9-9eec1c6197ae\')) = 74B158CADDB3498FB0A99EEC1C6197AE'
+COMMENT 'Return the 16 bytes of an Iggy message\'s ID from its text; the reverse of `id_from_iggy_id`. Example: hex(msgid_to_iggy_id(\'74b158ca-ddb3-498f-b0a9-9eec1c6197ae\')) = 74B158CADDB3498FB0A99EEC1C6197AE'
 RETURN _msgid_to_iggy_id_of_text(
  (
   CASE
