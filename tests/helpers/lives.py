@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections import Counter
+from copy import copy
 from dataclasses import dataclass
 
 START = 170_000_000
@@ -53,8 +54,14 @@ class Generator:
         if self.lossy:
             for life in self.lives:
                 self._lose(life)
-        self.ids = [id for life in self.lives for id in life.ids]
         self._find()
+
+    def of(self, lives):
+        """Return the generator with other IDs of its processes, and what is found in them."""
+        other = copy(self)
+        other.lives = lives
+        other._find()
+        return other
 
     def _life(self, second, start, least=150, rates=(0.5, 1, 3, 10)):
         """A process that counts from a number, at a rate of its own."""
@@ -123,6 +130,7 @@ class Generator:
             del life.ids[place : place + self.chance.randint(1, 12)]
 
     def _find(self):
+        self.ids = [id for life in self.lives for id in life.ids]
         at_once = "shared" in self.kind
         self.lost = set().union(*(_holes(life.ids) for life in self.lives))
         self.surely_lost = self.lost - {number for _, number in self.ids} if at_once else self.lost

@@ -1,0 +1,105 @@
+"""Audit and compare seeded queues until a fault is missed, or something else is found.
+
+    PYTHONPATH=tests python -m simulation.audits --seed 0 --runs 10000
+
+A queue has transactions, compaction, lives, retention, restarts, shared addresses and several time zones. Its table is
+audited and compared as it landed, and with faults: lost, changed, repeated, contradicting, late and additional messages,
+and clocks that were set back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections import Counter
+
+from helpers.queues import COLUMNS, NODE, QUEUES, V0, Queue
+
+from msgid import audit
+
+_OF_PROCESSES = ("missing_sequences", "clock_backwards", "clock_jump", "sequence_jump", "shared_node")
+_SEVERITY = {"committed": "error", "aborted": "info"}
+
+
+def check(seed: int, kind: str) -> Counter[str]:
+    """Check a queue and return the number of its injected faults.
+
+    Raises:
+        AssertionError: if a fault is missed, or something else is found.
+    """
+    queue = Queue(seed, kind)
+    _audited(queue, queue.rows)
+    queue.damage()
+    _audited(queue, queue.landed)
+    sides = queue.table(queue.rows), queue.table(queue.landed)
+    columns = {**COLUMNS, **({"life": "life"} if kind == "lives" else {})}
+    digests = [audit.digest(side, **columns) for side in sides]
+    for options in ({}, {"digests": digests}):
+        report = audit.compare(*sides, **columns, **options)
+        assert {(one.fault, one.scope, one.offset) for one in report.differences} == queue.faults
+        assert report.complete_until == queue.complete_until
+        assert audit.compare(sides[0], sides[0], **columns, **options and {"digests": digests[:1] * 2}).findings == []
+    return Counter(fault for fault, _, _ in queue.faults)
+
+
+def _audited(queue: Queue, rows: list) -> None:
+    """Audit rows of a queue: the findings are those of a plain model."""
+    report = audit.audit_table(queue.table(rows), **COLUMNS, landed="landed", **queue.options)
+    found = {(one.check, one.scope): one.count for one in report.findings if one.check not in _OF_PROCESSES}
+    assert found == queue.expected(rows), set(found.items()) ^ set(queue.expected(rows).items())
+    assert {(gap.scope, gap.first, gap.last) for gap in report.gaps if gap.kind == "offset"} == queue.gaps(rows)
+    severities = {one.severity for one in report.findings if one.check == "missing_offsets"}
+    assert severities <= {_SEVERITY.get(queue.kind, "error")}, severities
+    checks = {one.check: one.count for one in report.findings if one.check in _OF_PROCESSES}
+    if queue.processes == V0:
+        assert checks == {}, checks
+        return
+    _check_processes(queue, rows, checks, report)
+
+
+def _check_processes(queue: Queue, rows: list, checks: dict[str, int], report: audit.Report) -> None:
+    """Check what the IDs of the rows say of their processes."""
+    lives = queue.lives(rows)
+    made = queue.generator.of(lives)
+    missing = {number for gap in report.gaps if gap.kind == "sequence" for number in range(gap.first, gap.last + 1)}
+    if queue.kind == "compacted":
+        assert not missing
+        assert "missing_sequences" not in checks
+    else:
+        assert checks.pop("missing_sequences", 0) == sum(gap.count for gap in report.gaps if gap.kind == "sequence")
+        assert made.surely_lost <= missing <= made.lost, (made.surely_lost - missing, missing - made.lost)
+    shared = checks.pop("shared_node", 0)
+    assert (shared > 1) == ("shared" in queue.processes and len(lives) > 1), (shared, len(lives))
+    assert {one.scope for one in report.findings if one.check == "shared_node"} <= {NODE}
+    assert checks == made.findings, (checks, made.findings)
+
+
+def main() -> int:
+    """Run the seeds, and print the number of queues and faults; return 1 after a difference."""
+    parser = argparse.ArgumentParser(prog="python -m simulation.audits", description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--runs", type=int, default=600, help="the number of queues; default: 600")
+    parser.add_argument("--kind", choices=QUEUES, help="the kind of queue; default: all in turn")
+    parser.add_argument("--all", action="store_true", help="go on after a difference, and print only the seeds")
+    arguments = parser.parse_args()
+    faults: Counter[str] = Counter()
+    failed = 0
+    for run in range(arguments.runs):
+        kinds = (arguments.kind,) if arguments.kind else QUEUES
+        seed, kind = arguments.seed + run // len(kinds), kinds[run % len(kinds)]
+        try:
+            faults += check(seed, kind)
+        except AssertionError as error:
+            failed += 1
+            print(f"seed {seed}, kind {kind}, processes {Queue(seed, kind).processes}: {str(error)[:300]}")
+            if not arguments.all:
+                traceback.print_exc()
+                return 1
+    injected = ", ".join(f"{number:,} {fault}" for fault, number in sorted(faults.items()))
+    print(f"{arguments.runs:,} queues from seed {arguments.seed} on; injected: {injected}; {failed} differences")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
