@@ -110,7 +110,7 @@ class Generator:
                 for _ in range(self.chance.randint(0, 3)):
                     lives.append(self._life(lives[-1].last + self.chance.randint(2, 90), 0, rates=(0.5, 1, 3)))
             # All IDs of a few seconds may be lost.
-            if not any(0 <= _overlap(one, other) < 15 for one, other in itertools.product(*machines)):
+            if not any(0 <= overlap(one, other) < 15 for one, other in itertools.product(*machines)):
                 return machines[0] + machines[1]
 
     def _shared_apart(self):
@@ -139,7 +139,7 @@ class Generator:
         self.findings = +Counter(clock_backwards=back, sequence_jump=jumps)
 
 
-def _overlap(one, other):
+def overlap(one, other):
     """The seconds of two processes at the same time; negative for those between them."""
     return min(one.last, other.last) - max(one.first, other.first)
 

@@ -61,6 +61,7 @@ class Queue:
         self.processes = self.chance.choice((*PROCESSES, V0))
         sent = list(self._sent())
         self.recreated = sent[len(sent) // 2][0]
+        self.retained = sent[self.chance.randint(0, len(sent) // 2) if self.kind == "retention" else 0][0]
         names = [f"kafka:kafka/t/{number}" for number in range(self.chance.randint(1, 3))]
         logs = defaultdict(list)
         for at, id, made in sent:
@@ -107,9 +108,7 @@ class Queue:
             offset += self.kind in ("committed", "aborted")  # the marker
         if self.kind == "compacted":
             rows = [row for row in rows if self.chance.random() < 0.3]
-        if self.kind == "retention":
-            rows = rows[self.chance.randint(0, len(rows) // 2) :]
-        self.rows += rows
+        self.rows += [row for row in rows if row.at >= self.retained]
 
     def damage(self):
         """Lose, change, repeat, delay and add messages, and set the clocks of the queue and of the table back."""
@@ -161,10 +160,12 @@ class Queue:
         return min(times) if times else max(row.at for row in self.rows)
 
     def table(self, rows):
-        """Rows as a table whose times are text in several time zones."""
+        """Rows as a table; in one of four queues, times are text in several time zones."""
         zones = [timezone(timedelta(minutes=minutes)) for minutes in (0, 330, 840, -720)]
 
-        def texts(values):
+        def times(values):
+            if self.seed % 4:
+                return pa.array(list(values), pa.timestamp("us", "UTC"))
             return pa.array([value.astimezone(self.chance.choice(zones)).isoformat() for value in values], pa.string())
 
         life = self.recreated.isoformat()
@@ -173,8 +174,8 @@ class Queue:
             "life": pa.array([life if row.life else None for row in rows], pa.string()),
             "offset": pa.array([row.offset for row in rows], pa.int64()),
             "id": pa.array([self._spelled(row.id) for row in rows], pa.string()),
-            "at": texts(row.at for row in rows),
-            "landed": texts(row.landed for row in rows),
+            "at": times(row.at for row in rows),
+            "landed": times(row.landed for row in rows),
             "body": pa.array([row.body for row in rows], pa.string()),
         })  # fmt: skip
 

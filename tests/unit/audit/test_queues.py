@@ -47,6 +47,6 @@ def test_program_prints_the_number_of_queues_and_faults(monkeypatch, capsys):
     """Its last line has the seeds, the injected faults and the differences; its status is 1 after a difference."""
     monkeypatch.setattr("sys.argv", ["audits", "--runs", "2", "--kind", "lives"])
     assert audits.main() == 0
-    assert capsys.readouterr().out.startswith("2 queues from seed 0 on; injected: 8 changed, 4 duplicate, 2 extra")
+    assert capsys.readouterr().out.startswith("2 queues, seeds 0 to 1; injected: 8 changed, 4 duplicate, 2 extra")
     monkeypatch.setattr(Queue, "expected", lambda *_: {})
     assert audits.main() == 1
