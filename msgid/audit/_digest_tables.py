@@ -197,8 +197,8 @@ def _pieces(table: Any) -> Iterator[Read]:
     """Yield a side in parts: a dataset of Parquet in steps of rows, and anything else whole."""
     import pyarrow as pa
 
-    dataset = dataset_of(table) if isinstance(table, str | os.PathLike) else None
-    if dataset is None:
+    dataset = dataset_of(table) if isinstance(table, str | os.PathLike) else table
+    if not hasattr(dataset, "to_batches") or isinstance(dataset, pa.Table):
         yield read_side("table", table)
         return
     yield Read(dataset.schema.empty_table(), is_listed=False)

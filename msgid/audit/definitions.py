@@ -56,6 +56,9 @@ RATE_BINS: Final = 120
 
 UUID: Final = "uuid"
 """The kind of an ID that is the text of a UUID."""
+NULL_KIND: Final = "null"
+MALFORMED_KIND: Final = "malformed"
+"""The kinds of values that are not IDs."""
 MALFORMED: Final = ("empty", "wrong length", "not hex digits alone", "unknown version")
 """The reasons why a value is not an ID."""
 
@@ -207,10 +210,15 @@ def rules_of(holes: str | None, without: Sequence[str], earliest: object = None)
     if holes is not None and holes not in HOLES:
         raise ValueError(f"holes must be {', '.join(HOLES[:-1])} or {HOLES[-1]}, got {quote(holes)}")
     names = (without,) if isinstance(without, str) else tuple(without)
+    check_names("without", names)
+    return Rules(holes, names, earliest is not None)
+
+
+def check_names(argument: str, names: Iterable[str]) -> None:
+    """Raise an error if a name is not that of a check."""
     for name in names:
         if name not in CHECKS:
-            raise ValueError(f"without must name checks, got {quote(name)}; the checks are {', '.join(CHECKS)}")
-    return Rules(holes, names, earliest is not None)
+            raise ValueError(f"{argument} must name checks, got {quote(name)}; the checks are {', '.join(CHECKS)}")
 
 
 class Piece(NamedTuple):
