@@ -176,18 +176,19 @@ def known_columns(names: Iterable[str]) -> Columns | None:
     bases = (name.removesuffix(f"_{CANONICAL}") for name in sorted(held) if name.endswith(f"_{CANONICAL}"))
     id = next((base for base in bases if {base, f"{base}_{KIND}"} <= held), "id" if "id" in held else None)
     found = known_table(held)
-    single = {name: name if name in held else None for name in ("offset", "timestamp", "landed")}
+    offset, timestamp, landed = (name if name in held else None for name in ("offset", "timestamp", "landed"))
     if found is None:
-        if id is None and single["offset"] is None:
+        if id is None and offset is None:
             return None
         # A source without offsets does not name a log.
-        source = ("source",) if "source" in held and single["offset"] else ()
-        return Columns(id, source, content=("content",) if "content" in held else (), **single)
+        source = ("source",) if "source" in held and offset else ()
+        content = ("content",) if "content" in held else ()
+        return Columns(id, source, "", offset, timestamp, landed, content)
     columns = found.columns
     return columns._replace(
         id=columns.id or id,
         timestamp=columns.timestamp if columns.timestamp in held else None,
-        landed=single["landed"],
+        landed=landed,
         content=tuple(name for name in columns.content if name in held),
     )
 

@@ -185,11 +185,11 @@ _AUDIT_OPTIONS = (
         "--digests", nargs=2, metavar="SENT TABLE", help="Folders of digests: only blocks that differ are compared."
     ),
     click.option("--report", type=click.Path(dir_okay=False), help="Write the report to this file, as one HTML page."),
-    click.option("--openmetrics", type=click.Path(dir_okay=False), help="Write the counts to this file, as OpenMetrics."),
+    click.option("--openmetrics", type=click.Path(dir_okay=False), help="Write the counts to this file: OpenMetrics."),
     click.option("--json", "as_json", is_flag=True, help="Print the report as JSON."),
     click.option("--fail-on", type=click.Choice(["error", "warning"]), help="Exit with status 3 on such findings."),
     click.option(
-        "--allow", multiple=True, metavar="CHECK=N", help="With --fail-on: up to N messages of a check are not a failure."
+        "--allow", multiple=True, metavar="CHECK=N", help="With --fail-on: up to N messages of a check are no failure."
     ),
 )
 
@@ -207,6 +207,13 @@ def digest_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed((*_DIGEST_OPTIONS, by)):
         command = option(command)
     return command
+
+
+def echo_digests(made: list[str]) -> None:
+    """Print the names of the parts whose digests were made."""
+    for name in made:
+        click.echo(name)
+    click.echo(f"digests made: {len(made):,}", err=True)
 
 
 def compared_columns(columns: dict[str, Any], sent_column: Iterable[str]) -> dict[str, Any]:
@@ -245,7 +252,8 @@ class AuditOutput(NamedTuple):
         allow = {name: int(number) for name, _, number in pairs}
         if allow and not options["fail_on"]:
             raise click.UsageError("--allow needs --fail-on")
-        return cls(*(options.pop(name) for name in ("report", "openmetrics", "as_json", "fail_on")), allow)
+        taken = {name: options.pop(name) for name in cls._fields if name != "allow"}
+        return cls(**taken, allow=allow)
 
     def finish(self, found: Any) -> None:
         """Print a report, write its files, and exit with status 3 if it has findings of a severity."""
@@ -281,7 +289,7 @@ def input_of(file: str) -> Any:
 
 
 _format = click.option(
-    "-f", "--format", type=click.Choice(FORMATS), help="The format of FILE.  [default: by its ending or its first bytes]"
+    "-f", "--format", type=click.Choice(FORMATS), help="The format of FILE.  [default: by its ending or first bytes]"
 )
 
 
@@ -338,7 +346,9 @@ def audit(
 @click.argument("folder", type=click.Path(exists=True, file_okay=False))
 @click.option("--to", required=True, type=click.Path(file_okay=False), help="The folder of the digests.")
 @digest_options
-def digest(folder: str, to: str, id: str | None, source: tuple[str, ...], content: tuple[str, ...], **options: Any) -> None:
+def digest(
+    folder: str, to: str, id: str | None, source: tuple[str, ...], content: tuple[str, ...], **options: Any
+) -> None:
     """Make the digests of the parts of a FOLDER, such as its days, that are missing or have changed.
 
     A part is a folder of Parquet files, or a Parquet file in FOLDER itself. The digest of a part is made once, and
@@ -351,9 +361,7 @@ def digest(folder: str, to: str, id: str | None, source: tuple[str, ...], conten
         made = update_digests(to, folder, **named)
     except (ValueError, OSError, ImportError) as error:
         raise click.ClickException(str(error)) from None
-    for name in made:
-        click.echo(f"made {name}")
-    click.echo(f"{len(made):,} digests were made")
+    echo_digests(made)
 
 
 @msgid.command(epilog=examples("msgid doctor ids.txt", "msgid doctor orders.parquet --id order_id --json"))

@@ -80,7 +80,14 @@ def update_digests(
     5
     """
     check_installed("a digest in Python", "arrow", "numpy", "pyarrow")
-    columns = {"id": id, "source": source, "offset": offset, "timestamp": timestamp, "content": content, "life": life}
+    columns: dict[str, Any] = {
+        "id": id,
+        "source": source,
+        "offset": offset,
+        "timestamp": timestamp,
+        "content": content,
+        "life": life,
+    }
     wanted, forced = Path(folder), frozenset(again)
     wanted.mkdir(parents=True, exist_ok=True)
     made = []
@@ -129,7 +136,7 @@ def _parts_of(parts: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, tu
         return {name: (table, _fingerprint_of_path(table)) for name, table in parts.items()}
     root = Path(parts)
     if not root.is_dir():
-        raise ValueError(f"parts must be a folder, or tables by their names, got {ascii(str(parts))}")
+        raise ValueError(f"parts must be a folder, or tables by their names, got {str(parts)!a}")
     by_part: dict[str, list[str]] = {}
     for file in parquet_files(root):
         place = Path(file).relative_to(root)

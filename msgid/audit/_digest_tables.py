@@ -197,8 +197,10 @@ def _pieces(table: Any) -> Iterator[Read]:
     """Yield a side in parts: a dataset of Parquet in steps of rows, and anything else whole."""
     import pyarrow as pa
 
-    dataset = dataset_of(table) if isinstance(table, str | os.PathLike) else table
-    if not hasattr(dataset, "to_batches") or isinstance(dataset, pa.Table):
+    dataset = dataset_of(table) if isinstance(table, str | os.PathLike) else None
+    if dataset is None and hasattr(table, "get_fragments"):  # a dataset
+        dataset = table
+    if dataset is None:
         yield read_side("table", table)
         return
     yield Read(dataset.schema.empty_table(), is_listed=False)

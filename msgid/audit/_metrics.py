@@ -37,9 +37,7 @@ def metrics(report: Report) -> str:
     lines = [
         *_gauge("msgid_audit_messages", "Messages, IDs or numbers that a check found.", messages),
         *_gauge("msgid_audit_rows", "Rows of the table.", [("", report.rows)]),
-        *_gauge(
-            "msgid_audit_rows_without_place", "Rows without a source or a valid offset.", [("", report.unplaced)]
-        ),
+        *_gauge("msgid_audit_rows_without_place", "Rows without a source or a valid offset.", [("", report.unplaced)]),
     ]
     if report.sent is not None:
         lines += _gauge("msgid_audit_sent_rows", "Messages that were sent.", [("", report.sent)])

@@ -89,7 +89,7 @@ _TABLES: Final = (
 
 
 class Content(NamedTuple):
-    """The content of a page: the summary, the time up to which the table is complete, the notes, the rates, and the lists of a report by name."""
+    """The content of a page: the summary, up to when the table is complete, the notes, the rates, and the lists."""
 
     summary: str
     complete: str | None

@@ -49,7 +49,7 @@ def format_of(name: str) -> Format | None:
     """
     ending = next((one for one in map(str.lower, reversed(PurePath(name).suffixes)) if one not in _COMPRESSIONS), "")
     if ending and ending not in _ENDINGS:
-        raise Unreadable(f"files that end with {ascii(ending)} are not known; pass the format: {', '.join(FORMATS)}")
+        raise Unreadable(f"files that end with {ending!a} are not known; pass the format: {', '.join(FORMATS)}")
     return _ENDINGS.get(ending)
 
 

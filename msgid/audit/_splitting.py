@@ -263,8 +263,6 @@ def _inserted(
         low: For each run, its lowest number.
         pace: For each run, its seconds per ID.
     """
-    import numpy as np
-
     before, end, after, start = (column[goes_back & (run[near.after] + 1 < len(low))] for column in near)
     head = run[after] + 1
     lag = cells.seconds[first[head]] - cells.seconds[before]

@@ -9,10 +9,12 @@ from msgid import layout
 from msgid._moments import aware
 from msgid._validate import check_installed, integer
 from msgid.audit._columns import checked_columns
+from msgid.audit._sides import ARGUMENTS
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, rules_of
 from msgid.audit.report import report_of
 from spark_ext._filesystem import filesystem
 from spark_ext.auditing._collecting import Summaries, facts_of
+from spark_ext.auditing.digests import digest
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.table_audit import completed, summaries_of
 from spark_ext.tables._writers import writer_of
@@ -41,6 +43,7 @@ def audit_batches(
     holes: Holes | None = None,
     without: Sequence[str] = (),
     last: int | None = None,
+    digests: str | None = None,
     **columns: Any,
 ) -> Callable[[DataFrame, int], None]:
     """Return a function for ``foreachBatch`` that audits all rows of a stream so far, after each micro-batch.
@@ -75,6 +78,9 @@ def audit_batches(
         As for `audit`.
     last : int, optional
         Number of latest batches that the report covers, and whose summaries are kept. Default: all.
+    digests : str, optional
+        Folder in which the digest of each batch is kept, for `compare`: a table of `write_once`, which ``last`` does
+        not shorten. `read_table` returns it.
     columns : str
         The arguments ``id``, ``source``, ``offset``, ``timestamp``, ``landed``, ``content``, ``parent`` and ``life`` of
         `audit`.
@@ -123,6 +129,9 @@ def audit_batches(
         batch = completed(batch, *(named[name] for name in ("id", "source", "offset", "timestamp", "content")))
         chosen = checked_columns(batch.columns, **named)
         new = summaries_of(batch, chosen, earliest)
+        if digests is not None:
+            made = digest(batch, **{name: named[name] for name in ARGUMENTS})
+            write_once(made, number, digests, app_id=app_id)
         stored = {}
         for name in _STORED:
             summary: DataFrame | None = getattr(new, name)

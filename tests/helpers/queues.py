@@ -98,11 +98,10 @@ class Queue:
         waiting = iter(messages)
         while transaction := list(itertools.islice(waiting, self.chance.randint(1, 6))):
             is_aborted = self.kind == "aborted" and self.chance.random() < 0.3
-            for at, id, made in transaction:
-                id = id if self.chance.random() > 0.01 else f"order-{log}-{life}-{offset}"
+            for at, own, counted in transaction:
+                id, made = (own, counted) if self.chance.random() > 0.01 else (f"order-{log}-{life}-{offset}", None)
                 landed = AT + timedelta(seconds=((at - AT) // timedelta(seconds=30) + 1) * 30)
                 if not is_aborted:
-                    made = None if id.startswith("order") else made
                     rows.append(Row(log, life, offset, id, at, f"body {self.chance.randint(0, 9)}", landed, made))
                 offset += 1
             offset += self.kind in ("committed", "aborted")  # the marker

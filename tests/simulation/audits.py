@@ -3,8 +3,8 @@
     PYTHONPATH=tests python -m simulation.audits --runs 10000 --processes 2
 
 A queue has transactions, compaction, lives, retention, restarts, shared addresses and several time zones. Its table is
-audited and compared as it landed, and with faults: lost, changed, repeated, contradicting, late and additional messages,
-and clocks that were set back.
+audited and compared as it landed, and with faults: lost, changed, repeated, contradicting, late and additional
+messages, and clocks that were set back.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from itertools import combinations
 
+import pyarrow as pa
 from helpers.lives import overlap
 from helpers.queues import COLUMNS, NODE, QUEUES, V0, Queue
 
@@ -35,23 +36,25 @@ def check(seed: int, kind: str) -> Counter[str]:
         AssertionError: if a fault is missed, or something else is found.
     """
     queue = Queue(seed, kind)
-    _audited(queue, queue.rows)
+    sides = [queue.table(queue.rows)]
+    _audited(queue, queue.rows, sides[0])
     queue.damage()
-    _audited(queue, queue.landed)
-    sides = queue.table(queue.rows), queue.table(queue.landed)
+    sides.append(queue.table(queue.landed))
+    _audited(queue, queue.landed, sides[1])
     columns = {**COLUMNS, **({"life": "life"} if kind == "lives" else {})}
     digests = [audit.digest(side, **columns) for side in sides]
     for options in ({}, {"digests": digests}):
         report = audit.compare(*sides, **columns, **options)
         assert {(one.fault, one.scope, one.offset) for one in report.differences} == queue.faults
         assert report.complete_until == queue.complete_until
-        assert audit.compare(sides[0], sides[0], **columns, **options and {"digests": digests[:1] * 2}).findings == []
+    same = {"digests": digests[:1] * 2} if seed % 4 else {}
+    assert audit.compare(sides[0], sides[0], **columns, **same).findings == []
     return Counter(fault for fault, _, _ in queue.faults)
 
 
-def _audited(queue: Queue, rows: list) -> None:
+def _audited(queue: Queue, rows: list, table: pa.Table) -> None:
     """Audit rows of a queue: the findings are those of a plain model."""
-    report = audit.audit_table(queue.table(rows), **COLUMNS, landed="landed", **queue.options)
+    report = audit.audit_table(table, **COLUMNS, landed="landed", **queue.options)
     found = {(one.check, one.scope): one.count for one in report.findings if one.check not in _OF_PROCESSES}
     assert found == queue.expected(rows), set(found.items()) ^ set(queue.expected(rows).items())
     assert {(gap.scope, gap.first, gap.last) for gap in report.gaps if gap.kind == "offset"} == queue.gaps(rows)
@@ -76,9 +79,12 @@ def _check_processes(queue: Queue, rows: list, checks: dict[str, int], report: a
         assert checks.pop("missing_sequences", 0) == sum(gap.count for gap in report.gaps if gap.kind == "sequence")
         assert made.surely_lost <= missing <= made.lost, (made.surely_lost - missing, missing - made.lost)
     shared = checks.pop("shared_node", 0)
-    at_once = max((overlap(one, other) for one, other in combinations(lives, 2)), default=-1)
+    overlaps = [overlap(one, other) for one, other in combinations(lives, 2)]
+    at_once = max(overlaps, default=-1)
     if not 0 <= at_once < _SHORT:  # a few IDs of two processes can also be those of one
         assert (shared > 1) == (at_once >= _SHORT), (shared, at_once)
+    if queue.processes == "shared apart" and min(overlaps, default=0) < _SHORT:
+        checks.pop("sequence_jump", None)  # what is left of the processes is one after another
     assert {one.scope for one in report.findings if one.check == "shared_node"} <= {NODE}
     assert checks == made.findings, (checks, made.findings)
 

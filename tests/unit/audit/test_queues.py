@@ -9,8 +9,8 @@ pytest.importorskip("numpy")
 pytest.importorskip("pyarrow")
 pytest.importorskip("msgid.audit")
 
-from helpers.queues import OPTIONS, QUEUES, Queue  # noqa: E402
-from simulation import audits  # noqa: E402
+from helpers.queues import OPTIONS, QUEUES, Queue
+from simulation import audits
 
 
 @pytest.mark.parametrize("kind", QUEUES)
