@@ -68,13 +68,12 @@ def read_file(path: str | PathLike[str] | IO[bytes], format: Format | None = Non
 
     if format is not None and format not in FORMATS:
         raise ValueError(f"format must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, got {quote(format)}")
-    shown = str(getattr(path, "name", path))
-    if isinstance(path, str | os.PathLike) and not Path(path).exists():
+    file = Path(path) if isinstance(path, str | os.PathLike) else path
+    shown = str(file if isinstance(file, Path) else getattr(file, "name", "the open file"))
+    if isinstance(file, Path) and not file.exists():
         raise FileNotFoundError(f"no file {quote(shown)}")
     try:
-        if not isinstance(path, str | os.PathLike):
-            return _rows_of_stream(path.read(), format)
-        return _read(Path(path), format)
+        return _read(file, format) if isinstance(file, Path) else _rows_of_stream(file.read(), format)
     except (pa.ArrowException, OSError, UnicodeEncodeError, Unreadable) as error:
         raise ValueError(f"cannot read {quote(shown)}: {' '.join(str(error).split())}") from None
 

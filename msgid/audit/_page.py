@@ -120,7 +120,7 @@ def fragment(content: Content) -> str:
     notes = "".join(f"<li>{escape(note)}</li>" for note in content.notes)
     shown = f"<h2>What the table cannot show</h2><ul>{notes}</ul>" if notes else ""
     tables = "".join(_table(lists, *table) for table in _TABLES)
-    complete = f"<p>{content.complete.capitalize()}.</p>" if content.complete else ""
+    complete = f"<p>{content.complete[:1].upper()}{content.complete[1:]}.</p>" if content.complete else ""
     return (
         f'<style>{_STYLE}</style><main class="msgid-audit"><h1>Audit of message IDs</h1><p>{content.summary}</p>'
         f"{complete}<p><small>All times are in UTC.</small></p>{''.join(charts)}{shown}{tables}</main>"

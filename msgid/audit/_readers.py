@@ -31,6 +31,8 @@ _LONGEST_ROW: Final = 1 << 26
 """The bytes of the longest row of CSV or JSON that is read."""
 _JSON_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.?)*"?|[\[{]|[\]}]', re.DOTALL)
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
+_INEXACT: Final = ("changed from", "Number too big")
+"""Words of Arrow's errors about values that one column cannot hold."""
 _SPACES: Final = re.compile(r"[ \t\r\n]*")
 
 
@@ -147,7 +149,7 @@ def _read_json(text: bytes) -> pa.Table:
         options = pajson.ReadOptions(block_size=_LONGEST_ROW)
         table = pajson.read_json(pa.BufferReader(text), read_options=options)
     except pa.ArrowInvalid as error:
-        if "changed from" not in str(error):
+        if not any(words in str(error) for words in _INEXACT):
             raise
     else:
         if not any(pa.types.is_floating(column.type) for column in table.columns) or not _LONG_NUMBER.search(text):
@@ -171,7 +173,7 @@ def _json_values(text: bytes) -> Iterator[dict[str, Any]]:
             return
         try:
             value, place = decoder.raw_decode(decoded, place)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise Unreadable(f"line {decoded.count(chr(10), 0, place) + 1:,} is not JSON: {error}") from None
         if not isinstance(value, dict):
             raise Unreadable(f"line {decoded.count(chr(10), 0, place) + 1:,} is not a JSON object")
@@ -183,7 +185,7 @@ def _json_column(values: list[Any]) -> pa.Array:
     import pyarrow as pa
 
     kinds = {type(value) for value in values if value is not None}
-    is_long = any(type(value) is int and not INT64_MIN <= value <= INT64_MAX for value in values)
+    is_long = any(isinstance(value, int | float) and not INT64_MIN <= value <= INT64_MAX for value in values)
     if kinds == {int, float} and not is_long:
         return pa.array(values, pa.float64())
     try:

@@ -16,12 +16,15 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from itertools import combinations
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from helpers.lives import overlap
 from helpers.queues import COLUMNS, NODE, QUEUES, V0, Queue
 
 from msgid import audit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _OF_PROCESSES = ("missing_sequences", "clock_backwards", "clock_jump", "sequence_jump", "shared_node")
 _SHORT = 15
