@@ -53,7 +53,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "Constants": "LAYOUTS",
     },
     "msgid.schemas": {
-        "Check payloads": "check checked_policy Verdict Policy Framing frame unframe",
+        "Check payloads": "check_schema checked_policy Verdict Policy Framing frame unframe",
         "Versions of a schema": "SchemaRegistry Schema Kind compare incompatibilities Comparison Compatibility Rules",
         "Other registries": "SchemaSource from_confluent from_lookup",
         "Errors": "InvalidSchema IncompatibleSchema",
@@ -65,7 +65,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "msgid.audit": {
         "Audit a table": "audit_table audit_file audit_ids",
-        "Compare two sides": "compare digest merge_digests DigestWriter",
+        "Compare two sides": "compare digest update_digests merge_digests DigestWriter",
         "Who made the IDs": "doctor Diagnosis collision_risk",
         "The report": "Report Finding Gap LogRow GeneratorRow KindRow NodeRow NotChecked Difference Severity",
         "The checks": "CHECKS Check",
@@ -83,12 +83,13 @@ GROUPS: dict[str, dict[str, str]] = {
         "Version 0": "parse_v0 try_parse_v0 translate_v0 try_translate_v0 v0_time",
         "Other forms of an ID": "id_to_binary id_from_binary id_to_uuid id_from_uuid",
         "Messages": "messages message_state checksum_ok normalize_name try_normalize_name check_schema",
-        "Messages of Iggy": "iggy_message try_iggy_message iggy_messages try_iggy_messages id_from_iggy_id id_to_iggy_id",
+        "Messages of Iggy": "iggy_message try_iggy_message iggy_messages try_iggy_messages id_from_iggy_id "
+        "id_to_iggy_id",
         "Messages of Danube": "danube_message try_danube_message danube_id",
         "Duplicates and handlers": "deduplicate rows_too_late process check_checkpoint OldCheckpoint",
         "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict TableBusy MissingRows",
         "Audits": "audit audit_batches AuditReport",
-        "Two sides": "compare digest",
+        "Two sides": "compare digest update_digests",
         "Retention": "is_expired segment_report clean CleanedSegment",
         "SQL": "register",
         "Workers": "WorkerError CoreNote",

@@ -1,4 +1,4 @@
-"""The command line: ``python -m spark_ext ids``, ``messages``, ``clean``, ``process``, ``audit``."""
+"""The command line: ``python -m spark_ext ids``, ``messages``, ``clean``, ``process``, ``audit``, ``digest``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ import click
 import msgid
 from msgid._commands import Grouped, examples
 from msgid._known_tables import QUARANTINE
-from msgid.cli import AUDIT_GROUPS, Commands, audit_options, compared_columns, finish_audit
+from msgid.cli import (
+    AUDIT_GROUPS,
+    AuditOutput,
+    Commands,
+    audit_options,
+    compared_columns,
+    digest_options,
+    echo_digests,
+)
 from spark_ext._session import NoJava, session
 from spark_ext.formats.message_formats import format_options, message_formats
 from spark_ext.tables import table_formats
@@ -22,7 +30,6 @@ from spark_ext.tables import table_formats
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from msgid.audit import Severity
     from spark_ext.formats.message_formats import FormatOption
     from spark_ext.jobs._bad_files import BadFile
 
@@ -443,18 +450,21 @@ def _report_unreadable(files: Sequence[BadFile], output: str) -> None:
     sys.exit(_LEFT_OUT)
 
 
-@spark_ext.command(
-    cls=Grouped, groups={"Input": ("format",), **AUDIT_GROUPS},
-    epilog=examples("python -m spark_ext audit /data/messages --fail-on error --report audit.html")
-)  # fmt: skip
-@click.argument("input", callback=_in_utf8)
-@audit_options
-@click.option(
+_audit_format = click.option(
     "-f",
     "--format",
     type=_Registered(lambda: ["csv", "tsv", "json", "text", *table_formats.table_format_names()]),
     help="The input's format.  [default: found by the input]",
 )
+
+
+@spark_ext.command(
+    cls=Grouped, groups=AUDIT_GROUPS,
+    epilog=examples("python -m spark_ext audit /data/messages --fail-on error --report audit.html")
+)  # fmt: skip
+@click.argument("input", callback=_in_utf8)
+@audit_options
+@_audit_format
 def audit(
     input: str,
     source: tuple[str, ...],
@@ -462,25 +472,56 @@ def audit(
     sent: str | None,
     sent_column: tuple[str, ...],
     format: str | None,
-    report: str | None,
-    as_json: bool,
-    fail_on: Severity | None,
-    **columns: Any,
+    digests: tuple[str, str] | None,
+    **options: Any,
 ) -> None:
     """Find the lost, duplicated and late messages of a table by their IDs and offsets.
 
     INPUT is a file or folder of text, CSV, TSV, JSON, Parquet or Delta, or the output folder of 'ids', 'messages' or
-    'process'. The columns of such outputs, and of tables of Kafka and RocketMQ, are known. With --sent, INPUT is
-    compared with another table: the messages that a producer had acknowledged, or all messages of a queue.
+    'process'. The columns of such outputs, and of tables of Kafka and RocketMQ, are known, and so are columns named id,
+    source, offset, timestamp, landed and content. With --sent, INPUT is compared with another table: the messages that
+    a producer had acknowledged, or all messages of a queue.
+    """
+    from spark_ext.jobs import audit_job as job
+
+    output = AuditOutput.taken_from(options)
+    if digests and sent is None:
+        raise click.UsageError("--digests needs --sent")
+    named = {**options, "source": source or None, "content": content or None}
+    if sent is not None:
+        named = compared_columns(named, sent_column)
+    with _one_line_errors(input):
+        found = job.run(session(), input, sent, format=format, digests=digests, **named)
+    output.finish(found)
+
+
+@spark_ext.command(
+    epilog=examples("python -m spark_ext digest /data/landed --part day --to /data/digests/landed")
+)  # fmt: skip
+@click.argument("input", callback=_in_utf8)
+@click.option("--part", required=True, help="The column of the parts, such as the day by which INPUT is partitioned.")
+@click.option("--to", required=True, help="The folder of the digests.")
+@digest_options
+@_audit_format
+def digest(
+    input: str,
+    part: str,
+    to: str,
+    source: tuple[str, ...],
+    content: tuple[str, ...],
+    format: str | None,
+    **columns: Any,
+) -> None:
+    """Make the digests of the parts of a table, such as its days, that are missing.
+
+    INPUT is as for audit. The digest of a part is made once, and 'audit --digests' compares two folders of digests.
     """
     from spark_ext.jobs import audit_job as job
 
     named = {**columns, "source": source or None, "content": content or None}
-    if sent is not None:
-        named = compared_columns(named, sent_column)
-    with _one_line_errors(input):
-        found = job.run(session(), input, sent, format=format, **named)
-    finish_audit(found, report, as_json, fail_on)
+    with _one_line_errors(to):
+        made = job.run_digests(session(), input, to, part, format=format, **named)
+    echo_digests(made)
 
 
 def _check_stream_options(stream: bool, overwrite: bool, interval: float | None) -> None:
