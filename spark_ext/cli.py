@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from spark_ext.formats.message_formats import FormatOption
     from spark_ext.jobs._bad_files import BadFile
+    from spark_ext.jobs._formats import BatchLimit
 
 _LEFT_OUT, _SHOWN_FILES = 3, 10
 """The exit status if files were left out, and the number of such files that are printed."""
@@ -86,6 +87,30 @@ _table_format = click.option(
 )
 
 
+def _batch_limit(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that limit a micro-batch of a stream."""
+    command = click.option(
+        "--max-bytes-per-trigger",
+        type=click.IntRange(1, (1 << 63) - 1),
+        help="The bytes of new files in a micro-batch, about. A larger file is a micro-batch of its own.  "
+        "[default: 268435456 (256 MB); no limit with --max-files-per-trigger]",
+    )(command)
+    return click.option(
+        "--max-files-per-trigger",
+        type=click.IntRange(1, (1 << 31) - 1),
+        help="The number of new files in a micro-batch.",
+    )(command)
+
+
+def _limit(files: int | None, bytes: int | None) -> BatchLimit:
+    """Return the limit of the options, or end before Spark starts."""
+    from spark_ext.jobs._formats import BatchLimit
+
+    if files is not None and bytes is not None:
+        raise click.UsageError("--max-files-per-trigger and --max-bytes-per-trigger cannot be used together")
+    return BatchLimit(files, bytes)
+
+
 def _in_utf8(context: click.Context, parameter: click.Parameter, path: str) -> str:
     """Return a path, or end before Spark starts, which cannot name one that is not UTF-8."""
     from spark_ext._filesystem import PathError, check_utf8
@@ -115,7 +140,8 @@ def spark_ext(modules: tuple[str, ...]) -> None:
             raise click.BadParameter(f"cannot import {module}: {error}", param_hint="--import") from None
 
 
-_STREAM = ("stream", "interval")
+_LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger")
+_STREAM = ("stream", "interval", *_LIMITS)
 _IDS_GROUPS = {
     "Input": ("column", "format"),
     "Output": ("output", "table_format", "overwrite", "show"),
@@ -132,7 +158,7 @@ _PROCESS_GROUPS = {
     "Input": ("format", "id", "key", "timestamp"),
     "Handler": ("handler", "attempts", "keep_outputs", "retention", "buckets"),
     "Output": ("output", "table_format", "checkpoint"),
-    "Stream": ("interval",),
+    "Stream": ("interval", *_LIMITS),
 }
 
 
@@ -170,6 +196,7 @@ _PROCESS_GROUPS = {
 @click.option("--order-by", multiple=True, help="With assign: columns of a unique key, for equal IDs after a retry.")
 @click.option("--stream", is_flag=True, help="Read only new files, and keep the progress in a checkpoint.")
 @click.option("--interval", type=click.FloatRange(min=0), help="With --stream: seconds between looks for new files.")
+@_batch_limit
 def ids(
     input: str,
     output: str,
@@ -185,6 +212,8 @@ def ids(
     order_by: tuple[str, ...],
     stream: bool,
     interval: float | None,
+    max_files_per_trigger: int | None,
+    max_bytes_per_trigger: int | None,
     table_format: str,
 ) -> None:
     """Parse the IDs in files of messages, or add IDs to their rows.
@@ -197,7 +226,8 @@ def ids(
     from spark_ext.jobs._formats import format_of
     from spark_ext.jobs._shared_paths import check_shared
 
-    _check_stream_options(stream, overwrite, interval)
+    limit = _limit(max_files_per_trigger, max_bytes_per_trigger)
+    _check_stream_options(stream, overwrite, interval, limit)
     assignment = job.Assignment(assign, source, offset, at, order_by, timezone) if assign else None
     with _one_line_errors(output):
         spark = session()
@@ -214,6 +244,7 @@ def ids(
                 assign=assignment,
                 interval=interval,
                 table_format=table_format,
+                limit=limit,
             )
         else:
             mode = "overwrite" if overwrite else "error"
@@ -278,6 +309,7 @@ def ids(
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Number of messages to print.")
 @click.option("--stream", is_flag=True, help="Read only new messages, and keep the progress in a checkpoint.")
 @click.option("--interval", type=click.FloatRange(min=0), help="With --stream: seconds between looks for new files.")
+@_batch_limit
 def messages(
     input: str,
     output: str,
@@ -286,6 +318,8 @@ def messages(
     show: int,
     stream: bool,
     interval: float | None,
+    max_files_per_trigger: int | None,
+    max_bytes_per_trigger: int | None,
     table_format: str,
     **options: Any,
 ) -> None:
@@ -301,7 +335,8 @@ def messages(
     from spark_ext.jobs import messages_job as job
     from spark_ext.jobs._shared_paths import check_shared
 
-    _check_stream_options(stream, overwrite, interval)
+    limit = _limit(max_files_per_trigger, max_bytes_per_trigger)
+    _check_stream_options(stream, overwrite, interval, limit)
     if by_segment and stream and not table_formats.table_format(table_format).batches_share_segments:
         raise click.UsageError(
             "--by-segment with --stream needs --table-format delta: in Parquet, each batch is a folder"
@@ -312,7 +347,14 @@ def messages(
         check_shared(spark, input, output)
         if stream:
             result = job.run_stream(
-                spark, input, output, source, interval=interval, by_segment=by_segment, table_format=table_format
+                spark,
+                input,
+                output,
+                source,
+                interval=interval,
+                by_segment=by_segment,
+                table_format=table_format,
+                limit=limit,
             )
         else:
             mode = "overwrite" if overwrite else "error"
@@ -415,7 +457,10 @@ def clean(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, ta
     help="The input's format.  [default: by the endings of the files]",
 )
 @click.option("--interval", type=click.FloatRange(min=0), help="Seconds between two looks for new files.")
-def process(input: str, handler: str, **options: Any) -> None:
+@_batch_limit
+def process(
+    input: str, handler: str, max_files_per_trigger: int | None, max_bytes_per_trigger: int | None, **options: Any
+) -> None:
     """Pass each message in the files of a folder to a handler once, also if it is redelivered or the job is restarted.
 
     INPUT is a folder; files must be moved into it whole. The handler keeps one state per key, and the IDs of its
@@ -425,11 +470,12 @@ def process(input: str, handler: str, **options: Any) -> None:
     from spark_ext.jobs import process_job as job
     from spark_ext.jobs._shared_paths import check_shared
 
+    limit = _limit(max_files_per_trigger, max_bytes_per_trigger)
     with _one_line_errors(options["output"]):
         function = job.load_handler(handler)
         spark = session(bar=False)
         check_shared(spark, input, options["output"])
-        result = job.run(spark, input, function, **options)
+        result = job.run(spark, input, function, limit=limit, **options)
     width = len(f"{max(result[:5]):,}")
     click.echo(f"{result.outputs:>{width},} outputs, written to {options['output']}/{job.OUTPUTS}/*/kind=new")
     for kind in ("too late", "malformed", "failed", "changed"):
@@ -524,13 +570,16 @@ def digest(
     echo_digests(made)
 
 
-def _check_stream_options(stream: bool, overwrite: bool, interval: float | None) -> None:
+def _check_stream_options(stream: bool, overwrite: bool, interval: float | None, limit: BatchLimit) -> None:
     if stream and overwrite:
         raise click.UsageError(
             "cannot use --overwrite with --stream: a stream adds rows to the output folder from its checkpoint"
         )
     if interval is not None and not stream:
         raise click.UsageError("--interval needs --stream")
+    for name, number in limit._asdict().items():
+        if number is not None and not stream:
+            raise click.UsageError(f"--{name.replace('_', '-')}-per-trigger needs --stream")
 
 
 @contextmanager
