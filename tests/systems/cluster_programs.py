@@ -19,6 +19,7 @@ SETTINGS = {
     # A process that is paused for longer than this counts as lost, and comes back.
     "spark.executor.heartbeatInterval": "2s",
     "spark.network.timeout": "12s",
+    "spark.network.timeoutInterval": "4s",
     "spark.rpc.askTimeout": "60s",
     "spark.task.maxFailures": "12",
     "spark.stage.maxConsecutiveAttempts": "12",
@@ -90,7 +91,7 @@ def streams(plan):
             table = spark_ext.read_table(spark, f"{plan['place']}/{name}-{format}")
             found[f"{name}-{format}"] = [json.loads(row) for row in table.drop("writer", "batch").toJSON().collect()]
     handled = spark_ext.read_table(spark, f"{plan['place']}/handled-parquet").where("kind = 'new'")
-    found["audit"] = [finding.check for finding in spark_ext.audit(handled, id="id").findings]
+    found["audit"] = [finding.check for finding in spark_ext.audit(handled, id="id").local.findings]
     (folder / "rows.part").write_text(json.dumps(found))
     (folder / "rows.part").rename(folder / "rows")
 
