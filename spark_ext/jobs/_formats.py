@@ -9,6 +9,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from msgid._validate import is_integer
+from msgid.audit._readers import Unreadable
+from msgid.audit._readers import format_of as format_of_ending
 from spark_ext._filesystem import PathError, filesystem, literal
 from spark_ext.tables.table_formats import format_of_table, table_format
 
@@ -117,6 +119,19 @@ def guess_format(path: str) -> str:
         suffix[1:].lower() for suffix in PurePath(path).suffixes if suffix.lower() not in (".gz", ".bz2", ".zst")
     ]
     return _ENDINGS.get(endings[-1], "text") if endings else "text"
+
+
+def check_ending(path: str) -> None:
+    """Check that the ending of a file is known, or that it does not have one.
+
+    Raises:
+        BadInput: if it is unknown, such as that of a page or a spreadsheet.
+    """
+    try:
+        format_of_ending(PurePath(path).name)
+    except Unreadable as error:
+        if _names_in(path) is None and not _PATTERN.search(path):
+            raise BadInput(f"cannot read {path}: {error}") from None
 
 
 def formats_in(path: str) -> set[str]:

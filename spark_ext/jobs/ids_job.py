@@ -65,7 +65,7 @@ class Assignment(NamedTuple):
     offset: str | None = None
     at: str | None = None
     order_by: tuple[str, ...] = ()
-    zone: str | None = None
+    timezone: str | None = None
     """Time zone of times without an offset from UTC. Default: such a time is malformed."""
 
 
@@ -77,7 +77,7 @@ def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> Dat
     Raises:
         BadInput: if a column is missing or not named, if the name is taken, or if ``assign`` is used on a stream.
     """
-    how, source, offset, at, order_by, zone = assignment
+    how, source, offset, at, order_by, timezone = assignment
     _refuse_names(df, [column], "--column names another for the new ids")
     if how == "generate":
         return df.withColumn(column, generate_id())
@@ -92,7 +92,7 @@ def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> Dat
     log = F.concat(names[0], *(part for name in names[1:] for part in (F.lit("/"), name)))
     place = column_of(df, offset).try_cast("bigint")
     place = F.when(place.between(0, layout.OFFSET_MAX), place)
-    read, parts = _with_parts(df, log, place, moment_in(df, at, zone))
+    read, parts = _with_parts(df, log, place, moment_in(df, at, timezone))
     return read.withColumn(column, position_id(*parts)).drop(*parts)
 
 

@@ -36,12 +36,13 @@ def labelled_stream(
     key: Column,
     content: Column,
     timestamp: str,
-    within_micros: int,
-    within: str,
+    within: int,
     buckets: int,
     name: str,
 ) -> DataFrame:
     """Return a stream with the column ``name``, in which rows that come too late are ``late``.
+
+    ``within`` is in microseconds.
 
     The columns travel under numbers, so that no name of theirs matters.
     """
@@ -55,7 +56,11 @@ def labelled_stream(
     places = [f"c{place}" for place in range(len(fields))]
     carried = [_carried(field.dataType) for field in fields]
     # The identity and the fingerprint are columns of their own first: their expressions are long, and used repeatedly.
-    hashed = df.withWatermark(quoted_name(timestamp), within).select("*", key, content).toDF(*places, "id", "content")
+    hashed = (
+        df.withWatermark(quoted_name(timestamp), f"{within} microseconds")
+        .select("*", key, content)
+        .toDF(*places, "id", "content")
+    )
     numbered = hashed.select(
         *(_cast(F.col(place), field.dataType, to) for place, field, to in zip(places, fields, carried, strict=True)),
         _row_key(F.col("id"), F.col("content")).alias(KEY),
@@ -63,7 +68,7 @@ def labelled_stream(
     prepare = preparer(buckets, places[df.columns.index(timestamp)])
     packed = numbered.mapInArrow(shipped(packer(prepare, bucket_keys(buckets))), PACKED)
     labelled = packed.groupBy("bucket").transformWithStateInPandas(
-        shipped_processor(Seen(within_micros, buckets), states()), LABELLED, "append", "EventTime"
+        shipped_processor(Seen(within, buckets), states()), LABELLED, "append", "EventTime"
     )
     schema = StructType(
         [StructField(place, to, field.nullable) for place, field, to in zip(places, fields, carried, strict=True)]

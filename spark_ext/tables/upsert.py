@@ -262,9 +262,9 @@ def _with_retries(target: _Target, work: Any) -> Any:
     try:
         return retry(transact, lambda error: isinstance(error, _Unreachable), _DELAYS)
     except _Unreachable as error:
-        attempts = len(_DELAYS) + 1
+        attempts, said = len(_DELAYS) + 1, " ".join(str(error).split())  # one line
         raise PostgresError(
-            f"cannot write to table {'.'.join(target.table)} after {attempts} attempts: {error}"
+            f"cannot write to table {'.'.join(target.table)} after {attempts} attempts: {said}"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""The commands ``expire`` and ``process``, called like a user calls them, on the session of the tests."""
+"""The commands ``clean`` and ``process``, called like a user calls them, on the session of the tests."""
 
 import json
 import os
@@ -24,17 +24,17 @@ def run(*arguments):
 
 @pytest.mark.details
 def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
-    """``expire`` reports the expired segments, deletes them with --apply, and rejects a wrong policy with one line."""
+    """``clean`` reports the expired segments, deletes them with --apply, and rejects a wrong policy with one line."""
     folder = tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "0"
     folder.mkdir(parents=True)
     for offset in (0, 1):
         message = iggy.Message.new(b"abc", id=offset + 1, offset=offset, timestamp=1_700_000_000_000_000)
-        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message))
+        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message, "m45"))
     made = run("messages", tmp_path / "in", "-f", "iggy", "-o", tmp_path / "out", "--by-segment")
     assert made.exit_code == 0, made.output
     table, policy = tmp_path / "out" / "messages", tmp_path / "policy.toml"
     policy.write_text("default_expiry = 60\n")
-    dry = run("expire", table, "--policy", policy)
+    dry = run("clean", table, "--policy", policy)
     assert dry.exit_code == 0, dry.output
     assert dry.output.endswith("1 of 2 segments, 1 messages, 3 bytes: would be removed; --apply removes them\n")
     first, second, _ = dry.output.splitlines()
@@ -42,11 +42,11 @@ def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
     assert first.endswith("topic=orders/partition=0/segment=0")
     assert second.startswith("open ")
     assert spark.read.parquet(str(table)).count() == 2
-    done = run("expire", table, "--policy", policy, "--apply")
+    done = run("clean", table, "--policy", policy, "--apply")
     assert done.output.endswith("1 of 2 segments, 1 messages, 3 bytes: removed\n")
     assert [row.segment for row in spark.read.parquet(str(table)).collect()] == [1]
     policy.write_text("interval = 0\n")
-    wrong = run("expire", table, "--policy", policy)
+    wrong = run("clean", table, "--policy", policy)
     assert (wrong.exit_code, wrong.output) == (1, "Error: interval must be more than 0 seconds, got 0\n")
     both = run("messages", tmp_path / "in", "-f", "iggy", "-o", tmp_path / "out", "--by-segment", "--stream")
     assert both.exit_code == 2
@@ -93,7 +93,7 @@ REQUIRED = {
     "messages": ["--output", "o"],
     "process": ["--output", "o", "--handler", "m:f", "--checkpoint", "c"],
     "audit": [],
-    "expire": ["--policy", __file__],
+    "clean": ["--policy", __file__],
 }
 
 
