@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.skipif(not markdown.PAGES.exists(),
 LONG = {"tutorial/spark.md", "tutorial/three-formats.md"}
 """The pages whose examples take longer than all others together; the guides show the same functions."""
 DATABASE = '"host=db dbname=shop"'
-"""The connection string of a page, in place of which a test has that of its own server."""
+"""The connection string on a page; a test passes that of its own server instead."""
 PAGES = [
     pytest.param(page, id=name, marks=[pytest.mark.variants] if name in LONG else [])
     for page in markdown.pages(needs_spark=True)

@@ -1,4 +1,4 @@
-"""The examples of the guide to Iceberg give what they show, with Iceberg's JAR."""
+"""The examples of the guide to Iceberg have the results on the page, with Iceberg's JAR."""
 
 import pytest
 from helpers import markdown
