@@ -55,14 +55,25 @@ class Lakehouse:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "LAKEHOUSE": "1",
         }
-        self.environment.pop("SPARK_HOME", None)
+        for name in ("SPARK_HOME", "PYSPARK_SUBMIT_ARGS"):  # of another session of this process
+            self.environment.pop(name, None)
+        self._folder = folder
 
     def run_tests(self, *arguments: str) -> None:
-        """Run tests in a process of this environment; a failure has its output, which is shown at once after ``-s``."""
+        """Run tests in a process of this environment; a failure has its output, which is shown at once after ``-s``.
+
+        Relative paths, which guides have, are in the folder of the environment.
+        """
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments]
         shown = "-s" in arguments
-        seconds = NIGHT_SECONDS if shown else TEST_SECONDS
-        done = subprocess.run(command, env=self.environment, capture_output=not shown, text=True, timeout=seconds)
+        done = subprocess.run(
+            command,
+            env=self.environment,
+            cwd=self._folder,
+            capture_output=not shown,
+            text=True,
+            timeout=NIGHT_SECONDS if shown else TEST_SECONDS,
+        )
         print(done.stdout or "")
         if done.returncode:
             pytest.fail(f"{done.stdout}\n{(done.stderr or '')[-2000:]}", pytrace=False)
