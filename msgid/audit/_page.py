@@ -53,7 +53,8 @@ vertical-align:top}.msgid-audit td.number{white-space:nowrap}.msgid-audit th.num
 .msgid-audit thead{display:none}.msgid-audit tr{border-bottom:1px solid var(--line);padding:.3rem 0}
 .msgid-audit td,.msgid-audit td.number{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0;
 text-align:right;white-space:normal;overflow-wrap:anywhere}.msgid-audit td:empty{display:none}
-.msgid-audit td::before{color:var(--soft);white-space:nowrap}.msgid-audit .bar{grid-template-columns:1fr auto}.msgid-audit .bar .name{grid-column:1/-1}}
+.msgid-audit td::before{color:var(--soft);white-space:nowrap}
+.msgid-audit .bar{grid-template-columns:1fr auto}.msgid-audit .bar .name{grid-column:1/-1}}
 """
 
 _SCRIPT: Final = """
