@@ -39,6 +39,8 @@ MAX_RUNS: Final = 1_000
 """A generator that repeats its numbers in more runs than this resets its sequence; each piece is a run."""
 CLOCK_JUMP: Final = 86_400
 """Default of the seconds between neighbours of a run beyond which the clock has jumped forward."""
+AHEAD_S: Final = 1
+"""The seconds by which an ID may be ahead of its landing: RocketMQ's Java client for gRPC is up to one ahead."""
 LONGEST_MONTH_MS: Final = 31 * 86_400_000
 
 MAX_GAPS: Final = 10_000

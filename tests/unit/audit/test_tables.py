@@ -81,11 +81,11 @@ def test_version_0_ids_that_land_when_they_are_made_are_not_of_the_month_before(
 
 
 def test_ids_from_the_future_or_before_a_bound_are_found():
-    """An ID is not dated after its row landed, nor before the earliest time allowed."""
+    """An ID is dated at most a second after its row landed, and not before the earliest time allowed."""
     seconds = int(AT.timestamp()) - layout.EPOCH_UNIX
-    table = pa.table({"id": ids((seconds, 1), (seconds + 1, 2)), "landed": [AT, AT]})
+    table = pa.table({"id": ids((seconds, 1), (seconds + 1, 2), (seconds + 2, 3)), "landed": [AT] * 3})
     assert found(audit.audit_table(table, landed="landed")) == {
-        ("future_ids", "table"): (1, ids((seconds + 1, 2))[0]),
+        ("future_ids", "table"): (1, ids((seconds + 2, 3))[0]),
     }
     report = audit.audit_table(table.select(["id"]), not_before=AT + timedelta(seconds=1))
     assert found(report) == {("future_ids", "table"): (1, ids((seconds, 1))[0])}
