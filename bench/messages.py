@@ -41,8 +41,11 @@ PLANNED_SPLIT = 16 << 20
 def write(path: Path, megabytes: int) -> int:
     """Write a segment file of messages of 100 bytes; return their number."""
     block = iggy.encode_log(
-        iggy.Message.new(os.urandom(PAYLOAD), id=n + 1, offset=n, timestamp=1_700_000_000_000_000 + n)
-        for n in range(10_000)
+        [
+            iggy.Message.new(os.urandom(PAYLOAD), id=n + 1, offset=n, timestamp=1_700_000_000_000_000 + n)
+            for n in range(10_000)
+        ],
+        "m45",
     )
     blocks = max(1, megabytes * 1_000_000 // len(block))
     with path.open("wb") as file:

@@ -4,33 +4,80 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
 import msgid as library
 from msgid import layout
 from msgid._moments import moment_of
+from msgid._validate import quote
 from msgid.ids import _display
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from msgid.ids.batch import IdBatch
     from msgid.ids.parsing import AnyId
 
 _CHUNK = 65_536
+_OTHER = "Options"
+"""The title of the options of no group."""
 _Result = TypeVar("_Result")
 
 
 def examples(*lines: str) -> str:
     """Return the end of a command's help: lines that a user can type."""
     return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+
+
+class Grouped(click.Command):
+    """A command whose help lists the options by task.
+
+    Args:
+        groups: The titles, each with the names of its options. Options in no group come last.
+    """
+
+    def __init__(self, *args: Any, groups: Mapping[str, Collection[str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.groups = groups
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options below the titles of their groups."""
+        found: dict[str, list[tuple[str, str]]] = {title: [] for title in (*self.groups, _OTHER)}
+        titles = {name: title for title, names in self.groups.items() for name in names}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            if record is not None:
+                found[titles.get(str(option.name), _OTHER)].append(record)
+        for title, records in found.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show that a command is at work, and for how long, on standard error if that is a terminal."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        progress.add_task(quote(text)[1:-1].replace("[", r"\["))
+        yield
 
 
 class _Moment(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1

@@ -46,6 +46,58 @@ _MOMENT: Final = re.compile(
 )
 
 
+_UNITS: Final = ("microseconds", "milliseconds", "seconds", "minutes", "hours", "days", "weeks")
+_PART: Final = re.compile(rf"(\d{{1,12}}(?:\.\d{{1,6}})?) ?({'|'.join(f'{unit[:-1]}s?' for unit in _UNITS)})", re.ASCII)
+
+
+def duration(name: str, value: object, *, positive: bool = False) -> timedelta:
+    """Return a duration, given as a timedelta or as text such as ``"1 day"``.
+
+    Args:
+        name: Name of the argument, for the error.
+        value: A timedelta, or numbers with units from microseconds to weeks: ``"7 days"``, ``"1 hour 30 minutes"``.
+        positive: Whether 0 is refused, too.
+
+    Raises:
+        TypeError: if the value is neither a timedelta nor text, such as a number without a unit.
+        ValueError: if the value is negative, or the text is not a duration.
+
+    >>> duration("within", "1 hour 30 minutes") == duration("within", timedelta(minutes=90))
+    True
+    >>> duration("within", 60)
+    Traceback (most recent call last):
+    TypeError: within must be a timedelta or text such as '1 day', got 60: timedelta(seconds=60)?
+    """
+    allowed = f"{name} must be a timedelta or text such as '1 day'"
+    found = _duration_of(value) if isinstance(value, str) else value
+    if is_number(found):
+        raise TypeError(f"{allowed}, got {quote(value)}: timedelta(seconds={quote(value)})?")
+    if found is None or (isinstance(found, timedelta) and found < timedelta(0)):
+        raise ValueError(f"{allowed}, of 0 or more, got {quote(str(value))}")
+    if not isinstance(found, timedelta):
+        raise TypeError(f"{allowed}, got {quote(value)}")
+    if positive and not found:
+        raise ValueError(f"{allowed}, above 0, got {quote(str(value))}")
+    return found
+
+
+def micros_in(name: str, value: object, *, positive: bool = False) -> int:
+    """Return the microseconds in a `duration`."""
+    return duration(name, value, positive=positive) // timedelta(microseconds=1)
+
+
+def _duration_of(text: str) -> timedelta | None:
+    """Return the duration that a text names, or None."""
+    text = " ".join(text.split())
+    parts = _PART.findall(text)
+    if not parts or text != " ".join(found.group() for found in _PART.finditer(text)):
+        return None
+    try:
+        return sum((timedelta(**{f"{unit.rstrip('s')}s": float(number)}) for number, unit in parts), timedelta(0))
+    except OverflowError:
+        return None
+
+
 def is_datetime(value: object) -> TypeGuard[datetime]:
     """Return whether a value is a datetime. pandas' NaT has that type, but is not a moment: it differs from itself."""
     return isinstance(value, datetime) and value == value  # noqa: PLR0124

@@ -27,6 +27,7 @@ def quote(value: object) -> str:
         shown = ascii(value)
     except Exception:
         shown = f"<{type(value).__name__}>"
+    shown = " ".join(shown.split()) if "\n" in shown else shown  # such as that of a DataFrame
     return shown if len(shown) <= QUOTED_LENGTH else f"{shown[:QUOTED_LENGTH]}..."
 
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 import msgid as library
-from msgid._commands import ID_COMMANDS, examples
+from msgid._commands import ID_COMMANDS, Grouped, examples, working
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import quote
 from msgid.audit._readers import FORMATS
@@ -91,8 +91,8 @@ def _topic_names(names: Iterable[str]) -> dict[str, str]:
 
 
 @msgid.command(
-    epilog=examples("msgid expire /var/iggy/streams --policy policy.toml",
-                    "msgid expire /var/iggy/streams --policy policy.toml --apply")
+    epilog=examples("msgid clean /var/iggy/streams --policy policy.toml",
+                    "msgid clean /var/iggy/streams --policy policy.toml --apply")
 )  # fmt: skip
 @click.argument("folder", type=click.Path(exists=True, file_okay=False))
 @click.option(
@@ -105,7 +105,7 @@ def _topic_names(names: Iterable[str]) -> dict[str, str]:
     "--name", "names", multiple=True, metavar="NAME=TOPIC", help="The folder of a topic: orders=1/2. Repeatable."
 )
 @click.option("--allow-open", is_flag=True, help="Delete files also if another process holds them open.")
-def expire(
+def clean(
     folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: bool, names: tuple[str, ...], allow_open: bool
 ) -> None:
     """Report expired Iggy segments in a FOLDER; with --apply, delete them.
@@ -129,7 +129,8 @@ def expire(
             names=_topic_names(names),
             allow_open=allow_open,
         )
-        report = cleaner.clean(dry_run=not apply)
+        with working(f"reading {folder}"):
+            report = cleaner.clean(apply=apply)
     except (InvalidPolicy, OSError) as error:
         raise click.ClickException(str(error)) from None
     table = Table()
@@ -192,6 +193,15 @@ _AUDIT_OPTIONS = (
         "--allow", multiple=True, metavar="CHECK=N", help="With --fail-on: up to N messages of a check are no failure."
     ),
 )
+
+
+AUDIT_GROUPS = {
+    "Input": ("format",),
+    "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "life"),
+    "Checks": ("holes", "without", "sent", "sent_column", "digests"),
+    "Report": ("report", "openmetrics", "as_json", "fail_on", "allow"),
+}
+"""The options of ``audit`` by task."""
 
 
 def audit_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -294,6 +304,7 @@ _format = click.option(
 
 
 @msgid.command(
+    cls=Grouped, groups=AUDIT_GROUPS,
     epilog=examples("msgid audit ids.txt", "msgid audit orders.parquet --report audit.html",
                     "msgid audit orders.csv --source topic --source partition --offset offset --fail-on error",
                     "zcat ids.gz | msgid audit -")
@@ -327,13 +338,13 @@ def audit(
     if sent == file == "-":
         raise click.UsageError("only one of FILE and --sent can be standard input")
     try:
-        if sent is None and digests is None:
-            found = audit_file(input_of(file), format=format, **named)
-        else:
-            table = read_file(file, format)[0] if format else input_of(file)
-            found = compare(
-                None if sent is None else input_of(sent), table, digests=digests, **compared_columns(named, sent_column)
-            )
+        with working(f"auditing {file}"):
+            if sent is None and digests is None:
+                found = audit_file(input_of(file), format=format, **named)
+            else:
+                table = read_file(file, format)[0] if format else input_of(file)
+                left = None if sent is None else input_of(sent)
+                found = compare(left, table, digests=digests, **compared_columns(named, sent_column))
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     output.finish(found)
@@ -358,7 +369,8 @@ def digest(
 
     named = {**({"id": id} if id else {}), "source": source or None, "content": content or None, **options}
     try:
-        made = update_digests(to, folder, **named)
+        with working(f"reading {folder}"):
+            made = update_digests(to, folder, **named)
     except (ValueError, OSError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     echo_digests(made)
@@ -378,7 +390,8 @@ def doctor(file: str, id: str | None, timestamp: str | None, as_json: bool, form
     from msgid.audit._doctor import doctor_file
 
     try:
-        found = doctor_file(input_of(file), id, timestamp, format=format)
+        with working(f"reading {file}"):
+            found = doctor_file(input_of(file), id, timestamp, format=format)
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(found.to_json() if as_json else found)

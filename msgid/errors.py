@@ -47,7 +47,7 @@ class InvalidMessage(ValueError):
 
     >>> from msgid import iggy
     >>> try:
-    ...     iggy.decode(bytes(8) + b"\x07" + bytes(40))
+    ...     iggy.decode(bytes(8) + b"\x07" + bytes(40), "m45")
     ... except InvalidMessage as error:
     ...     print(error)
     invalid message: state must be 1, 10, 20 or 30, got 7, at byte 8
@@ -69,7 +69,7 @@ class TruncatedMessage(InvalidMessage):
 
     >>> from msgid import iggy
     >>> try:
-    ...     iggy.decode(bytes(20))
+    ...     iggy.decode(bytes(20), "m45")
     ... except TruncatedMessage as error:
     ...     print(error)
     invalid message: a message needs 41 bytes, and 20 are left, at byte 0

@@ -46,6 +46,8 @@ NO_ID: Final = "header {header} does not hold an ID"
 
 Headers = tuple[tuple[str, "bytes | None"], ...]
 
+_NO_TIME: Final = "make a Record with a time of your own that is the same whenever the message is read"
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -130,10 +132,15 @@ class Record:
         if reason is not None:
             raise InvalidMessage(f"cannot make a record of an error event: {reason}")
         names = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+        if missing := [name for name in names[:4] if not hasattr(message, name)]:
+            raise InvalidMessage(f"a message of a consumer must have {missing[0]}, got {quote(message)}")
         found = {name: getattr(message, name, None) for name in names}
         row = {name: value() if callable(value) else value for name, value in found.items()}
         if isinstance(row["timestamp"], tuple):  # confluent-kafka returns (type, milliseconds)
             row["timestamp"] = row["timestamp"][-1] if row["timestamp"] else None
+        if row["timestamp"] in (None, -1):  # Kafka's number for a message without a timestamp
+            place = f"{row['topic']}/{row['partition']}/{row['offset']}"
+            raise InvalidMessage(f"timestamp is missing in the message {place}: {_NO_TIME}")
         return cls.of(row)
 
     def source(self, cluster: str = CLUSTER) -> str:

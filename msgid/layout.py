@@ -216,6 +216,9 @@ KIND_AMBIGUOUS: Final = "v0-ambiguous"
 KINDS: Final[tuple[Kind, ...]] = (KIND_V1, KIND_BROKER_OFFSET, KIND_CLIENT_UNIQUE, KIND_AMBIGUOUS)
 """All kinds of IDs."""
 
+_UUID_LENGTH, _UUID_VERSION, _UUID_VARIANT = 16, 4, 0b10
+"""The bytes of a UUID, the version of a random one, and the variant of RFC 9562."""
+
 
 def v0_kind(port: int, offset: int) -> Kind:
     """Return the kind of a version-0 ID, from its last 12 bytes read as a broker offset.
@@ -233,3 +236,12 @@ def v0_kind(port: int, offset: int) -> Kind:
     if offset >= AMBIGUOUS_OFFSET_MIN and offset & 0xFF == 0:
         return KIND_AMBIGUOUS
     return KIND_BROKER_OFFSET
+
+
+def may_be_uuid(raw: bytes) -> bool:
+    """Return whether 16 bytes have the version and the variant of a random UUID: one in 64 others have them, too.
+
+    >>> may_be_uuid(bytes.fromhex("74b158caddb3498fb0a99eec1c6197ae")), may_be_uuid(bytes(16))
+    (True, False)
+    """
+    return len(raw) == _UUID_LENGTH and raw[6] >> 4 == _UUID_VERSION and raw[8] >> 6 == _UUID_VARIANT

@@ -12,7 +12,7 @@ On Spark 3.5, only `deduplicate` of a batch and the column functions run, withou
 - Convert IDs: `id_to_binary`, `id_from_binary`, `id_to_uuid`, `id_from_uuid`.
 - Read and translate IDs of version 0: `parse_v0`, `try_parse_v0`, `translate_v0`, `try_translate_v0`, `v0_time`.
 - Read messages and their fields: `iggy_message`, `iggy_messages` and `danube_message`, each with a variant ``try_``;
-  `iggy_id_to_id`, `id_to_iggy_id`, `danube_id`, `message_state`, `checksum_ok`, `normalize_name`, `check_schema`.
+  `id_from_iggy_id`, `id_to_iggy_id`, `danube_id`, `message_state`, `checksum_ok`, `normalize_name`, `check_schema`.
   `messages` makes one table of messages of any format; `register_message_format` adds a `MessageFormat` of your own.
 - Duplicate messages: `deduplicate`, `rows_too_late`, and `process` for handlers with state. `check_checkpoint` checks
   that this release can continue a checkpoint.
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from spark_ext.columns.making import assign_id, assign_ids, derive_id, generate_id, position_id
     from spark_ext.columns.message_fields import (
         checksum_ok,
+        id_from_iggy_id,
         id_to_iggy_id,
-        iggy_id_to_id,
         message_state,
         normalize_name,
         try_normalize_name,
@@ -114,6 +114,7 @@ __all__ = [
     "digest",
     "generate_id",
     "id_from_binary",
+    "id_from_iggy_id",
     "id_from_uuid",
     "id_kind",
     "id_mac",
@@ -122,7 +123,6 @@ __all__ = [
     "id_to_binary",
     "id_to_iggy_id",
     "id_to_uuid",
-    "iggy_id_to_id",
     "iggy_message",
     "iggy_messages",
     "is_expired",
@@ -169,7 +169,9 @@ _MODULES: Final = {
         "id_to_uuid is_valid_id parse_id time_key try_parse_id"
     ),
     "columns.v0": "id_kind parse_v0 translate_v0 try_parse_v0 try_translate_v0 v0_time",
-    "columns.message_fields": "checksum_ok id_to_iggy_id iggy_id_to_id message_state normalize_name try_normalize_name",
+    "columns.message_fields": (
+        "checksum_ok id_from_iggy_id id_to_iggy_id message_state normalize_name try_normalize_name"
+    ),
     "columns.expiry": "is_expired",
     "formats.iggy": "iggy_message iggy_messages try_iggy_message try_iggy_messages",
     "formats.danube": "danube_id danube_message try_danube_message",

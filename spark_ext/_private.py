@@ -70,6 +70,25 @@ OTHER_PYTHON: Final = "PYTHON_VERSION_MISMATCH"
 Reason: PySpark raises it in the worker, so that only Spark's own error reaches the driver. Spark 3.5 to 4.3.
 If Spark renames it, the error is Spark's first line.
 """
+
+
+def silence_of_driver_worker() -> Callable[[], None]:
+    """Return a function that keeps Spark's Python worker on the driver from printing what it does. It travels by value.
+
+    Reason: for each stateful query, this worker prints the schema and the text of the function on standard error.
+    Spark 4.0 to 4.3. If Spark renames the module, the lines are printed.
+    """
+
+    def silence() -> None:
+        import __main__
+
+        name = getattr(__main__.__spec__, "name", "") if hasattr(__main__, "__spec__") else ""
+        if name == "pyspark.sql.streaming.transform_with_state_driver_worker":
+            __main__.print = lambda *_, **__: None
+
+    return silence
+
+
 STATE_CLIENT: Final = "pyspark.sql.streaming.stateful_processor_api_client"
 """The module that a Python worker needs for a function with state.
 

@@ -24,6 +24,7 @@ from spark_ext._private import (
     ignored_wheels,
     place_of_workers,
     python_error_in,
+    silence_of_driver_worker,
 )
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def shipped_processor(processor: Any, states: Sequence[State]) -> Any:
     """
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-    load, declared = _loader(processor), tuple(states)
+    load, declared, silence = _loader(processor), tuple(states), silence_of_driver_worker()
 
     class Handle:
         def __init__(self, values: dict[str, Any]) -> None:
@@ -101,6 +102,9 @@ def shipped_processor(processor: Any, states: Sequence[State]) -> Any:
 
     # A class in a function travels with its code, so the driver's worker does not import its module.
     class Shipped(StatefulProcessor):
+        def __reduce__(self) -> Any:
+            return received, ()
+
         def init(self, handle: Any) -> None:
             self._values = {name: getattr(handle, method)(name, *types) for name, method, types in declared}
             self._inner: Any = None
@@ -115,7 +119,11 @@ def shipped_processor(processor: Any, states: Sequence[State]) -> Any:
             if self._inner is not None:
                 self._inner.close()
 
-    return Shipped()
+    def received() -> Any:
+        silence()
+        return Shipped()
+
+    return received()
 
 
 def _loader(value: Any) -> Callable[[], Any]:

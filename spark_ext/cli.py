@@ -1,4 +1,4 @@
-"""The command line: ``python -m spark_ext ids``, ``messages``, ``expire``, ``process``, ``audit``, ``digest``."""
+"""The command line: ``python -m spark_ext ids``, ``messages``, ``clean``, ``process``, ``audit``, ``digest``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import msgid
-from msgid._commands import examples
+from msgid._commands import Grouped, examples
 from msgid._known_tables import QUARANTINE
-from msgid.cli import AuditOutput, Commands, audit_options, compared_columns, digest_options, echo_digests
+from msgid.cli import (
+    AUDIT_GROUPS,
+    AuditOutput,
+    Commands,
+    audit_options,
+    compared_columns,
+    digest_options,
+    echo_digests,
+)
 from spark_ext._session import NoJava, session
 from spark_ext.formats.message_formats import format_options, message_formats
 from spark_ext.tables import table_formats
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
 
     from spark_ext.formats.message_formats import FormatOption
     from spark_ext.jobs._bad_files import BadFile
+    from spark_ext.jobs._formats import BatchLimit
 
 _LEFT_OUT, _SHOWN_FILES = 3, 10
 """The exit status if files were left out, and the number of such files that are printed."""
@@ -47,8 +56,12 @@ class _Registered(click.ParamType):  # type: ignore[type-arg]  # not generic in 
         return value
 
 
-class _Messages(click.Command):
+class _Messages(Grouped):
     """A command with the options of all message formats. They are read late, as the names of the formats."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.groups = {**self.groups, "Message formats": format_options().keys()}
+        super().format_options(ctx, formatter)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         *own, helping = super().get_params(ctx)
@@ -72,6 +85,30 @@ _table_format = click.option(
     show_default=True,
     help="The format of the tables: Parquet for one writer, Delta for several writers or readers.",
 )
+
+
+def _batch_limit(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that limit a micro-batch of a stream."""
+    command = click.option(
+        "--max-bytes-per-trigger",
+        type=click.IntRange(1, (1 << 63) - 1),
+        help="The bytes of new files in a micro-batch, about. A larger file is a micro-batch of its own.  "
+        "[default: 268435456 (256 MB); no limit with --max-files-per-trigger]",
+    )(command)
+    return click.option(
+        "--max-files-per-trigger",
+        type=click.IntRange(1, (1 << 31) - 1),
+        help="The number of new files in a micro-batch.",
+    )(command)
+
+
+def _limit(files: int | None, bytes: int | None) -> BatchLimit:
+    """Return the limit of the options, or end before Spark starts."""
+    from spark_ext.jobs._formats import BatchLimit
+
+    if files is not None and bytes is not None:
+        raise click.UsageError("--max-files-per-trigger and --max-bytes-per-trigger cannot be used together")
+    return BatchLimit(files, bytes)
 
 
 def _in_utf8(context: click.Context, parameter: click.Parameter, path: str) -> str:
@@ -103,7 +140,30 @@ def spark_ext(modules: tuple[str, ...]) -> None:
             raise click.BadParameter(f"cannot import {module}: {error}", param_hint="--import") from None
 
 
+_LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger")
+_STREAM = ("stream", "interval", *_LIMITS)
+_IDS_GROUPS = {
+    "Input": ("column", "format"),
+    "Output": ("output", "table_format", "overwrite", "show"),
+    "New IDs": ("assign", "source", "offset", "at", "timezone", "order_by"),
+    "Stream": _STREAM,
+}
+_MESSAGES_GROUPS = {
+    "Input": ("format", "files"),
+    "Output": ("output", "table_format", "by_segment", "overwrite", "show"),
+    "Schemas": ("registry", "subject", "policy", "framing"),
+    "Stream": _STREAM,
+}
+_PROCESS_GROUPS = {
+    "Input": ("format", "id", "key", "timestamp"),
+    "Handler": ("handler", "attempts", "keep_outputs", "retention", "buckets"),
+    "Output": ("output", "table_format", "checkpoint"),
+    "Stream": ("interval", *_LIMITS),
+}
+
+
 @spark_ext.command(
+    cls=Grouped, groups=_IDS_GROUPS,
     epilog=examples("python -m spark_ext ids ids.txt --output ids-table --show 10",
              "python -m spark_ext ids orders.csv --column order_id --output orders-table",
              "python -m spark_ext ids orders.csv --assign position --source topic --offset place --at time -o with-ids")
@@ -132,10 +192,11 @@ def spark_ext(modules: tuple[str, ...]) -> None:
 )
 @click.option("--offset", help="With position: the column of the offset in the log.")
 @click.option("--at", help="With position: the column of the row's time: Unix seconds, or text with a UTC offset.")
-@click.option("--zone", help="With position: the time zone of times without one.  [default: such times are malformed]")
+@click.option("--timezone", help="With position: the zone of times without one.  [default: such times are malformed]")
 @click.option("--order-by", multiple=True, help="With assign: columns of a unique key, for equal IDs after a retry.")
 @click.option("--stream", is_flag=True, help="Read only new files, and keep the progress in a checkpoint.")
 @click.option("--interval", type=click.FloatRange(min=0), help="With --stream: seconds between looks for new files.")
+@_batch_limit
 def ids(
     input: str,
     output: str,
@@ -147,10 +208,12 @@ def ids(
     source: tuple[str, ...],
     offset: str | None,
     at: str | None,
-    zone: str | None,
+    timezone: str | None,
     order_by: tuple[str, ...],
     stream: bool,
     interval: float | None,
+    max_files_per_trigger: int | None,
+    max_bytes_per_trigger: int | None,
     table_format: str,
 ) -> None:
     """Parse the IDs in files of messages, or add IDs to their rows.
@@ -163,8 +226,9 @@ def ids(
     from spark_ext.jobs._formats import format_of
     from spark_ext.jobs._shared_paths import check_shared
 
-    _check_stream_options(stream, overwrite, interval)
-    assignment = job.Assignment(assign, source, offset, at, order_by, zone) if assign else None
+    limit = _limit(max_files_per_trigger, max_bytes_per_trigger)
+    _check_stream_options(stream, overwrite, interval, limit)
+    assignment = job.Assignment(assign, source, offset, at, order_by, timezone) if assign else None
     with _one_line_errors(output):
         spark = session()
         check_shared(spark, input, output)
@@ -180,6 +244,7 @@ def ids(
                 assign=assignment,
                 interval=interval,
                 table_format=table_format,
+                limit=limit,
             )
         else:
             mode = "overwrite" if overwrite else "error"
@@ -206,7 +271,7 @@ def ids(
 
 
 @spark_ext.command(
-    cls=_Messages,
+    cls=_Messages, groups=_MESSAGES_GROUPS,
     epilog=examples("python -m spark_ext messages /iggy/streams --format iggy --output /data/orders --by-segment",
                     "python -m spark_ext messages kafka-rows.parquet --format kafka --output /data/orders")
 )  # fmt: skip
@@ -239,11 +304,12 @@ def ids(
     default="none",
     help="The bytes before a payload; confluent: a zero byte and the schema ID.  [default: none]",
 )
-@click.option("--by-segment", is_flag=True, help="Partition the table by segment, for 'expire'.")
+@click.option("--by-segment", is_flag=True, help="Partition the table by segment, for 'clean'.")
 @click.option("--overwrite", is_flag=True, help="Replace the table in the output folder.")
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Number of messages to print.")
 @click.option("--stream", is_flag=True, help="Read only new messages, and keep the progress in a checkpoint.")
 @click.option("--interval", type=click.FloatRange(min=0), help="With --stream: seconds between looks for new files.")
+@_batch_limit
 def messages(
     input: str,
     output: str,
@@ -252,6 +318,8 @@ def messages(
     show: int,
     stream: bool,
     interval: float | None,
+    max_files_per_trigger: int | None,
+    max_bytes_per_trigger: int | None,
     table_format: str,
     **options: Any,
 ) -> None:
@@ -267,7 +335,8 @@ def messages(
     from spark_ext.jobs import messages_job as job
     from spark_ext.jobs._shared_paths import check_shared
 
-    _check_stream_options(stream, overwrite, interval)
+    limit = _limit(max_files_per_trigger, max_bytes_per_trigger)
+    _check_stream_options(stream, overwrite, interval, limit)
     if by_segment and stream and not table_formats.table_format(table_format).batches_share_segments:
         raise click.UsageError(
             "--by-segment with --stream needs --table-format delta: in Parquet, each batch is a folder"
@@ -278,7 +347,14 @@ def messages(
         check_shared(spark, input, output)
         if stream:
             result = job.run_stream(
-                spark, input, output, source, interval=interval, by_segment=by_segment, table_format=table_format
+                spark,
+                input,
+                output,
+                source,
+                interval=interval,
+                by_segment=by_segment,
+                table_format=table_format,
+                limit=limit,
             )
         else:
             mode = "overwrite" if overwrite else "error"
@@ -292,8 +368,8 @@ def messages(
 
 
 @spark_ext.command(
-    epilog=examples("python -m spark_ext expire /data/orders --policy policy.toml",
-             "python -m spark_ext expire /data/orders --policy policy.toml --apply")
+    epilog=examples("python -m spark_ext clean /data/orders --policy policy.toml",
+             "python -m spark_ext clean /data/orders --policy policy.toml --apply")
 )  # fmt: skip
 @click.argument("table", callback=_in_utf8)
 @click.option(
@@ -303,7 +379,7 @@ def messages(
 @click.option("--mark", is_flag=True, help="Mark the messages of expired segments, and do not delete them.")
 @click.option("--allow-gaps", is_flag=True, help="Close a segment also if offsets before the next segment are missing.")
 @_table_format
-def expire(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, table_format: str) -> None:
+def clean(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, table_format: str) -> None:
     """Report the expired segments of a message TABLE, and delete them with --apply.
 
     TABLE is written by 'messages --by-segment': Parquet, partitioned by source, topic, partition and segment, or Delta.
@@ -313,15 +389,22 @@ def expire(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, t
     from datetime import datetime, timezone
 
     from msgid.retention import InvalidPolicy, RetentionPolicy
-    from spark_ext.tables.segments import clean
+    from spark_ext.tables import segments
     from spark_ext.tables.table_formats import TableBusy
 
     now = datetime.now(timezone.utc)
     with _one_line_errors(table):
         try:
             rules = RetentionPolicy.load(policy)
-            report = clean(
-                table, rules, now, not apply, mark=mark, spark=session(), format=table_format, allow_gaps=allow_gaps
+            report = segments.clean(
+                table,
+                rules,
+                now,
+                apply=apply,
+                mark=mark,
+                spark=session(),
+                format=table_format,
+                allow_gaps=allow_gaps,
             )
         except (InvalidPolicy, TableBusy, ValueError, OSError) as error:
             raise click.ClickException(str(error)) from None
@@ -340,6 +423,7 @@ def expire(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, t
 
 
 @spark_ext.command(
+    cls=Grouped, groups=_PROCESS_GROUPS,
     epilog=examples("python -m spark_ext process /data --handler jobs:ship --key order --checkpoint state -o parcels")
 )  # fmt: skip
 @click.argument("input", callback=_in_utf8)
@@ -373,7 +457,10 @@ def expire(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, t
     help="The input's format.  [default: by the endings of the files]",
 )
 @click.option("--interval", type=click.FloatRange(min=0), help="Seconds between two looks for new files.")
-def process(input: str, handler: str, **options: Any) -> None:
+@_batch_limit
+def process(
+    input: str, handler: str, max_files_per_trigger: int | None, max_bytes_per_trigger: int | None, **options: Any
+) -> None:
     """Pass each message in the files of a folder to a handler once, also if it is redelivered or the job is restarted.
 
     INPUT is a folder; files must be moved into it whole. The handler keeps one state per key, and the IDs of its
@@ -383,11 +470,12 @@ def process(input: str, handler: str, **options: Any) -> None:
     from spark_ext.jobs import process_job as job
     from spark_ext.jobs._shared_paths import check_shared
 
+    limit = _limit(max_files_per_trigger, max_bytes_per_trigger)
     with _one_line_errors(options["output"]):
         function = job.load_handler(handler)
         spark = session(bar=False)
         check_shared(spark, input, options["output"])
-        result = job.run(spark, input, function, **options)
+        result = job.run(spark, input, function, limit=limit, **options)
     width = len(f"{max(result[:5]):,}")
     click.echo(f"{result.outputs:>{width},} outputs, written to {options['output']}/{job.OUTPUTS}/*/kind=new")
     for kind in ("too late", "malformed", "failed", "changed"):
@@ -417,6 +505,7 @@ _audit_format = click.option(
 
 
 @spark_ext.command(
+    cls=Grouped, groups=AUDIT_GROUPS,
     epilog=examples("python -m spark_ext audit /data/messages --fail-on error --report audit.html")
 )  # fmt: skip
 @click.argument("input", callback=_in_utf8)
@@ -481,13 +570,16 @@ def digest(
     echo_digests(made)
 
 
-def _check_stream_options(stream: bool, overwrite: bool, interval: float | None) -> None:
+def _check_stream_options(stream: bool, overwrite: bool, interval: float | None, limit: BatchLimit) -> None:
     if stream and overwrite:
         raise click.UsageError(
             "cannot use --overwrite with --stream: a stream adds rows to the output folder from its checkpoint"
         )
     if interval is not None and not stream:
         raise click.UsageError("--interval needs --stream")
+    for name, number in limit._asdict().items():
+        if number is not None and not stream:
+            raise click.UsageError(f"--{name.replace('_', '-')}-per-trigger needs --stream")
 
 
 @contextmanager

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgid import layout
 from msgid.audit._digests import starts_of
 from msgid.audit._logs import NEVER
-from msgid.audit.definitions import AHEAD_S, LONGEST_MONTH_MS, MALFORMED, MALFORMED_KIND, NULL_KIND, TABLE, UUID
+from msgid.audit.definitions import (
+    AHEAD_S,
+    LONGEST_MONTH_MS,
+    MALFORMED,
+    MALFORMED_KIND,
+    MAY_BE_UUID,
+    NULL_KIND,
+    TABLE,
+    UUID,
+)
 from msgid.audit.facts import Counted, Facts, part_of
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import NOT_HEX, UNKNOWN_VERSION, id_bytes, identity, is_uuid, kind_of, strip_version
@@ -27,7 +36,7 @@ _EMPTY, _LENGTH, _HEX, _VERSION = MALFORMED
 
 
 class Other(NamedTuple):
-    """A value that is not a version-1 ID: its identity, its kind or reason, and the time of a version-0 ID."""
+    """A value that is not a version-1 ID: its identity, its kind and a reason, and the time of a version-0 ID."""
 
     identity: str | None
     kind: str
@@ -147,11 +156,11 @@ def other_of(value: str | bytes | None) -> Other:
         raw = id_bytes(value)
     except InvalidMessageId as error:
         return Other(identity(value), MALFORMED_KIND, _reason(error), None)
-    kind = kind_of(raw)
+    kind, bare = kind_of(raw), strip_version(raw) or raw
     elapsed = None
     if kind == layout.KIND_CLIENT_UNIQUE:
-        elapsed = layout.CLIENT_UNIQUE.unpack((strip_version(raw) or raw)[-layout.TAIL_LENGTH :])[2]
-    return Other(identity(value), kind, None, elapsed)
+        elapsed = layout.CLIENT_UNIQUE.unpack(bare[-layout.TAIL_LENGTH :])[2]
+    return Other(identity(value), kind, MAY_BE_UUID if layout.may_be_uuid(bare) else None, elapsed)
 
 
 def _reason(error: InvalidMessageId) -> str:
@@ -296,7 +305,7 @@ def _wrapped(values: Values) -> NDArray[np.bool_]:
         months = moments.astype("datetime64[us]").astype("datetime64[M]") - back
         return months.astype("datetime64[us]").astype(np.int64)
 
-    # The rule of ClientUniqueId.time.
+    # The rule of ClientUniqueId.time_near.
     made = month_of(moments + day) + elapsed * 1_000
     made = np.where(made <= moments + day, made, month_of(moments + day, back=1) + elapsed * 1_000)
     before = (made < month_of(moments)) & (made < moments - day)

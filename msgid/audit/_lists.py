@@ -79,7 +79,10 @@ class NodeRow(NamedTuple):
 
 
 class KindRow(NamedTuple):
-    """The rows of a kind and origin; of the kind ``malformed``, the origin is the reason."""
+    """The rows of a kind and origin; of the kind ``malformed``, the origin is the reason.
+
+    The origin of a version-0 ID is None, or ``may be a UUID`` by its bits: see `msgid.ClientUniqueId.may_be_uuid`.
+    """
 
     kind: str
     origin: str | None

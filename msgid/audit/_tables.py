@@ -7,20 +7,19 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgid import layout
 from msgid._known_tables import ids_inside
 from msgid._moments import aware
 from msgid._validate import check_installed, integer, quote
 from msgid.audit._columns import checked_columns, content_codes, micros, offsets, plain_column, sources, with_lives
 from msgid.audit._ids import Ids
 from msgid.audit._rows import Places, Rows, facts_of_rows
-from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, rules_of
+from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, jump_of, rules_of
 from msgid.audit.report import report_of
 from msgid.ids._bytes import check_several, identity, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -45,7 +44,7 @@ def audit_table(
     holes: Holes | None = None,
     without: Sequence[str] = (),
     not_before: datetime | None = None,
-    clock_jump: int = CLOCK_JUMP,
+    clock_jump: timedelta | str = CLOCK_JUMP,
     max_gaps: int = MAX_GAPS,
 ) -> Report:
     """Return the report of the lost, repeated and late messages in a table, by their IDs and positions.
@@ -54,7 +53,8 @@ def audit_table(
     known. Without ``offset``, IDs of the origin ``position`` give the positions.
 
     Args:
-        table: Arrow table, one row per message; or a DataFrame of pandas or polars, or a dict of columns.
+        table: Arrow table, one row per message; a DataFrame of pandas or polars; a dict of columns; a list of dicts,
+            one per row; or a list, array or series of IDs.
         id: Column of IDs, as text or binary; None if the table has positions alone.
         source: Columns whose values, joined by ``/``, name the log. Default: the table is one log.
         offset: Column of offsets in the log.
@@ -70,7 +70,8 @@ def audit_table(
             offset may be missing. Default: each missing offset is a loss.
         without: Names of checks that are not made.
         not_before: Earliest time of an ID that is not a finding, an aware datetime.
-        clock_jump: Seconds between two IDs of a generator beyond which its clock has jumped forward.
+        clock_jump: Time between two IDs of a generator beyond which its clock has jumped forward, as a timedelta or as
+            text such as ``"1 day"``.
         max_gaps: Number of missing ranges that the report lists; the findings count all.
 
     Returns:
@@ -99,33 +100,52 @@ def audit_table(
     columns = checked_columns(table.column_names, id, source, offset, timestamp, landed, content, parent, life)
     rules = rules_of(holes, without, not_before)
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
-    clock_jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
+    jump = jump_of(clock_jump)
     max_gaps = integer("max_gaps", max_gaps, 0, 1_000_000)
-    facts = facts_of_rows(rows_of(table, columns), columns, earliest, clock_jump, max_gaps, rules.shortest)
+    facts = facts_of_rows(rows_of(table, columns), columns, earliest, jump, max_gaps, rules.shortest)
     return report_of(facts, rules)
 
 
 def arrow_table(table: Any) -> pa.Table:
-    """Return a table of Arrow, pandas or polars, or a dict of columns, as an Arrow table."""
+    """Return a table of Arrow, pandas or polars, a dict of columns, or a list of rows or IDs, as an Arrow table."""
+    import numpy as np
     import pyarrow as pa
 
     if isinstance(table, pa.Table):
         return table
     if isinstance(table, Mapping):
         return pa.table({name: id_column(values) if _holds_ids(values) else values for name, values in table.items()})
-    if hasattr(table, "__arrow_c_stream__"):
+    several = isinstance(table, pa.Array | pa.ChunkedArray | np.ndarray | Sequence)
+    several = several and not isinstance(table, str | bytes)
+    if several and len(table) and all(isinstance(row, Mapping) for row in table):
+        names = dict.fromkeys(name for row in table for name in row)
+        return arrow_table({name: [row.get(name) for row in table] for name in names})
+    if hasattr(table, "__arrow_c_stream__") and hasattr(table, "columns"):  # not a series
         return pa.table(table)
+    if several or (hasattr(table, "to_numpy") and hasattr(table, "name")):
+        return pa.table({"id": id_column(table)})
     hint = "; audit_file reads a file" if isinstance(table, str | os.PathLike) else ""
     raise TypeError(f"table must be a table of Arrow, pandas or polars, got {quote(table)}{hint}")
 
 
-def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
+def audit_ids(
+    ids: Iterable[Any],
+    *,
+    without: Sequence[str] = (),
+    not_before: datetime | None = None,
+    clock_jump: timedelta | str = CLOCK_JUMP,
+    max_gaps: int = MAX_GAPS,
+) -> Report:
     """Return the report of missing, repeated and malformed IDs, without positions of messages.
 
     Args:
         ids: IDs as `msgid.parse` accepts them, and UUIDs: an iterable, a NumPy or Arrow array as for
             `msgid.parse_batch`, or a series of pandas or polars. NaN and masked values are NULL.
-        options: ``without``, ``not_before``, ``clock_jump`` and ``max_gaps`` of `audit_table`.
+        without: Names of checks that are not made.
+        not_before: Earliest time of an ID that is not a finding, an aware datetime.
+        clock_jump: Time between two IDs of a generator beyond which its clock has jumped forward, as a timedelta or as
+            text such as ``"1 day"``.
+        max_gaps: Number of missing ranges that the report lists; the findings count all.
 
     Raises:
         TypeError: if ``ids`` is a single text or bytes.
@@ -139,7 +159,8 @@ def audit_ids(ids: Iterable[Any], **options: Any) -> Report:
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     import pyarrow as pa
 
-    return audit_table(pa.table({"id": id_column(ids)}), **options)
+    table = pa.table({"id": id_column(ids)})
+    return audit_table(table, without=without, not_before=not_before, clock_jump=clock_jump, max_gaps=max_gaps)
 
 
 def _holds_ids(values: object) -> bool:

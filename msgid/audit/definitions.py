@@ -11,9 +11,11 @@ Python and Spark take them from here, so that both find the same faults in the s
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from msgid._validate import quote
+from msgid._moments import duration
+from msgid._validate import UINT32_MAX, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,10 +39,12 @@ FIRST_NUMBERS: Final = 256
 """A process whose lowest sequence number is below this counts from 0."""
 MAX_RUNS: Final = 1_000
 """A generator that repeats its numbers in more runs than this resets its sequence; each piece is a run."""
-CLOCK_JUMP: Final = 86_400
-"""Default of the seconds between neighbours of a run beyond which the clock has jumped forward."""
+CLOCK_JUMP: Final = timedelta(days=1)
+"""Default of the time between neighbours of a run beyond which the clock has jumped forward."""
 AHEAD_S: Final = 1
 """The seconds by which an ID may be ahead of its landing: RocketMQ's Java client for gRPC is up to one ahead."""
+MAY_BE_UUID: Final = "may be a UUID"
+"""The origin of version-0 IDs whose 16 bytes may be a UUID that was written without dashes."""
 LONGEST_MONTH_MS: Final = 31 * 86_400_000
 
 MAX_GAPS: Final = 10_000
@@ -201,6 +205,21 @@ class Rules(NamedTuple):
     def shortest(self) -> int:
         """The number of offsets of the shortest gap that is a finding."""
         return 2 if self.holes in ("markers", "committed") else 1
+
+
+def jump_of(clock_jump: timedelta | str) -> int:
+    """Return the whole seconds beyond which a clock has jumped forward: 1 to 2**32 - 1.
+
+    Raises:
+        TypeError, ValueError: if it is not a duration, or out of range.
+
+    >>> jump_of("1 day")
+    86400
+    """
+    seconds = duration("clock_jump", clock_jump, positive=True) // timedelta(seconds=1)
+    if not 1 <= seconds <= UINT32_MAX:
+        raise ValueError(f"clock_jump must be 1 second to 136 years, got {clock_jump}")
+    return seconds
 
 
 def rules_of(holes: str | None, without: Sequence[str], earliest: object = None) -> Rules:

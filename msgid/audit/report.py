@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import INT64_MAX, integer, quote
 from msgid.audit._lists import Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked
-from msgid.audit.definitions import CHECKS, MALFORMED_KIND, NULL_KIND, SEVERITIES, Check, Rules, check_names
+from msgid.audit.definitions import (
+    CHECKS,
+    MALFORMED_KIND,
+    MAY_BE_UUID,
+    NULL_KIND,
+    SEVERITIES,
+    Check,
+    Rules,
+    check_names,
+)
 from msgid.ids.node import shared_by
 from msgid.layout import format_mac, origin_of
 
@@ -421,6 +430,12 @@ def _example(c: Counted) -> str | None:
 def _notes(facts: Facts) -> list[str]:
     has = facts.columns
     notes = []
+    v0 = [(origin, n) for kind, origin, n in facts.kinds if kind.startswith("v0-")]
+    if uuids := sum(n for origin, n in v0 if origin == MAY_BE_UUID):
+        notes.append(
+            f"{uuids:,} of {sum(n for _, n in v0):,} version-0 IDs may be UUIDs that were written without dashes, by "
+            "their bits. One in 64 IDs of a client has these bits by chance. Write UUIDs with dashes."
+        )
     if facts.log_total:
         notes.append(
             "A loss before the first offset of a log or after its last leaves no trace in the table. Compare "

@@ -55,8 +55,8 @@ def plain(value: object) -> object:
 
 
 def check_several(ids: object) -> None:
-    """Raise `TypeError` if a single text or bytes is passed in place of several IDs."""
-    if isinstance(ids, str | bytes | bytearray | memoryview):
+    """Raise `TypeError` if a single ID, or a value that cannot be iterated, is passed in place of several IDs."""
+    if isinstance(ids, str | bytes | bytearray | memoryview) or not hasattr(ids, "__iter__"):
         raise TypeError(f"ids must be an iterable of texts or bytes, or an array, got {quote(ids)}")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from msgid import layout
 from msgid._moments import seconds_since_epoch
 from msgid._validate import integer, is_integer, quote
+from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import is_uuid, plain, uuid_bytes
 from msgid.ids.message_id import MessageId
 from msgid.ids.parsing import AnyId, parse
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 _SEQUENCE_BITS: Final = 32
+_NATURAL_KEY: Final = "for a natural key, parent is a UUID of your own, and name is the key"
 _FRONT: Final = f"{layout.VERSION_1:02x}"
 _DERIVED: Final = f"{layout.ORIGINS['derived']:x}"
 
@@ -86,7 +88,12 @@ def derive_id(
     if is_uuid(given):
         raw = uuid_bytes(given)
     else:
-        id = parse(cast("str | bytes", given)) if not isinstance(given, AnyId) else given
+        try:
+            id = parse(cast("str | bytes", given))
+        except InvalidMessageId as error:
+            if not isinstance(given, str):
+                raise
+            raise InvalidMessageId(error.shown, f"{error.reason}; {_NATURAL_KEY}") from None
         raw = bytes(id)
         own = id.seconds if isinstance(id, MessageId) else None
     if is_integer(name):

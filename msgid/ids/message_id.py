@@ -31,7 +31,7 @@ class MessageId(Value):
     """A version-1 message ID: 17 bytes, written as 34 upper-case hex digits.
 
     IDs of one generator sort in the order in which they were made. IDs of different processes do not sort by time;
-    `time_key` does.
+    `time_key` does. An ID is never equal to its text or bytes: compare ``str(id)``, or parse the text first.
 
     Args:
         value: 34 ASCII hex digits in either case, or 17 bytes.

@@ -36,6 +36,8 @@ def parse(value: AnyId | str | bytes) -> AnyId:
     Traceback (most recent call last):
     msgid.InvalidMessageId: invalid message id '0156F7E7 1C361B21BC024CCDBE0000000': must have hex digits only
     """
+    if isinstance(value, AnyId):
+        return value  # its bytes may be ambiguous, and it knows its kind
     raw = id_bytes(value)
     v0 = strip_version(raw)
     return MessageId._of(raw) if v0 is None else read_v0(v0)

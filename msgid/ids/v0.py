@@ -7,7 +7,7 @@ Both kinds have 16 bytes (IPv4) or 28 bytes (IPv6) and no marker of the kind. `m
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone, tzinfo
-from typing import TYPE_CHECKING, ClassVar, TypeVar, final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, final
 
 from msgid import layout
 from msgid._moments import aware
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from msgid.layout import Kind
 
+_UTC: Final = timezone.utc
 V = TypeVar("V", bound="_V0")
 
 
@@ -197,6 +198,19 @@ class ClientUniqueId(_V0):
         return layout.v0_kind(*layout.BROKER_OFFSET.unpack(self._rest)) == layout.KIND_AMBIGUOUS
 
     @property
+    def may_be_uuid(self) -> bool:
+        """Whether the bytes may be a random UUID (version 4) that was written without dashes.
+
+        One in 64 IDs of a client has the bits of such a UUID by chance. A time after the end of a month tells that the
+        bytes are not an ID: `elapsed_ms` of 2678400000 or more, as in 3 of 8 UUIDs.
+
+        >>> import msgid, uuid
+        >>> msgid.parse(uuid.UUID("74b158ca-ddb3-498f-b0a9-9eec1c6197ae").hex).may_be_uuid
+        True
+        """
+        return layout.may_be_uuid(self._bytes)
+
+    @property
     def pid(self) -> int:
         """The low 16 bits of the client's process ID; some clients write 0."""
         return self._fields[0]
@@ -220,19 +234,19 @@ class ClientUniqueId(_V0):
     def _fields(self) -> tuple[int, int, int, int]:
         return layout.CLIENT_UNIQUE.unpack(self._rest)
 
-    def time(self, *, near: datetime, tz: tzinfo | str = timezone.utc) -> datetime:
+    def time_near(self, near: datetime, *, timezone: tzinfo | str = timezone.utc) -> datetime:
         """Return when the ID was made. The ID contains only the time since the start of the month.
 
         Args:
             near: An aware datetime less than 27 days after the creation of the ID, such as the time at which the
                 message was born, stored or received. The ID may be up to a day later, because clocks differ.
-            tz: Time zone of the client, as a tzinfo or as a name of the IANA database.
+            timezone: Time zone of the client, as a tzinfo or as a name of the IANA database.
 
         Returns:
             An aware UTC datetime in milliseconds: the last possible time that is at most a day after ``near``.
 
         Raises:
-            TypeError, ValueError: if ``near`` is not an aware datetime, or ``tz`` is not a time zone.
+            TypeError, ValueError: if ``near`` is not an aware datetime, or ``timezone`` is not a time zone.
 
         RocketMQ's ``MessageClientIDSetter.getNearlyTimeFromID`` returns the same for an ID made before ``near``. For an
         ID made in the millisecond ``near`` or later, it returns a time a month too early.
@@ -240,18 +254,18 @@ class ClientUniqueId(_V0):
         >>> import msgid
         >>> from datetime import datetime, timezone
         >>> id = msgid.parse("C0A8F001103E214D29547ACFD6E30000")
-        >>> id.time(near=datetime(2021, 10, 3, tzinfo=timezone.utc), tz="Asia/Shanghai").isoformat()
+        >>> id.time_near(datetime(2021, 10, 3, tzinfo=timezone.utc), timezone="Asia/Shanghai").isoformat()
         '2021-09-24T12:20:41.315000+00:00'
         """
-        zone = _zone(tz)
+        zone = _zone(timezone)
         elapsed = timedelta(milliseconds=self.elapsed_ms)
         try:
             latest = aware("near", near) + timedelta(seconds=layout.CLOCKS_DIFFER_S)
             month = latest.astimezone(zone).replace(day=1, hour=0, minute=0, second=0, microsecond=0, fold=0)
-            made = month.astimezone(timezone.utc) + elapsed
+            made = month.astimezone(_UTC) + elapsed
             if made > latest:
                 month = (month - timedelta(days=1)).replace(day=1)
-                made = month.astimezone(timezone.utc) + elapsed
+                made = month.astimezone(_UTC) + elapsed
         except OverflowError:
             raise ValueError(
                 f"near must be at least one month from the first and the last year, got {near.isoformat()}"
@@ -266,17 +280,19 @@ class ClientUniqueId(_V0):
         return ClientUniqueId, (self.host.exploded, *self._fields)
 
 
-def _zone(tz: tzinfo | str) -> tzinfo:
-    if isinstance(tz, tzinfo):
-        return tz
-    if not isinstance(tz, str):
-        raise TypeError(f"tz must be a tzinfo or the name of a time zone, got {quote(tz)}")
+def _zone(timezone: tzinfo | str) -> tzinfo:
+    if isinstance(timezone, tzinfo):
+        return timezone
+    if not isinstance(timezone, str):
+        raise TypeError(f"timezone must be a tzinfo or the name of a time zone, got {quote(timezone)}")
     import zoneinfo
 
     try:
-        return zoneinfo.ZoneInfo(tz)
+        return zoneinfo.ZoneInfo(timezone)
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-        raise ValueError(f"tz must be the name of a time zone, such as Asia/Shanghai, got {quote(tz)}") from None
+        raise ValueError(
+            f"timezone must be the name of a time zone, such as Asia/Shanghai, got {quote(timezone)}"
+        ) from None
 
 
 def read_v0(raw: bytes) -> BrokerOffsetId | ClientUniqueId:

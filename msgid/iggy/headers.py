@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgid._validate import integer, is_number, quote
 from msgid.errors import InvalidMessage
 from msgid.iggy._wire import HEADER_KEY_MAX, HEADER_VALUE_MAX, U32, Reader
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 HeaderValue = bytes | str | bool | int | float
 
@@ -194,7 +192,12 @@ def _order(item: tuple[HeaderName, object]) -> tuple[int, bytes]:
 
 def headers_of(headers: Mapping[Any, Header | HeaderValue] | None) -> dict[HeaderName, Header]:
     """Return headers sorted by key, with Python values converted to `Header`."""
-    values = sorted((headers or {}).items(), key=_order)
+    given = {} if headers is None else headers
+    if not isinstance(given, Mapping):
+        raise TypeError(f"headers must be a mapping of keys to values, got {quote(given)}")
+    if wrong := [key for key in given if not isinstance(key, HeaderKey | str)]:
+        raise TypeError(f"a header's key must be text or a HeaderKey, got {quote(wrong[0])}")
+    values = sorted(given.items(), key=_order)
     return {key: value if isinstance(value, Header) else Header.of(value) for key, value in values}
 
 

@@ -10,8 +10,8 @@ from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy._decryption import opener
 from msgid.iggy._records.decoding import LogDecoder, messages_of
 from msgid.iggy._records.encoding import batches
-from msgid.iggy._wire import LAYOUTS, Layout, Reader, name_of
-from msgid.iggy.detect import LONGEST
+from msgid.iggy._wire import AUTO, LAYOUTS, Layout, Reader, name_of
+from msgid.iggy.detect import LONGEST, detect
 from msgid.iggy.headers import decode_headers
 from msgid.iggy.message import Message, valid_message
 from msgid.messages import STATE_CODES, MessageState
@@ -25,7 +25,7 @@ _FIXED: Final = {"m45": struct.Struct("<QBQ16sII"), "previous": struct.Struct("<
 _LIMIT_MAX: Final = 1 << 30
 
 
-def encode(message: Message, layout: Layout = "m45") -> bytes:
+def encode(message: Message, layout: Layout) -> bytes:
     """Encode a message; in a layout with batches, as a batch of one message.
 
     The checksum is computed, with one exception: a message of this layout with a wrong checksum keeps it, so that
@@ -33,7 +33,7 @@ def encode(message: Message, layout: Layout = "m45") -> bytes:
 
     Args:
         message: Message with a state for ``m45`` and ``batch24``; other layouts do not contain the state.
-        layout: Name of a layout; ``auto`` is not allowed.
+        layout: Layout of the server that reads the bytes, one of `LAYOUTS`.
 
     Returns:
         The bytes of the message, with its headers in their given order.
@@ -41,34 +41,40 @@ def encode(message: Message, layout: Layout = "m45") -> bytes:
     Raises:
         ValueError: if the state is missing, or the layout does not allow the key of a header.
 
-    >>> len(encode(Message.new(b"", id=1))), len(encode(Message.new(b"", id=1), "h64"))
+    >>> len(encode(Message.new(b"", id=1), "m45")), len(encode(Message.new(b"", id=1), "h64"))
     (45, 64)
     """
+    if not isinstance(message, Message):
+        raise TypeError(f"message must be a Message, got {quote(message)}")
     return encode_log([message], layout)
 
 
-def decode(data: bytes | memoryview, layout: Layout = "m45") -> Message:
+def decode(data: bytes | memoryview, layout: Layout = "auto") -> Message:
     """Decode exactly one message.
 
     Args:
         data: Bytes of the message; in a layout with batches, a batch of one message.
-        layout: Name of a layout, or ``auto`` to detect it by the checksum.
+        layout: Name of a layout. Default: found by checksum.
 
     Returns:
-        The message. A wrong checksum is not an error: `Message.checksum_ok` is False.
+        The message. If ``layout`` names the layout, a wrong checksum is not an error: `Message.checksum_ok` is False.
 
     Raises:
         TruncatedMessage: if the bytes end before the message is complete.
         InvalidMessage: if the bytes are malformed or continue after the message; with the position of the byte.
 
-    >>> decode(encode(Message.new(b"hello", id=7))).payload
+    >>> decode(encode(Message.new(b"hello", id=7), "h64")).payload
     b'hello'
     """
     name = name_of(layout, auto=True)
+    _check_bytes(data)
     if name in _FIXED:
         reader = Reader(data)
-        message = _decode_old(reader, name)
-        reader.finish("the message")
+        try:
+            message = _decode_old(reader, name)
+            reader.finish("the message")
+        except InvalidMessage as error:
+            raise _hinted(error, data, name) from None
         return message
     messages = decode_log(data, layout)
     if len(messages) != 1:
@@ -98,7 +104,7 @@ def _decode_old(reader: Reader, layout: str) -> Message:
     return valid_message(offset, state, timestamp, id, checksum, headers, payload, layout=layout)
 
 
-def encode_log(messages: Iterable[Message], layout: Layout = "m45", *, partition: int = 0) -> bytes:
+def encode_log(messages: Iterable[Message], layout: Layout, *, partition: int = 0) -> bytes:
     """Encode consecutive messages, as in the ``.log`` file of a segment.
 
     A layout with batches gets batches of at most 1,000 messages. All messages of a ``batch256`` batch have the same
@@ -109,7 +115,7 @@ def encode_log(messages: Iterable[Message], layout: Layout = "m45", *, partition
         layout: Layout as for `encode`.
         partition: Number of the partition, which ``batch256`` writes for messages without a batch.
 
-    >>> len(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)]))
+    >>> len(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "m45"))
     92
     """
     return b"".join(batches(messages, name_of(layout), partition))
@@ -133,16 +139,42 @@ def decode_log(
         TruncatedMessage: if the last record is cut off; its ``offset`` is the position of the record.
         InvalidMessage: if the bytes are malformed or cannot be decrypted, or no layout matches.
 
-    >>> [message.payload for message in decode_log(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)]))]
+    >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "h64")
+    >>> [message.payload for message in decode_log(log)]
     [b'a', b'b']
     """
+    _check_bytes(data)
     opened = opener(decrypt)
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=len(data))
     found = decoder.decode(data, len(data))
     messages = [_whole(message) for message in messages_of(data, found.rows, 0, opened)]
     if found.error is not None:
-        raise found.error
+        raise _hinted(found.error, data, name_of(layout, auto=True))
     return messages
+
+
+def _hinted(error: InvalidMessage, data: bytes | memoryview, layout: str) -> InvalidMessage:
+    """Return the error of bytes in a layout that the caller has named; if they have another, it says so."""
+    try:
+        found = layout if layout == AUTO else detect(data).layout
+    except ImportError:  # no XXH3
+        found = None
+    if found is None or found == layout:
+        return error
+    return type(error)(f"{error.reason}; the bytes have the layout {found}: pass layout={found!r}", error.offset)
+
+
+def check_file(file: object) -> None:
+    """Raise TypeError for a path in place of an open file."""
+    if not hasattr(file, "read"):
+        raise TypeError(f"file must be a file opened for reading bytes, got {quote(file)}")
+
+
+def _check_bytes(data: object) -> None:
+    try:
+        memoryview(data)  # type: ignore[arg-type]  # checked here
+    except TypeError:
+        raise TypeError(f"data must be bytes, got {quote(data)}") from None
 
 
 def _whole(message: Message | InvalidMessage) -> Message:
@@ -188,7 +220,7 @@ def read_log(
             position.
 
     >>> import io
-    >>> file = io.BytesIO(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)])[:-1])
+    >>> file = io.BytesIO(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "m45")[:-1])
     >>> try:
     ...     for message in read_log(file):
     ...         print(message.payload)
@@ -197,8 +229,7 @@ def read_log(
     b'a'
     46
     """
-    if not hasattr(file, "read"):
-        raise TypeError(f"file must be a file opened for reading bytes, got {quote(file)}")
+    check_file(file)
     opened = opener(decrypt)
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=checked_limit(limit))
     left = left_in(file) if length is None else length

@@ -167,7 +167,7 @@ class Message(_Slots):
             headers: Headers by key; Python values become headers of the kind that `Header.of` returns.
             origin_timestamp: Producer time in microseconds since 1970; ignored for a layout without it. Default:
                 ``timestamp``.
-            layout: Layout of the checksum.
+            layout: Layout of the checksum and the fields; `encode` computes those of its own layout.
 
         Raises:
             TypeError, ValueError: if an argument has the wrong type or is out of range.

@@ -58,10 +58,10 @@ class PollResponse(NamedTuple):
         return size
 
 
-def encode_poll(response: PollResponse, layout: Layout = "m45") -> bytes:
-    """Encode a poll response, with the head whose fields it has.
+def encode_poll(response: PollResponse, layout: Layout) -> bytes:
+    """Encode a poll response, with the head whose fields it has, and with messages in a layout of `LAYOUTS`.
 
-    >>> encode_poll(PollResponse(3, 7, [])).hex()
+    >>> encode_poll(PollResponse(3, 7, []), "h64").hex()
     '03000000070000000000000000000000'
     >>> len(encode_poll(PollResponse(3, 7, [], incarnation=1, owner_generation=1, metadata_op=9), "batch256"))
     40

@@ -13,7 +13,7 @@ from msgid.iggy._records.header_columns import header_columns
 from msgid.iggy._records.rows import NO_SUM, SUM_RIGHT, SUM_WRONG, row_type
 from msgid.iggy._wire import H56_CRC, LAYOUTS, Layout, name_of
 from msgid.iggy.detect import LONGEST
-from msgid.iggy.log import CHUNK, checked_limit, left_in
+from msgid.iggy.log import CHUNK, check_file, checked_limit, left_in
 from msgid.messages import MessageState
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def decode_table(data: bytes | memoryview, layout: Layout = "auto", *, base: int
         ValueError: if the data has 2 GB or more.
 
     >>> from msgid.iggy import Message, encode_log
-    >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)])
+    >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "m45")
     >>> found = decode_table(log + b"?")
     >>> found.table["payload"].to_pylist(), found.length, str(found.error)
     ([b'a', b'b'], 92, 'invalid message: half a message of 1 bytes, which needs 45, at byte 92')
@@ -153,10 +153,11 @@ def read_tables(
 
     >>> import io
     >>> from msgid.iggy import Message, encode_log
-    >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)])
+    >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "m45")
     >>> [(found.table.num_rows, str(found.error)) for found in read_tables(io.BytesIO(log + b"?"), chunk=50)]
     [(1, 'None'), (1, 'invalid message: half a message of 1 bytes, which needs 45, at byte 92')]
     """
+    check_file(file)
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=checked_limit(limit))
     _check_packages()
     left = left_in(file) if length is None else length

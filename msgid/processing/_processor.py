@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from msgid._message import Message
+from msgid._moments import duration, micros_in
 from msgid._validate import integer, quote
 from msgid.processing._flow import (
     AppendAll,
@@ -89,12 +90,13 @@ class BaseProcessor(Generic[_H, _P, _D]):
         """Return the states of a key that this handler made, oldest first."""
         return self._store.history(key, handler=self.name)
 
-    def forget(self, before: int | datetime | None = None, *, older_than: timedelta | None = None) -> int:
+    def forget(self, before: int | datetime | None = None, *, older_than: timedelta | str | None = None) -> int:
         """Delete the entries of this handler that were stored before a time; see `msgid.processing.store`.
 
         Args:
             before: The time, as an aware datetime or in microseconds since 1970.
-            older_than: The age of the time by the processor's clock; pass it instead of ``before``.
+            older_than: The age of the time by the processor's clock, as a timedelta or as text such as ``"90 days"``;
+                pass it instead of ``before``.
 
         Returns:
             The number of deleted entries.
@@ -102,27 +104,25 @@ class BaseProcessor(Generic[_H, _P, _D]):
         if (before is None) == (older_than is None):
             raise TypeError("pass either before or older_than")
         if older_than is not None:
-            before = self._clock() // 1000 - _micros("older_than", older_than)
+            before = self._clock() // 1000 - micros_in("older_than", older_than)
         assert before is not None
         return self._store.forget(moment("before", before), handler=self.name)
 
-    def start_forgetting(self, *, every: timedelta, older_than: timedelta) -> Forgetting:
+    def start_forgetting(self, *, every: timedelta | str, older_than: timedelta | str) -> Forgetting:
         """Start a thread that calls `forget` at once and then at an interval.
 
         An error is logged to ``msgid.processing``, and the thread continues. The thread does not run in a child
         process: only the process that called this method deletes entries.
 
         Args:
-            every: The interval.
+            every: The interval, a timedelta or text such as ``"1 hour"``.
             older_than: Minimum age of deleted entries, passed to `forget`.
 
         Returns:
             The running thread; call its ``close()``, or use it in a ``with`` statement.
         """
-        _micros("older_than", older_than)
-        seconds = _micros("every", every) / 1_000_000
-        if not seconds:
-            raise ValueError("every must be a timedelta above 0, got 0:00:00")
+        micros_in("older_than", older_than)
+        seconds = duration("every", every, positive=True).total_seconds()
         return Forgetting(functools.partial(self.forget, older_than=older_than), seconds, self.name)
 
     def _finished(self, outcome: Outcome) -> Outcome:
@@ -338,11 +338,3 @@ def _check_parameters(handler: Any) -> None:
         raise TypeError(
             f"handler must take three arguments (state, message, context), got {quote(handler)} with {signature}"
         ) from None
-
-
-def _micros(name: str, value: timedelta) -> int:
-    from datetime import timedelta
-
-    if not isinstance(value, timedelta) or value < timedelta(0):
-        raise ValueError(f"{name} must be a timedelta of 0 or more, got {quote(value)}")
-    return value // timedelta(microseconds=1)

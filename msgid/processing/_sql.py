@@ -123,7 +123,7 @@ class SqlStore:
     blank = "?"
     """The placeholder of a value in a statement."""
 
-    def __init__(self, deltas: int = 0, remember: timedelta | None = DEFAULT_REMEMBER) -> None:
+    def __init__(self, deltas: int = 0, remember: timedelta | str | None = DEFAULT_REMEMBER) -> None:
         self._deltas = integer("deltas", deltas, 0, 1_000_000)
         self._remember = remembered(remember)
         self._numbers: dict[str, int] = {}

@@ -49,7 +49,8 @@ class MemoryStore:
     """Stores states in memory, safe for threads. After a fork, parent and child have separate copies.
 
     Args:
-        remember: How long the hash of a forgotten message is kept; None keeps it forever.
+        remember: How long the hash of a forgotten message is kept: a timedelta or text such as ``"1 day"``; None keeps
+            it forever.
 
     >>> from msgid.processing import Message, Processor
     >>> store = MemoryStore()
@@ -58,7 +59,7 @@ class MemoryStore:
     ('new', b'"a"')
     """
 
-    def __init__(self, *, remember: timedelta | None = DEFAULT_REMEMBER) -> None:
+    def __init__(self, *, remember: timedelta | str | None = DEFAULT_REMEMBER) -> None:
         self._remember = remembered(remember)
         self._handlers: dict[str, dict[str, _Key]] = {}
         self._forgotten: dict[str, dict[int, int]] = {}

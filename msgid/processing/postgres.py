@@ -81,7 +81,8 @@ class PostgresStore(SqlStore):
         deltas: Number of states before messages that are stored as the differences to one base state; 0 stores every
             state in full.
         timeout: Maximum time in seconds to reach a server that has closed the connection.
-        remember: How long the hash of a forgotten message is kept; None keeps it forever.
+        remember: How long the hash of a forgotten message is kept: a timedelta or text such as ``"1 day"``; None keeps
+            it forever.
 
     Raises:
         InvalidStore: if the database contains tables of another version, or its encoding is not UTF8 or SQL_ASCII.
@@ -95,7 +96,7 @@ class PostgresStore(SqlStore):
         *,
         deltas: int = 0,
         timeout: float = 30,
-        remember: timedelta | None = DEFAULT_REMEMBER,
+        remember: timedelta | str | None = DEFAULT_REMEMBER,
     ) -> None:
         super().__init__(deltas, remember)
         self._conninfo = conninfo
@@ -205,7 +206,10 @@ class PostgresStore(SqlStore):
         import psycopg
 
         # Without a known encoding, text comes back as bytes from a database in SQL_ASCII.
-        connection = psycopg.connect(self._conninfo, autocommit=True, client_encoding="utf8")
+        try:
+            connection = psycopg.connect(self._conninfo, autocommit=True, client_encoding="utf8")
+        except psycopg.OperationalError as error:
+            raise type(error)(" ".join(str(error).split())) from None  # one line
         # Every statement looks up rows by keys. A plan from a time when the tables were small must not scan them, and
         # must not read all rows of a handler for each message.
         for setting in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_material"):

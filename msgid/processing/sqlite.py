@@ -104,7 +104,8 @@ class SqliteStore(SqlStore):
         deltas: Number of states before messages that are stored as the differences to one base state; 0 stores every
             state in full.
         timeout: Maximum time in seconds to wait for other processes that write or open the file.
-        remember: How long the hash of a forgotten message is kept; None keeps it forever.
+        remember: How long the hash of a forgotten message is kept: a timedelta or text such as ``"1 day"``; None keeps
+            it forever.
 
     Raises:
         InvalidStore: if the file is not a store of this version.
@@ -122,7 +123,7 @@ class SqliteStore(SqlStore):
         *,
         deltas: int = 0,
         timeout: float = 30,
-        remember: timedelta | None = DEFAULT_REMEMBER,
+        remember: timedelta | str | None = DEFAULT_REMEMBER,
     ) -> None:
         super().__init__(deltas, remember)
         self._path = os.fspath(path)

@@ -29,7 +29,7 @@ import zlib
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from msgid._moments import aware, unix_micros
+from msgid._moments import aware, micros_in, unix_micros
 from msgid._validate import INT64_MAX, INT64_MIN, integer, quote
 
 if TYPE_CHECKING:
@@ -164,13 +164,9 @@ def moment(name: str, value: int | datetime) -> int:
     return integer(name, value, INT64_MIN, INT64_MAX)
 
 
-def remembered(remember: timedelta | None) -> int | None:
+def remembered(remember: timedelta | str | None) -> int | None:
     """Return how long hashes are kept, in microseconds; None keeps them forever."""
-    if remember is None:
-        return None
-    if not isinstance(remember, timedelta) or remember < timedelta(0):
-        raise ValueError(f"remember must be a timedelta of 0 or more, or None, got {quote(remember)}")
-    return remember // timedelta(microseconds=1)
+    return None if remember is None else micros_in("remember", remember)
 
 
 def hash_of(handler: str, key: str, id: str) -> int:

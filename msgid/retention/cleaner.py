@@ -178,11 +178,11 @@ class Cleaner:
     >>> from msgid.retention import RetentionPolicy
     >>> folder = tempfile.mkdtemp()
     >>> for offset in (0, 1):
-    ...     _ = Path(folder, f"{offset:020d}.log").write_bytes(encode(Message.new(b"a", id=1, offset=offset)))
+    ...     _ = Path(folder, f"{offset:020d}.log").write_bytes(encode(Message.new(b"a", id=1, offset=offset), "h64"))
     >>> cleaner = Cleaner(folder, RetentionPolicy(default_expiry=60))
     >>> [(Path(found.path).name, found.segment.closed, found.expired) for found in cleaner.clean()]
     [('00000000000000000000.log', True, True), ('00000000000000000001.log', False, False)]
-    >>> [found.removed for found in cleaner.clean(dry_run=False)]
+    >>> [found.removed for found in cleaner.clean(apply=True)]
     [True, False]
     >>> os.listdir(folder)
     ['00000000000000000001.log']
@@ -211,15 +211,15 @@ class Cleaner:
         self._known: dict[str, _Looked] = {}
         """The segments of the last round, by their paths."""
 
-    def clean(self, *, dry_run: bool = True) -> list[SegmentFile]:
-        """Report on each segment; delete the expired segments unless it is a dry run.
+    def clean(self, *, apply: bool = False) -> list[SegmentFile]:
+        """Report on each segment; with ``apply``, delete the expired segments.
 
         A run that is interrupted leaves each segment complete or deleted, and the next run continues. A segment that
         cannot be read or deleted, or that another process reads, is kept and reported with the reason. A segment that
         another process deletes during the run is not reported.
 
         Args:
-            dry_run: Whether to report only.
+            apply: Whether to delete. Default: a dry run, which only reports.
 
         Returns:
             All segments, folder by folder, in the order of their offsets.
@@ -243,11 +243,11 @@ class Cleaner:
         topics = {folder: _topic_of(folder) for folder, _ in folders}
         present = {topic for topic in topics.values() if topic is not None}
         entries = _entries(policy.topics, present, self.folder, self.names)
-        guard = None if dry_run else _Guard(self._files, folders, allow=self.allow_open)
+        guard = _Guard(self._files, folders, allow=self.allow_open) if apply else None
         for folder, names in folders:
             if any(_SEGMENT.fullmatch(name) or _HIDDEN.fullmatch(name) for name in names):
                 try:
-                    with nullcontext() if dry_run else self._files.lock(folder):
+                    with self._files.lock(folder) if apply else nullcontext():
                         report += self._clean(folder, names, topics[folder], entries, now, guard, known)
                 except FileNotFoundError:
                     continue  # another process deleted the topic
@@ -271,7 +271,7 @@ class Cleaner:
         checked = False
         while checked_policy(self.policy).enabled:
             try:
-                found = self.clean(dry_run=False)
+                found = self.clean(apply=True)
             except (OSError, InvalidPolicy) as error:
                 if isinstance(error, InvalidPolicy) and not checked:
                     raise
@@ -300,9 +300,9 @@ class Cleaner:
 
         Without a guard, it is a dry run.
         """
-        dry_run = guard is None
+        apply = guard is not None
         logs = {name for name in names if _SEGMENT.fullmatch(name)}
-        if not dry_run:
+        if apply:
             logs |= self._put_back(folder, names)
         looked = [found for found in (self._seen(folder, name) for name in sorted(logs)) if found is not None]
         name, entry = (None, None) if topic is None else (topic.name, entries.get(topic))
@@ -310,7 +310,7 @@ class Cleaner:
             report = self._judged(folder, looked, name, entry, now)
             if guard is not None and any(found.expired for found in report):
                 guard.check()  # before segments are read whole, which takes long
-            unsure = [each for each in zip(looked, report, strict=True) if self._is_unsure(*each, dry_run=dry_run)]
+            unsure = [each for each in zip(looked, report, strict=True) if self._is_unsure(*each, apply=apply)]
             if not unsure:
                 break
             again = {each.name: self._look(folder, each.name) for each, _ in unsure}
@@ -365,9 +365,9 @@ class Cleaner:
         except OSError as error:
             _log.warning("cannot remove %s: %s", path, error)
 
-    def _is_unsure(self, looked: _Looked, found: SegmentFile, *, dry_run: bool) -> bool:
+    def _is_unsure(self, looked: _Looked, found: SegmentFile, *, apply: bool) -> bool:
         """Return whether a log must be read whole before its verdict counts."""
-        if found.expired and not dry_run:
+        if found.expired and apply:
             return not looked.whole or self._known.get(found.path) is looked
         return not looked.whole and (found.expired or found.reason is not None or (found.segment.closed and looked.cut))
 

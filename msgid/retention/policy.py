@@ -5,8 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgid._moments import duration
 from msgid._validate import UINT32_MAX, in_range, is_integer, is_number, quote
 
 if TYPE_CHECKING:
@@ -54,13 +56,23 @@ class Segment(NamedTuple):
     """Whether the segment can close the one before it: it is empty, or begins with a valid message."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class RetentionPolicy:
     """Retention of messages by topic; `dataclasses.replace` returns a copy with other settings.
+
+    Args:
+        default_expiry: Retention period of topics that are not in ``topics``, as a timedelta, as text such as ``"7
+            days"``, or in seconds; 0 keeps messages forever.
+        topics: Retention period by topic, in the same forms; None means the default.
+        segment_bytes: Size in bytes at which a segment is full.
+        enabled: Whether the cleaner runs; if False, no message is deleted.
+        interval: Time between two rounds of the cleaner, in the same forms, more than 0.
 
     Raises:
         InvalidPolicy: if a setting has a value that is not allowed, such as an interval of 0.
 
+    >>> RetentionPolicy(default_expiry="7 days").default_expiry
+    604800
     >>> RetentionPolicy.of({"default_expiry": 604800, "topics": {"orders": 86400}}).expiry_of("orders")
     86400
     """
@@ -76,9 +88,20 @@ class RetentionPolicy:
     interval: float = DEFAULT_INTERVAL
     """Seconds between two rounds of the cleaner, more than 0."""
 
-    def __post_init__(self) -> None:
-        if isinstance(self.topics, Mapping):
-            object.__setattr__(self, "topics", dict(self.topics))  # the caller may change the original later
+    def __init__(  # `replace` calls it, too
+        self,
+        default_expiry: timedelta | str | int = NEVER,
+        topics: Mapping[str, timedelta | str | int | None] | None = None,
+        segment_bytes: int = DEFAULT_SEGMENT_BYTES,
+        enabled: bool = True,
+        interval: timedelta | str | float = DEFAULT_INTERVAL,
+    ) -> None:
+        own: Any = {} if topics is None else topics
+        if isinstance(own, Mapping):  # a copy: the caller may change the original later
+            own = {topic: _seconds(f"the expiry of {quote(topic)}", expiry) for topic, expiry in own.items()}
+        values = (_seconds("default_expiry", default_expiry), own, segment_bytes, enabled, _span("interval", interval))
+        for setting, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, setting.name, value)
         self.check()
 
     def check(self) -> None:
@@ -141,22 +164,28 @@ class RetentionPolicy:
         return checked_expiry("expiry", self.default_expiry if own is None else own)
 
 
-def is_expired(timestamp: int, expiry: int | None, now: int, default: int = NEVER) -> bool:
+def is_expired(
+    timestamp: int, expiry: timedelta | str | int | None, now: int, default: timedelta | str | int = NEVER
+) -> bool:
     """Return whether a message has expired.
 
     Args:
         timestamp: Time of the message in microseconds since 1970.
-        expiry: Retention period in seconds; 0 keeps messages forever, None means ``default``.
+        expiry: Retention period, as for `RetentionPolicy`; 0 keeps messages forever, None means ``default``.
         now: The current time in microseconds since 1970.
-        default: Default retention period in seconds; 0 keeps messages forever.
+        default: Default retention period; 0 keeps messages forever.
 
     Raises:
-        InvalidPolicy: if a retention period is not an integer from 0 to 4294967295.
+        InvalidPolicy: if a retention period is not 0 to 4294967295 whole seconds.
+        TypeError: if ``timestamp`` or ``now`` is not an integer.
 
     >>> is_expired(0, None, now=10**18), is_expired(0, None, now=5_000_000, default=5)
     (False, True)
     """
-    seconds = checked_expiry("expiry", default if expiry is None else expiry)
+    for name, micros in (("timestamp", timestamp), ("now", now)):
+        if not is_integer(micros):
+            raise TypeError(f"{name} must be an integer of microseconds since 1970, got {quote(micros)}")
+    seconds = expiry_seconds("expiry", default if expiry is None else expiry)
     return seconds != NEVER and timestamp + seconds * MICROSECONDS <= now
 
 
@@ -253,6 +282,29 @@ def checked_policy(policy: object) -> RetentionPolicy:
         raise TypeError(f"policy must be a RetentionPolicy, got {quote(policy)}")
     policy.check()
     return policy
+
+
+def _span(what: str, value: Any) -> Any:
+    """Return the seconds of a timedelta or a text; any other value stays as it is."""
+    if not isinstance(value, timedelta | str):
+        return value
+    try:
+        return duration(what, value).total_seconds()
+    except ValueError as error:
+        raise InvalidPolicy(str(error)) from None
+
+
+def _seconds(what: str, value: Any) -> Any:
+    """Return the whole seconds of a timedelta or a text; any other value stays as it is."""
+    seconds = _span(what, value)
+    if isinstance(value, timedelta | str) and (seconds != int(seconds)):
+        raise InvalidPolicy(f"{what} must be whole seconds, got {quote(str(value))}")
+    return int(seconds) if isinstance(value, timedelta | str) else seconds
+
+
+def expiry_seconds(what: str, value: timedelta | str | int) -> int:
+    """Return an expiry of any form in seconds, or raise `InvalidPolicy`."""
+    return checked_expiry(what, _seconds(what, value))
 
 
 def checked_expiry(what: str, value: object) -> int:

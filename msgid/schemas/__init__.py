@@ -4,7 +4,7 @@ The Danube message-structure document defines the registry and the policies.
 
 >>> registry = SchemaRegistry()
 >>> schema = registry.register("events", '{"type": "object", "required": ["n"]}')
->>> check(b'{"m": 1}', registry, "events", schema.id, schema.version, policy="enforce")
+>>> check_schema(b'{"m": 1}', registry, "events", schema.id, schema.version, policy="enforce")
 Verdict(verdict='reject', reason='payload b\'{"m": 1}\': "n" is a required property')
 """
 
@@ -14,7 +14,7 @@ from msgid.schemas.compatibility import Comparison, Rules, compare, incompatibil
 from msgid.schemas.framing import Framing, frame, unframe
 from msgid.schemas.registry import Compatibility, Schema, SchemaRegistry
 from msgid.schemas.sources import from_confluent, from_lookup
-from msgid.schemas.validation import Policy, SchemaSource, Verdict, check, checked_policy
+from msgid.schemas.validation import Policy, SchemaSource, Verdict, check_schema, checked_policy
 
 __all__ = [
     "Comparison",
@@ -29,7 +29,7 @@ __all__ = [
     "SchemaRegistry",
     "SchemaSource",
     "Verdict",
-    "check",
+    "check_schema",
     "checked_policy",
     "compare",
     "frame",

@@ -28,9 +28,9 @@ def from_lookup(lookup: Callable[[int], Schema | str | None], *, kind: Kind = "j
             raises LookupError (such as KeyError). For `spark_ext.check_schema`, it must be picklable.
         kind: Kind of a schema that is returned as text: ``json`` or ``avro``.
 
-    >>> from msgid.schemas import check
+    >>> from msgid.schemas import check_schema
     >>> source = from_lookup({7: '{"type": "integer"}'}.__getitem__)
-    >>> check(b"1", source, None, 7, policy="enforce"), check(b"1", source, None, 8, policy="enforce")
+    >>> check_schema(b"1", source, None, 7, policy="enforce"), check_schema(b"1", source, None, 8, policy="enforce")
     (Verdict(verdict='accept', reason=None), Verdict(verdict='reject', reason='unknown schema 8'))
     """
     return _Lookup(lookup, kind)
@@ -50,10 +50,10 @@ def from_confluent(client: Any) -> SchemaSource:
     error with the HTTP status 404 means that the ID is unknown; every other error reaches the caller of `check`.
 
     >>> from types import SimpleNamespace
-    >>> from msgid.schemas import check, frame
+    >>> from msgid.schemas import check_schema, frame
     >>> found = SimpleNamespace(schema_str='"long"', schema_type="AVRO", references=[])
     >>> client = SimpleNamespace(get_schema=lambda id: found)
-    >>> check(frame(7, bytes([2])), from_confluent(client), None, None, policy="enforce", framing="confluent")
+    >>> check_schema(frame(7, bytes([2])), from_confluent(client), None, None, policy="enforce", framing="confluent")
     Verdict(verdict='accept', reason=None)
     """
     return _Lookup(_Confluent(client), "avro")

@@ -35,7 +35,7 @@ class Verdict(NamedTuple):
     reason: str | None = None
 
 
-def check(
+def check_schema(
     payload: bytes | bytearray | memoryview | None,
     registry: SchemaSource,
     subject: str | None,
@@ -70,10 +70,10 @@ def check(
 
     >>> from msgid.schemas import SchemaRegistry, frame
     >>> registry = SchemaRegistry()
-    >>> check(b"", registry, "events", None, policy="warn")
+    >>> check_schema(b"", registry, "events", None, policy="warn")
     Verdict(verdict='warn', reason='no schema')
     >>> schema = registry.register("events", '"int"', "avro")
-    >>> check(frame(schema.id, bytes([2])), registry, "events", None, policy="enforce", framing="confluent")
+    >>> check_schema(frame(schema.id, bytes([2])), registry, "events", None, policy="enforce", framing="confluent")
     Verdict(verdict='accept', reason=None)
     """
     checked_framing(framing)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgid import layout
 from msgid._moments import aware
 from msgid._validate import check_installed, integer
 from msgid.audit._columns import checked_columns
-from msgid.audit._sides import ARGUMENTS
-from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, rules_of
+from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, jump_of, rules_of
 from msgid.audit.report import report_of
 from spark_ext._filesystem import filesystem
 from spark_ext.auditing._collecting import Summaries, facts_of
@@ -22,7 +21,7 @@ from spark_ext.tables.sinks import read_table, write_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from pyspark.sql import DataFrame
 
@@ -37,14 +36,21 @@ def audit_batches(
     report: Callable[[AuditReport], None],
     *,
     app_id: str | None = None,
+    id: str | None = "id",
+    source: str | Sequence[str] | None = None,
+    offset: str | None = None,
+    timestamp: str | None = None,
+    landed: str | None = None,
+    content: str | Sequence[str] | None = None,
+    parent: str | None = None,
+    life: str | datetime | Sequence[datetime] | None = None,
     not_before: datetime | None = None,
-    clock_jump: int = CLOCK_JUMP,
+    clock_jump: timedelta | str = CLOCK_JUMP,
     max_gaps: int = MAX_GAPS,
     holes: Holes | None = None,
     without: Sequence[str] = (),
     last: int | None = None,
     digests: str | None = None,
-    **columns: Any,
 ) -> Callable[[DataFrame, int], None]:
     """Return a function for ``foreachBatch`` that audits all rows of a stream so far, after each micro-batch.
 
@@ -66,9 +72,12 @@ def audit_batches(
         Called with the `AuditReport` of all rows so far, after each batch.
     app_id : str, optional
         Name of the writer, as for `write_once`; required over Spark Connect.
+    id, source, offset, timestamp, landed, content, parent, life : str, optional
+        Columns, as for `audit`. They must be the same for all batches. A parent may be in any batch: until it arrives,
+        its derived IDs are orphans in the report.
     not_before : datetime.datetime, optional
         As for `audit`.
-    clock_jump : int
+    clock_jump : datetime.timedelta or str
         As for `audit`.
     max_gaps : int
         As for `audit`.
@@ -81,11 +90,6 @@ def audit_batches(
     digests : str, optional
         Folder in which the digest of each batch is kept, for `compare`: a table of `write_once`, which ``last`` does
         not shorten. `read_table` returns it.
-    columns : str
-        The arguments ``id``, ``source``, ``offset``, ``timestamp``, ``landed``, ``content``, ``parent`` and ``life`` of
-        `audit`.
-        They must be the same for all batches. A parent may be in any batch: until it arrives, its derived IDs are
-        orphans in the report.
 
     Returns
     -------
@@ -114,23 +118,18 @@ def audit_batches(
     >>> query = stream.writeStream.foreachBatch(update)  # doctest: +SKIP
     """
     check_installed("an audit on Spark", "spark", "numpy", "pyarrow")
-    known = {"id", "source", "offset", "timestamp", "landed", "content", "parent", "life"}
-    wrong = sorted(set(columns) - known)
-    if wrong:
-        raise ValueError(f"`{wrong[0]}` must be one of {sorted(known)}")
-    jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
+    jump = jump_of(clock_jump)
     most = integer("max_gaps", max_gaps, 0, 1_000_000)
     rules = rules_of(holes, without, not_before)
     kept = None if last is None else integer("last", last, 1, layout.UINT32_MASK)
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
-    named = {**dict.fromkeys(known), "id": "id", **columns}
 
     def update(batch: DataFrame, number: int) -> None:
-        batch = completed(batch, *(named[name] for name in ("id", "source", "offset", "timestamp", "content")))
-        chosen = checked_columns(batch.columns, **named)
+        batch = completed(batch, id, source, offset, timestamp, content)
+        chosen = checked_columns(batch.columns, id, source, offset, timestamp, landed, content, parent, life)
         new = summaries_of(batch, chosen, earliest)
         if digests is not None:
-            made = digest(batch, **{name: named[name] for name in ARGUMENTS})
+            made = digest(batch, id=id, source=source, offset=offset, timestamp=timestamp, content=content, life=life)
             write_once(made, number, digests, app_id=app_id)
         stored = {}
         for name in _STORED:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import BinaryType
 
-from msgid import layout
 from msgid._known_tables import ids_inside
 from msgid._moments import aware
-from msgid._validate import check_installed, integer
+from msgid._validate import check_installed, integer, quote
 from msgid.audit._columns import checked_columns
-from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, rules_of
+from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, jump_of, rules_of
 from msgid.audit.report import report_of
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers
@@ -24,7 +23,7 @@ from spark_ext.formats.message_formats import message_format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from pyspark.sql import DataFrame
 
@@ -46,7 +45,7 @@ def audit(
     holes: Holes | None = None,
     without: Sequence[str] = (),
     not_before: datetime | None = None,
-    clock_jump: int = CLOCK_JUMP,
+    clock_jump: timedelta | str = CLOCK_JUMP,
     max_gaps: int = MAX_GAPS,
 ) -> AuditReport:
     """Return the report of the lost, repeated and late messages in a table, by their IDs and positions.
@@ -92,8 +91,8 @@ def audit(
         Names of checks that are not made.
     not_before : datetime.datetime, optional
         Earliest time of an ID that is not a finding; with a time zone.
-    clock_jump : int
-        Seconds between two IDs of a generator beyond which its clock has jumped forward.
+    clock_jump : datetime.timedelta or str
+        Time between two IDs of a generator beyond which its clock has jumped forward. Default: 1 day.
     max_gaps : int
         Number of missing ranges that the report lists; the findings count all.
 
@@ -124,13 +123,15 @@ def audit(
     |offset|orders|    3|   5|    3|
     +------+------+-----+----+-----+
     """
+    if not hasattr(df, "isStreaming"):
+        raise TypeError(f"df must be a DataFrame of Spark, got {quote(df)}; msgid.audit audits other tables and files")
     if df.isStreaming:
         raise ValueError("cannot audit a stream: pass `audit_batches` to its foreachBatch")
     check_installed("an audit on Spark", "spark", "numpy", "pyarrow")
     df = completed(df, id, source, offset, timestamp, content)
     columns = checked_columns(df.columns, id, source, offset, timestamp, landed, content, parent, life)
     rules = rules_of(holes, without, not_before)
-    jump = integer("clock_jump", clock_jump, 1, layout.UINT32_MASK)
+    jump = jump_of(clock_jump)
     most = integer("max_gaps", max_gaps, 0, 1_000_000)
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
     check_workers(df.sparkSession)

@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType, StringType
 
 from msgid import layout
-from msgid._validate import QUOTED_LENGTH
+from msgid._validate import QUOTED_LENGTH, quote
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import IS_UUID, NOT_HEX, UNKNOWN_VERSION, WRONG_LENGTH
 from spark_ext.columns._dialect import F, is_writing_sql
@@ -45,9 +45,13 @@ MOMENTS = ("timestamp", "float", "double", "decimal", *INTEGERS)
 VERSION_1_DIGITS = f"{layout.VERSION_1:02X}"
 
 
-def column(col: ColumnOrName) -> Column:
-    """Return the column itself, or the column of that name."""
-    return F.col(col) if isinstance(col, str) else col
+def column(col: ColumnOrName, argument: str = "a column") -> Column:
+    """Return the column itself, or the column of that name; any other value raises TypeError with the argument."""
+    if isinstance(col, str):
+        return F.col(col)
+    if not hasattr(col, "cast"):
+        raise TypeError(f"{argument} must be a Column or the name of a column, got {quote(col)}: pass lit() of a value")
+    return col
 
 
 def quoted_name(name: str) -> str:

@@ -47,13 +47,18 @@ def is_within_years(at: Column) -> Column:
     return (unix >= UNIX_SECONDS_MIN) & (unix < UNIX_SECONDS_MAX + 1)
 
 
+_DIGITS_OF_MILLISECONDS: Final = 13
+"""The digits of a time from 2001 to 2286 in milliseconds since 1970."""
+
+
 def raise_outside_years(name: str, at: Column) -> Column:
     """Raise an error for a moment outside the years 1 to 9999, which is usually in milliseconds; NULL for others."""
     if is_writing_sql():
         shown = F.floor(at).cast("string")
     else:
         shown = F.when(F.typeof(at) == "timestamp", unix_seconds_of(at).cast("string")).otherwise(at.cast("string"))
-    message = F.concat(F.lit(f"{name} must be Unix seconds within the years 1 to 9999, got "), shown)
+    hint = F.when(F.length(shown) == _DIGITS_OF_MILLISECONDS, ": milliseconds?").otherwise("")
+    message = F.concat(F.lit(f"{name} must be Unix seconds within the years 1 to 9999, got "), shown, hint)
     return F.when(at.isNotNull() & ~F.coalesce(is_within_years(at), F.lit(False)), F.raise_error(message))
 
 

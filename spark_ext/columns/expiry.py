@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from msgid._moments import aware, unix_micros
 from msgid._validate import UINT32_MAX
 from msgid.retention import NEVER
-from msgid.retention.policy import checked_expiry
+from msgid.retention.policy import expiry_seconds
 from spark_ext.columns._dialect import F
 from spark_ext.columns._expressions import MOMENTS, column, of_types
 from spark_ext.columns._moments import MICROSECONDS, micros_of, raise_outside_years
@@ -23,7 +23,10 @@ _WRONG: Final = f"expiry must be an integer of 0 to {UINT32_MAX} seconds, got "
 
 
 def is_expired(
-    timestamp: ColumnOrName, expiry: ColumnOrName | int | None, now: ColumnOrName | datetime, default: int = NEVER
+    timestamp: ColumnOrName,
+    expiry: ColumnOrName | int | timedelta | None,
+    now: ColumnOrName | datetime,
+    default: int | timedelta = NEVER,
 ) -> Column:
     """Return whether messages have expired, as `msgid.retention.is_expired` does.
 
@@ -32,13 +35,13 @@ def is_expired(
     timestamp : Column or str
         The messages' own timestamps, or Unix seconds. Text, a date or a ``timestamp_ntz`` is refused, because its
         meaning depends on the session's time zone.
-    expiry : Column, str, int or None
-        Retention period in seconds; NULL or None for the default; 0 keeps messages forever. A column's value below 0
-        or above 4294967295 fails the query.
+    expiry : Column, str, int, datetime.timedelta or None
+        Retention period in seconds, or as a timedelta; NULL or None for the default; 0 keeps messages forever. A value
+        of a column below 0 or above 4294967295 fails the query.
     now : Column, str or datetime.datetime
         The moment for which the expiry is checked, of the same types; a datetime must be aware.
-    default : int
-        Retention period in seconds; 0 keeps messages forever.
+    default : int or datetime.timedelta
+        Retention period in seconds, or as a timedelta; 0 keeps messages forever.
 
     Returns
     -------
@@ -63,7 +66,7 @@ def is_expired(
     |true| false|
     +----+------+
     """
-    sent, moment = column(timestamp), F.lit(None) if isinstance(now, datetime) else column(now)
+    sent, moment = column(timestamp, "timestamp"), F.lit(None) if isinstance(now, datetime) else column(now, "now")
     expired = has_expired(timestamp, expiry, now, default)
     for name, at in (("timestamp", sent), ("now", moment)):
         expired = F.coalesce(raise_outside_years(name, at).cast("boolean"), expired)
@@ -73,23 +76,26 @@ def is_expired(
 
 
 def has_expired(
-    timestamp: ColumnOrName, expiry: ColumnOrName | int | None, now: ColumnOrName | datetime, default: int
+    timestamp: ColumnOrName,
+    expiry: ColumnOrName | int | timedelta | None,
+    now: ColumnOrName | datetime,
+    default: int | timedelta,
 ) -> Column:
     """Return `is_expired` without its checks of moments, for data that must not stop a job.
 
     A timestamp far in the future has not expired, one far in the past has.
     """
-    fallback = F.lit(checked_expiry("default", default)).cast("bigint")
+    fallback = F.lit(expiry_seconds("default", default)).cast("bigint")
     if expiry is None:
         seconds = fallback
-    elif isinstance(expiry, int):
-        seconds = F.lit(checked_expiry("expiry", expiry)).cast("bigint")
+    elif isinstance(expiry, int | timedelta):
+        seconds = F.lit(expiry_seconds("expiry", expiry)).cast("bigint")
     else:
-        given = F.coalesce(column(expiry).cast("bigint"), fallback)
+        given = F.coalesce(column(expiry, "expiry").cast("bigint"), fallback)
         wrong = F.concat(F.lit(_WRONG), given.cast("string"))
         seconds = F.when(given.between(0, UINT32_MAX), given).otherwise(F.raise_error(wrong).cast("bigint"))
-    sent = column(timestamp)
-    present = F.lit(unix_micros(aware("now", now))) if isinstance(now, datetime) else micros_of(column(now))
+    sent = column(timestamp, "timestamp")
+    present = F.lit(unix_micros(aware("now", now))) if isinstance(now, datetime) else micros_of(column(now, "now"))
     # Subtracted from the present, no expiry overflows. Added to the last timestamp that Spark has, each one does.
     due = micros_of(sent) <= present - seconds * F.lit(MICROSECONDS)
     return F.when(sent.isNotNull(), (seconds != F.lit(NEVER)) & due)

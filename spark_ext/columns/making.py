@@ -84,7 +84,7 @@ def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) ->
     |013B0121EF30BE0000024CCDBE000004D2|
     +----------------------------------+
     """
-    given = column(offset)
+    given = column(offset, "offset")
     # The parameter of the SQL function is a DOUBLE, which keeps the fraction of an offset that is not an integer. A
     # column has an integer type, and each use of it repeats the code that computes it.
     as_sql = is_writing_sql()
@@ -94,18 +94,18 @@ def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) ->
     fits = place.between(0, layout.OFFSET_MAX)
     fits = fits & (given == place) if as_sql else fits
     valid = F.when(fits, place)
-    digest = computed_below(F.sha2(column(source).cast("string"), 256), never="")
+    digest = computed_below(F.sha2(column(source, "source").cast("string"), 256), never="")
     # Pid and seconds are neighbours, so one number writes both.
     start = F.shiftleft(F.shiftright(valid, 32).bitwiseOR(1 << 16), 32)
-    pid_and_seconds = cut(F.hex(start.bitwiseOR(_seconds(column(at)))), 2, 12)
+    pid_and_seconds = cut(F.hex(start.bitwiseOR(_seconds(column(at, "at")))), 2, 12)
     sequence = padded_digits(place.bitwiseAND(layout.UINT32_MASK), 8)
     id = joined(F.upper(joined(*_synthetic(digest, "position", 0))), pid_and_seconds, sequence)
-    wrong = F.when(fits, raise_outside_years("at", column(at))).when(given.isNotNull(), F.raise_error(message))
+    wrong = F.when(fits, raise_outside_years("at", column(at, "at"))).when(given.isNotNull(), F.raise_error(message))
     checked = F.coalesce(id, wrong)
     for check in (
-        _text_or_integer("position_id", "source", column(source)),
+        _text_or_integer("position_id", "source", column(source, "source")),
         of_types("position_id", "offset", given, "an integer", INTEGERS),
-        _moment("position_id", column(at)),
+        _moment("position_id", column(at, "at")),
     ):
         checked = check(checked)
     return checked.alias("position_id")
@@ -160,23 +160,23 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None 
         .when(is_canonical_v0(text), F.substring(text, 3, 2 * layout.V0_LENGTHS[1]))
         .when(of_uuid, F.replace(text, F.lit("-")))
     )
-    hashed = F.concat(F.unhex(bare), F.unhex(F.lit("00")), column(name).cast("string").cast("binary"))
+    hashed = F.concat(F.unhex(bare), F.unhex(F.lit("00")), column(name, "name").cast("string").cast("binary"))
     digest = computed_below(F.sha2(hashed, 256), never="")
     seconds = layout.FIELDS["seconds"]
     if at is None:
         own = cut(text, 2 * seconds.start + 1, 2 * seconds.width)
         when = F.when(has_v1_shape(text), own).otherwise(F.lit("0" * 2 * seconds.width).cast("binary"))
     else:
-        when = padded_digits(_seconds(column(at)), 8)
+        when = padded_digits(_seconds(column(at, "at")), 8)
     # 44 bits to the node, 16 to the pid, 32 to the sequence: digits 1 to 11, 12 to 15, 16 to 23.
     digits = joined(*_synthetic(digest, "derived", 4), when, cut(digest, 16, 8))
     id = F.hex(F.unhex(digits))  # in upper case, in half the time of `upper`
     is_parent = is_id(text) | of_uuid
-    wrong_time = null_text() if at is None else raise_outside_years("at", column(at))
+    wrong_time = null_text() if at is None else raise_outside_years("at", column(at, "at"))
     derived = F.coalesce(id, F.when(is_parent, wrong_time).when(text.isNotNull(), raise_invalid(text, NOT_AN_ID)))
-    derived = _text_or_integer("derive_id", "name", column(name))(derived)
+    derived = _text_or_integer("derive_id", "name", column(name, "name"))(derived)
     if at is not None:
-        derived = _moment("derive_id", column(at))(derived)
+        derived = _moment("derive_id", column(at, "at"))(derived)
     return derived.alias("derive_id")
 
 

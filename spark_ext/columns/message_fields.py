@@ -79,7 +79,7 @@ def checksum_ok(payload: ColumnOrName, checksum: ColumnOrName) -> Column:
     return (F.crc32(column(payload)) == column(checksum)).alias("checksum_ok")
 
 
-def iggy_id_to_id(col: ColumnOrName) -> Column:
+def id_from_iggy_id(col: ColumnOrName) -> Column:
     """Return the ID of an Iggy message as text, a version-1 ID or a UUID, as `msgid.iggy.id_text` does.
 
     The 16 bytes of a version-1 ID can look like a UUID if the ID is dated 1953 to 1986, or 2089 and later. They are
@@ -100,9 +100,9 @@ def iggy_id_to_id(col: ColumnOrName) -> Column:
     Examples
     --------
     >>> df = spark.createDataFrame([(bytes.fromhex("74b158caddb3498fb0a99eec1c6197ae"),)], ["id"])
-    >>> df.select(iggy_id_to_id("id")).show(truncate=False)
+    >>> df.select(id_from_iggy_id("id")).show(truncate=False)
     +------------------------------------+
-    |iggy_id_to_id                       |
+    |id_from_iggy_id                       |
     +------------------------------------+
     |74b158ca-ddb3-498f-b0a9-9eec1c6197ae|
     +------------------------------------+
@@ -113,13 +113,13 @@ def iggy_id_to_id(col: ColumnOrName) -> Column:
     uuid = F.lower(F.concat_ws("-", *(F.substring(digits, start, length) for start, length in starts)))
     text = F.when(is_uuid, uuid).otherwise(F.concat(F.lit(VERSION_1_DIGITS), digits))
     of_16_bytes = F.when(F.length(digits) == 32, text)  # noqa: PLR2004
-    return of_16_bytes.when(has_v1_shape(digits), digits).alias("iggy_id_to_id")
+    return of_16_bytes.when(has_v1_shape(digits), digits).alias("id_from_iggy_id")
 
 
 def id_to_iggy_id(col: ColumnOrName) -> Column:
-    """Return the 16 bytes of an Iggy message's ID from its text; the reverse of `iggy_id_to_id`.
+    """Return the 16 bytes of an Iggy message's ID from its text; the reverse of `id_from_iggy_id`.
 
-    The 16 bytes do not tell a version-1 ID from a UUID: see `iggy_id_to_id`.
+    The 16 bytes do not tell a version-1 ID from a UUID: see `id_from_iggy_id`.
 
     Parameters
     ----------
@@ -134,9 +134,9 @@ def id_to_iggy_id(col: ColumnOrName) -> Column:
     Examples
     --------
     >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
-    >>> df.select(iggy_id_to_id(id_to_iggy_id("id"))).show(truncate=False)
+    >>> df.select(id_from_iggy_id(id_to_iggy_id("id"))).show(truncate=False)
     +----------------------------------+
-    |iggy_id_to_id                     |
+    |id_from_iggy_id                     |
     +----------------------------------+
     |0156F7E71C361B21BC024CCDBE00000000|
     +----------------------------------+

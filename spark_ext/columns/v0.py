@@ -198,7 +198,7 @@ def id_kind(col: ColumnOrName) -> Column:
 
 
 def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Column:
-    """Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time` does.
+    """Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time_near` does.
 
     Parameters
     ----------
@@ -229,11 +229,11 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     |1632486041.315|
     +--------------+
     """
-    text, zone = hex_text(col), column(timezone)
+    text, zone = hex_text(col), column(timezone, "timezone")
     field = layout.CLIENT_FIELDS["elapsed_ms"]
     elapsed = _word(F.unhex(text), field.start)
     # Moments and wall clocks are microseconds since 1970, so the session's time zone does not matter.
-    seen = F.when(is_within_years(column(near)), micros_of(column(near)))
+    seen = F.when(is_within_years(column(near, "near")), micros_of(column(near, "near")))
     latest = seen + F.lit(layout.CLOCKS_DIFFER_S * 1_000_000)
     wall = F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(latest), zone))
     day = (wall - F.pmod(wall, F.lit(_DAY))) / F.lit(_DAY)  # a double holds the quotient exactly
@@ -249,8 +249,8 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     is_client = is_v0(text) & (~is_shaped | is_ambiguous)
     # Spark shares a value beside a condition, but not a value below it. A moment plus NULL is NULL.
     moment = F.timestamp_micros(found + F.when(is_client, F.lit(0)))
-    moment = F.coalesce(raise_outside_years("near", column(near)).cast("timestamp"), moment)
-    with_zone = of_types("v0_time", "near", column(near), "a timestamp or Unix seconds", MOMENTS, "timestamp")
+    moment = F.coalesce(raise_outside_years("near", column(near, "near")).cast("timestamp"), moment)
+    with_zone = of_types("v0_time", "near", column(near, "near"), "a timestamp or Unix seconds", MOMENTS, "timestamp")
     return with_zone(moment).alias("v0_time")
 
 

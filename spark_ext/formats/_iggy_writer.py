@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from msgid._moments import unix_micros
 from msgid._validate import quote
 from msgid.iggy._marks import ENDING
-from msgid.iggy._wire import AUTO, facts_of
+from msgid.iggy._wire import facts_of
 from spark_ext._filesystem import filesystem
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class IggyWriter(DataSourceArrowWriter):
 
         from msgid.iggy.log import encode
 
-        layout: Any = "m45" if self.layout == AUTO else self.layout
+        layout: Any = self.layout
         files, path = filesystem(self.path)
         files.create_dir(path, recursive=True)
         partial, segment = f"{path}/.{uuid.uuid4().hex}.partial", _Segment()

@@ -15,7 +15,7 @@ from msgid.iggy.table import decode_table
 from msgid.messages import MessageState
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._udfs import arrow_column, each, outcomes
-from spark_ext.columns.message_fields import iggy_id_to_id
+from spark_ext.columns.message_fields import id_from_iggy_id
 from spark_ext.formats._row_columns import opened
 from spark_ext.formats.message_formats import EncodedFormat, FormatOption, MessageFormat
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from spark_ext.formats.message_formats import MessageFiles
 
 
-def iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
+def iggy_message(col: ColumnOrName, layout: Layout = "auto") -> Column:
     """Decode an Iggy message, as `msgid.iggy.decode` does.
 
     The function is an Arrow UDF and needs a Python worker. The query fails if a value is malformed; `try_iggy_message`
@@ -41,7 +41,7 @@ def iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
     col : Column or str
         Binary column with one encoded message per row.
     layout : str
-        A layout of `msgid.iggy.LAYOUTS`, or ``auto`` to find the layout by checksum.
+        A layout of `msgid.iggy.LAYOUTS`. Default: found by checksum.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
     Examples
     --------
     >>> from msgid import iggy
-    >>> df = spark.createDataFrame([(iggy.encode(iggy.Message.new(b"hello", id=7, offset=3)),)], ["raw"])
+    >>> df = spark.createDataFrame([(iggy.encode(iggy.Message.new(b"hello", id=7, offset=3), "m45"),)], ["raw"])
     >>> df.select(iggy_message("raw").alias("m")).select("m.offset", "m.state", "m.checksum").show()
     +------+---------+---------+
     |offset|    state| checksum|
@@ -64,7 +64,7 @@ def iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
     return arrow_column(_decoded(layout), message_type(), col).alias("iggy_message")
 
 
-def try_iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
+def try_iggy_message(col: ColumnOrName, layout: Layout = "auto") -> Column:
     """Decode an Iggy message, as `iggy_message` does; return NULL for a malformed value.
 
     Parameters
@@ -72,7 +72,7 @@ def try_iggy_message(col: ColumnOrName, layout: Layout = "m45") -> Column:
     col : Column or str
         Binary column with one encoded message per row.
     layout : str
-        A layout of `msgid.iggy.LAYOUTS`, or ``auto`` to find the layout by checksum.
+        A layout of `msgid.iggy.LAYOUTS`. Default: found by checksum.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
     --------
     >>> from msgid import iggy
     >>> response = iggy.PollResponse(1, 9, [iggy.Message.new(b"a", id=1), iggy.Message.new(b"b", id=2)])
-    >>> df = spark.createDataFrame([(iggy.encode_poll(response),)], ["raw"])
+    >>> df = spark.createDataFrame([(iggy.encode_poll(response, "m45"),)], ["raw"])
     >>> df.select(iggy_messages("raw").payload.alias("payloads")).show()
     +------------+
     |    payloads|
@@ -314,7 +314,7 @@ class _Message(EncodedFormat):
             F.when(~failed, F.col("partition")).alias("partition"),
             none.cast("bigint").alias("segment"),
             F.when(failed, F.lit(_POISONED)).otherwise(F.col("message.state")).alias("state"),
-            iggy_id_to_id("message.id").alias("id_text"),
+            id_from_iggy_id("message.id").alias("id_text"),
             *(f"message.{name}" for name in ("offset", "timestamp", "checksum", "checksum_ok", "layout")),
             *(f"message.{name}" for name in ("headers", "payload")),
             "reason",

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
+from msgid.iggy._wire import AUTO, LAYOUTS
 from msgid.iggy.following import divided
 from spark_ext._compat import STREAM_SOURCE, needs
 from spark_ext.formats._iggy_reading import COLUMNS, Options, Piece, read_piece
@@ -39,7 +40,7 @@ class IggyDataSource(DataSource):
 
     - ``path``: a file or folder, or a URL of a file system that Arrow knows. Files in a folder are segments if their
       names are 20 digits and ``.log``; so the whole folder of a server can be read.
-    - ``layout``: one of `msgid.iggy.LAYOUTS`. Default: found by checksum; the writer writes ``m45``.
+    - ``layout``: one of `msgid.iggy.LAYOUTS`. Default: found by checksum. The writer needs it.
     - ``splitBytes``: the size in bytes from which a task reads a part of a segment. Default: 128 MB.
     - ``columns``: names of columns, separated by commas. Default: all. Other columns are not sent from the reader to
       Spark, which takes a large part of the time of a query.
@@ -80,6 +81,8 @@ class IggyDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer of segment files."""
         options = Options.of(self.options)
+        if options.layout == AUTO:
+            raise ValueError(f"layout must be one of {', '.join(LAYOUTS)} to write files: pass option('layout', ...)")
         return IggyWriter(options.path, options.layout, overwrite)
 
 

@@ -1,10 +1,11 @@
-"""Check payloads against their schemas: the column form of `msgid.schemas.check`."""
+"""Check payloads against their schemas: the column form of `msgid.schemas.check_schema`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgid.schemas import Framing, Policy, SchemaSource, check, checked_policy
+from msgid.schemas import Framing, Policy, SchemaSource, checked_policy
+from msgid.schemas import check_schema as check
 from msgid.schemas.framing import checked_framing
 from spark_ext.columns._udfs import arrow_column
 
@@ -23,7 +24,7 @@ def check_schema(
     policy: Policy = "enforce",
     framing: Framing = "none",
 ) -> Column:
-    """Check payloads against the schemas that their messages name, as `msgid.schemas.check` does.
+    """Check payloads against the schemas that their messages name, as `msgid.schemas.check_schema` does.
 
     An Arrow UDF: it needs a Python worker. Each worker gets a copy of the registry as it is at the call.
 

@@ -46,7 +46,7 @@ def moment_in(df: DataFrame, name: str, zone: str | None = None) -> Column:
     if not isinstance(type, StringType):
         raise BadInput(
             f"--at must name a column of timestamps with time zone, Unix seconds or text, got {name!r} of type "
-            f"{type.simpleString()}; --zone names the time zone of timestamps without one"
+            f"{type.simpleString()}; --timezone names the time zone of timestamps without one"
         )
     seconds = column.try_cast("bigint")
     unix = F.when(seconds.between(UNIX_SECONDS_MIN, UNIX_SECONDS_MAX), F.timestamp_seconds(seconds))
@@ -67,4 +67,4 @@ def _check_zone(zone: str | None) -> None:
     try:
         ZoneInfo(zone)
     except (ValueError, OSError, LookupError):
-        raise BadInput(f"--zone must be a time zone, such as Europe/Berlin or +02:00, got {zone!r}") from None
+        raise BadInput(f"--timezone must be a time zone, such as Europe/Berlin or +02:00, got {zone!r}") from None

@@ -8,6 +8,7 @@ from spark_ext.columns import _crc, _v1_fields, expiry, making, message_fields, 
 from spark_ext.columns._dialect import F, SqlText, sql_text
 from spark_ext.columns._expressions import sql_id_text
 from spark_ext.columns._moments import SECONDS
+from spark_ext.sql.examples import example_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -51,7 +52,7 @@ class Definition(NamedTuple):
         name: Name of the function.
         parameters: Names and types, as in SQL.
         body: An SQL expression of the parameters.
-        comment: The first sentence of the column function's docstring, for ``DESCRIBE FUNCTION``.
+        comment: The first sentence of the column function's docstring, and an example, for ``DESCRIBE FUNCTION``.
         returns: Type of the result, which Spark finds in the body too.
         deterministic: Whether the same arguments always give the same result. Spark finds that in the body too.
     """
@@ -98,7 +99,7 @@ FUNCTIONS: Final = {
     "msgid_checksum_ok": SqlFunction(
         message_fields.checksum_ok, {"payload": "BINARY", "checksum": "BIGINT"}, returns="BOOLEAN"
     ),
-    "msgid_from_iggy_id": SqlFunction(message_fields.iggy_id_to_id, {"id": "BINARY"}, "STRING"),
+    "msgid_from_iggy_id": SqlFunction(message_fields.id_from_iggy_id, {"id": "BINARY"}, "STRING"),
     "msgid_is_expired": SqlFunction(
         expiry.is_expired, {"timestamp": _AT, "expiry": "BIGINT", "now": _AT}, returns="BOOLEAN"
     ),
@@ -146,7 +147,9 @@ def _define(name: str, function: Callable[..., Any], parameters: Mapping[str, st
         body = str(function(*(SqlText(f"{name}.{parameter}") for parameter in parameters)))
     declared = ", ".join(f"{parameter} {type}" for parameter, type in parameters.items())
     described = FUNCTIONS.get(name)
-    return Definition(name, declared, body, returns, comment=said_of(described.function if described else function))
+    comment = said_of(described.function if described else function)
+    example = example_of(name)
+    return Definition(name, declared, body, returns, comment=f"{comment} Example: {example}" if example else comment)
 
 
 def said_of(function: Callable[..., Any]) -> str:

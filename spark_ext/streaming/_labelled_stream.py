@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
@@ -35,12 +36,13 @@ def labelled_stream(
     key: Column,
     content: Column,
     timestamp: str,
-    within_micros: int,
-    within: str,
+    within: int,
     buckets: int,
     name: str,
 ) -> DataFrame:
     """Return a stream with the column ``name``, in which rows that come too late are ``late``.
+
+    ``within`` is in microseconds.
 
     The columns travel under numbers, so that no name of theirs matters.
     """
@@ -54,7 +56,11 @@ def labelled_stream(
     places = [f"c{place}" for place in range(len(fields))]
     carried = [_carried(field.dataType) for field in fields]
     # The identity and the fingerprint are columns of their own first: their expressions are long, and used repeatedly.
-    hashed = df.withWatermark(quoted_name(timestamp), within).select("*", key, content).toDF(*places, "id", "content")
+    hashed = (
+        df.withWatermark(quoted_name(timestamp), f"{within} microseconds")
+        .select("*", key, content)
+        .toDF(*places, "id", "content")
+    )
     numbered = hashed.select(
         *(_cast(F.col(place), field.dataType, to) for place, field, to in zip(places, fields, carried, strict=True)),
         _row_key(F.col("id"), F.col("content")).alias(KEY),
@@ -62,7 +68,7 @@ def labelled_stream(
     prepare = preparer(buckets, places[df.columns.index(timestamp)])
     packed = numbered.mapInArrow(shipped(packer(prepare, bucket_keys(buckets))), PACKED)
     labelled = packed.groupBy("bucket").transformWithStateInPandas(
-        shipped_processor(Seen(within_micros, buckets), states()), LABELLED, "append", "EventTime"
+        shipped_processor(Seen(within, buckets), states()), LABELLED, "append", "EventTime"
     )
     schema = StructType(
         [StructField(place, to, field.nullable) for place, field, to in zip(places, fields, carried, strict=True)]
@@ -154,34 +160,38 @@ class Seen(StatefulProcessor):
         self._state = BucketState(handle, self._buckets)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
-        import numpy as np
         import pandas as pd
 
-        from spark_ext.streaming._labelling import NO_TIME, read_heads
+        from spark_ext.streaming._labelling import HEAD_BYTES, labels_of
         from spark_ext.streaming._packing import CHECK_BUCKET
         from spark_ext.streaming._pages import Pages
-        from spark_ext.streaming._seen import NO_WATERMARK, EntriesCodec, label_bucket
+        from spark_ext.streaming._seen import NO_WATERMARK, SLICE, EntriesCodec, label_bucket
+        from spark_ext.streaming._slices import Arrived
 
-        messages = pd.concat(list(rows), ignore_index=True)
         directory = self._state.directory()
         if key[0] == CHECK_BUCKET:
             if directory is None:
                 self._state.set_directory(b"")
             return
-        batch, counts = read_heads(messages["head"].tolist())
         watermark_ms = timerValues.getCurrentWatermarkInMs()
         watermark = watermark_ms * 1000 if watermark_ms > 0 else NO_WATERMARK
         newest = max(timerValues.getCurrentProcessingTimeInMs(), watermark_ms) * 1000
         newest = max(newest, watermark + self._within)
-        time = np.where(batch.time == NO_TIME, newest, batch.time)
         pages = Pages(self._state, EntriesCodec(), directory or b"", max(watermark, 0))
-        labels = label_bucket(batch._replace(time=time), pages, watermark, self._within)
-        written = pages.commit()
+        written = None
+
+        def label(batch: Any) -> Any:
+            nonlocal written
+            labels = label_bucket(batch, pages, watermark, self._within)
+            written = pages.commit() or written
+            pages.release()
+            return labels
+
+        with closing(Arrived(rows, HEAD_BYTES, SLICE)) as arrived:
+            for labels, packed in labels_of(arrived, newest, label):
+                yield pd.DataFrame({"labels": labels, "rows": packed})
         if written is not None:
             self._state.set_directory(written)
-        ends = np.cumsum(counts)
-        texts = [labels[end - count : end].tobytes() for end, count in zip(ends, counts, strict=True)]
-        yield pd.DataFrame({"labels": texts, "rows": messages["rows"]})
 
     def close(self) -> None:
         pass

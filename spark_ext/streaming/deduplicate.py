@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.types import IntegralType, TimestampNTZType, TimestampType
 
+from msgid._moments import micros_in
 from spark_ext._compat import WHOLE, needs
 from spark_ext.columns._expressions import column, quoted_name
 from spark_ext.columns._identity import identity
 from spark_ext.streaming._buckets import MAX_BUCKETS
 from spark_ext.streaming._column_names import free_name, named_column
 from spark_ext.streaming._fingerprint import fingerprint_of
-from spark_ext.streaming._state_store import check_state_store, micros_of
+from spark_ext.streaming._state_store import check_state_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
@@ -43,7 +46,7 @@ def deduplicate(
     content: Sequence[str] | None = None,
     order_by: ColumnOrName | Sequence[ColumnOrName] = (),
     timestamp: str | None = None,
-    within: str | None = None,
+    within: timedelta | str | None = None,
     name: str = "delivery",
     buckets: int = DEFAULT_BUCKETS,
 ) -> DataFrame:
@@ -74,7 +77,7 @@ def deduplicate(
     timestamp : str, optional
         Column of the event time; required for a stream. A row without a time gets the start of its micro-batch or the
         latest time that Spark has seen before, whichever is later. Such a row is never too late.
-    within : str, optional
+    within : datetime.timedelta or str, optional
         Time for which a stream remembers an ID, such as ``"1 day"``; also the maximum delay of a row. A stream
         remembers an ID until the watermark passes the time of the ID's last row plus ``within``. With ``within="10
         seconds"`` and three equal rows of one ID at 0, 8 and 16 seconds, the second and the third are duplicates. Rows
@@ -150,10 +153,17 @@ def deduplicate(
 
     if timestamp is None or within is None:
         raise ValueError("a stream needs `timestamp` and `within`")
+    bound = micros_in("within", within)
+    type = df.schema[df.columns.index(timestamp)].dataType
+    if not isinstance(type, TimestampType | TimestampNTZType):
+        cure = "; timestamp_millis makes one of milliseconds" if isinstance(type, IntegralType) else ""
+        raise ValueError(
+            f"`timestamp` must be a column of timestamps, got {timestamp!r} of {type.simpleString()}{cure}"
+        )
     if not 1 <= buckets <= MAX_BUCKETS:
         raise ValueError(f"`buckets` must be an integer from 1 to {MAX_BUCKETS}, got {buckets!r}")
     check_state_store(df.sparkSession)
-    stream = labelled_stream(df, key, told, timestamp, micros_of(df.sparkSession, within), within, buckets, name)
+    stream = labelled_stream(df, key, told, timestamp, bound, buckets, name)
     late = F.count(F.when(F.col(quoted_name(name)) == LATE, True))
     # The metric's name is random, so that one query may have several of them.
     counted = stream.observe(f"{LATE_METRIC} {uuid.uuid4().hex}", late.alias("rows"))

@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid._known_tables import OUTPUTS
-from msgid._validate import is_integer
+from msgid._moments import duration
+from msgid._validate import is_integer, quote
 from spark_ext._compat import type_named
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers, shipped, shipped_processor
@@ -17,6 +18,7 @@ from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quote
 from spark_ext.columns._moments import moment_in_utc
 from spark_ext.streaming._bucket_state import states
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
+from spark_ext.streaming._column_names import named_column
 from spark_ext.streaming._packing import PACKED, packer
 from spark_ext.streaming._processing.handling import Settings
 from spark_ext.streaming._processing.operator import Operator
@@ -45,8 +47,8 @@ def process(
     id: str = "id",
     timestamp: str | None = None,
     reason: ColumnOrName | None = None,
-    retention: timedelta = timedelta(days=7),
-    remember: timedelta = timedelta(days=90),
+    retention: timedelta | str = timedelta(days=7),
+    remember: timedelta | str = timedelta(days=90),
     attempts: int = ATTEMPTS,
     keep_outputs: bool = False,
     buckets: int = BUCKETS,
@@ -78,10 +80,10 @@ def process(
         they may be ``changed``.
     reason : Column or str, optional
         The reason why a row is malformed; NULL for other rows. The table of `messages` has such a column.
-    retention : datetime.timedelta
-        Time after its storage in which a redelivered message is a ``duplicate``, by the clock. The current value
-        applies to all entries, including those of earlier runs.
-    remember : datetime.timedelta
+    retention : datetime.timedelta or str
+        Time, such as ``"7 days"``, after its storage in which a redelivered message is a ``duplicate``, by the clock.
+        The current value applies to all entries, including those of earlier runs.
+    remember : datetime.timedelta or str
         Time after the retention in which a hash of the message's ID is kept. A message whose hash is kept is ``too
         late``. Every other message is new, for any timestamp. If this value or the retention is increased, hashes that
         are still stored count again.
@@ -131,22 +133,28 @@ def process(
     >>> process(rows, "customer", count).columns
     ['id', 'number', 'input_id', 'key', 'topic', 'body', 'kind', 'reason']
     """
-    check_state_store(df.sparkSession)
-    use_own_python(df.sparkSession)
+    if not isinstance(key, str):
+        raise TypeError(f"key must be the name of a column, got {quote(key)}")
+    if not callable(handler):
+        raise TypeError(f"handler must be a function of (state, message, context), got {quote(handler)}")
+    for argument, name in (("key", key), ("id", id), ("timestamp", timestamp)):
+        if name is not None and named_column(df, name) is None:
+            raise ValueError(f"{argument} must be a column of the DataFrame, got {name!r}; it has {df.columns}")
     for name, number in (("attempts", attempts), ("buckets", buckets)):
         if not is_integer(number) or number < 1:
             raise ValueError(f"{name} must be an integer of 1 or more, got {number!r}")
     if buckets > MAX_BUCKETS:
         raise ValueError(f"buckets must be at most {MAX_BUCKETS}, got {buckets}")
-    if retention <= timedelta(0) or remember < timedelta(0):
-        raise ValueError(f"retention must be longer than 0 and remember not negative, got {retention} and {remember}")
+    kept, remembered = duration("retention", retention, positive=True), duration("remember", remember)
     _check_types(df, key)
+    check_state_store(df.sparkSession)
+    use_own_python(df.sparkSession)
     check_workers(df.sparkSession, stateful=True)
     known = {id, key, timestamp, CORRUPT, *(name for name in (reason,) if isinstance(name, str))}
     body = tuple(place for place, name in enumerate(df.columns) if name not in known)
     millisecond = timedelta(milliseconds=1)
     settings = Settings(
-        tuple(df.columns), body, max(retention // millisecond, 1), remember // millisecond, attempts, keep_outputs
+        tuple(df.columns), body, max(kept // millisecond, 1), remembered // millisecond, attempts, keep_outputs
     )
     operator = shipped_processor(Operator(handler, settings, buckets), states(has_parts=True))
     control = _control(df, key, id, timestamp, reason, buckets)

@@ -172,7 +172,7 @@ class _Delta(TableFormat):
         path: str,
         judge: Callable[[DataFrame], list[dict[str, Any]]],
         *,
-        dry_run: bool,
+        apply: bool,
         mark: bool,
         storage_options: dict[str, str] | None,
     ) -> list[JudgedSegment]:
@@ -182,7 +182,7 @@ class _Delta(TableFormat):
             table = existing(path, storage_options)
             rows = judge(self.read(spark, path, storage_options))
             expired = [row for row in rows if row["expired"]]
-            if expired and not dry_run:
+            if expired and apply:
                 latest = existing(path, storage_options)
                 if latest.version() != table.version():
                     raise Overtaken  # the version that was checked is unknown

@@ -143,12 +143,12 @@ class _Parquet(TableFormat):
         path: str,
         judge: Callable[[DataFrame], list[dict[str, Any]]],
         *,
-        dry_run: bool,
+        apply: bool,
         mark: bool,
         storage_options: dict[str, str] | None,
     ) -> list[JudgedSegment]:
         table = SegmentFolders(path)
-        if not dry_run:
+        if apply:
             table.complete_removals()
         before = table.list()
         if not before:
@@ -167,7 +167,7 @@ class _Parquet(TableFormat):
         for folder, row in zip(folders, rows, strict=True):
             if row["expired"] and folder not in reasons:
                 change = table.mark if mark else table.remove
-                reasons[folder] = None if dry_run else change(folder, before[folder])
+                reasons[folder] = change(folder, before[folder]) if apply else None
             judged.append(JudgedSegment(row, folder, reasons[folder] if row["expired"] else None))
         return judged
 

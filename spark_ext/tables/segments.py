@@ -9,6 +9,7 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgid._moments import aware
 from msgid.retention.policy import GAP, cautious, checked_policy
 from spark_ext.columns._dialect import F
 from spark_ext.columns.expiry import has_expired
@@ -178,8 +179,8 @@ def clean(
     path: str,
     policy: RetentionPolicy,
     now: datetime,
-    dry_run: bool = True,
     *,
+    apply: bool = False,
     mark: bool = False,
     spark: SparkSession | None = None,
     format: str = "parquet",
@@ -201,10 +202,10 @@ def clean(
         retention by topic; with a disabled policy, no segment is deleted or reported.
     now : datetime.datetime
         current time, with a time zone.
-    dry_run : bool
-        whether to report only.
+    apply : bool
+        whether to delete or mark. Default: a dry run, which only reports.
     mark : bool
-        whether to set the state of the messages to ``marked_for_deletion``, and not to delete them.
+        with ``apply``, set the state of the messages to ``marked_for_deletion``, and do not delete them.
     spark : SparkSession, optional
         default: the active session.
     format : str
@@ -242,19 +243,20 @@ def clean(
     >>> path = tempfile.mkdtemp() + "/messages"
     >>> df.write.partitionBy("topic", "segment").parquet(path)
     >>> policy, now = RetentionPolicy(default_expiry=60), datetime.fromtimestamp(1000, timezone.utc)
-    >>> [(found.segment, found.action) for found in clean(path, policy, now, dry_run=False)]
+    >>> [(found.segment, found.action) for found in clean(path, policy, now, apply=True)]
     [(0, 'removed'), (1, 'kept')]
     >>> spark.read.parquet(path).count()
     1
     """
     tables = table_format(format)
+    aware("now", now)
     if not checked_policy(policy).enabled:
         return []
 
     def judge(messages: DataFrame) -> list[dict[str, Any]]:
         return [row.asDict() for row in segment_report(messages, policy, now, allow_gaps).collect()]
 
-    judged = tables.clean(_active(spark), path, judge, dry_run=dry_run, mark=mark, storage_options=storage_options)
+    judged = tables.clean(_active(spark), path, judge, apply=apply, mark=mark, storage_options=storage_options)
     found = []
     for row, folder, kept in judged:
         action = "kept" if kept else "marked" if mark and row["expired"] else row["action"]

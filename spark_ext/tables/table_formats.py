@@ -169,11 +169,11 @@ class TableFormat(ABC):
         path: str,
         judge: Callable[[DataFrame], list[dict[str, Any]]],
         *,
-        dry_run: bool,
+        apply: bool,
         mark: bool,
         storage_options: dict[str, str] | None,
     ) -> list[JudgedSegment]:
-        """Delete the segments that ``judge`` calls expired, or mark their messages.
+        """Delete the segments that ``judge`` calls expired, or mark their messages; without ``apply``, only judge them.
 
         Raises
         ------

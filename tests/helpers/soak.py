@@ -206,12 +206,12 @@ class Soak:
     def clean(self):
         """Clean, or begin to: a clean-up that is killed has its report from the dry run before it."""
         if self.chance.random() < 0.5:
-            self.note(Cleaner(self.folder, self.policy, clock=self.clock).clean(dry_run=False))
+            self.note(Cleaner(self.folder, self.policy, clock=self.clock).clean(apply=True))
             return
         self.note(Cleaner(self.folder, self.policy, clock=self.clock).clean())
         files = KilledFiles(self.chance.randrange(1, 40))
         try:
-            Cleaner(self.folder, self.policy, clock=self.clock, files=files).clean(dry_run=False)
+            Cleaner(self.folder, self.policy, clock=self.clock, files=files).clean(apply=True)
         except KilledError:
             self.kills += 1
 

@@ -50,7 +50,7 @@ def main(classes, server):
     messages = [iggy.Message.new(b"p", id=n + 1, offset=n, timestamp=n * 1_000_000) for n in range(6)]
     for start in (0, 3):
         with files.open_output_stream(f"{folder}/{start:020d}.log") as file:
-            file.write(iggy.encode_log(messages[start : start + 3]))
+            file.write(iggy.encode_log(messages[start : start + 3], "m45"))
     source = job.Source("iggy")
     summary = job.run(spark, "s3a://lake/iggy", "s3a://lake/out", source, by_segment=True)
     found["iggy"] = [summary.states, summary.layouts]
@@ -59,7 +59,7 @@ def main(classes, server):
 
     table = "s3a://lake/out/messages"
     now = datetime.fromtimestamp(1000, timezone.utc)
-    cleaned = ids.clean(table, RetentionPolicy(default_expiry=60), now, dry_run=False, spark=spark)
+    cleaned = ids.clean(table, RetentionPolicy(default_expiry=60), now, apply=True, spark=spark)
     found["clean"] = [[row.segment, row.action] for row in cleaned]
     found["left"] = spark.read.parquet(table).count()
     print(json.dumps(found))

@@ -149,7 +149,7 @@ class Cleaners:
 
         def call() -> Any:
             try:
-                return cleaner.clean(dry_run=False)
+                return cleaner.clean(apply=True)
             except OSError as error:
                 return error
 

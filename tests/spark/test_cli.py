@@ -1,4 +1,4 @@
-"""The commands ``expire`` and ``process``, called like a user calls them, on the session of the tests."""
+"""The commands ``clean`` and ``process``, called like a user calls them, on the session of the tests."""
 
 import json
 import os
@@ -24,17 +24,17 @@ def run(*arguments):
 
 @pytest.mark.details
 def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
-    """``expire`` reports the expired segments, deletes them with --apply, and rejects a wrong policy with one line."""
+    """``clean`` reports the expired segments, deletes them with --apply, and rejects a wrong policy with one line."""
     folder = tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "0"
     folder.mkdir(parents=True)
     for offset in (0, 1):
         message = iggy.Message.new(b"abc", id=offset + 1, offset=offset, timestamp=1_700_000_000_000_000)
-        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message))
+        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message, "m45"))
     made = run("messages", tmp_path / "in", "-f", "iggy", "-o", tmp_path / "out", "--by-segment")
     assert made.exit_code == 0, made.output
     table, policy = tmp_path / "out" / "messages", tmp_path / "policy.toml"
     policy.write_text("default_expiry = 60\n")
-    dry = run("expire", table, "--policy", policy)
+    dry = run("clean", table, "--policy", policy)
     assert dry.exit_code == 0, dry.output
     assert dry.output.endswith("1 of 2 segments, 1 messages, 3 bytes: would be removed; --apply removes them\n")
     first, second, _ = dry.output.splitlines()
@@ -42,11 +42,11 @@ def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
     assert first.endswith("topic=orders/partition=0/segment=0")
     assert second.startswith("open ")
     assert spark.read.parquet(str(table)).count() == 2
-    done = run("expire", table, "--policy", policy, "--apply")
+    done = run("clean", table, "--policy", policy, "--apply")
     assert done.output.endswith("1 of 2 segments, 1 messages, 3 bytes: removed\n")
     assert [row.segment for row in spark.read.parquet(str(table)).collect()] == [1]
     policy.write_text("interval = 0\n")
-    wrong = run("expire", table, "--policy", policy)
+    wrong = run("clean", table, "--policy", policy)
     assert (wrong.exit_code, wrong.output) == (1, "Error: interval must be more than 0 seconds, got 0\n")
     both = run("messages", tmp_path / "in", "-f", "iggy", "-o", tmp_path / "out", "--by-segment", "--stream")
     assert both.exit_code == 2
@@ -93,8 +93,34 @@ REQUIRED = {
     "messages": ["--output", "o"],
     "process": ["--output", "o", "--handler", "m:f", "--checkpoint", "c"],
     "audit": [],
-    "expire": ["--policy", __file__],
+    "clean": ["--policy", __file__],
 }
+
+
+@pytest.mark.parametrize("command", ["ids", "messages", "process"])
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--max-files-per-trigger", "0"], "'--max-files-per-trigger': 0 is not in the range"),
+        (["--max-bytes-per-trigger", "1.5"], "'--max-bytes-per-trigger': '1.5' is not a valid integer range"),
+        (["--max-bytes-per-trigger", str(1 << 63)], "'--max-bytes-per-trigger': 9223372036854775808 is not in the"),
+        (["--max-bytes-per-trigger", "9", "--max-files-per-trigger", "9"], "cannot be used together"),
+    ],
+)
+def test_limits_of_a_micro_batch_are_checked_before_spark_starts(command, options, says):
+    """Each is a number of 1 or more, and Spark accepts one of them."""
+    stream = [] if command == "process" else ["--stream"]
+    key = {"process": ["--key", "k"], "messages": ["-f", "iggy"]}.get(command, [])
+    done = CliRunner().invoke(spark_ext, [command, "in", *REQUIRED[command], *key, *stream, *options])
+    assert (done.exit_code, says in done.output) == (2, True), done.output
+
+
+@pytest.mark.parametrize("command", ["ids", "messages"])
+def test_limits_of_a_micro_batch_need_a_stream(command):
+    """A batch reads all files."""
+    format = ["-f", "iggy"] if command == "messages" else []
+    done = CliRunner().invoke(spark_ext, [command, "in", *REQUIRED[command], *format, "--max-files-per-trigger", "1"])
+    assert (done.exit_code, "--max-files-per-trigger needs --stream" in done.output) == (2, True), done.output
 
 
 @pytest.mark.parametrize("command", REQUIRED)

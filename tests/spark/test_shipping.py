@@ -1,5 +1,6 @@
 """Functions that travel to workers without the packages of the driver, and what such workers say."""
 
+import importlib.util
 import subprocess
 import sys
 import sysconfig
@@ -25,6 +26,9 @@ try:
 except RuntimeError as error:
     print(error)
 """
+
+
+DRIVER_WORKER = "pyspark.sql.streaming.transform_with_state_driver_worker"
 
 
 @pytest.fixture
@@ -110,3 +114,21 @@ def test_workers_of_a_local_master_are_not_asked(spark):
     before = set(_shipping._checked)
     _shipping.check_workers(spark, stateful=True)
     assert _shipping._checked == before
+
+
+class Runs:
+    """An object that makes the process that loads it the one of a module."""
+
+    def __init__(self, module):
+        self.module = module
+
+    def __reduce__(self):
+        return exec, (f"import __main__; from importlib.machinery import ModuleSpec as M\n"
+                      f"__main__.__spec__ = M({self.module!r}, None)",)  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "printed"), [(DRIVER_WORKER, ""), ("a.program", "schema")])
+def test_worker_on_the_driver_does_not_print_the_function(in_worker, module, printed):
+    """Spark's module prints the function and its schema for each query; loading one of ours ends that there alone."""
+    assert importlib.util.find_spec(DRIVER_WORKER) is not None
+    assert in_worker([Runs(module), shipped_processor(Seen(1, 8), states())], "print('schema')") == printed

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 import msgid.audit
 import spark_ext
 
-report: msgid.audit.Report = msgid.audit.audit_ids(["0156F7E71C361B21BC024CCDBE00000000"], clock_jump=60)
+report: msgid.audit.Report = msgid.audit.audit_ids(["0156F7E71C361B21BC024CCDBE00000000"], clock_jump="1 minute")
 of_file: msgid.audit.Report = msgid.audit.audit_file("messages.parquet", source=("topic", "partition"), offset="offset")
 findings: list[msgid.audit.Finding] = report.findings
 lost: int = report.gaps[0].count
@@ -22,3 +22,10 @@ df: DataFrame = spark.range(3)
 audited: spark_ext.AuditReport = spark_ext.audit(df, None, offset="id", not_before=datetime.now(timezone.utc))
 gaps: DataFrame = audited.gaps
 local: msgid.audit.Report = audited.local
+
+# Each misspelt argument is an error.
+msgid.audit.audit_table(None, sorce="topic")  # type: ignore[call-arg]
+msgid.audit.audit_file("messages.parquet", sorce="topic")  # type: ignore[call-arg]
+msgid.audit.audit_ids([], max_gap=3)  # type: ignore[call-arg]
+spark_ext.audit(df, sorce="topic")  # type: ignore[call-arg]
+spark_ext.audit_batches("audit", print, ofset="offset")  # type: ignore[call-arg]

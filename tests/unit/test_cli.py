@@ -53,19 +53,26 @@ def test_generate_into_a_file_writes_the_same_lines(tmp_path):
     assert len(file.read_text().split()) == 3
 
 
+def on_terminal(command):
+    """Return what a command writes to standard error if that is a terminal."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm"}
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=theirs, check=True, env=environment)
+    os.close(theirs)
+    try:
+        return os.read(ours, 100_000)
+    except OSError:  # nothing was written
+        return b""
+    finally:
+        os.close(ours)
+
+
 def test_generate_on_a_terminal_alone_draws_a_progress_bar(tmp_path):
     """Long runs show their progress if standard error is a terminal; short runs and pipes do not."""
     arguments = [sys.executable, "-m", "msgid", "generate", "-o", str(tmp_path / "ids"), "-n"]
     shown = {}
     for number in ("1000000", "10"):
-        ours, theirs = pty.openpty()
-        subprocess.run([*arguments, number], stderr=theirs, check=True, env={**os.environ, "TERM": "xterm"})
-        os.close(theirs)
-        try:
-            shown[number] = os.read(ours, 100_000)
-        except OSError:  # nothing was written
-            shown[number] = b""
-        os.close(ours)
+        shown[number] = on_terminal([*arguments, number])
     assert b"1000000" in shown["1000000"]
     assert shown["10"] == b""
     assert run("generate", "-n", "1000000").stderr == b""
@@ -188,7 +195,7 @@ def expired_segment(folder):
     """Write an expired segment and an active one; return the path of the policy."""
     for offset in (0, 1):
         message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=1_700_000_000_000_000)
-        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message))
+        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message, "m45"))
     policy = folder / "policy.toml"
     policy.write_text("default_expiry = 60\n")
     return policy
@@ -198,7 +205,7 @@ def expired_segment(folder):
 def test_closed_output_is_one_line_before_the_command_starts(tmp_path):
     """Nothing is deleted whose report nobody can read."""
     policy = expired_segment(tmp_path)
-    program = [sys.executable, "-m", "msgid", "expire", str(tmp_path), "--policy", str(policy), "--apply"]
+    program = [sys.executable, "-m", "msgid", "clean", str(tmp_path), "--policy", str(policy), "--apply"]
     result = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *program], stderr=subprocess.PIPE, check=False)
     assert (result.returncode, result.stderr) == (1, b"Error: cannot write the output: standard output is closed\n")
     assert len(list(tmp_path.glob("*.log"))) == 2
@@ -234,17 +241,17 @@ def test_command_without_its_extra_says_what_to_install(missing):
 def test_expire_reports_expired_segments_and_deletes_them_when_told_to(tmp_path):
     """The default is a dry run; both runs print the report, and the active segment is kept."""
     policy = expired_segment(tmp_path)
-    dry = run("expire", str(tmp_path), "--policy", str(policy))
+    dry = run("clean", str(tmp_path), "--policy", str(policy))
     assert dry.returncode == 0, dry.stderr
     assert dry.stdout.decode().endswith("1 of 2 segments, 46 bytes: would be removed; --apply removes them\n")
     assert len(list(tmp_path.glob("*.log"))) == 2
-    done = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
+    done = run("clean", str(tmp_path), "--policy", str(policy), "--apply")
     assert done.stdout.decode().endswith("1 of 2 segments, 46 bytes: removed\n")
     assert [path.name for path in tmp_path.glob("*.log")] == [f"{1:020d}.log"]
-    again = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
+    again = run("clean", str(tmp_path), "--policy", str(policy), "--apply")
     assert again.stdout.decode().endswith("0 of 1 segments, 0 bytes: removed\n")
     policy.write_text("interval = 0\n")
-    wrong = run("expire", str(tmp_path), "--policy", str(policy))
+    wrong = run("clean", str(tmp_path), "--policy", str(policy))
     assert (wrong.returncode, wrong.stderr) == (1, b"Error: interval must be more than 0 seconds, got 0\n")
 
 
@@ -253,11 +260,11 @@ def test_expire_beside_a_process_that_writes_needs_allow_open(tmp_path):
     """The error is one line that names the process, the file and the option."""
     policy = expired_segment(tmp_path)
     with open(tmp_path / f"{1:020d}.log", "ab"):
-        refused = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
+        refused = run("clean", str(tmp_path), "--policy", str(policy), "--apply")
         assert (refused.returncode, refused.stderr.count(b"\n")) == (1, 1)
         assert b"--allow-open" in refused.stderr
         assert len(list(tmp_path.glob("*.log"))) == 2
-        done = run("expire", str(tmp_path), "--policy", str(policy), "--apply", "--allow-open")
+        done = run("clean", str(tmp_path), "--policy", str(policy), "--apply", "--allow-open")
     assert done.stdout.decode().endswith("1 of 2 segments, 46 bytes: removed\n")
 
 
@@ -278,11 +285,11 @@ def test_expire_by_names_needs_the_folder_of_each(tmp_path, names, says):
     policy = expired_segment(inner)
     policy.write_text("default_expiry = 60\n[topics]\norders = 0\n")
     options = [part for name in names for part in ("--name", name)]
-    wrong = run("expire", str(tmp_path), "--policy", str(policy), "--apply", *options)
+    wrong = run("clean", str(tmp_path), "--policy", str(policy), "--apply", *options)
     assert wrong.returncode != 0
     assert says in wrong.stderr
     if not names:
-        good = run("expire", str(tmp_path), "--policy", str(policy), "--apply", "--name", "orders=1/1")
+        good = run("clean", str(tmp_path), "--policy", str(policy), "--apply", "--name", "orders=1/1")
         assert good.stdout.decode().endswith("0 of 2 segments, 0 bytes: removed\n"), good.stderr
     assert len(list(inner.glob("*.log"))) == 2
 
@@ -324,10 +331,10 @@ def test_expire_of_odd_times_and_names_reports_what_was_removed(tmp_path):
     folder.mkdir(parents=True)
     for offset, timestamp in ((0, 0), (1, (1 << 64) - 1), (2, 0)):
         message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=timestamp)
-        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message))
+        (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message, "m45"))
     policy = tmp_path / "policy.toml"
     policy.write_text("default_expiry = 60\n")
-    done = run("expire", str(tmp_path), "--policy", str(policy), "--apply")
+    done = run("clean", str(tmp_path), "--policy", str(policy), "--apply")
     assert done.returncode == 0, done.stderr
     assert done.stdout.decode().endswith("1 of 3 segments, 46 bytes: removed\n")
 
@@ -434,3 +441,29 @@ def test_pseudonymize_hides_addresses_and_keeps_the_rest(tmp_path):
     assert str(broker.host) != "127.0.0.1"
     result = run("pseudonymize", "--key-file", str(tmp_path / "short"), V1)
     assert (result.returncode, result.stderr.decode()) == (1, "Error: key must have 16 bytes or more, got 5\n")
+
+
+def test_grouped_help_has_each_option_once_below_its_task():
+    """Only ``--help`` is in no group, and a group does not name an option that is gone."""
+    import click
+
+    from msgid._commands import Grouped
+
+    grouped = [(name, command) for name, command, _ in commands() if isinstance(command, Grouped)]
+    assert "audit" in [command.name for _, command in grouped]
+    for name, command in grouped:
+        context = click.Context(command, info_name=name)
+        options = [one.name for one in command.get_params(context) if one.param_type_name == "option"]
+        text = command.get_help(context)
+        named = [option for names in command.groups.values() for option in names]
+        assert sorted(named) == sorted(name for name in options if not name.endswith("help")), command.name
+        assert all(text.count(f"\n{title}:\n") == 1 for title in command.groups), text
+
+
+def test_long_work_is_shown_on_a_terminal_alone(tmp_path):
+    """On a terminal, `audit` says what it reads; without one, standard error is empty."""
+    path = tmp_path / "ids.txt"
+    path.write_text(msgid.generate_hex())
+    command = [sys.executable, "-m", "msgid", "audit", str(path)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
+    assert b"auditing" in on_terminal(command)

@@ -11,7 +11,7 @@ import pytest
 
 import msgid
 from msgid import danube, iggy
-from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore
+from msgid.processing import PostgresStore
 from msgid.schemas import SchemaRegistry
 
 UNSEEN_AVRO = '{"type": "fixed", "name": "OnlyInTheTestOfExtras", "size": 3}'
@@ -50,63 +50,3 @@ def test_call_without_its_extra_names_the_extra(monkeypatch, extra, package, cal
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=rf"needs {package}: pip install 'msgid\[{extra}\]'$"):
         call()
-
-
-def keep(state, message, context):
-    return state
-
-
-MISTAKES = {
-    "arguments in another order": (
-        lambda: Processor(keep, MemoryStore(), print),
-        "store must be a store, such as MemoryStore(), got <function keep",
-    ),
-    "a class of stores": (
-        lambda: Processor(MemoryStore, keep, print),
-        "store must be a store, such as MemoryStore(), got <class",
-    ),
-    "a list in place of its method": (
-        lambda: Processor(MemoryStore(), keep, []),
-        "publish must be a function, got []",
-    ),
-    "a handler of two arguments": (
-        lambda: Processor(MemoryStore(), lambda state, message: state, print),
-        "handler must take three arguments (state, message, context), got <function",
-    ),
-    "a dict as a message": (
-        lambda: Processor(MemoryStore(), keep, print).handle({"id": "a"}),
-        "message must be a Message, got {'id': 'a'}",
-    ),
-    "a dict among messages": (
-        lambda: Processor(MemoryStore(), keep, print, dead_letter=print).handle_many([Message("a", "k", 1), {}]),
-        "message must be a Message, got {}",
-    ),
-    "a file in a missing folder": (
-        lambda: SqliteStore("/no/folder/states.db"),
-        "cannot open /no/folder/states.db: unable to open database file",
-    ),
-    "a path in place of a file": (
-        lambda: next(iggy.read_log("segment.log")),
-        "file must be a file opened for reading bytes, got 'segment.log'",
-    ),
-    "milliseconds": (
-        lambda: msgid.position_id("orders", 1, 1_700_000_000_000),
-        "at must be Unix seconds within the years 1 to 9999, got 1700000000000: milliseconds?",
-    ),
-    "nanoseconds": (
-        lambda: msgid.position_id("orders", 1, 1_700_000_000_000_000_000),
-        "got 1700000000000000000: nanoseconds?",
-    ),
-}
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="paths of Windows")
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistake_of_the_first_hour_is_one_line_that_names_the_argument(mistake):
-    """The line quotes the value and names the allowed ones, or the cure."""
-    call, words = MISTAKES[mistake]
-    with pytest.raises(Exception) as caught:  # noqa: PT011
-        call()
-    assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert type(caught.value).__name__ in {"TypeError", "ValueError", "OperationalError"}

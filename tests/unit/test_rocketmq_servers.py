@@ -30,7 +30,7 @@ def time_differs_ms(id, at):
     """Return how far the time of an ID is from a time, in milliseconds; of version 0 in the nearest quarter hour."""
     if id.version == 1:
         return id.time.timestamp() * 1000 - at
-    made = id.time(near=from_ms(at) + timedelta(hours=14)).timestamp() * 1000  # the client may be east of UTC
+    made = id.time_near(near=from_ms(at) + timedelta(hours=14)).timestamp() * 1000  # the client may be east of UTC
     quarter = 900_000
     return (made - at + quarter // 2) % quarter - quarter // 2
 
@@ -123,7 +123,7 @@ def test_receipt_of_a_batch_holds_one_id_per_message(receipt):
     counters = [client.counter for client in clients]
     assert counters == list(range(counters[0], counters[0] + len(ids)))
     for client in clients:
-        made = client.time(near=from_ms(receipt["after"]))
+        made = client.time_near(near=from_ms(receipt["after"]))
         assert from_ms(receipt["before"]) <= made <= from_ms(receipt["after"])
     with pytest.raises(msgid.InvalidMessageId):
         msgid.parse(receipt["msgId"])

@@ -128,7 +128,7 @@ RETURN named_struct(
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_position(
  source STRING, offset DOUBLE, at DECIMAL(38, 18)
 )
-COMMENT 'Return the ID of a message at a position of an ordered log, as `msgid.position_id` does.'
+COMMENT 'Return the ID of a message at a position of an ordered log, as `msgid.position_id` does. Example: msgid_position(\'kafka://orders/3\', 1234, 1648047038) = 013B0121EF30BE0000024CCDBE000004D2'
 RETURN coalesce(
  CAST(
   concat(
@@ -228,7 +228,9 @@ RETURN coalesce(
    )
    THEN raise_error(
     concat(
-     'at must be Unix seconds within the years 1 to 9999, got ', CAST(floor(msgid_position.at) AS string)
+     'at must be Unix seconds within the years 1 to 9999, got ',
+     CAST(floor(msgid_position.at) AS string),
+     (CASE WHEN (length(CAST(floor(msgid_position.at) AS string)) = 13) THEN ': milliseconds?' ELSE '' END)
     )
    )
    END
@@ -506,7 +508,7 @@ RETURN coalesce(
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive(
  parent STRING, name STRING
 )
-COMMENT 'Return the ID of an output of a message, as `msgid.derive_id` does.'
+COMMENT 'Return the ID of an output of a message, as `msgid.derive_id` does. Example: msgid_derive(\'0156F7E71C361B21BC024CCDBE00000007\', \'invoice\') = 014FC1DBF6558F1AE2024CCDBE24D71D0F'
 RETURN _msgid_derive_of_text(
  (
   CASE
@@ -745,7 +747,14 @@ RETURN coalesce(
    THEN raise_error(
     concat(
      'at must be Unix seconds within the years 1 to 9999, got ',
-     CAST(floor(_msgid_derive_at_of_text.at) AS string)
+     CAST(floor(_msgid_derive_at_of_text.at) AS string),
+     (
+      CASE
+      WHEN (length(CAST(floor(_msgid_derive_at_of_text.at) AS string)) = 13)
+      THEN ': milliseconds?'
+      ELSE ''
+      END
+     )
     )
    )
    END
@@ -809,7 +818,7 @@ RETURN coalesce(
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_derive_at(
  parent STRING, name STRING, at DECIMAL(38, 18)
 )
-COMMENT 'Return the ID of an output of a message, as `msgid.derive_id` does.'
+COMMENT 'Return the ID of an output of a message, as `msgid.derive_id` does. Example: msgid_derive_at(\'74b158ca-ddb3-498f-b0a9-9eec1c6197ae\', \'invoice\', 1648047038) = 01DF2BEBB496D4B448024CCDBEF5D12B8E'
 RETURN _msgid_derive_at_of_text(
  (
   CASE
@@ -885,7 +894,10 @@ RETURN coalesce(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse(id STRING) COMMENT 'Parse a version-1 ID.'
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse(
+ id STRING
+)
+COMMENT 'Parse a version-1 ID. Example: msgid_parse(\'0156F7E71C361B21BC024CCDBE00000007\').pid = 8636'
 RETURN _msgid_parse_of_text(
  (
   CASE
@@ -915,7 +927,7 @@ RETURN _msgid_v1_of_bytes(
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse(
  id STRING
 )
-COMMENT 'Parse a version-1 ID, as `parse_id` does; NULL for any other value.'
+COMMENT 'Parse a version-1 ID, as `parse_id` does; NULL for any other value. Example: msgid_try_parse(\'n/a\') = NULL'
 RETURN _msgid_try_parse_of_text(
  (
   CASE
@@ -952,7 +964,7 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_valid(
  id STRING
 )
-COMMENT 'Return whether a value is an ID of any version, as `msgid.is_valid` does.'
+COMMENT 'Return whether a value is an ID of any version, as `msgid.is_valid` does. Example: msgid_is_valid(\'7F0000010000238F000000000001E240\') = true'
 RETURN _msgid_is_valid_of_text(
  (
   CASE
@@ -1019,7 +1031,10 @@ RETURN (
  END
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind(id STRING) COMMENT 'Return the kind of an ID.'
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_kind(
+ id STRING
+)
+COMMENT 'Return the kind of an ID. Example: msgid_kind(\'7F0000010000238F000000000001E240\') = v0-broker-offset'
 RETURN _msgid_kind_of_text(
  (
   CASE
@@ -1055,7 +1070,10 @@ RETURN timestamp_seconds(
  )
 );
 
-CREATE OR REPLACE TEMPORARY FUNCTION msgid_time(id STRING) COMMENT 'Return the time of a version-1 ID.'
+CREATE OR REPLACE TEMPORARY FUNCTION msgid_time(
+ id STRING
+)
+COMMENT 'Return the time of a version-1 ID. Example: msgid_time(\'0156F7E71C361B21BC024CCDBE00000007\') = 2022-03-23 14:50:38'
 RETURN _msgid_time_of_text(
  (
   CASE
@@ -1205,7 +1223,7 @@ RETURN concat(
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_mac(
  id STRING
 )
-COMMENT 'Return the node of a version-1 ID, written as a MAC address.'
+COMMENT 'Return the node of a version-1 ID, written as a MAC address. Example: msgid_mac(\'0156F7E71C361B21BC024CCDBE00000007\') = 56:f7:e7:1c:36:1b'
 RETURN _msgid_mac_of_text(
  (
   CASE
@@ -1248,7 +1266,7 @@ RETURN get(
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_origin(
  id STRING
 )
-COMMENT 'Return the origin that a version-1 ID declares: ``mac``, ``random``, ``assigned``, ``position`` or ``derived``.'
+COMMENT 'Return the origin that a version-1 ID declares: ``mac``, ``random``, ``assigned``, ``position`` or ``derived``. Example: msgid_origin(\'0156F7E71C361B21BC024CCDBE00000007\') = mac'
 RETURN _msgid_origin_of_text(
  (
   CASE
@@ -1289,7 +1307,7 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_time_key(
  id STRING
 )
-COMMENT 'Return 16 bytes that sort version-1 IDs by (seconds, sequence, node, pid), as `msgid.MessageId.time_key` does.'
+COMMENT 'Return 16 bytes that sort version-1 IDs by (seconds, sequence, node, pid), as `msgid.MessageId.time_key` does. Example: hex(msgid_time_key(\'0156F7E71C361B21BC024CCDBE00000007\')) = 024CCDBE0000000756F7E71C361B21BC'
 RETURN _msgid_time_key_of_text(
  (
   CASE
@@ -1331,7 +1349,7 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_binary(
  id STRING
 )
-COMMENT 'Return an ID\'s bytes: 17 for version 1, and for version 0 the bytes of its text.'
+COMMENT 'Return an ID\'s bytes: 17 for version 1, and for version 0 the bytes of its text. Example: hex(msgid_to_binary(\'0156F7E71C361B21BC024CCDBE00000007\')) = 0156F7E71C361B21BC024CCDBE00000007'
 RETURN _msgid_to_binary_of_text(
  (
   CASE
@@ -1374,7 +1392,7 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_binary(
  id STRING
 )
-COMMENT 'Return the text of an ID from its bytes.'
+COMMENT 'Return the text of an ID from its bytes. Example: msgid_from_binary(X\'0156F7E71C361B21BC024CCDBE00000007\') = 0156F7E71C361B21BC024CCDBE00000007'
 RETURN _msgid_from_binary_of_text(
  (
   CASE
@@ -1415,7 +1433,7 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_uuid(
  id STRING
 )
-COMMENT 'Return the 16 bytes after the version byte of a version-1 ID as a UUID, as `msgid.MessageId.uuid` does.'
+COMMENT 'Return the 16 bytes after the version byte of a version-1 ID as a UUID, as `msgid.MessageId.uuid` does. Example: msgid_to_uuid(\'0156F7E71C361B21BC024CCDBE00000007\') = 56f7e71c-361b-21bc-024c-cdbe00000007'
 RETURN _msgid_to_uuid_of_text(
  (
   CASE
@@ -1432,7 +1450,7 @@ RETURN _msgid_to_uuid_of_text(
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_uuid(
  uuid STRING
 )
-COMMENT 'Return the version-1 ID of a UUID that `id_to_uuid` made.'
+COMMENT 'Return the version-1 ID of a UUID that `id_to_uuid` made. Example: msgid_from_uuid(\'56f7e71c-361b-21bc-024c-cdbe00000007\') = 0156F7E71C361B21BC024CCDBE00000007'
 RETURN (
  CASE
  WHEN (
@@ -1625,7 +1643,7 @@ RETURN coalesce(
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse_v0(
  id STRING
 )
-COMMENT 'Parse a version-0 ID: a broker\'s offset, or a client\'s IP address, pid, time and counter.'
+COMMENT 'Parse a version-0 ID: a broker\'s offset, or a client\'s IP address, pid, time and counter. Example: msgid_parse_v0(\'7F0000010000238F000000000001E240\').host = 127.0.0.1'
 RETURN _msgid_parse_v0_of_text(
  (
   CASE
@@ -1755,7 +1773,7 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse_v0(
  id STRING
 )
-COMMENT 'Parse a version-0 ID, as `parse_v0` does; NULL for any other value.'
+COMMENT 'Parse a version-0 ID, as `parse_v0` does; NULL for any other value. Example: msgid_try_parse_v0(\'0156F7E71C361B21BC024CCDBE00000007\') = NULL'
 RETURN _msgid_try_parse_v0_of_text(
  (
   CASE
@@ -1853,7 +1871,7 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_translate_v0(
  id STRING
 )
-COMMENT 'Return the canonical text of version-0 IDs, with ``00`` in front, as `msgid.translate_v0` does.'
+COMMENT 'Return the canonical text of version-0 IDs, with ``00`` in front, as `msgid.translate_v0` does. Example: msgid_translate_v0(\'7F0000010000238F000000000001E240\') = 007F0000010000238F000000000001E240'
 RETURN _msgid_translate_v0_of_text(
  (
   CASE
@@ -1901,7 +1919,7 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_translate_v0(
  id STRING
 )
-COMMENT 'Return the canonical text of version-0 IDs, as `translate_v0` does; NULL for any other value.'
+COMMENT 'Return the canonical text of version-0 IDs, as `translate_v0` does; NULL for any other value. Example: msgid_try_translate_v0(\'0156F7E71C361B21BC024CCDBE00000007\') = NULL'
 RETURN _msgid_try_translate_v0_of_text(
  (
   CASE
@@ -1918,7 +1936,7 @@ RETURN _msgid_try_translate_v0_of_text(
 CREATE OR REPLACE TEMPORARY FUNCTION _msgid_v0_time_of_text(
  id STRING, near DECIMAL(38, 18), timezone STRING
 )
-COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time` does.'
+COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time_near` does.'
 RETURN coalesce(
  CAST(
   (
@@ -1938,7 +1956,14 @@ RETURN coalesce(
    THEN raise_error(
     concat(
      'near must be Unix seconds within the years 1 to 9999, got ',
-     CAST(floor(_msgid_v0_time_of_text.near) AS string)
+     CAST(floor(_msgid_v0_time_of_text.near) AS string),
+     (
+      CASE
+      WHEN (length(CAST(floor(_msgid_v0_time_of_text.near) AS string)) = 13)
+      THEN ': milliseconds?'
+      ELSE ''
+      END
+     )
     )
    )
    END
@@ -2222,7 +2247,7 @@ RETURN coalesce(
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(
  id STRING, near DECIMAL(38, 18), timezone STRING
 )
-COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time` does.'
+COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time_near` does. Example: msgid_v0_time(\'C0A8F001103E214D29547ACFD6E30000\', 1648047038, \'UTC\') = 2022-02-24 20:20:41.315'
 RETURN _msgid_v0_time_of_text(
  (
   CASE
@@ -2241,7 +2266,7 @@ RETURN _msgid_v0_time_of_text(
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_message_state(
  code BIGINT
 )
-COMMENT 'Return the name of a message\'s state for its code, as `msgid.MessageState` does.'
+COMMENT 'Return the name of a message\'s state for its code, as `msgid.MessageState` does. Example: msgid_message_state(10) = unavailable'
 RETURN (
  CASE
  WHEN (CAST(msgid_message_state.code AS bigint) IS NULL)
@@ -2266,13 +2291,13 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_checksum_ok(
  payload BINARY, checksum BIGINT
 )
-COMMENT 'Return whether a checksum is the CRC-32 of a payload, as `msgid.iggy.checksum` computes it.'
+COMMENT 'Return whether a checksum is the CRC-32 of a payload, as `msgid.iggy.checksum` computes it. Example: msgid_checksum_ok(X\'616263\', 891568578) = true'
 RETURN (crc32(msgid_checksum_ok.payload) = msgid_checksum_ok.checksum);
 
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_iggy_id(
  id BINARY
 )
-COMMENT 'Return the ID of an Iggy message as text, a version-1 ID or a UUID, as `msgid.iggy.id_text` does.'
+COMMENT 'Return the ID of an Iggy message as text, a version-1 ID or a UUID, as `msgid.iggy.id_text` does. Example: msgid_from_iggy_id(X\'AE97611CEC9EA9B08F49B3DDCA58B174\') = 01AE97611CEC9EA9B08F49B3DDCA58B174'
 RETURN (
  CASE
  WHEN (length(hex(CAST(msgid_from_iggy_id.id AS binary))) = 32)
@@ -2306,7 +2331,7 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_is_expired(
  timestamp DECIMAL(38, 18), expiry BIGINT, now DECIMAL(38, 18)
 )
-COMMENT 'Return whether messages have expired, as `msgid.retention.is_expired` does.'
+COMMENT 'Return whether messages have expired, as `msgid.retention.is_expired` does. Example: msgid_is_expired(1648047038, 3600, 1648060000) = true'
 RETURN coalesce(
  CAST(
   (
@@ -2325,7 +2350,9 @@ RETURN coalesce(
    )
    THEN raise_error(
     concat(
-     'now must be Unix seconds within the years 1 to 9999, got ', CAST(floor(msgid_is_expired.now) AS string)
+     'now must be Unix seconds within the years 1 to 9999, got ',
+     CAST(floor(msgid_is_expired.now) AS string),
+     (CASE WHEN (length(CAST(floor(msgid_is_expired.now) AS string)) = 13) THEN ': milliseconds?' ELSE '' END)
     )
    )
    END
@@ -2351,7 +2378,14 @@ RETURN coalesce(
     THEN raise_error(
      concat(
       'timestamp must be Unix seconds within the years 1 to 9999, got ',
-      CAST(floor(msgid_is_expired.timestamp) AS string)
+      CAST(floor(msgid_is_expired.timestamp) AS string),
+      (
+       CASE
+       WHEN (length(CAST(floor(msgid_is_expired.timestamp) AS string)) = 13)
+       THEN ': milliseconds?'
+       ELSE ''
+       END
+      )
      )
     )
     END
@@ -2417,7 +2451,7 @@ RETURN coalesce(
 CREATE OR REPLACE TEMPORARY FUNCTION _msgid_to_iggy_id_of_text(
  id STRING
 )
-COMMENT 'Return the 16 bytes of an Iggy message\'s ID from its text; the reverse of `iggy_id_to_id`.'
+COMMENT 'Return the 16 bytes of an Iggy message\'s ID from its text; the reverse of `id_from_iggy_id`.'
 RETURN (
  CASE
  WHEN (
@@ -2454,7 +2488,7 @@ RETURN (
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_to_iggy_id(
  id STRING
 )
-COMMENT 'Return the 16 bytes of an Iggy message\'s ID from its text; the reverse of `iggy_id_to_id`.'
+COMMENT 'Return the 16 bytes of an Iggy message\'s ID from its text; the reverse of `id_from_iggy_id`. Example: hex(msgid_to_iggy_id(\'74b158ca-ddb3-498f-b0a9-9eec1c6197ae\')) = 74B158CADDB3498FB0A99EEC1C6197AE'
 RETURN _msgid_to_iggy_id_of_text(
  (
   CASE

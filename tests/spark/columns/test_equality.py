@@ -311,7 +311,7 @@ def test_functions_that_raise_in_column_sql_and_python_are_equal(registered, ans
                 lambda row: None if row.us is None else is_expired(row.us, row.small, row.us),
             )
         made["iggy"] = (
-            spark_ext.iggy_id_to_id(F.unhex(F.substring(F.sha2("name", 256), 1, 32))),
+            spark_ext.id_from_iggy_id(F.unhex(F.substring(F.sha2("name", 256), 1, 32))),
             F.expr("msgid_from_iggy_id(unhex(substring(sha2(name, 256), 1, 32)))"),
             lambda row: when(row["name"], lambda name: id_text(sha256(name.encode()).digest()[:16])),
         )
@@ -336,4 +336,4 @@ def v0_time(row):
     id = v0_of(value_of(row, "v0"))
     if not isinstance(id, msgid.ClientUniqueId):
         return None
-    return (id.time(near=moment(row.us), tz=ZONE) - EPOCH) // timedelta(microseconds=1)
+    return (id.time_near(near=moment(row.us), timezone=ZONE) - EPOCH) // timedelta(microseconds=1)

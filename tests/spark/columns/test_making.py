@@ -139,21 +139,21 @@ def test_v0_time_of_any_id_is_the_one_of_msgid(spark, rows):
     for row in made.collect():
         id = msgid.parse(row.id)
         if isinstance(id, msgid.ClientUniqueId):
-            assert moment(row.made) == id.time(near=moment(row.us), tz=zone)
+            assert moment(row.made) == id.time_near(near=moment(row.us), timezone=zone)
         else:
             assert row.made is None
 
 
 def test_v0_time_of_an_id_up_to_a_day_later_is_that_of_python(spark):
     """A message is stored in the millisecond of its ID, and clocks differ."""
-    made = msgid.parse(CLIENT).time(near=moment(1_700_000_000_000_000), tz="UTC")
+    made = msgid.parse(CLIENT).time_near(near=moment(1_700_000_000_000_000), timezone="UTC")
     day, us = 86_400_000_000, (made - moment(0)) // timedelta(microseconds=1)
     nears = [us + 1, us, us - day, us - day - 1]
     rows = spark.createDataFrame([(near,) for near in nears], "us bigint")
     found = rows.select(
         F.unix_micros(spark_ext.v0_time(F.lit(CLIENT), F.timestamp_micros("us"), F.lit("UTC")))
     ).collect()
-    expected = [msgid.parse(CLIENT).time(near=moment(near), tz="UTC") for near in nears]
+    expected = [msgid.parse(CLIENT).time_near(near=moment(near), timezone="UTC") for near in nears]
     assert [moment(row[0]) for row in found] == expected
     assert expected[:3] == [made] * 3
     assert expected[3] < made

@@ -51,12 +51,12 @@ def of_row(row):
 @given(st.lists(strategies.iggy_messages(), min_size=60, max_size=60))
 def test_iggy_message_alone_or_polled_is_the_one_of_msgid(spark, messages):
     """Every field is Python's, of one message and of a poll response."""
-    raws = [iggy.encode(message) for message in messages]
+    raws = [iggy.encode(message, "m45") for message in messages]
     found = column(spark, raws, "binary", ids.iggy_message("x"))
     assert [of_row(row) for row in found] == [as_row(message) for message in messages]
     micros = column(spark, raws, "binary", F.unix_micros(ids.try_iggy_message("x").timestamp))
     assert micros == [message.timestamp for message in messages]
-    polled = iggy.encode_poll(iggy.PollResponse(1, 2, messages))
+    polled = iggy.encode_poll(iggy.PollResponse(1, 2, messages), "m45")
     # The layout is named: no checksum tells it if every payload is empty.
     for made in (ids.iggy_messages("x", "m45"), ids.try_iggy_messages("x", "m45")):
         (rows,) = column(spark, [polled], "binary", made)
@@ -96,18 +96,18 @@ def test_danube_id_of_a_column_is_the_one_of_msgid(spark):
 )
 def test_iggy_id_of_a_column_is_the_one_of_msgid(spark, raws):
     """The identity is Python's, both ways."""
-    texts = column(spark, raws, "binary", ids.iggy_id_to_id("x"))
+    texts = column(spark, raws, "binary", ids.id_from_iggy_id("x"))
     assert texts == [iggy.id_text(raw) for raw in raws]
     assert [bytes(raw) for raw in column(spark, texts, "string", ids.id_to_iggy_id("x"))] == raws
     upper = [text.upper() for text in texts]
     assert [bytes(raw) for raw in column(spark, upper, "string", ids.id_to_iggy_id("x"))] == raws
     whole = [b"\x01" + raw for raw in raws]
-    assert column(spark, whole, "binary", ids.iggy_id_to_id("x")) == [iggy.id_text(raw) for raw in whole]
+    assert column(spark, whole, "binary", ids.id_from_iggy_id("x")) == [iggy.id_text(raw) for raw in whole]
 
 
 def test_iggy_id_that_is_invalid_is_null(spark):
     """NULL."""
-    assert column(spark, [b"", bytes(15), bytes(17), None], "binary", ids.iggy_id_to_id("x")) == [None] * 4
+    assert column(spark, [b"", bytes(15), bytes(17), None], "binary", ids.id_from_iggy_id("x")) == [None] * 4
     uuid = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
     bad = [
         "",
@@ -166,7 +166,7 @@ def test_normalize_name_of_a_column_is_the_one_of_msgid(spark):
     assert column(spark, good, "string", ids.normalize_name("x")) == [normal(name) for name in good]
 
 
-MESSAGE = iggy.encode(iggy.Message.new(b"payload", id=1, headers={"k": 1}))
+MESSAGE = iggy.encode(iggy.Message.new(b"payload", id=1, headers={"k": 1}), "m45")
 BAD = [b"", b"x", MESSAGE[:-1], MESSAGE + b"x", MESSAGE + MESSAGE, MESSAGE[:8] + b"\x07" + MESSAGE[9:], bytes(10_000)]
 
 

@@ -77,7 +77,7 @@ def test_source_of_the_messages_of_the_document_has_their_values(spark, tmp_path
     """The bytes in Iggy's documents, as a segment file, have the documented values."""
     (tmp_path / f"{0:020d}.log").write_bytes(b"".join(DOCUMENTS))
     rows = sorted(read(spark, tmp_path).collect(), key=lambda row: row.position)
-    assert [plain(row) for row in rows] == [fields(iggy.decode(raw)) for raw in DOCUMENTS]
+    assert [plain(row) for row in rows] == [fields(iggy.decode(raw, "m45")) for raw in DOCUMENTS]
     assert [row.position for row in rows] == [0, len(DOCUMENTS[0]), len(DOCUMENTS[0] + DOCUMENTS[1])]
     assert {row.reason for row in rows} == {None}
 
@@ -99,7 +99,7 @@ def test_source_of_any_file_has_the_messages_of_msgid(spark, tmp_path_factory, d
 def test_source_of_a_large_file_reads_it_in_chunks(spark, tmp_path, split):
     """A file that is read in parts of any size has each message once."""
     made = messages(300)
-    (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(made))
+    (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(made, "m45"))
     df = read(spark, tmp_path, splitBytes=split)
     rows = sorted(df.collect(), key=lambda row: row.position)
     assert [plain(row) for row in rows] == [fields(message) for message in made]
@@ -111,7 +111,7 @@ def test_source_of_a_segment_has_the_names_in_its_path_and_the_text_of_each_id(s
     folder = tmp_path / "streams" / "1" / "topics" / "orders" / "partitions" / "3"
     folder.mkdir(parents=True)
     made = messages(2, 7)
-    (folder / f"{7:020d}.log").write_bytes(iggy.encode_log(made) + b"half a message")
+    (folder / f"{7:020d}.log").write_bytes(iggy.encode_log(made, "m45") + b"half a message")
     rows = read(spark, tmp_path).orderBy("position").collect()
     assert [(row.source, row.stream, row.topic, row.partition, row.segment) for row in rows] == 3 * [
         ("iggy:1/orders#3", "1", "orders", 3, 7)
@@ -122,7 +122,7 @@ def test_source_of_a_segment_has_the_names_in_its_path_and_the_text_of_each_id(s
 
 def test_source_with_the_option_columns_returns_these_columns_in_their_order(spark, tmp_path):
     """The values are those of a query without the option."""
-    (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(messages(5)) + b"?")
+    (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(messages(5), "m45") + b"?")
     names = ["reason", "payload", "offset"]
     some = spark.read.format("iggy").option("columns", "reason, payload,offset").load(str(tmp_path))
     assert some.columns == names
@@ -141,15 +141,15 @@ BROKEN = {
 def test_source_with_one_malformed_file_does_not_fail_the_job(spark, tmp_path, how):
     """The malformed remainder of a file is one poisoned row with its bytes; all other messages are read."""
     good = messages(20)
-    bad = BROKEN[how](iggy.encode(messages(1)[0]))
+    bad = BROKEN[how](iggy.encode(messages(1)[0], "m45"))
     (tmp_path / "1").mkdir()
-    (tmp_path / "1" / f"{0:020d}.log").write_bytes(iggy.encode_log(good))
-    (tmp_path / "1" / f"{20:020d}.log").write_bytes(iggy.encode_log(messages(5, 20)) + bad)
+    (tmp_path / "1" / f"{0:020d}.log").write_bytes(iggy.encode_log(good, "m45"))
+    (tmp_path / "1" / f"{20:020d}.log").write_bytes(iggy.encode_log(messages(5, 20), "m45") + bad)
     rows = read(spark, tmp_path).collect()
     (poisoned,) = [row for row in rows if row.reason is not None]
     assert sorted(row.offset for row in rows if row.reason is None) == list(range(25))
     assert (poisoned.state, bytes(poisoned.original)) == ("poisoned", bad)
-    assert poisoned.position == len(iggy.encode_log(messages(5, 20)))
+    assert poisoned.position == len(iggy.encode_log(messages(5, 20), "m45"))
     assert poisoned.reason.startswith("invalid message: ")
 
 
@@ -173,12 +173,12 @@ def test_source_of_a_stream_reads_added_files(spark, tmp_path):
     source.mkdir()
     made = messages(30)
     first = source / f"{0:020d}.log"
-    whole = iggy.encode_log(made[:10])
+    whole = iggy.encode_log(made[:10], "m45")
     first.write_bytes(whole[:-3])
     rows = stream_once(spark, source, tmp_path / "out", tmp_path / "checkpoint")
     assert sorted(row.offset for row in rows) == list(range(9))
-    first.write_bytes(whole + iggy.encode_log(made[10:20]))
-    (source / f"{20:020d}.log").write_bytes(iggy.encode_log(made[20:]) + b"half")
+    first.write_bytes(whole + iggy.encode_log(made[10:20], "m45"))
+    (source / f"{20:020d}.log").write_bytes(iggy.encode_log(made[20:], "m45") + b"half")
     rows = stream_once(spark, source, tmp_path / "out", tmp_path / "checkpoint")
     assert sorted(row.offset for row in rows) == list(range(30))
     assert {row.reason for row in rows} == {None}
@@ -188,12 +188,12 @@ def test_sink_of_messages_writes_what_the_source_reads(spark, tmp_path):
     """A table that is written as segment files is read back unchanged, and the file has the same bytes."""
     made = messages(40)
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / f"{0:020d}.log").write_bytes(iggy.encode_log(made))
+    (tmp_path / "in" / f"{0:020d}.log").write_bytes(iggy.encode_log(made, "m45"))
     out = tmp_path / "out"
     df = spark.read.format("iggy").load(str(tmp_path / "in")).coalesce(1)
     df.write.format("iggy").mode("append").save(str(out))
     (file,) = out.iterdir()
-    assert (file.name, file.read_bytes()) == (f"{0:020d}.log", iggy.encode_log(made))
+    assert (file.name, file.read_bytes()) == (f"{0:020d}.log", iggy.encode_log(made, "m45"))
     with pytest.raises(Exception, match="there would be two segments"):
         df.write.format("iggy").mode("append").save(str(out))
     assert [file.name for file in out.iterdir()] == [f"{0:020d}.log"]
@@ -229,7 +229,7 @@ def test_source_of_a_missing_path_raises_and_of_an_empty_folder_is_empty(spark, 
 def test_states_of_the_source_are_those_of_msgid(spark, tmp_path):
     """The names of states equal those of `msgid.MessageState`."""
     made = [iggy.Message.new(b"x", id=1, offset=int(state), state=state) for state in msgid.MessageState]
-    (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(made))
+    (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(made, "m45"))
     assert {row.offset: row.state for row in read(spark, tmp_path).collect()} == {
         int(state): str(state) for state in msgid.MessageState
     }
@@ -290,11 +290,11 @@ def test_source_of_100_000_mutated_messages_has_the_messages_of_msgid(spark):
     for row, frame in zip(table.select("id", "offset", "payload", "reason", "original").collect(), frames, strict=True):
         if row.original is not None and not row.reason.startswith("checksum"):
             with pytest.raises(msgid.InvalidMessage):
-                fits_the_columns(iggy.decode(frame))
+                fits_the_columns(iggy.decode(frame, "m45"))
             assert (row.reason.startswith("invalid message: "), bytes(row.original)) == (True, frame)
             bad += 1
         else:
-            message = iggy.decode(frame)
+            message = iggy.decode(frame, "m45")
             assert (row.id, row.offset, bytes(row.payload)) == (message.id_text, message.offset, message.payload)
             good += 1
     assert min(good, bad) > 1000

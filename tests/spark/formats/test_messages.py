@@ -54,8 +54,8 @@ def test_messages_of_iggy_in_any_form_are_the_same_rows(spark, made):
         for message in made
     ]
     sources = {
-        "iggy-message": [iggy.encode(message) for message in made],
-        "iggy-poll": [iggy.encode_poll(iggy.PollResponse(5, 1, made))],
+        "iggy-message": [iggy.encode(message, "m45") for message in made],
+        "iggy-poll": [iggy.encode_poll(iggy.PollResponse(5, 1, made), "m45")],
         "iggy-json": [iggy.to_json(message) for message in made],
     }
     for format, values in sources.items():
@@ -115,13 +115,13 @@ def test_messages_of_segments_have_their_topic_and_partition(spark, tmp_path):
     spark.dataSource.register(IggyDataSource)
     inner = tmp_path / "streams" / "1" / "topics" / "orders" / "partitions" / "3"
     inner.mkdir(parents=True)
-    (inner / f"{3:020d}.log").write_bytes(iggy.encode(GOOD))
+    (inner / f"{3:020d}.log").write_bytes(iggy.encode(GOOD, "m45"))
     (row,) = ids.messages(spark.read.format("iggy").load(str(tmp_path))).collect()
     assert (row.source, row.topic, row.partition, row.segment) == ("iggy:1/orders#3", "orders", 3, 3)
     (row,) = ids.messages(spark.read.format("iggy").load(str(inner)), topic="other", partition=8).collect()
     assert (row.source, row.topic, row.partition) == ("iggy:1/other#8", "other", 8)
     (tmp_path / "bare").mkdir()
-    (tmp_path / "bare" / "x.log").write_bytes(iggy.encode(GOOD))
+    (tmp_path / "bare" / "x.log").write_bytes(iggy.encode(GOOD, "m45"))
     (row,) = ids.messages(spark.read.format("iggy").load(str(tmp_path / "bare" / "x.log"))).collect()
     assert (row.source, row.topic, row.partition, row.segment) == (f"iggy:{tmp_path}/bare", None, None, None)
 
@@ -141,8 +141,8 @@ SURROGATE_KEY = '{"offset":0,"timestamp":1,"id":7,"payload":"","headers":{"\\ud8
 @pytest.mark.parametrize(
     ("format", "good", "bad"),
     [
-        ("iggy-message", iggy.encode(GOOD), iggy.encode(GOOD)[:-1]),
-        ("iggy-poll", iggy.encode_poll(iggy.PollResponse(1, 1, [GOOD])), bytes(12) + b"\xff" * 4),
+        ("iggy-message", iggy.encode(GOOD, "m45"), iggy.encode(GOOD, "m45")[:-1]),
+        ("iggy-poll", iggy.encode_poll(iggy.PollResponse(1, 1, [GOOD]), "m45"), bytes(12) + b"\xff" * 4),
         ("iggy-json", iggy.to_json(GOOD), "[1"),
         ("danube", DANUBE.encode(), b"\xff"),
         ("danube-json", DANUBE.to_json(), '{"a": 1.5}'),
@@ -172,13 +172,13 @@ def test_messages_of_text_that_is_not_utf8_keep_their_bytes(spark, tmp_path):
 
 def test_messages_of_an_empty_response_have_no_row(spark):
     """An empty poll response gives no row."""
-    assert table(spark, [iggy.encode_poll(iggy.PollResponse(1, 1, []))], "iggy-poll") == []
+    assert table(spark, [iggy.encode_poll(iggy.PollResponse(1, 1, []), "m45")], "iggy-poll") == []
     assert table(spark, ['{"messages": []}'], "iggy-json") == []
 
 
 def test_messages_that_fail_their_checksum_are_poisoned(spark):
     """A poisoned message keeps all its fields, and ``original`` has the payload."""
-    (row,) = table(spark, [iggy.encode(WRONG_SUM)], "iggy-message", layout="m45")
+    (row,) = table(spark, [iggy.encode(WRONG_SUM, "m45")], "iggy-message", layout="m45")
     assert (row.state, row.reason) == ("poisoned", "checksum must be 907060870, got 1")
     assert (row.id, row.offset, bytes(row.payload), bytes(row.original)) == (GOOD.id_text, 3, b"hello", b"hello")
 
@@ -231,8 +231,8 @@ def test_messages_with_schemas_have_their_verdicts(spark, policy):
 
 
 def test_check_schema_of_a_column_is_the_check_of_msgid(spark):
-    """The verdicts of the column equal those of `msgid.schemas.check` for all values that a row can hold."""
-    from msgid.schemas import check
+    """The verdicts of the column equal those of `msgid.schemas.check_schema` for all values that a row can hold."""
+    from msgid.schemas import check_schema
 
     registry = SchemaRegistry()
     registry.register("a", '{"type": "integer"}')
@@ -249,12 +249,12 @@ def test_check_schema_of_a_column_is_the_check_of_msgid(spark):
         found = [
             row.c for row in df.select(ids.check_schema("p", "s", "i", "v", registry, policy).alias("c")).collect()
         ]
-        assert found == [tuple(check(p, registry, s, i, v, policy=policy)) for p, s, i, v in rows]
+        assert found == [tuple(check_schema(p, registry, s, i, v, policy=policy)) for p, s, i, v in rows]
 
 
 def test_check_schema_of_framed_payloads_and_a_lookup_is_the_checks_of_python(spark):
     """Confluent's framing contains the schema ID, and the workers get the schemas from a lookup function."""
-    from msgid.schemas import check, frame, from_confluent, from_lookup
+    from msgid.schemas import check_schema, frame, from_confluent, from_lookup
 
     rows = [(payload, id) for payload in (frame(7, b"\x02"), frame(8, b"\x02"), b"\x02", b"") for id in (None, 7)]
     df = spark.createDataFrame(rows, "p binary, i bigint").coalesce(1)
@@ -267,7 +267,9 @@ def test_check_schema_of_framed_payloads_and_a_lookup_is_the_checks_of_python(sp
     for source in (from_lookup(texts.get, kind="avro"), from_confluent(Client)):
         judged = ids.check_schema("p", F.lit("any"), "i", F.lit(None), source, framing="confluent")
         found = [tuple(row.c) for row in df.select(judged.alias("c")).collect()]
-        assert found == [tuple(check(p, source, "any", i, policy="enforce", framing="confluent")) for p, i in rows]
+        assert found == [
+            tuple(check_schema(p, source, "any", i, policy="enforce", framing="confluent")) for p, i in rows
+        ]
         assert [verdict for verdict, _ in found] == ["accept", "accept", *["reject"] * 6]
     with pytest.raises(ValueError, match="framing must be one of none, confluent"):
         ids.check_schema("p", "p", "i", "i", source, framing="iggy")

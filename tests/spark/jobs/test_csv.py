@@ -131,7 +131,7 @@ def test_moment_in_with_a_zone_reads_local_times_there(spark, ansi, session):
         ("timestamp_ntz", None, "--at must name a column of timestamps with time zone.* of type timestamp_ntz"),
         ("date", None, "of type date"),
         ("boolean", "UTC", "of type boolean"),
-        ("string", "Mars/Olympus", "--zone must be a time zone"),
+        ("string", "Mars/Olympus", "--timezone must be a time zone"),
     ],
 )
 def test_moment_in_of_a_column_without_a_zone_is_refused(spark, kind, zone, says):

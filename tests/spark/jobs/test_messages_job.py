@@ -30,7 +30,7 @@ def danube(offset, payload=b"1", **fields):
 def segment(folder, messages, ending=b""):
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{messages[0].offset:020d}.log"
-    path.write_bytes(iggy.encode_log(messages) + ending)
+    path.write_bytes(iggy.encode_log(messages, "m45") + ending)
     return path
 
 

@@ -26,7 +26,7 @@ def made(count):
 
 def segment(folder, messages):
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{messages[0].offset:020d}.log").write_bytes(iggy.encode_log(messages))
+    (folder / f"{messages[0].offset:020d}.log").write_bytes(iggy.encode_log(messages, "m45"))
 
 
 @pytest.mark.details

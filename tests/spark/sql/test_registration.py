@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 import msgid
 import spark_ext
+from spark_ext.sql.examples import EXAMPLES, example_of
 from spark_ext.sql.functions import FUNCTIONS
 
 pytestmark = [pytest.mark.spark, since(4, 0)]
@@ -94,7 +95,19 @@ def test_functions_that_a_session_lists_are_the_public_ones_with_a_comment(regis
         lines = [row[0] for row in registered.sql(f"DESCRIBE FUNCTION EXTENDED {name}").collect()]
         (said,) = [line.split(":", 1)[1].strip() for line in lines if line.startswith("Comment:")]
         assert said.startswith(("Parse", "Return"))
-        assert said == function.__doc__.split("\n\n")[0].replace("\n    ", " ")
+        first = function.__doc__.split("\n\n")[0].replace("\n    ", " ")
+        assert said == f"{first} Example: {example_of(name)}"
+
+
+def test_example_of_each_function_gives_what_it_says(registered, request):
+    """The reference and `DESCRIBE FUNCTION` show one example of each function."""
+    assert EXAMPLES.keys() == FUNCTIONS.keys()
+    zone = registered.conf.get("spark.sql.session.timeZone")
+    request.addfinalizer(lambda: registered.conf.set("spark.sql.session.timeZone", zone))
+    registered.conf.set("spark.sql.session.timeZone", "UTC")
+    calls = ", ".join(f"CAST({call} AS STRING) AS {name}" for name, (call, _) in EXAMPLES.items())
+    shown = registered.sql(f"SELECT {calls}").first().asDict()
+    assert shown == {name: result for name, (_, result) in EXAMPLES.items()}
 
 
 def test_msgid_assign_never_repeats_an_id(registered, tmp_path):

@@ -157,7 +157,7 @@ def test_process_with_another_number_of_buckets_is_refused(spark, rocksdb, tmp_p
     [
         ({"attempts": 0}, "attempts must be an integer of 1 or more, got 0"),
         ({"buckets": 1.5}, "buckets must be an integer of 1 or more, got 1.5"),
-        ({"retention": timedelta(0)}, "retention must be longer than 0"),
+        ({"retention": timedelta(0)}, "retention must be a timedelta or text such as '1 day', above 0"),
     ],
 )
 def test_process_option_out_of_range_is_refused(spark, rocksdb, tmp_path, option, message):

@@ -117,7 +117,7 @@ def test_segment_report_of_a_policy_that_names_a_missing_topic_keeps_more(spark,
 def test_clean_with_a_misspelt_topic_deletes_nothing_of_it(spark, table):
     """A topic that is kept forever stays if its entry is misspelt; segments of other entries are deleted."""
     policy = RetentionPolicy(default_expiry=60, topics={"adit": 0, "orders": 60})
-    found = ids.clean(str(table), policy, now(10**6), dry_run=False, spark=spark)
+    found = ids.clean(str(table), policy, now(10**6), apply=True, spark=spark)
     assert {(row.topic, row.segment) for row in found if row.action == "removed"} == {("orders", n) for n in (0, 2, 4)}
     (kept,) = (row.reason for row in found if (row.topic, row.segment) == ("audit", 0))
     assert kept == "the default expiry does not apply, because the table lacks topics that the policy names: 'adit'"
@@ -155,11 +155,11 @@ def test_clean_in_a_dry_run_deletes_nothing(spark, table):
 
 def test_clean_of_expired_segments_deletes_them_whole(spark, table):
     """Expired segments are deleted as a whole; a second run deletes nothing."""
-    ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
+    ids.clean(str(table), POLICY, now(121), apply=True, spark=spark)
     assert {segment for topic, segment in left(spark, table) if topic == "orders"} == {4, 6}
     assert {path.name for path in (table / "topic=007" / "partition=0").iterdir()} == {"segment=2"}
     assert not list(table.rglob(".removed-*"))
-    again = ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
+    again = ids.clean(str(table), POLICY, now(121), apply=True, spark=spark)
     assert {segment.action for segment in again} == {"kept"}
 
 
@@ -172,14 +172,14 @@ def test_clean_stopped_half_way_and_run_again_does_the_rest(spark, table):
     assert {segment for topic, segment in left(spark, table) if topic == "orders"} == {2, 4, 6}
     ids.clean(str(table), POLICY, now(0), spark=spark)
     assert hidden.exists()  # a dry run
-    ids.clean(str(table), POLICY, now(0), dry_run=False, spark=spark)
+    ids.clean(str(table), POLICY, now(0), apply=True, spark=spark)
     assert not hidden.exists()
 
 
 def test_clean_with_mark_sets_the_state_and_keeps_the_messages(spark, table):
     """The messages stay with the state ``marked_for_deletion``; a second run changes nothing."""
     for _ in range(2):
-        found = ids.clean(str(table), POLICY, now(121), dry_run=False, mark=True, spark=spark)
+        found = ids.clean(str(table), POLICY, now(121), apply=True, mark=True, spark=spark)
         assert {(segment.topic, segment.segment) for segment in found if segment.action == "marked"} == EXPIRED
         df = spark.read.parquet(str(table))
         assert df.count() == 2 * len(ALL)
@@ -187,7 +187,7 @@ def test_clean_with_mark_sets_the_state_and_keeps_the_messages(spark, table):
         assert states == {(0, "marked_for_deletion"), (2, "marked_for_deletion"), (4, "available"), (6, "available")}
         assert {bytes(row.payload) for row in df.select("payload").collect()} == {b"abc"}
     files = {path: path.stat().st_mtime_ns for path in table.rglob("*.parquet")}
-    ids.clean(str(table), POLICY, now(121), dry_run=False, mark=True, spark=spark)
+    ids.clean(str(table), POLICY, now(121), apply=True, mark=True, spark=spark)
     assert files == {path: path.stat().st_mtime_ns for path in table.rglob("*.parquet")}
 
 
@@ -198,7 +198,7 @@ def test_clean_of_a_table_that_is_being_written_to_is_refused(spark, table, name
     path.parent.mkdir(parents=True)
     path.write_bytes(b"")
     with pytest.raises(TableBusy, match="is being written to"):
-        ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
+        ids.clean(str(table), POLICY, now(121), apply=True, spark=spark)
     assert len(list(table.glob("topic=orders/partition=0/segment=0"))) == 1
 
 
@@ -215,7 +215,7 @@ def test_clean_of_a_table_that_changes_meanwhile_is_refused(spark, table, monkey
 
     monkeypatch.setattr(module, "segment_report", written_to)
     with pytest.raises(TableBusy, match="changed while they were read"):
-        ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
+        ids.clean(str(table), POLICY, now(121), apply=True, spark=spark)
     assert (table / "topic=orders" / "partition=0" / "segment=0").exists()
 
 
@@ -233,6 +233,6 @@ def test_clean_of_a_folder_that_is_not_such_a_table_is_refused(spark, tmp_path):
 
 def test_clean_of_a_disabled_policy_or_an_empty_table_finds_nothing(spark, tmp_path, table):
     """A disabled policy and an empty table give an empty report."""
-    assert ids.clean(str(table), replace(POLICY, enabled=False), now(10**6), dry_run=False, spark=spark) == []
+    assert ids.clean(str(table), replace(POLICY, enabled=False), now(10**6), apply=True, spark=spark) == []
     Path(tmp_path / "empty").mkdir()
-    assert ids.clean(str(tmp_path / "empty"), POLICY, now(0), dry_run=False, spark=spark) == []
+    assert ids.clean(str(tmp_path / "empty"), POLICY, now(0), apply=True, spark=spark) == []

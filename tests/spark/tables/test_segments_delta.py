@@ -77,15 +77,15 @@ def test_clean_of_a_delta_table_deletes_the_expired_segments_in_one_commit(spark
     found = clean(spark, path)
     assert {(part.source, part.topic, part.segment) for part in found if part.action == "removed"} == GONE
     assert (keys(spark, path), version(path)) == (ALL, WRITTEN)
-    assert clean(spark, path, dry_run=False) == found
+    assert clean(spark, path, apply=True) == found
     assert (keys(spark, path), version(path)) == (ALL - GONE, WRITTEN + 1)
-    assert {part.action for part in clean(spark, path, dry_run=False)} == {"kept"}
+    assert {part.action for part in clean(spark, path, apply=True)} == {"kept"}
     assert version(path) == WRITTEN + 1
 
 
 def test_clean_of_a_delta_table_with_mark_sets_the_state_in_one_commit(spark, path):
     """The rows stay with the state ``marked_for_deletion``, in one commit."""
-    clean(spark, path, dry_run=False, mark=True)
+    clean(spark, path, apply=True, mark=True)
     assert (keys(spark, path), version(path)) == (ALL, WRITTEN + 1)
     assert keys(spark, path, "state = 'marked_for_deletion'") == GONE
 
@@ -104,7 +104,7 @@ def test_clean_of_a_delta_table_keeps_rows_that_another_commit_adds(spark, path,
         return original(rows)
 
     monkeypatch.setattr(module, "_predicate", predicate)
-    found = clean(spark, path, dry_run=False)
+    found = clean(spark, path, apply=True)
     removed = {(part.source, part.topic, part.segment) for part in found if part.action == "removed"}
     assert removed == GONE - {("iggy:1", "orders", 0)}
     assert keys(spark, path) == ALL - removed
@@ -127,14 +127,14 @@ def test_clean_of_a_delta_table_that_always_changes_raises(spark, path, monkeypa
     monkeypatch.setattr(module, "_CLEANING_ATTEMPTS", 2)
     monkeypatch.setattr(module, "_read", read)
     with pytest.raises(TableBusy, match=f"{re.escape(path)} is being written to: 2 commits of others came first"):
-        clean(spark, path, dry_run=False)
+        clean(spark, path, apply=True)
     assert keys(spark, path) >= ALL
 
 
 def test_clean_of_a_delta_table_with_another_format_raises(spark, path, tmp_path):
     """A Delta table is rejected as Parquet: its files would be deleted, and its log would still name them."""
     with pytest.raises(ValueError, match="it is part of a Delta table; pass format='delta'"):
-        ids.clean(path, POLICY, LATE, dry_run=False, spark=spark)
+        ids.clean(path, POLICY, LATE, apply=True, spark=spark)
     with pytest.raises(ValueError, match="a table of the format 'iceberg' cannot be cleaned"):
         ids.clean(path, POLICY, LATE, spark=spark, format="iceberg")
     with pytest.raises(FileNotFoundError, match="cannot find a Delta table at"):

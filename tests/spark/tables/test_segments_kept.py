@@ -47,7 +47,7 @@ def test_clean_of_a_folder_with_an_active_segment_of_another_stream_keeps_it(spa
     """A table that is not partitioned by source has both segments in one folder."""
     path = str(tmp_path / "mixed")
     spark.createDataFrame(streams(), STREAMS).write.partitionBy("topic", "partition", "segment").parquet(path)
-    found = ids.clean(path, ONLY_DEFAULT, now(10**6), dry_run=False, mark=mark, spark=spark)
+    found = ids.clean(path, ONLY_DEFAULT, now(10**6), apply=True, mark=mark, spark=spark)
     done = "marked" if mark else "removed"
     assert [(segment.source[5], segment.segment, segment.action) for segment in found] == [
         ("1", 0, "kept"),
@@ -64,7 +64,7 @@ def test_clean_of_a_table_parted_by_source_deletes_one_streams_segment(spark, tm
     """The segment of the same name of the other stream stays."""
     path = str(tmp_path / "parted")
     spark.createDataFrame(streams(), STREAMS).write.partitionBy("source", "topic", "partition", "segment").parquet(path)
-    ids.clean(path, ONLY_DEFAULT, now(10**6), dry_run=False, spark=spark)
+    ids.clean(path, ONLY_DEFAULT, now(10**6), apply=True, spark=spark)
     found = {(row.source, row.segment) for row in spark.read.parquet(path).collect()}
     assert found == {("iggy:1/orders#0", 4), ("iggy:2/orders#0", 0)}
 
@@ -74,7 +74,7 @@ def test_clean_with_a_policy_that_is_not_allowed_raises(spark, table):
     policy = RetentionPolicy(default_expiry=60)
     policy.topics["orders"] = -(10**6)
     for attempt in (
-        lambda: ids.clean(str(table), policy, now(0), dry_run=False, spark=spark),
+        lambda: ids.clean(str(table), policy, now(0), apply=True, spark=spark),
         lambda: ids.segment_report(spark.createDataFrame(rows(), SCHEMA), policy, now(0)),
     ):
         with pytest.raises(InvalidPolicy, match="must be an integer of 0 to 4294967295 seconds, got -"):
@@ -103,7 +103,7 @@ def test_clean_of_a_folder_that_another_system_manages_raises(spark, table, mark
         path.write_text("{}")
         before = sorted(table.rglob("*"))
         with pytest.raises(ValueError, match=f"cannot clean .*{says}"):
-            ids.clean(str(table), POLICY, now(10**6), dry_run=False, mark=mark, spark=spark)
+            ids.clean(str(table), POLICY, now(10**6), apply=True, mark=mark, spark=spark)
         assert sorted(table.rglob("*")) == before
         shutil.rmtree(path.parent)
 
@@ -117,7 +117,7 @@ def test_clean_of_a_table_of_500_topics_judges_each(spark, tmp_path):
     made = [row for n in (0, 1, 499) for row in rows(f"t{n}", 2)] + rows("other", 2)
     path = str(tmp_path / "many")
     spark.createDataFrame(made, SCHEMA).coalesce(1).write.partitionBy("topic", "partition", "segment").parquet(path)
-    found = ids.clean(path, policy, now(10**6), dry_run=False, spark=spark)
+    found = ids.clean(path, policy, now(10**6), apply=True, spark=spark)
     assert [segment.topic for segment in found if segment.action == "removed"] == ["other"]
 
 
@@ -128,7 +128,7 @@ def test_clean_of_a_table_with_a_row_without_a_value_keeps_the_row(spark, tmp_pa
     df = df.withColumn(missing, F.when(F.col("topic") != "audit", F.col(missing)))
     path = str(tmp_path / "nulls")
     df.write.partitionBy("topic", "partition", "segment").parquet(path)
-    found = ids.clean(path, ONLY_DEFAULT, now(121), dry_run=False, spark=spark)
+    found = ids.clean(path, ONLY_DEFAULT, now(121), apply=True, spark=spark)
     assert [segment.segment for segment in found if segment.action == "removed"] == [0, 2]
     assert spark.read.parquet(path).where(f"{missing} is null").count() == 2
 

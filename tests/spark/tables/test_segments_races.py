@@ -40,7 +40,7 @@ def test_clean_of_a_segment_that_a_writer_has_added_to_puts_it_back(spark, table
     late = spark.createDataFrame([("orders", 0, 2, 2, START, "available", b"late")], SCHEMA)
     writer = late.write.mode("append").partitionBy("topic", "partition", "segment")
     before_the_first_removal(monkeypatch, lambda: writer.parquet(str(table)))
-    found = ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
+    found = ids.clean(str(table), POLICY, now(121), apply=True, spark=spark)
     kept = [segment for segment in found if segment.reason]
     assert [(segment.topic, segment.segment, segment.action) for segment in kept] == [("orders", 2, "kept")]
     assert kept[0].reason == "its files have changed since they were read"
@@ -58,7 +58,7 @@ def test_clean_puts_files_back_into_a_folder_that_was_made_anew(spark, table):
     folder.rename(hidden)
     folder.mkdir()
     shutil.copy(next(hidden.glob("*.parquet")), folder / "new.parquet")
-    ids.clean(str(table), POLICY, now(0), dry_run=False, spark=spark)
+    ids.clean(str(table), POLICY, now(0), apply=True, spark=spark)
     assert len(list(folder.glob("*.parquet"))) == 1 + old
     assert not hidden.exists()
 
@@ -67,7 +67,7 @@ def test_clean_killed_between_rename_and_comparison_judges_the_folder_again(spar
     """The folder may have rows that were never checked, so it gets its name back first."""
     folder = table / "topic=orders" / "partition=0" / "segment=0"
     folder.rename(folder.parent / f".removing-{'0' * 32}-segment=0")
-    ids.clean(str(table), POLICY, now(0), dry_run=False, spark=spark)
+    ids.clean(str(table), POLICY, now(0), apply=True, spark=spark)
     assert folder.exists()
     assert left(spark, table) >= {("orders", 0)}
 
@@ -76,9 +76,9 @@ def test_two_clean_ups_at_once_delete_each_segment_once(spark, table, monkeypatc
     """The second clean-up reports that another process deleted the segment, and does not fail."""
     others = []
     before_the_first_removal(
-        monkeypatch, lambda: others.extend(ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark))
+        monkeypatch, lambda: others.extend(ids.clean(str(table), POLICY, now(121), apply=True, spark=spark))
     )
-    found = ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
+    found = ids.clean(str(table), POLICY, now(121), apply=True, spark=spark)
     assert {(part.topic, part.segment) for part in others if part.action == "removed"} == EXPIRED
     assert [part for part in found if part.action == "removed"] == []
     assert {part.reason for part in found if part.expired} == {"another process has removed it or put it back"}
@@ -106,7 +106,7 @@ def test_clean_of_a_folder_that_cannot_be_deleted_reports_the_others(spark, tabl
 
     real = pafs.LocalFileSystem()
     monkeypatch.setattr(SegmentFolders, "remove", remove)
-    found = ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
+    found = ids.clean(str(table), POLICY, now(121), apply=True, spark=spark)
     assert {(part.topic, part.segment) for part in found if part.action == "removed"} == EXPIRED - {("orders", 0)}
     assert [part.reason for part in found if part.reason] == ["cannot delete it: [Errno 13] Permission denied"]
 
@@ -117,7 +117,7 @@ def test_clean_of_a_table_with_symbolic_links_raises(spark, table, tmp_path):
     (table / "topic=orders" / "partition=0" / "segment=0").rename(outside)
     os.symlink(outside, table / "topic=orders" / "partition=0" / "segment=0")
     with pytest.raises(ValueError, match="segment=0 is a symbolic link"):
-        ids.clean(str(table), POLICY, now(121), dry_run=False, spark=spark)
+        ids.clean(str(table), POLICY, now(121), apply=True, spark=spark)
     assert list(outside.iterdir())
 
 
@@ -128,7 +128,7 @@ def test_clean_of_odd_names_deletes_the_segments_that_were_judged(spark, tmp_pat
     base = tmp_path / "odd [x]*{y}"
     df = spark.createDataFrame(made, SCHEMA).coalesce(1)
     df.write.partitionBy("topic", "partition", "segment").parquet(str(base))
-    found = ids.clean(str(base), ONLY_DEFAULT, now(121), dry_run=False, spark=spark)
+    found = ids.clean(str(base), ONLY_DEFAULT, now(121), apply=True, spark=spark)
     assert {(part.topic, part.segment) for part in found if part.action == "removed"} == {(t, 0) for t in topics}
     assert not list(base.rglob("segment=0"))
     assert len(list(base.rglob("segment=2"))) == len(topics)
@@ -141,7 +141,7 @@ def test_clean_never_leaves_out_a_file_that_cannot_be_read(spark, table):
     spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
     try:
         with pytest.raises(Exception, match=r"part-x\.parquet"):
-            ids.clean(str(table), POLICY, now(10**6), dry_run=False, spark=spark)
+            ids.clean(str(table), POLICY, now(10**6), apply=True, spark=spark)
     finally:
         spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
     assert folder.exists()

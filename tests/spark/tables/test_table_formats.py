@@ -41,10 +41,10 @@ class JsonTables(ids.TableFormat):
     def write_rows(self, df, path, mode, partition_by):
         self._write(df, path, "rows", mode)
 
-    def clean(self, spark, path, judge, *, dry_run, mark, storage_options):
+    def clean(self, spark, path, judge, *, apply, mark, storage_options):
         rows = judge(self.read(spark, path, storage_options))
         expired = [row for row in rows if row["expired"]]
-        if expired and not dry_run:
+        if expired and apply:
             table = self.read(spark, path, storage_options)
             gone = spark.createDataFrame(
                 [(row["topic"], row["segment"]) for row in expired], "topic string, segment int"
@@ -94,8 +94,8 @@ def test_own_table_format_is_cleaned(spark, tmp_path, json_tables):
     ):
         ids.write_once(part, number, path, format="json-lines", app_id="a")
     options = {"spark": spark, "format": "json-lines"}
-    for dry_run in (True, False):
-        found = ids.clean(path, ONLY_DEFAULT, now(121), dry_run, **options)
+    for apply in (False, True):
+        found = ids.clean(path, ONLY_DEFAULT, now(121), apply=apply, **options)
         assert {(s.topic, s.segment) for s in found if s.action == "removed"} == EXPIRED
         assert {s.folder.split("/")[0] for s in found} == {f"topic={s.topic}" for s in found}
     left = {(row.topic, row.segment) for row in ids.read_table(spark, path).collect()}

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import msgid
+import msgid.audit
 from msgid import layout
 
 pytest.importorskip("numpy")
@@ -323,3 +324,16 @@ def test_unknown_severity_is_refused(word):
     """The error names the allowed words."""
     with pytest.raises(ValueError, match="fail_on must be error, warning or info, got"):
         audit.audit_ids([V1]).failure(word)
+
+
+def test_uuids_without_dashes_are_told_from_ids_of_clients():
+    """The kind of 32 digits is that of a client's ID; the bits of a random UUID are noted, and how many have them."""
+    client, v1 = "C0A8F001103E214D29547ACFD6E30000", "0156F7E71C361B21BC024CCDBE00000000"
+    random = "74b158caddb3498fb0a99eec1c6197ae"
+    report = msgid.audit.audit_ids([random, random.upper(), "00" + random, client, v1])
+    kinds = {(kind, origin): rows for kind, origin, rows in report.kinds}
+    assert kinds["v0-client-unique", "may be a UUID"] == 3
+    assert kinds["v0-client-unique", None] == 1
+    assert [note for note in report.notes if note.startswith("3 of 4 version-0 IDs may be UUIDs")]
+    assert not any("UUID" in note for note in msgid.audit.audit_ids([client]).notes)
+    assert [msgid.parse(id).may_be_uuid for id in (random, client)] == [True, False]

@@ -89,7 +89,7 @@ def test_time_seen_within_a_month_is_the_moment_of_making(msgid, made, later):
     made = made.replace(tzinfo=UTC, microsecond=made.microsecond // 1000 * 1000)
     month = made.astimezone(zone).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     id = client(msgid, made - month)
-    assert id.time(near=made + later, tz=zone) == made
+    assert id.time_near(near=made + later, timezone=zone) == made
 
 
 def test_time_of_a_message_that_is_stored_when_its_id_is_made_is_that_moment(msgid):
@@ -97,8 +97,8 @@ def test_time_of_a_message_that_is_stored_when_its_id_is_made_is_that_moment(msg
     made = datetime(2026, 11, 24, 12, tzinfo=UTC)
     id = client(msgid, made - made.replace(day=1, hour=0))
     for ahead in (timedelta(0), timedelta(milliseconds=1), timedelta(hours=14), timedelta(days=1)):
-        assert id.time(near=made - ahead) == made
-    assert id.time(near=made - timedelta(days=1, milliseconds=1)) == datetime(2026, 10, 24, 12, tzinfo=UTC)
+        assert id.time_near(near=made - ahead) == made
+    assert id.time_near(near=made - timedelta(days=1, milliseconds=1)) == datetime(2026, 10, 24, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -123,15 +123,15 @@ def test_time_of_a_message_that_is_stored_when_its_id_is_made_is_that_moment(msg
 )
 def test_time_at_the_edges_of_a_month_is_found(msgid, elapsed, near, tz, made):
     """A month can begin or end, change its clock or change its year at such a time."""
-    assert client(msgid, elapsed).time(near=datetime.fromisoformat(near), tz=tz).isoformat() == made
+    assert client(msgid, elapsed).time_near(near=datetime.fromisoformat(near), timezone=tz).isoformat() == made
 
 
 def test_time_in_a_zone_or_its_name_is_the_same_and_utc_by_default(msgid):
     """The time zone is the client's; the default is UTC."""
     id, near = client(msgid, timedelta(days=3)), datetime(2026, 6, 15, tzinfo=UTC)
-    assert id.time(near=near) == id.time(near=near, tz="UTC") == datetime(2026, 6, 4, tzinfo=UTC)
-    shanghai = id.time(near=near, tz=ZoneInfo("Asia/Shanghai"))
-    assert shanghai == id.time(near=near.astimezone(ZoneInfo("Asia/Tokyo")), tz="Asia/Shanghai")
+    assert id.time_near(near=near) == id.time_near(near=near, timezone="UTC") == datetime(2026, 6, 4, tzinfo=UTC)
+    shanghai = id.time_near(near=near, timezone=ZoneInfo("Asia/Shanghai"))
+    assert shanghai == id.time_near(near=near.astimezone(ZoneInfo("Asia/Tokyo")), timezone="Asia/Shanghai")
     assert shanghai.tzinfo is UTC
 
 
@@ -143,7 +143,7 @@ def test_time_in_a_zone_or_its_name_is_the_same_and_utc_by_default(msgid):
         (datetime(2026, 1, 1, tzinfo=UTC), "Nowhere/Land", ValueError, "time zone, .* got 'Nowhere/Land'"),
         (datetime(2026, 1, 1, tzinfo=UTC), "../etc/passwd", ValueError, "time zone"),
         (datetime(2026, 1, 1, tzinfo=UTC), "", ValueError, "time zone"),
-        (datetime(2026, 1, 1, tzinfo=UTC), 8, TypeError, "tz must be a tzinfo or the name of a time zone, got 8"),
+        (datetime(2026, 1, 1, tzinfo=UTC), 8, TypeError, "timezone must be a tzinfo or the name of a time zone, got 8"),
         (
             datetime(1, 1, 1, tzinfo=UTC),
             "UTC",
@@ -156,7 +156,7 @@ def test_time_in_a_zone_or_its_name_is_the_same_and_utc_by_default(msgid):
 def test_time_near_an_invalid_moment_or_zone_raises(msgid, near, tz, error, message):
     """Each error quotes the argument and names the allowed values."""
     with pytest.raises(error, match=message):
-        client(msgid, timedelta(days=40)).time(near=near, tz=tz)
+        client(msgid, timedelta(days=40)).time_near(near=near, timezone=tz)
 
 
 def test_host_of_an_id_is_an_address_of_its_family(msgid):

@@ -35,7 +35,7 @@ def _without_leading_zeros(ip):
 @pytest.mark.parametrize("row", vectors.UNIQ_ID_TIMES, ids=lambda row: f"{row.zone}-{row.id}-{row.now:%Y%m%d}")
 def test_time_of_a_client_id_is_that_of_rocketmq(msgid, row):
     """The time of a client ID, near a time and in a time zone, is the millisecond that RocketMQ's Java returns."""
-    assert msgid.ClientUniqueId.parse(row.id).time(near=row.now, tz=row.zone) == row.born
+    assert msgid.ClientUniqueId.parse(row.id).time_near(near=row.now, timezone=row.zone) == row.born
 
 
 SECOND = timedelta(seconds=1)
@@ -47,7 +47,7 @@ def test_ids_of_running_clients_have_the_times_of_their_sends(msgid, near):
     sent = [row for row in vectors.SERVER_IDS if row.tz]
     assert len(sent) == 88
     for row in sent:
-        made = msgid.ClientUniqueId.parse(row.id).time(near=getattr(row, near), tz=row.tz)
+        made = msgid.ClientUniqueId.parse(row.id).time_near(near=getattr(row, near), timezone=row.tz)
         assert row.before - SECOND <= made <= row.after, row
 
 

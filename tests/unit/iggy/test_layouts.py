@@ -141,7 +141,7 @@ def test_message_of_one_layout_is_written_in_another_with_a_right_checksum(layou
     assert read.origin_timestamp == (10**15 if iggy.LAYOUTS[layout].has_origin else None)
     if not iggy.LAYOUTS[layout].has_state:
         with pytest.raises(ValueError, match="cannot write a message without a state"):
-            iggy.encode(read)
+            iggy.encode(read, "m45")
 
 
 @LAYOUTS

@@ -17,7 +17,7 @@ from msgid.iggy import Message
 @given(st.lists(strategies.iggy_messages(), max_size=5), st.integers(1, 400), st.integers(0, 400))
 def test_log_read_in_chunks_of_any_size_gives_the_same_messages(messages, chunk, cut):
     """Pieces of any size give the same messages, and the position of an incomplete message at the end."""
-    raw = iggy.encode_log(messages)
+    raw = iggy.encode_log(messages, "m45")
     short = raw[: max(0, len(raw) - cut)]
     whole = []
     error = None
@@ -27,7 +27,7 @@ def test_log_read_in_chunks_of_any_size_gives_the_same_messages(messages, chunk,
     except msgid.TruncatedMessage as caught:
         error = caught
     assert whole == messages[: len(whole)]
-    kept = len(iggy.encode_log(whole))
+    kept = len(iggy.encode_log(whole, "m45"))
     if kept == len(short):
         assert error is None
     else:
@@ -37,7 +37,7 @@ def test_log_read_in_chunks_of_any_size_gives_the_same_messages(messages, chunk,
 
 def test_log_of_many_messages_takes_constant_memory():
     """Reading 64 MB of messages takes only a few MB of memory."""
-    large = iggy.encode(Message.new(bytes(8_000), id=1))
+    large = iggy.encode(Message.new(bytes(8_000), id=1), "m45")
 
     class Endless(io.RawIOBase):
         def __init__(self, count):
@@ -83,7 +83,7 @@ def test_read_log_with_a_broken_length_holds_the_record_and_one_message_of_it(la
 def test_poll_response_of_either_release_reads_back(messages, head):
     """A response is read as written; the first release writes only a count."""
     response = iggy.PollResponse(*(head or (None, None)), messages)
-    raw = iggy.encode_poll(response)
+    raw = iggy.encode_poll(response, "m45")
     assert iggy.decode_poll(raw, "m45", head=4 if head is None else 16) == response
     with pytest.raises(msgid.TruncatedMessage):
         iggy.decode_poll(raw[:-1], "m45", head=4 if head is None else 16)

@@ -48,16 +48,16 @@ def test_message_written_to_bytes_or_json_reads_back(message, layout):
 def test_headers_in_any_order_are_written_sorted_by_key(values):
     """The order of the headers does not change the bytes."""
     backwards = dict(reversed(values.items()))
-    one, other = (iggy.encode(Message.new(b"", id=1, headers=headers)) for headers in (values, backwards))
+    one, other = (iggy.encode(Message.new(b"", id=1, headers=headers), "m45") for headers in (values, backwards))
     assert one == other
-    assert list(iggy.decode(one).headers) == sorted(values)
+    assert list(iggy.decode(one, "m45").headers) == sorted(values)
 
 
 @pytest.mark.parametrize(("kind", "raw", "reason", "offset"), BROKEN, ids=lambda value: str(value)[:40])
 def test_malformed_message_raises_one_error_with_its_place(kind, raw, reason, offset):
     """Malformed bytes raise an error with a position; `TruncatedMessage` only if more bytes can help."""
     with pytest.raises(msgid.InvalidMessage, match=reason) as caught:
-        iggy.decode(raw)
+        iggy.decode(raw, "m45")
     assert caught.value.offset == offset
     assert (type(caught.value) is msgid.TruncatedMessage) == (kind == "truncated")
 
@@ -66,7 +66,7 @@ def test_malformed_message_raises_one_error_with_its_place(kind, raw, reason, of
 def test_message_cut_anywhere_raises_truncated_message(cut):
     """A message that is cut off at any byte raises `TruncatedMessage`."""
     with pytest.raises(msgid.TruncatedMessage):
-        iggy.decode(ONE[:cut])
+        iggy.decode(ONE[:cut], "m45")
 
 
 def test_message_with_a_huge_length_reserves_no_memory():
@@ -74,7 +74,7 @@ def test_message_with_a_huge_length_reserves_no_memory():
     tracemalloc.start()
     for raw in (framed(headers_length=HUGE), framed(payload_length=HUGE)):
         with pytest.raises(msgid.InvalidMessage):
-            iggy.decode(raw)
+            iggy.decode(raw, "m45")
     with pytest.raises(msgid.InvalidMessage, match="a count of 4294967295 messages, and bytes for 0 at the most"):
         iggy.decode_poll(struct.pack("<IQI", 0, 0, HUGE))
     assert tracemalloc.get_traced_memory()[1] < 1_000_000
@@ -95,7 +95,7 @@ def test_message_with_a_uuid4_shows_the_uuid(value):
     """The bytes of a UUID are written in their order."""
     message = Message.new(b"", id=value)
     assert message.id_text == str(value)
-    assert value.bytes in iggy.encode(message)
+    assert value.bytes in iggy.encode(message, "m45")
     assert iggy.id_value(str(value)) == iggy.id_value(value) == message.id
 
 

@@ -82,7 +82,7 @@ def test_row_that_is_not_a_message_is_refused(tmp_path):
 @pytest.mark.parametrize("offsets", [(5, 4), (3, 3), (0, 1, 2, 1), (2, 0)])
 def test_rows_whose_offsets_do_not_rise_are_refused(offsets, tmp_path):
     """Readers take a message as superseded if a later one has its offset, or a lower one."""
-    table = iggy.decode_table(iggy.encode_log([iggy.Message.new(b"x", id=1, offset=n) for n in offsets])).table
+    table = iggy.decode_table(iggy.encode_log([iggy.Message.new(b"x", id=1, offset=n) for n in offsets], "m45")).table
     writer = IggyWriter(str(tmp_path), "m45", False)
     with pytest.raises(ValueError, match=r"offset \d comes after \d: sort rows by offset"):
         writer.write(iter([table.slice(n, 1) for n in range(len(offsets))]))

@@ -240,7 +240,7 @@ def test_poll_with_a_head_of_another_size_is_refused():
         iggy.decode_poll(struct.pack("<IQI24x", 0, 0, 1))
     for fields in ((1, None, []), (None, 1, []), (1, 1, [], 1), (None, None, [], 1, 1, 1), (1, 1, [], None, 1, 1)):
         with pytest.raises(ValueError, match="a poll response must have both"):
-            iggy.encode_poll(PollResponse(*fields))
+            iggy.encode_poll(PollResponse(*fields), "m45")
 
 
 @pytest.mark.parametrize("vector", [pytest.param(one, id=one["name"]) for one in PROTOCOL if one["kind"] == "send"])

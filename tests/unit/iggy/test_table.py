@@ -127,9 +127,9 @@ def test_table_of_a_message_with_a_huge_length_reserves_no_memory():
 @given(st.lists(strategies.iggy_messages(), max_size=5), st.integers(0, 400))
 def test_table_of_a_log_cut_anywhere_has_the_whole_messages(messages, cut):
     """The rows are the complete messages, and the length is the position of an incomplete message at the end."""
-    raw = iggy.encode_log(messages)
+    raw = iggy.encode_log(messages, "m45")
     short = raw[: max(0, len(raw) - cut)]
-    ends = [len(iggy.encode_log(messages[:count])) for count in range(len(messages) + 1)]
+    ends = [len(iggy.encode_log(messages[:count], "m45")) for count in range(len(messages) + 1)]
     whole = sum(end <= len(short) for end in ends) - 1
     found = iggy.decode_table(short, "m45")
     assert (found.length, found.table.num_rows) == (ends[whole], whole)

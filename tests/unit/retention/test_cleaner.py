@@ -68,7 +68,7 @@ def removed(report):
 def test_cleaner_with_a_stray_file_of_a_higher_number_keeps_the_active_segment(partition, number, content):
     """The active segment is closed only by the segment that begins after its last message."""
     put(partition, number, content)
-    report = cleaner(partition.parents[5]).clean(dry_run=False)
+    report = cleaner(partition.parents[5]).clean(apply=True)
     assert removed(report) == [0, 2]
     assert left(partition) == [4, number]
     assert not report[2].segment.closed
@@ -78,7 +78,7 @@ def test_cleaner_with_a_stray_file_of_a_higher_number_keeps_the_active_segment(p
 def test_cleaner_with_a_stray_entry_that_is_no_file_keeps_the_active_segment(partition, make):
     """A folder, a pipe and a link close no segment; a pipe is not waited for."""
     make(partition / f"{6:020d}.log")
-    report = cleaner(partition).clean(dry_run=False)
+    report = cleaner(partition).clean(apply=True)
     assert removed(report) == [0, 2]
     assert (partition / f"{4:020d}.log").exists()
     assert {found.reason for found in report[3:]} <= {"not a regular file"}
@@ -88,18 +88,18 @@ def test_cleaner_with_a_stray_entry_that_is_no_file_keeps_the_active_segment(par
 def test_cleaner_with_the_successor_of_a_segment_removes_it(partition, content):
     """A server that has begun the next segment, even an empty one, no longer writes to the previous segment."""
     put(partition, 6, content)
-    assert removed(cleaner(partition).clean(dry_run=False)) == [0, 2, 4]
+    assert removed(cleaner(partition).clean(apply=True)) == [0, 2, 4]
 
 
 def test_cleaner_with_missing_offsets_between_segments_keeps_the_first_with_the_reason(partition):
     """The next segment may be a stray copy; with `allow_gaps` it closes the segment."""
     (partition / f"{2:020d}.log").unlink()
-    report = cleaner(partition).clean(dry_run=False)
+    report = cleaner(partition).clean(apply=True)
     assert (removed(report), report[0].segment.closed) == ([], False)
     assert (
         report[0].reason == "the next segment starts at offset 4, not at 2: offsets are missing, or it is a stray file"
     )
-    assert removed(cleaner(partition, allow_gaps=True).clean(dry_run=False)) == [0]
+    assert removed(cleaner(partition, allow_gaps=True).clean(apply=True)) == [0]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_cleaner_of_a_topic_called_topics_uses_its_policy(tmp_path, folders):
     for first in (0, 2):
         put(inner, first)
     policy = RetentionPolicy(default_expiry=60, topics={"topics": 0})
-    (found, _) = cleaner(tmp_path, policy=policy).clean(dry_run=False)
+    (found, _) = cleaner(tmp_path, policy=policy).clean(apply=True)
     assert (found.topic, found.expired, left(inner)) == ("topics", False, [0, 2])
 
 
@@ -129,7 +129,7 @@ def test_cleaner_of_a_relative_or_linked_folder_uses_the_policy_of_its_topic(par
     os.symlink(partition, tmp_path / "link")
     monkeypatch.chdir(partition)
     for folder in (".", "../1", tmp_path / "link"):
-        report = cleaner(folder, policy=policy).clean(dry_run=False)
+        report = cleaner(folder, policy=policy).clean(apply=True)
         assert {(found.topic, found.expired) for found in report} == {("orders", False)}
 
 
@@ -161,7 +161,7 @@ class Disturbed(OsFiles):
 def test_cleaner_of_a_segment_that_vanishes_removes_the_others(partition, operation):
     """Another process may delete a segment at any time."""
     files = Disturbed(operation, f"{0:020d}.log", os.unlink)
-    assert removed(cleaner(partition, files=files).clean(dry_run=False)) == [2]
+    assert removed(cleaner(partition, files=files).clean(apply=True)) == [2]
     assert left(partition) == [4]
 
 
@@ -171,10 +171,10 @@ def test_cleaner_of_a_segment_that_cannot_be_read_keeps_it_with_the_reason(parti
     def fail(path):
         raise PermissionError(13, "Permission denied", path)
 
-    report = cleaner(partition, files=Disturbed("open", f"{0:020d}.log", fail)).clean(dry_run=False)
+    report = cleaner(partition, files=Disturbed("open", f"{0:020d}.log", fail)).clean(apply=True)
     assert removed(report) == [2]
     assert report[0].reason.startswith("cannot read it: [Errno 13] Permission denied")
-    report = cleaner(partition, files=Disturbed("rename", f"{0:020d}.log", fail)).clean(dry_run=False)
+    report = cleaner(partition, files=Disturbed("rename", f"{0:020d}.log", fail)).clean(apply=True)
     assert (removed(report), report[0].expired) == (
         [],
         False,
@@ -187,7 +187,7 @@ def test_cleaner_of_a_segment_that_cannot_be_removed_keeps_it_with_the_reason(pa
     def fail(path):
         raise PermissionError(13, "Permission denied", path)
 
-    report = cleaner(partition, files=Disturbed("rename", f"{2:020d}.log", fail)).clean(dry_run=False)
+    report = cleaner(partition, files=Disturbed("rename", f"{2:020d}.log", fail)).clean(apply=True)
     assert (removed(report), left(partition)) == ([0], [2, 4])
     assert report[1].reason.startswith("cannot remove it: [Errno 13]")
 
@@ -216,7 +216,7 @@ def test_cleaner_of_a_segment_that_changed_after_it_was_judged_puts_it_back(part
         with open(path, "rb") as file:
             contents.append(file.read())
 
-    report = cleaner(partition, files=Disturbed("rename", f"{0:020d}.log", change)).clean(dry_run=False)
+    report = cleaner(partition, files=Disturbed("rename", f"{0:020d}.log", change)).clean(apply=True)
     assert removed(report) == [2]
     assert report[0].reason == "the file has changed since it was read"
     assert [(partition / f"{0:020d}.log").read_bytes()] == contents
@@ -227,7 +227,7 @@ def test_cleaner_killed_after_a_rename_puts_the_log_back_and_judges_it_again(par
     """The renamed log may not be the log that was checked, so it gets its name back."""
     hidden = partition / f".{2:020d}.{'0' * 32}.removing"
     (partition / f"{2:020d}.log").rename(hidden)
-    assert removed(cleaner(partition, seconds=0).clean(dry_run=False)) == []
+    assert removed(cleaner(partition, seconds=0).clean(apply=True)) == []
     assert (left(partition), hidden.exists()) == ([0, 2, 4], False)
 
 
@@ -235,7 +235,7 @@ def test_cleaner_that_puts_a_log_back_never_replaces_another(partition):
     """A new log of the same name may exist, and it is not replaced."""
     hidden = partition / f".{2:020d}.{'0' * 32}.removing"
     hidden.write_bytes(b"old")
-    cleaner(partition, seconds=0).clean(dry_run=False)
+    cleaner(partition, seconds=0).clean(apply=True)
     assert (partition / f"{2:020d}.log").read_bytes() == log(2)
     assert hidden.read_bytes() == b"old"
 
@@ -261,7 +261,7 @@ def test_two_cleaners_at_once_remove_each_segment_once(tmp_path):
 
     def work():
         start.wait()
-        reports.append(cleaner(tmp_path).clean(dry_run=False))
+        reports.append(cleaner(tmp_path).clean(apply=True))
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
@@ -315,7 +315,7 @@ def test_cleaner_in_a_loop_with_an_endless_interval_waits(partition):
 def test_cleaner_with_a_clock_of_another_unit_raises(partition, unit):
     """A clock in nanoseconds is rejected, because every message would expire."""
     with pytest.raises(ValueError, match="the clock's time in microseconds must be 0 to"):
-        Cleaner(partition, POLICY, clock=lambda: 1_700_000_000 * unit).clean(dry_run=False)
+        Cleaner(partition, POLICY, clock=lambda: 1_700_000_000 * unit).clean(apply=True)
     assert left(partition) == [0, 2, 4]
 
 
@@ -326,7 +326,7 @@ def test_cleaner_with_a_changed_policy_raises(partition):
     policy.topics["orders"] = -(10**6)
     for attempt in (busy.clean, lambda **options: cleaner(partition, policy=policy)):
         with pytest.raises(InvalidPolicy, match="the expiry of 'orders' must be an integer of 0 to 4294967295 seconds"):
-            attempt(dry_run=False)
+            attempt(apply=True)
     with pytest.raises(TypeError, match="policy must be a RetentionPolicy"):
         cleaner(partition, policy={"default_expiry": -1})
     assert left(partition) == [0, 2, 4]
@@ -339,7 +339,7 @@ def test_cleaner_of_a_segment_with_wrong_checksums_keeps_it(partition):
     damaged = bytearray((partition / f"{2:020d}.log").read_bytes())
     damaged[-1] ^= 1
     put(partition, 2, bytes(damaged))
-    report = cleaner(partition).clean(dry_run=False)
+    report = cleaner(partition).clean(apply=True)
     assert removed(report) == [0]
     assert report[1].reason == "wrong checksums of 1 messages"
 
@@ -350,7 +350,7 @@ def test_cleaner_of_every_layout_finds_it_by_checksum(tmp_path, layout):
     put(tmp_path, 0, log(0))
     put(tmp_path, 2, log(2, layout=layout))
     put(tmp_path, 4, log(4, layout=layout))
-    assert removed(cleaner(tmp_path).clean(dry_run=False)) == [0, 2]
+    assert removed(cleaner(tmp_path).clean(apply=True)) == [0, 2]
 
 
 def test_cleaner_of_read_only_files_and_odd_names_removes_whole_segments(tmp_path):
@@ -360,7 +360,7 @@ def test_cleaner_of_read_only_files_and_odd_names_removes_whole_segments(tmp_pat
     inner.mkdir(parents=True)
     for first in (0, 2):
         put(inner, first).chmod(0o400)
-    report = cleaner(tmp_path).clean(dry_run=False)
+    report = cleaner(tmp_path).clean(apply=True)
     assert (removed(report), left(inner)) == ([0], [2])
     assert report[0].topic == os.fsdecode(b" \xff\n'%2F=*?[a] ")
 
@@ -370,7 +370,7 @@ def test_cleaner_with_a_link_to_a_folder_does_not_follow_it(partition, tmp_path)
     other = shutil.copytree(partition, tmp_path / "other" / "topics" / "audit" / "partitions" / "1")
     os.symlink(partition.parents[3], partition / "circle")
     os.symlink(other, partition.parent / "2")
-    cleaner(tmp_path / "streams").clean(dry_run=False)
+    cleaner(tmp_path / "streams").clean(apply=True)
     assert (left(partition), left(other)) == ([4], [0, 2, 4])
 
 
@@ -379,7 +379,7 @@ def test_cleaner_with_a_linked_segment_keeps_it(partition, tmp_path):
     target = tmp_path / "elsewhere.log"
     (partition / f"{0:020d}.log").rename(target)
     os.symlink(target, partition / f"{0:020d}.log")
-    report = cleaner(partition).clean(dry_run=False)
+    report = cleaner(partition).clean(apply=True)
     assert (removed(report), left(partition), report[0].reason) == ([2], [0, 4], "not a regular file")
 
 
@@ -388,7 +388,7 @@ def test_cleaner_removes_no_index_of_a_segment_that_stays(partition):
     put(partition, 99, b"stray")
     for number in (0, 2, 4, 6):
         (partition / f"{number:020d}.index").write_bytes(b"index")
-    cleaner(partition).clean(dry_run=False)
+    cleaner(partition).clean(apply=True)
     assert sorted(int(path.stem) for path in partition.glob("*.index")) == [4, 6]
 
 
@@ -439,7 +439,7 @@ def test_cleaner_of_segments_that_do_not_change_reads_them_once(tmp_path):
     size = sum(put(tmp_path, first, log(first, 1000)).stat().st_size for first in range(0, 10_000, 1000))
     files = Counted()
     careful = cleaner(tmp_path, 0, files=files)
-    rounds = [files.round(careful, dry_run=dry_run) for dry_run in (True, False, False)]
+    rounds = [files.round(careful, apply=apply) for apply in (False, True, True)]
     assert [read for _, read in rounds] == [size, 0, 0]
     assert [found.segment.closed for found in rounds[2][0]] == [True] * 9 + [False]
 
@@ -448,12 +448,12 @@ def test_cleaner_of_a_segment_with_an_index_reads_its_first_and_last_messages(tm
     """A new process reads little of segments that have not expired, and all of those that it deletes."""
     size = sum(with_index(tmp_path, first, 5000) for first in range(0, 20_000, 5000))
     files = Counted()
-    report, read = files.round(cleaner(tmp_path, 0, files=files), dry_run=False)
+    report, read = files.round(cleaner(tmp_path, 0, files=files), apply=True)
     assert [(found.segment.last_offset, found.reason) for found in report] == [
         (first + 4999, None) for first in range(0, 20_000, 5000)
     ]
     assert read < size / 4
-    report, read = files.round(cleaner(tmp_path, files=files), dry_run=False)
+    report, read = files.round(cleaner(tmp_path, files=files), apply=True)
     assert removed(report) == [0, 5000, 10_000]
     assert read > size * 3 / 4
 
@@ -494,7 +494,7 @@ def test_cleaner_trusts_neither_an_index_nor_the_last_message(tmp_path, trouble)
     careful = cleaner(tmp_path)
     careful.clean()
     kept = trouble.endswith("message")
-    assert removed(careful.clean(dry_run=False)) == ([] if kept else [0])
+    assert removed(careful.clean(apply=True)) == ([] if kept else [0])
 
 
 def test_cleaner_of_a_segment_that_was_begun_anew_reads_it_again(tmp_path):
@@ -506,4 +506,4 @@ def test_cleaner_of_a_segment_that_was_begun_anew_reads_it_again(tmp_path):
     for first in (0, 2):
         (tmp_path / f"{first:020d}.log").unlink()
         put(tmp_path, first, log(first, at=NOW + LATE * 10**6))
-    assert [found.expired for found in careful.clean(dry_run=False)] == [False, False]
+    assert [found.expired for found in careful.clean(apply=True)] == [False, False]

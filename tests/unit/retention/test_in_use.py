@@ -57,7 +57,7 @@ def segments(root, topic="1", count=3):
     folder.mkdir(parents=True)
     for first in range(0, 2 * count, 2):
         made = [iggy.Message.new(b"a", id=1, offset=first + n, timestamp=NOW) for n in range(2)]
-        (folder / f"{first:020d}.log").write_bytes(iggy.encode_log(made))
+        (folder / f"{first:020d}.log").write_bytes(iggy.encode_log(made, "m45"))
         (folder / f"{first:020d}.index").write_bytes(b"")
     return folder
 
@@ -81,12 +81,12 @@ def test_cleaner_of_segments_that_another_process_can_write_to_deletes_nothing(t
     with held(folder / file, mode) as pid:
         says = rf"process {pid} \(python.*\) can write to .*{file}, so a server may be running"
         with pytest.raises(SegmentsInUse, match=says) as error:
-            cleaner(tmp_path / inner).clean(dry_run=False)
+            cleaner(tmp_path / inner).clean(apply=True)
         assert "\n" not in str(error.value)
         assert names(tmp_path) == before
         assert [found.expired for found in cleaner(folder).clean()] == [True, True, False]
-        assert sum(found.removed for found in cleaner(folder, allow_open=True).clean(dry_run=False)) == 2
-    assert sum(found.removed for found in cleaner(other).clean(dry_run=False)) == 2
+        assert sum(found.removed for found in cleaner(folder, allow_open=True).clean(apply=True)) == 2
+    assert sum(found.removed for found in cleaner(other).clean(apply=True)) == 2
 
 
 @linux
@@ -97,9 +97,9 @@ def test_cleaner_beside_a_server_that_holds_its_own_files_deletes_nothing(tmp_pa
     path.parent.mkdir()
     path.write_bytes(b"")
     with held(path, "ab"), pytest.raises(SegmentsInUse, match=os.path.basename(file)):
-        cleaner(folder).clean(dry_run=False)
+        cleaner(folder).clean(apply=True)
     with held(path, "rb"):
-        assert sum(found.removed for found in cleaner(folder).clean(dry_run=False)) == 2
+        assert sum(found.removed for found in cleaner(folder).clean(apply=True)) == 2
 
 
 @linux
@@ -108,7 +108,7 @@ def test_cleaner_keeps_the_segment_that_another_process_reads(tmp_path, held):
     folder = segments(tmp_path)
     (tmp_path / "link").symlink_to(folder)
     with held(folder / f"{0:020d}.log", "rb") as pid:
-        report = cleaner(tmp_path / "link").clean(dry_run=False)
+        report = cleaner(tmp_path / "link").clean(apply=True)
         assert [found.removed for found in report] == [False, True, False]
         assert report[0].reason.startswith(f"it is in use: process {pid} (python")
         assert report[1].reason is None
@@ -128,13 +128,13 @@ def test_cleaner_looks_at_the_processes_once_and_only_before_a_deletion(tmp_path
             return []
 
     fresh = Cleaner(tmp_path, POLICY, clock=lambda: NOW, files=Counting())
-    fresh.clean(dry_run=False)
+    fresh.clean(apply=True)
     late = cleaner(tmp_path, files=Counting())
     late.clean()
     assert looks == []
-    late.clean(dry_run=False)
+    late.clean(apply=True)
     assert looks == [18]
-    cleaner(tmp_path, files=Counting(), allow_open=True).clean(dry_run=False)
+    cleaner(tmp_path, files=Counting(), allow_open=True).clean(apply=True)
     assert looks == [18]
 
 
@@ -142,7 +142,7 @@ def test_own_process_may_hold_segments_open(tmp_path):
     """A service that reads or writes the segments itself knows what it does."""
     folder = segments(tmp_path)
     with open(folder / f"{0:020d}.log", "rb"), open(folder / f"{4:020d}.log", "ab"):
-        assert sum(found.removed for found in cleaner(folder).clean(dry_run=False)) == 2
+        assert sum(found.removed for found in cleaner(folder).clean(apply=True)) == 2
 
 
 @pytest.mark.parametrize("topics", [{"orders": 0}, {"shop/orders": 0}, {"1/2": 0}, {"2": 0}])
@@ -151,7 +151,7 @@ def test_policy_of_names_is_that_of_the_folders_in_the_map(tmp_path, topics):
     kept, gone = segments(tmp_path, "2"), segments(tmp_path, "3")
     policy = RetentionPolicy(default_expiry=60, topics=topics)
     given = {"orders": "2", "shop/orders": "1/2", "later": "1/99"}
-    cleaner(tmp_path, policy, names=given).clean(dry_run=False)
+    cleaner(tmp_path, policy, names=given).clean(apply=True)
     assert (len(names(kept)), len(names(gone))) == (6, 2)
 
 
@@ -170,7 +170,7 @@ def test_key_of_a_policy_that_matches_no_folder_deletes_nothing(tmp_path, topics
         segments(tmp_path, topic)
     before, careful = names(tmp_path), cleaner(tmp_path, RetentionPolicy(60, topics), names=given)
     with pytest.raises(InvalidPolicy, match=says) as error:
-        careful.clean(dry_run=False)
+        careful.clean(apply=True)
     assert "\n" not in str(error.value)
     assert names(tmp_path) == before
 

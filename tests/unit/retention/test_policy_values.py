@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import FrozenInstanceError, replace
+from datetime import timedelta
 
 import pytest
 
@@ -15,7 +16,11 @@ from msgid.retention import InvalidPolicy, RetentionPolicy, is_expired
         ({"topics": {"orders": True}}, "the expiry of 'orders' must be an integer of 0 to 4294967295 seconds"),
         ({"segment_bytes": True}, "segment_bytes must be an integer of 1 or more"),
         ({"enabled": None}, "enabled must be true or false"),
-        ({"interval": "5"}, "interval must be more than 0 seconds"),
+        ({"interval": "5"}, "interval must be a timedelta or text such as '1 day', of 0 or more, got '5'"),
+        ({"interval": timedelta(0)}, "interval must be more than 0 seconds"),
+        ({"default_expiry": "1.5 seconds"}, "default_expiry must be whole seconds, got '1.5 seconds'"),
+        ({"topics": {"orders": "2 months"}}, "the expiry of 'orders' must be a timedelta or text"),
+        ({"default_expiry": timedelta(days=50_000)}, "default_expiry must be an integer of 0 to 4294967295 seconds"),
     ],
 )
 def test_policy_invalid_setting_raises(setting, says):
@@ -23,6 +28,17 @@ def test_policy_invalid_setting_raises(setting, says):
     for make in (RetentionPolicy, RetentionPolicy.of, lambda **values: replace(RetentionPolicy(), **values)):
         with pytest.raises(InvalidPolicy, match=says):
             make(setting) if make == RetentionPolicy.of else make(**setting)
+
+
+def test_policy_of_timedeltas_and_texts_is_that_of_their_seconds():
+    """Values of a TOML file may be texts, too."""
+    seconds = RetentionPolicy(604_800, {"orders": 5400, "other": None}, interval=0.5)
+    texts = RetentionPolicy("1 week", {"orders": "1 hour 30 minutes", "other": None}, interval="500 milliseconds")
+    assert texts == seconds
+    assert (
+        replace(seconds, default_expiry=timedelta(days=7), topics={**seconds.topics, "orders": "90 minutes"}) == seconds
+    )
+    assert RetentionPolicy.of({"default_expiry": "7 days"}).expiry_of("any") == 604_800
 
 
 def test_policy_given_dict_changed_later_stays():

@@ -173,7 +173,7 @@ def fill(folder, topic="orders", segments=4, ending=b"", stream="1"):
             for k in range(2)
         ]
         path = inner / f"{number * 2:020d}.log"
-        path.write_bytes(iggy.encode_log(messages) + ending)
+        path.write_bytes(iggy.encode_log(messages, "m45") + ending)
         for suffix in BESIDE:
             path.with_suffix(suffix).write_bytes(b"index")
     return inner
@@ -208,8 +208,8 @@ def test_cleaner_of_expired_segments_removes_whole_ones(tmp_path):
     inner = fill(tmp_path)
     (inner / "notes.txt").write_text("mine")
     just_not = Cleaner(tmp_path, POLICY, clock=lambda: NOW + 61_000_000 - 1)
-    assert not any(found.expired for found in just_not.clean(dry_run=False))
-    cleaner(tmp_path, 61).clean(dry_run=False)
+    assert not any(found.expired for found in just_not.clean(apply=True))
+    cleaner(tmp_path, 61).clean(apply=True)
     stems = {name.split(".")[0] for name in names(inner)}
     assert stems == {f"{first:020d}" for first in (2, 4, 6)} | {"notes"}
 
@@ -217,7 +217,7 @@ def test_cleaner_of_expired_segments_removes_whole_ones(tmp_path):
 def test_cleaner_of_the_active_segment_never_touches_it(tmp_path):
     """The active segment is kept, whatever the age of its messages."""
     inner = fill(tmp_path)
-    cleaner(tmp_path, 10**6).clean(dry_run=False)
+    cleaner(tmp_path, 10**6).clean(apply=True)
     assert names(inner) == [f"{6:020d}{suffix}" for suffix in (".index", ".log", ".timeindex")]
 
 
@@ -229,7 +229,7 @@ def kept_forever(*entries):
 def test_cleaner_with_a_policy_of_a_topic_uses_its_expiry(tmp_path, entry):
     """An entry names a topic as its folder does, with or without the stream."""
     kept, gone = fill(tmp_path, "2"), fill(tmp_path, "3")
-    cleaner(tmp_path, 10**6, kept_forever(entry)).clean(dry_run=False)
+    cleaner(tmp_path, 10**6, kept_forever(entry)).clean(apply=True)
     assert (len(names(kept)), len(names(gone))) == (12, 3)
 
 
@@ -247,9 +247,9 @@ def test_cleaner_with_an_entry_that_is_not_for_one_topic_deletes_nothing(tmp_pat
     """Messages were deleted by the default expiry, because no folder has the name of the topic."""
     folders = [fill(tmp_path, "2"), fill(tmp_path, "3"), fill(tmp_path, "2", stream="2")]
     careful = cleaner(tmp_path, 10**6, kept_forever(*entries))
-    for dry_run in (True, False):
+    for apply in (False, True):
         with pytest.raises(InvalidPolicy, match=says):
-            careful.clean(dry_run=dry_run)
+            careful.clean(apply=apply)
     with pytest.raises(InvalidPolicy, match=says):
         careful.run(threading.Event())
     assert [len(names(folder)) for folder in folders] == [12, 12, 12]
@@ -266,7 +266,7 @@ def test_cleaner_of_any_folders_keeps_what_an_entry_keeps_or_deletes_nothing(tmp
     matches = [{topic for topic in topics if entry in (topic[1], "/".join(topic))} for entry in entries]
     kept = set().union(*matches)
     try:
-        cleaner(root, 10**6, kept_forever(*entries)).clean(dry_run=False)
+        cleaner(root, 10**6, kept_forever(*entries)).clean(apply=True)
     except InvalidPolicy:
         assert any(len(match) != 1 for match in matches) or len(kept) < len(entries)
         assert {len(names(folder)) for folder in folders.values()} == {6}
@@ -300,7 +300,7 @@ def test_cleaner_in_a_loop_goes_on_when_a_topic_of_its_policy_is_deleted(tmp_pat
 def test_cleaner_of_malformed_segments_keeps_them(tmp_path):
     """A segment whose last message is malformed is kept, and the report has the reason."""
     inner = fill(tmp_path, ending=b"half")
-    report = cleaner(tmp_path, 10**6).clean(dry_run=False)
+    report = cleaner(tmp_path, 10**6).clean(apply=True)
     assert len(names(inner)) == 12
     assert [found.expired for found in report] == [False] * 4
     assert report[0].reason.startswith("invalid message: half a message of 4 bytes")
@@ -311,7 +311,7 @@ def test_cleaner_that_is_disabled_removes_nothing(tmp_path):
     """A stopped loop ends at once, without reading or deleting files."""
     inner = fill(tmp_path)
     off = cleaner(tmp_path, 10**6, replace(POLICY, enabled=False))
-    assert off.clean(dry_run=False) == []
+    assert off.clean(apply=True) == []
     off.run(threading.Event())
     assert len(names(inner)) == 12
 
@@ -381,7 +381,7 @@ def test_cleaner_killed_at_every_operation_leaves_whole_segments(tmp_path, after
         inner = fill(folder)
         whole = {path.name: path.read_bytes() for path in inner.iterdir()}
         try:
-            cleaner(folder, 125, files=FailingFiles(at, after)).clean(dry_run=False)
+            cleaner(folder, 125, files=FailingFiles(at, after)).clean(apply=True)
         except KilledError:
             killed += 1
         else:
@@ -392,7 +392,7 @@ def test_cleaner_killed_at_every_operation_leaves_whole_segments(tmp_path, after
             parts = {f"{first:020d}{suffix}" for suffix in (".log", *BESIDE)}
             if f"{first:020d}.log" in left or first >= 4:
                 assert parts <= left.keys()
-        cleaner(folder, 125).clean(dry_run=False)
+        cleaner(folder, 125).clean(apply=True)
         assert {name.split(".")[0] for name in names(inner)} == {f"{first:020d}" for first in (4, 6)}
     assert killed >= 12
 
@@ -402,7 +402,7 @@ def test_cleaner_of_an_index_ahead_of_its_log_keeps_it(tmp_path):
     inner = fill(tmp_path)
     (inner / f"{8:020d}.index").write_bytes(b"")
     (inner / f"{1:020d}.index").write_bytes(b"left behind by a run that was cut short")
-    cleaner(tmp_path, 0).clean(dry_run=False)
+    cleaner(tmp_path, 0).clean(apply=True)
     assert f"{8:020d}.index" in names(inner)
     assert f"{1:020d}.index" not in names(inner)
     assert os.path.exists(Path(inner) / f"{0:020d}.log")

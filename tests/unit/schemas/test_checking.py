@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from msgid.errors import InvalidMessage
-from msgid.schemas import InvalidSchema, SchemaRegistry, check, frame, unframe
+from msgid.schemas import InvalidSchema, SchemaRegistry, check_schema, frame, unframe
 from msgid.schemas._avro_types import parse_avro
 from msgid.schemas._avro_walk import MAX_DEPTH, MAX_EMPTY_VALUES, Malformed, walker
 from msgid.schemas._validators import validator
@@ -73,7 +73,7 @@ CASES = {
 def test_check_of_each_case_and_policy_gives_its_verdict(registry, policy, case):
     """The policy none accepts all; warn passes with the reason what enforce rejects with it."""
     payload, id, version, reason = CASES[case]
-    verdict = check(payload, registry, "events", id, version, policy=policy)
+    verdict = check_schema(payload, registry, "events", id, version, policy=policy)
     if policy == "none" or reason is None:
         assert verdict == ("accept", None)
     else:
@@ -82,7 +82,7 @@ def test_check_of_each_case_and_policy_gives_its_verdict(registry, policy, case)
 
 def test_check_without_a_subject_rejects_a_schema_of_a_subject(registry):
     """A message whose topic is unknown does not pass for one of any topic."""
-    verdict = check(b'"text"', registry, None, 1, policy="enforce")
+    verdict = check_schema(b'"text"', registry, None, 1, policy="enforce")
     assert verdict == ("reject", "schema 1 must be of the subject None, got 'other'")
 
 
@@ -100,7 +100,7 @@ def test_check_without_a_subject_rejects_a_schema_of_a_subject(registry):
 )
 def test_check_with_confluents_framing_takes_the_id_of_the_payload(registry, id, payload, reason):
     """The ID is the payload's, an ID beside it must be the same, and the rest is checked."""
-    verdict = check(payload, registry, "events", id, policy="enforce", framing="confluent")
+    verdict = check_schema(payload, registry, "events", id, policy="enforce", framing="confluent")
     assert (verdict.verdict, verdict.reason is None) == ("accept" if reason is None else "reject", reason is None)
     assert reason is None or reason in verdict.reason
 
@@ -124,8 +124,8 @@ def test_frame_of_an_id_out_of_range_is_refused():
 def test_check_with_an_unknown_option_names_the_known_ones(registry):
     """An unknown policy, framing, kind or compatibility raises ValueError."""
     for call in (
-        lambda: check(b"", registry, "events", 1, policy="strict"),
-        lambda: check(b"", registry, "events", 1, policy="none", framing="iggy"),
+        lambda: check_schema(b"", registry, "events", 1, policy="strict"),
+        lambda: check_schema(b"", registry, "events", 1, policy="none", framing="iggy"),
         lambda: registry.register("events", "{}", "xml"),
         lambda: registry.set_compatibility("events", "transitive"),
     ):
@@ -352,7 +352,7 @@ def test_check_of_five_kilobytes_of_recursive_avro_does_not_end_the_process():
     """The process survives, also in a thread with a small stack."""
     program = f"""
 import threading
-from msgid.schemas import SchemaRegistry, check
+from msgid.schemas import SchemaRegistry, check_schema
 
 registry = SchemaRegistry()
 for schema in ({LIST!r}, {TREE!r}):
@@ -360,7 +360,7 @@ for schema in ({LIST!r}, {TREE!r}):
 def run():
     for id in (1, 2):
         for payload in (b"\\x02" * 5_000, b"\\x02" * 1_000_000, b"\\x02" * 127 + b"\\0" * 200):
-            print(check(payload, registry, "s", id, policy="enforce").verdict)
+            print(check_schema(payload, registry, "s", id, policy="enforce").verdict)
 threading.stack_size(256 * 1024)
 for target in (run, threading.Thread(target=run).run):
     target()
@@ -384,5 +384,5 @@ def test_payload_with_many_quotation_marks_is_read_once(end):
 @pytest.mark.parametrize("framing", ["none", "confluent"])
 def test_check_of_a_tombstone_is_a_verdict(registry, framing):
     """A message without payload is malformed with any framing."""
-    verdict = check(None, registry, "events", 2, policy="enforce", framing=framing)
+    verdict = check_schema(None, registry, "events", 2, policy="enforce", framing=framing)
     assert verdict == ("reject", "payload must be bytes, got None")

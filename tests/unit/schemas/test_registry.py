@@ -17,7 +17,7 @@ from msgid.schemas import (
     InvalidSchema,
     Schema,
     SchemaRegistry,
-    check,
+    check_schema,
     frame,
     from_confluent,
     from_lookup,
@@ -291,14 +291,19 @@ def test_from_lookup_finds_schemas_texts_and_unknown_ids():
     held = {1: Schema(1, "s", 4, "json", '{"type": "null"}'), 2: '{"type": "null"}'}
     for lookup in (held.get, held.__getitem__):
         source = from_lookup(lookup)
-        assert check(b"null", source, "s", 1, 4, policy="enforce").verdict == "accept"
+        assert check_schema(b"null", source, "s", 1, 4, policy="enforce").verdict == "accept"
         assert (
-            check(b"null", source, "s", 1, 5, policy="enforce").reason == "schema 1 of 's' must have version 5, got 4"
+            check_schema(b"null", source, "s", 1, 5, policy="enforce").reason
+            == "schema 1 of 's' must have version 5, got 4"
         )
-        assert check(b"null", source, "t", 2, 5, policy="enforce").verdict == "accept"
-        assert check(b"null", source, "s", 3, policy="enforce").reason == "unknown schema 3"
-    assert check(b"\0", from_lookup({1: '"int"'}.get, kind="avro"), None, 1, policy="enforce").verdict == "accept"
-    assert check(b"1", from_lookup({1: "{"}.get), None, 1, policy="enforce").reason.startswith("schema 1: invalid")
+        assert check_schema(b"null", source, "t", 2, 5, policy="enforce").verdict == "accept"
+        assert check_schema(b"null", source, "s", 3, policy="enforce").reason == "unknown schema 3"
+    assert (
+        check_schema(b"\0", from_lookup({1: '"int"'}.get, kind="avro"), None, 1, policy="enforce").verdict == "accept"
+    )
+    assert check_schema(b"1", from_lookup({1: "{"}.get), None, 1, policy="enforce").reason.startswith(
+        "schema 1: invalid"
+    )
     with pytest.raises(TypeError, match="a lookup must return a Schema, text or None, got 7"):
         from_lookup(lambda id: 7).get(1)
 
@@ -331,7 +336,7 @@ def test_from_confluent_checks_by_the_clients_schema():
     source = from_confluent(client)
 
     def reason(id):
-        return check(frame(id, b"\x02"), source, "any", None, policy="enforce", framing="confluent").reason
+        return check_schema(frame(id, b"\x02"), source, "any", None, policy="enforce", framing="confluent").reason
 
     assert [reason(1), reason(1)] == [None, None]
     assert client.calls == [1]

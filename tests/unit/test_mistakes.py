@@ -1,0 +1,183 @@
+"""The mistakes of the first hour: each is one line that names the argument, the value and the cure."""
+
+import re
+import sys
+from datetime import datetime, timedelta, timezone
+from uuid import UUID
+
+import pytest
+
+import msgid
+from msgid import iggy, kafka, rocketmq
+from msgid.audit import audit_file, audit_ids, audit_table
+from msgid.processing import MemoryStore, Message, Processor, SqliteStore
+from msgid.retention import Cleaner, RetentionPolicy, is_expired
+from msgid.schemas import SchemaRegistry
+
+ID = "0156F7E71C361B21BC024CCDBE00000000"
+CLIENT = "C0A8F001103E214D29547ACFD6E30000"
+RANDOM = UUID("74b158ca-ddb3-498f-b0a9-9eec1c6197ae")
+MESSAGE = iggy.Message.new(b"hello", id=1)
+SINCE = datetime(2026, 3, 1, tzinfo=timezone.utc)
+
+
+def keep(state, message, context):
+    return state
+
+
+class Polled:
+    """A message of confluent-kafka; its timestamp has the type `TIMESTAMP_NOT_AVAILABLE`."""
+
+    topic, partition, offset, timestamp, key, value, headers = "orders", 0, 7, (0, -1), None, b"", ()
+
+
+PROCESSING = [
+    (lambda: Processor(keep, MemoryStore(), print), "store must be a store, such as MemoryStore(), got <function keep"),
+    (lambda: Processor(MemoryStore, keep, print), "store must be a store, such as MemoryStore(), got <class"),
+    (lambda: Processor(MemoryStore(), keep, []), "publish must be a function, got []"),
+    (
+        lambda: Processor(MemoryStore(), lambda state, message: state, print),
+        "handler must take three arguments (state, message, context), got <function",
+    ),
+    (
+        lambda: Processor(MemoryStore(), keep, print).handle({"id": "a"}),
+        "message must be a Message, got {'id': 'a'}",
+    ),
+    (
+        lambda: Processor(MemoryStore(), keep, print, dead_letter=print).handle_many([Message("a", "k", 1), {}]),
+        "message must be a Message, got {}",
+    ),
+    (lambda: Processor(MemoryStore(), keep, print, attempts=0), "attempts must be"),
+    (
+        lambda: Processor(MemoryStore(), keep, print).forget(older_than=60),
+        "older_than must be a timedelta or text such as '1 day', got 60: timedelta(seconds=60)?",
+    ),
+    (
+        lambda: MemoryStore(remember="3 months"),
+        "remember must be a timedelta or text such as '1 day', of 0 or more, got",
+    ),
+    (
+        lambda: SqliteStore("/no/folder/states.db"),
+        "cannot open /no/folder/states.db: unable to open database file",
+    ),
+]
+IDS = [
+    (lambda: msgid.parse(RANDOM), "a UUID is not a message ID: derive_id, Message and audits take it"),
+    (lambda: msgid.MessageId(RANDOM), "a UUID is not a message ID: derive_id, Message and audits take it"),
+    (lambda: msgid.parse(5), "invalid message id 5: must be text, bytes or an ID, got int"),
+    (lambda: msgid.parse_batch(ID), f"ids must be an iterable of texts or bytes, or an array, got '{ID}'"),
+    (lambda: msgid.parse_batch(5), "ids must be an iterable of texts or bytes, or an array, got 5"),
+    (
+        lambda: msgid.position_id("orders", 1, 1_700_000_000_000),
+        "at must be Unix seconds within the years 1 to 9999, got 1700000000000: milliseconds?",
+    ),
+    (lambda: msgid.position_id("orders", 1, 1_700_000_000_000_000_000), "got 1700000000000000000: nanoseconds?"),
+    (lambda: msgid.position_id("orders", 1, datetime(2026, 3, 1)), "at must be an aware datetime (with a tzinfo)"),
+    (lambda: msgid.position_id(7, "orders", 1), "source must be text, got 7"),
+    (
+        lambda: msgid.derive_id("order-17", "invoice"),
+        "for a natural key, parent is a UUID of your own, and name is the key",
+    ),
+    (lambda: msgid.parse(CLIENT).time_near(1_700_000_000), "near must be an aware datetime, got 1700000000"),
+    (
+        lambda: msgid.parse(CLIENT).time_near(SINCE, timezone="CEST"),
+        "timezone must be the name of a time zone, such as Asia/Shanghai, got 'CEST'",
+    ),
+    (lambda: msgid.generate_batch("5"), "n must be an integer, got '5'"),
+    (lambda: msgid.Generator(node="localhost"), "must be of the form aa:bb:cc:dd:ee:ff, got 'localhost'"),
+]
+MESSAGES = [
+    (lambda: next(iggy.read_log("segment.log")), "file must be a file opened for reading bytes, got 'segment.log'"),
+    (lambda: next(iggy.read_tables("segment.log")), "file must be a file opened for reading bytes, got 'segment.log'"),
+    (lambda: iggy.decode(iggy.encode(MESSAGE, "h64"), "m45"), "the bytes have the layout h64: pass layout='h64'"),
+    (lambda: iggy.decode_log(iggy.encode(MESSAGE, "m45"), "h64"), "the bytes have the layout m45: pass layout='m45'"),
+    (lambda: iggy.decode("hello"), "data must be bytes, got 'hello'"),
+    (lambda: iggy.encode(b"hello", "h64"), "message must be a Message, got b'hello'"),
+    (lambda: iggy.encode(MESSAGE, "h65"), "layout must be one of previous, m45"),
+    (lambda: iggy.Message.new("hello", id=1), "payload must be bytes, got 'hello'"),
+    (lambda: iggy.Message.new(b"", id=1, headers={5: "a"}), "a header's key must be text or a HeaderKey, got 5"),
+    (lambda: iggy.Message.new(b"", id=1, headers=[("a", "b")]), "headers must be a mapping of keys to values, got [("),
+    (lambda: kafka.Record.from_consumer(None), "a message of a consumer must have topic, got None"),
+    (
+        lambda: kafka.Record.from_consumer(Polled()),
+        "timestamp is missing in the message orders/0/7: make a Record with a time of your own",
+    ),
+    (lambda: rocketmq.Record.from_consumer(None), "a message of a consumer must have topic, got None"),
+    (lambda: SchemaRegistry().register("orders", "{"), "invalid schema '{': not JSON"),
+]
+AUDITS = [
+    (lambda: audit_table("orders.parquet"), "got 'orders.parquet'; audit_file reads a file"),
+    (lambda: audit_table({"id": [ID]}, offset="ofset"), "`offset` must be a column of the table, got 'ofset'; it has"),
+    (lambda: audit_ids(ID), f"ids must be an iterable of texts or bytes, or an array, got '{ID}'"),
+    (lambda: audit_ids([ID], clock_jump=60), "clock_jump must be a timedelta or text such as '1 day', got 60"),
+    (lambda: audit_ids([ID], not_before="2026-01-01"), "not_before must be an aware datetime, got '2026-01-01'"),
+    (lambda: audit_ids([ID], without=["lost"]), "without must name checks, got 'lost'; the checks are lost_messages"),
+    (lambda: audit_ids([ID]).failure("fatal"), "must be error, warning or info, got 'fatal'"),
+    (lambda: audit_file("no.parquet"), "no file 'no.parquet'"),
+]
+RETENTION = [
+    (lambda: RetentionPolicy.of({"default_expriy": 5}), "settings must be among default_expiry, topics"),
+    (lambda: RetentionPolicy(default_expiry=1.5), "default_expiry must be an integer of 0 to 4294967295 seconds, got"),
+    (
+        lambda: Cleaner(".", {"default_expiry": 5}).clean(),
+        "policy must be a RetentionPolicy, got {'default_expiry': 5}",
+    ),
+    (lambda: Cleaner("/no/folder", RetentionPolicy(5)).clean(), "no folder /no/folder"),
+    (lambda: is_expired(SINCE, 10, 5), "timestamp must be an integer of microseconds since 1970, got datetime"),
+    (lambda: is_expired(0, "soon", 5), "expiry must be a timedelta or text such as '1 day', of 0 or more, got 'soon'"),
+]
+OURS = (TypeError, ValueError, FileNotFoundError)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="paths of Windows")
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [*PROCESSING, *IDS, *MESSAGES, *AUDITS, *RETENTION],
+    ids=lambda value: "" if callable(value) else re.sub(r"\W+", " ", value)[:60],
+)
+def test_mistake_is_one_line_that_names_the_argument(call, words):
+    """The line quotes the value and names the allowed ones, or the cure."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        call()
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert isinstance(caught.value, OURS) or type(caught.value).__name__ == "OperationalError"
+
+
+class Frame:
+    """A value whose `repr` has several lines, as a table's has."""
+
+    def __repr__(self):
+        return "  a\n0 b\n"
+
+
+def test_value_of_several_lines_is_quoted_in_one():
+    """Tables are such values."""
+    with pytest.raises(TypeError, match=r"got a 0 b$"):
+        audit_table(Frame())
+
+
+def test_audit_table_accepts_what_a_user_has_at_hand():
+    """IDs as a list, array, series or batch, and rows as dicts, have the report of the table."""
+    np, pa, pd = (pytest.importorskip(name) for name in ("numpy", "pyarrow", "pandas"))
+    ids = [*msgid.generate_batch(3).hex(), "no ID"]
+    expected = audit_table(pa.table({"id": ids})).to_json()
+    rows = [{"id": id} for id in ids]
+    for table in (ids, tuple(ids), rows, np.array(ids), pa.array(ids), pd.Series(ids), pd.DataFrame(rows), {"id": ids}):
+        assert audit_table(table).to_json() == expected
+    positions = [{"offset": 0}, {"offset": 2, "id": msgid.parse(ID)}]
+    assert audit_table(positions, offset="offset").gaps[0][2:4] == (1, 1)
+    assert audit_table([]).rows == 0
+
+
+@pytest.mark.parametrize("port", [0, 10911])
+def test_parse_of_an_id_returns_it(port):
+    """The bytes of a broker's ID with port 0 could be a client's; the value knows what it is."""
+    for id in (msgid.BrokerOffsetId("127.0.0.1", port, 5), msgid.parse(ID), msgid.parse(CLIENT)):
+        assert msgid.parse(id) is id
+
+
+def test_a_day_is_a_day_in_each_spelling():
+    """A duration is a timedelta, or text with units."""
+    for day in (timedelta(days=1), "1 day", "24 hours", "23 hours 60 minutes", "1440 minutes"):
+        assert RetentionPolicy(day) == RetentionPolicy(86_400)
