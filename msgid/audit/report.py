@@ -242,7 +242,7 @@ class Report:
         """
         from msgid.audit._metrics import metrics
 
-        return metrics(self)
+        return metrics(self.findings, self.not_checked, self.rows, self.unplaced, self.sent, self.complete_until)
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Return the report as one self-contained HTML page, and write it to a file if a path is given.

@@ -35,7 +35,7 @@ LAYERS = {
     ],
     "spark_ext": [
         ["_private", "_settings", "streaming._state_store"],
-        ["_shipping"],
+        ["_shipping", "_spill"],
         ["_compat"],
         ["_filesystem"],
         ["_session", "columns"],

@@ -91,7 +91,7 @@ def test_client_is_told_by_its_fingerprint(ids, client):
 
 @pytest.mark.parametrize("client", makers.CLIENTS)
 def test_client_is_named_in_samples_of_50_ids(client):
-    """At least 19 of 20 samples name the client, from the start of a process and from later. All for gRPC look alike."""
+    """At least 19 of 20 samples name the client, from the start of a process and from later."""
     named = [doctor(ids).makers[0] for ids, _ in (makers.sample(client, seed) for seed in range(20))]
     expected = makers.CLIENTS[client][1]
     assert sum(maker.clients == expected and maker.ids >= 48 for maker in named) >= 19
