@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from runpy import run_path
 from typing import TYPE_CHECKING
 
 from mkdocs.structure.files import File
@@ -13,8 +14,16 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
 
+DOCS = Path(__file__).parent
 BENCH = Path(__file__).parents[1] / "bench"
 _END_OF_INDENTED = re.compile(r"^(\.\.\. {5}.*)\n(?=>>> )", re.MULTILINE)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Add the pages of each module to the navigation, behind the first page of the reference."""
+    (section,) = [item["Reference"] for item in config.nav or () if "Reference" in item]
+    section[1:1] = run_path(str(DOCS / "reference.py"))["navigation"]()
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -5,56 +5,76 @@ python docs/reference.py
 
 from __future__ import annotations
 
+from collections import Counter
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 
 PAGES = Path(__file__).parent / "pages" / "reference"
-# Each page has a title, a first sentence and a list of modules.
-CONTENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "msgid": ("msgid", "IDs in Python.", ("msgid",)),
-    "formats": (
-        "Message formats",
-        "The formats that IDs travel in. Malformed input raises `msgid.InvalidMessage`.",
-        ("msgid.iggy", "msgid.danube", "msgid.kafka", "msgid.rocketmq"),
-    ),
-    "schemas": ("Schemas", "Schemas of payloads, their versions and compatibility.", ("msgid.schemas",)),
-    "retention": ("Retention", "Policies, segments and the cleaner.", ("msgid.retention",)),
-    "processing": ("Processing", "Handlers that may run twice.", ("msgid.processing",)),
-    "audit": (
-        "Audit",
-        "Find lost, duplicated and late messages in a table.",
-        ("msgid.audit", "msgid.audit.demonstration"),
-    ),
-    "spark_ext": (
-        "spark_ext",
-        "IDs, messages and state on Spark. A function of a column takes a `Column` or a column's name.",
-        ("spark_ext",),
-    ),
+BY_HAND = ("index.md", "commands.md", "commands-spark.md")
+"""Pages that this script does not write."""
+# Each module, with what its pages are about. A module with groups has a page for each and an overview.
+MODULES: dict[str, str] = {
+    "msgid": "IDs in Python.",
+    "msgid.iggy": "Messages of Iggy, as its files, requests and answers hold them.",
+    "msgid.kafka": "Records of Kafka.",
+    "msgid.rocketmq": "Records of RocketMQ.",
+    "msgid.danube": "Messages of Danube.",
+    "msgid.schemas": "Schemas of payloads, their versions and compatibility.",
+    "msgid.retention": "Policies, segments and the cleaner.",
+    "msgid.processing": "Handlers that may run twice.",
+    "msgid.audit": "Find lost, duplicated and late messages in a table.",
+    "msgid.audit.demonstration": "A table with faults that are known.",
+    "spark_ext": "IDs, messages and state on Spark. A function of a column takes a `Column` or a column's name.",
 }
 
 
-# The names of a module by task. A module that is not here has its names in alphabetical order.
+# The names of a module by task. A module that is not here has one page, with its names in alphabetical order.
 GROUPS: dict[str, dict[str, str]] = {
     "msgid": {
-        "Make IDs": "generate generate_hex generate_batch Generator position_id derive_id",
-        "Read IDs": "parse is_valid translate_v0 MessageId ClientUniqueId BrokerOffsetId parse_batch IdBatch IdColumns",
+        "Make IDs": "generate generate_hex Generator position_id derive_id",
+        "Read IDs": "parse is_valid translate_v0",
+        "Kinds of IDs": "MessageId ClientUniqueId BrokerOffsetId",
+        "Many IDs": "generate_batch parse_batch IdBatch IdColumns",
         "Hide addresses": "pseudonymize",
         "The node of new IDs": "explain_node NodeChoice backend",
         "Messages": "MessageState normalize_name",
         "Errors": "InvalidMessageId InvalidMessage TruncatedMessage",
     },
     "msgid.iggy": {
-        "Read messages": "decode decode_log read_log decode_table read_tables decode_poll detect Message Header "
-        "HeaderKind HeaderKey Batch Producer PollResponse Detection",
+        "Read messages": "decode decode_log read_log decode_poll PollResponse",
+        "Find the layout": "detect Detection",
+        "Read tables": "decode_table read_tables",
+        "Messages": "Message Header HeaderKind HeaderKey Batch Producer",
         "Write messages": "encode encode_log encode_poll checksum id_value id_text",
         "Requests and their answers": "SendMessages Partitioning CreateStream CreateTopic Stream Topic",
         "JSON": "to_json from_json messages_from_json",
         "Parts of a large segment": "split_points boundary read_part Split Boundary",
         "Constants": "LAYOUTS",
     },
+    "msgid.schemas": {
+        "Check payloads": "check_schema checked_policy Verdict Policy Framing frame unframe",
+        "Versions of a schema": "SchemaRegistry Schema Kind compare incompatibilities Comparison Compatibility Rules",
+        "Other registries": "SchemaSource from_confluent from_lookup",
+        "Errors": "InvalidSchema IncompatibleSchema",
+    },
+    "msgid.retention": {
+        "Policies": "RetentionPolicy is_expired decide Decision Segment InvalidPolicy",
+        "The cleaner": "Cleaner SegmentFile SegmentsInUse Files OsFiles Holder",
+        "Constants": "DEFAULT_INTERVAL DEFAULT_SEGMENT_BYTES MICROSECONDS NEVER",
+    },
+    "msgid.audit": {
+        "Audit a table": "audit_table audit_file audit_ids",
+        "Compare two sides": "compare digest update_digests merge_digests DigestWriter",
+        "Who made the IDs": "doctor Diagnosis collision_risk",
+        "The report": "Report Finding Gap LogRow GeneratorRow KindRow NodeRow NotChecked Difference Severity",
+        "The checks": "CHECKS Check",
+    },
     "msgid.processing": {
-        "Handle messages": "processor Processor AsyncProcessor run Message Outcome Output Context Random Handler",
-        "Stores": "MemoryStore SqliteStore PostgresStore Store Version Entry Reading Append Forgetting dumps loads",
+        "Handle messages": "processor Processor AsyncProcessor run",
+        "Messages and outcomes": "Message Outcome Output Context Random Handler",
+        "Stores": "MemoryStore SqliteStore PostgresStore",
+        "A store of your own": "Store Version Entry Reading Append Forgetting dumps loads",
         "What went wrong": "DeadLetter BatchFailed ChangedOutputs InvalidStore MissingTime TooLate",
     },
     "spark_ext": {
@@ -62,25 +82,53 @@ GROUPS: dict[str, dict[str, str]] = {
         "Read IDs": "parse_id try_parse_id is_valid_id id_kind id_time id_mac id_origin time_key",
         "Version 0": "parse_v0 try_parse_v0 translate_v0 try_translate_v0 v0_time",
         "Other forms of an ID": "id_to_binary id_from_binary id_to_uuid id_from_uuid",
-        "Messages": "messages iggy_message try_iggy_message iggy_messages try_iggy_messages danube_message "
-        "try_danube_message danube_id id_from_iggy_id id_to_iggy_id message_state checksum_ok normalize_name "
-        "try_normalize_name check_schema",
+        "Messages": "messages message_state checksum_ok normalize_name try_normalize_name check_schema",
+        "Messages of Iggy": "iggy_message try_iggy_message iggy_messages try_iggy_messages id_from_iggy_id "
+        "id_to_iggy_id",
+        "Messages of Danube": "danube_message try_danube_message danube_id",
         "Duplicates and handlers": "deduplicate rows_too_late process check_checkpoint OldCheckpoint",
         "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict TableBusy MissingRows",
-        "Audits": "audit audit_batches compare digest AuditReport",
+        "Audits": "audit audit_batches AuditReport",
+        "Two sides": "compare digest update_digests",
         "Retention": "is_expired segment_report clean CleanedSegment",
         "SQL": "register",
         "Workers": "WorkerError CoreNote",
-        "Formats of your own": "register_message_format MessageFormat FormatOption register_table_format TableFormat "
-        "Writer JudgedSegment",
+        "Message formats of your own": "register_message_format MessageFormat FormatOption",
+        "Table formats of your own": "register_table_format TableFormat Writer JudgedSegment",
     },
 }
 
 
 def pages() -> dict[str, str]:
     """Return the text of each page by its file's name."""
-    written = {f"{page}.md": _page(*content) for page, content in CONTENTS.items()}
-    return {**written, "sql.md": _sql()}
+    written = {"sql.md": _sql()}
+    for module, lead in MODULES.items():
+        tasks = grouped(module)
+        if module in GROUPS:
+            written |= {_file(module, task): _entries(module, task, listed) for task, listed in tasks.items()}
+            rows = [f"| [{task}]({_file(module, task)}) | {_links(module, listed)} |" for task, listed in tasks.items()]
+            table = ["| task | names |", "|---|---|", *rows]
+        else:
+            table = _list(module, tasks[""])
+        written[_file(module)] = "\n".join([f"# {module}", "", lead, "", *table, ""])
+    return written
+
+
+def navigation() -> list[dict[str, str | list[str | dict[str, str]]]]:
+    """Return the part of the site's navigation with the pages of the modules."""
+    found: list[dict[str, str | list[str | dict[str, str]]]] = []
+    for module in MODULES:
+        overview = f"reference/{_file(module)}"
+        tasks: list[str | dict[str, str]] = [
+            {task: f"reference/{_file(module, task)}"} for task in GROUPS.get(module, ())
+        ]
+        found.append({module: [overview, *tasks] if tasks else overview})
+    return found
+
+
+def _file(module: str, task: str | None = None) -> str:
+    """Return the name of a module's page, or of the page of a task."""
+    return f"{module}.md" if task is None else f"{module}/{task.lower().replace(' ', '-')}.md"
 
 
 def names(module: str) -> list[str]:
@@ -89,33 +137,33 @@ def names(module: str) -> list[str]:
 
 
 def grouped(module: str) -> dict[str, list[str]]:
-    """Return the public names of a module by task. A name that `GROUPS` lacks is in a group without a title.
+    """Return the public names of a module by task; a module without groups has one without a title.
 
     Raises:
-        ValueError: if `GROUPS` has a name that is not public, or twice.
+        ValueError: if a public name is in no group or in two, or a name is not public.
     """
-    groups = {title: listed.split() for title, listed in GROUPS.get(module, {}).items()}
-    known = [name for listed in groups.values() for name in listed]
     public = names(module)
-    if wrong := sorted({name for name in known if known.count(name) > 1 or name not in public}):
-        raise ValueError(f"GROUPS[{module!r}] has a name that is not public, or twice: {', '.join(wrong)}")
-    return {"": [name for name in public if name not in known], **groups}
+    if module not in GROUPS:
+        return {"": public}
+    groups = {title: listed.split() for title, listed in GROUPS[module].items()}
+    listed, wanted = Counter(chain.from_iterable(groups.values())), Counter(public)
+    if wrong := sorted((listed - wanted) | (wanted - listed)):
+        raise ValueError(f"GROUPS[{module!r}] must have each public name once; see {', '.join(wrong)}")
+    return groups
 
 
-def _page(title: str, lead: str, modules: tuple[str, ...]) -> str:
-    lines = [f"# {title}", "", lead]
-    for module in modules:
-        options = ["      docstring_style: numpy"] if module.startswith("spark_ext") else []
-        if module != title:
-            lines += ["", f"## `{module}`"]
-        for task, listed in grouped(module).items():
-            if task:
-                lines += ["", f"{'##' if module == title else '###'} {task}"]
-            deeper = ["      heading_level: 4"] if task and module != title else []
-            style = ["    options:", *options, *deeper] if options or deeper else []
-            for name in listed:
-                lines += ["", f"::: {module}.{name}", *style]
-    return "\n".join([*lines, ""])
+def _entries(module: str, task: str, listed: list[str]) -> str:
+    return "\n".join([f"# {task}", "", f"[`{module}`](../{_file(module)})", "", *_list(module, listed), ""])
+
+
+def _list(module: str, listed: list[str]) -> list[str]:
+    """Return the entries of names, which mkdocstrings fills in."""
+    options = ["    options:", "      docstring_style: numpy"] if module.startswith("spark_ext") else []
+    return [line for name in listed for line in (f"::: {module}.{name}", *options, "")][:-1]
+
+
+def _links(module: str, listed: list[str]) -> str:
+    return ", ".join(f"[`{name}`][{module}.{name}]" for name in listed)
 
 
 def _sql() -> str:
@@ -138,7 +186,7 @@ def _sql() -> str:
     calls["`msgid_generate(x)`, where `x` is any column"] = generate_id
     for call, function in calls.items():
         public = function.__name__
-        lines.append(f"| {call} | {said_of(function)} | [`{public}`](spark_ext.md#spark_ext.{public}) |")
+        lines.append(f"| {call} | {said_of(function)} | [`{public}`][spark_ext.{public}] |")
     lines += [
         "",
         "## Examples",
@@ -157,5 +205,10 @@ def _sql() -> str:
 
 
 if __name__ == "__main__":
-    for name, text in pages().items():
+    written = pages()
+    for old in PAGES.rglob("*.md"):
+        if old.relative_to(PAGES).as_posix() not in {*written, *BY_HAND}:
+            old.unlink()
+    for name, text in written.items():
+        (PAGES / name).parent.mkdir(exist_ok=True)
         (PAGES / name).write_text(text, encoding="utf-8")

@@ -156,23 +156,39 @@ def register(name: str, table: KnownTable) -> None:
     _registered[name] = table
 
 
-def known_columns(names: Iterable[str]) -> Columns | None:
-    """Return the columns of a table that this library or a connector has written; None for any other table.
+NAMED: Final = ("source", "offset", "timestamp", "landed", "content")
+"""The columns that an audit uses without being told, if a table has columns of these names."""
 
-    >>> known_columns(["id", "source", "offset", "state", "timestamp", "payload"]).offset
-    'offset'
+
+def known_columns(names: Iterable[str]) -> Columns | None:
+    """Return the columns of a table that this library or a connector has written, or that have the names of `NAMED`.
+
+    Returns:
+        None for any other table.
+
+    >>> known_columns(["id", "source", "offset", "state", "timestamp", "payload"]).content
+    ('payload',)
+    >>> known_columns(["offset", "landed"])._replace(id=None).names
+    {'offset': 'offset', 'landed': 'landed'}
     >>> known_columns(["a", "b"])
     """
     held = set(names)
     bases = (name.removesuffix(f"_{CANONICAL}") for name in sorted(held) if name.endswith(f"_{CANONICAL}"))
     id = next((base for base in bases if {base, f"{base}_{KIND}"} <= held), "id" if "id" in held else None)
     found = known_table(held)
+    offset, timestamp, landed = (name if name in held else None for name in ("offset", "timestamp", "landed"))
     if found is None:
-        return None if id is None else Columns(id)
+        if id is None and offset is None:
+            return None
+        # A source without offsets does not name a log.
+        source = ("source",) if "source" in held and offset else ()
+        content = ("content",) if "content" in held else ()
+        return Columns(id, source, "", offset, timestamp, landed, content)
     columns = found.columns
     return columns._replace(
         id=columns.id or id,
         timestamp=columns.timestamp if columns.timestamp in held else None,
+        landed=landed,
         content=tuple(name for name in columns.content if name in held),
     )
 

@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from rich.console import Console
@@ -18,6 +18,7 @@ import msgid as library
 from msgid._commands import ID_COMMANDS, Grouped, examples, working
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import quote
+from msgid.audit._readers import FORMATS
 from msgid.audit.definitions import HOLES
 from msgid.ids._native import version_line
 from msgid.iggy._wire import ALIASES, LAYOUTS
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from msgid.audit import Severity
+    from msgid.audit._readers import Format
     from msgid.iggy._wire import Layout
 
 AUDIT_FAILED = 3
@@ -157,31 +159,47 @@ def _shown_time(micros: int) -> str:
         return f"{micros} microseconds"
 
 
-_AUDIT_OPTIONS = (
+_ID, _SOURCE, _OFFSET, _TIMESTAMP, _CONTENT, _LIFE = _DIGEST_OPTIONS = (
     click.option("--id", help="The column of IDs.  [default: id; of a text file, its lines]"),
     click.option("--source", multiple=True, help="The column that names the log; several are joined by '/'."),
     click.option("--offset", help="The column of offsets in the log."),
     click.option("--timestamp", help="The column of the messages' own times."),
-    click.option("--landed", help="The column of the times at which the rows were written."),
     click.option("--content", multiple=True, help="A column by which rows of one ID or offset are compared."),
-    click.option("--parent", help="The column of the IDs from which derived IDs were made."),
     click.option("--life", help="The column that names the life of a log that was deleted and created again."),
+)
+_AUDIT_OPTIONS = (
+    _ID,
+    _SOURCE,
+    _OFFSET,
+    _TIMESTAMP,
+    click.option("--landed", help="The column of the times at which the rows were written."),
+    _CONTENT,
+    click.option("--parent", help="The column of the IDs from which derived IDs were made."),
+    _LIFE,
     click.option("--holes", type=click.Choice(HOLES), help="Offsets that are missing without a loss."),
     click.option("--without", multiple=True, metavar="CHECK", help="A check that is not made."),
     click.option("--sent", help="Name the messages of this file that are not in the table, instead of the audit."),
     click.option(
         "--sent-column", multiple=True, metavar="OPTION=COLUMN", help="The column of an option in the file of --sent."
     ),
+    click.option(
+        "--digests", nargs=2, metavar="SENT TABLE", help="Folders of digests: only blocks that differ are compared."
+    ),
     click.option("--report", type=click.Path(dir_okay=False), help="Write the report to this file, as one HTML page."),
+    click.option("--openmetrics", type=click.Path(dir_okay=False), help="Write the counts to this file: OpenMetrics."),
     click.option("--json", "as_json", is_flag=True, help="Print the report as JSON."),
     click.option("--fail-on", type=click.Choice(["error", "warning"]), help="Exit with status 3 on such findings."),
+    click.option(
+        "--allow", multiple=True, metavar="CHECK=N", help="With --fail-on: up to N messages of a check are no failure."
+    ),
 )
 
 
 AUDIT_GROUPS = {
+    "Input": ("format",),
     "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "life"),
-    "Checks": ("holes", "without", "sent", "sent_column"),
-    "Report": ("report", "as_json", "fail_on"),
+    "Checks": ("holes", "without", "sent", "sent_column", "digests"),
+    "Report": ("report", "openmetrics", "as_json", "fail_on", "allow"),
 }
 """The options of ``audit`` by task."""
 
@@ -191,6 +209,21 @@ def audit_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_AUDIT_OPTIONS):
         command = option(command)
     return command
+
+
+def digest_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of ``digest``, which are the same for `msgid` and `spark_ext`."""
+    by = click.option("--by", type=click.Choice(["offset", "minute"]), help="Blocks of 65,536 offsets, or of a minute.")
+    for option in reversed((*_DIGEST_OPTIONS, by)):
+        command = option(command)
+    return command
+
+
+def echo_digests(made: list[str]) -> None:
+    """Print the names of the parts whose digests were made."""
+    for name in made:
+        click.echo(name)
+    click.echo(f"digests made: {len(made):,}", err=True)
 
 
 def compared_columns(columns: dict[str, Any], sent_column: Iterable[str]) -> dict[str, Any]:
@@ -208,27 +241,77 @@ def compared_columns(columns: dict[str, Any], sent_column: Iterable[str]) -> dic
     return {**columns, "sent_columns": named or None}
 
 
-def finish_audit(found: Any, report: str | None, as_json: bool, fail_on: Severity | None) -> None:
-    """Print a report, write its page, and exit with status 3 if it has findings of a severity."""
-    click.echo(found.to_json() if as_json else found)
-    if report:
+class AuditOutput(NamedTuple):
+    """Where the report of ``audit`` goes, and what ends the command with status 3: its options of these names."""
+
+    report: str | None
+    openmetrics: str | None
+    as_json: bool
+    fail_on: Severity | None
+    allow: dict[str, int]
+
+    @classmethod
+    def taken_from(cls, options: dict[str, Any]) -> AuditOutput:
+        """Take the options of the output out of all options of the command, before anything is read."""
+        from msgid.audit.definitions import CHECKS
+
+        pairs = [text.rpartition("=") for text in options.pop("allow")]
+        for name, _, number in pairs:
+            if name not in CHECKS or not number.isdecimal():
+                raise click.UsageError(f"--allow must be CHECK=N, such as late_messages=10, got {f'{name}={number}'!r}")
+        allow = {name: int(number) for name, _, number in pairs}
+        if allow and not options["fail_on"]:
+            raise click.UsageError("--allow needs --fail-on")
+        taken = {name: options.pop(name) for name in cls._fields if name != "allow"}
+        return cls(**taken, allow=allow)
+
+    def finish(self, found: Any) -> None:
+        """Print a report, write its files, and exit with status 3 if it has findings of a severity."""
+        click.echo(found.to_json() if self.as_json else found)
         try:
-            found.to_html(report)
+            if self.report:
+                found.to_html(self.report)
+            if self.openmetrics:
+                write_whole(self.openmetrics, found.to_openmetrics())
         except OSError as error:
             raise click.ClickException(f"cannot write the report: {error}") from None
-    failure = found.failure(fail_on) if fail_on else None
-    if failure:
-        click.echo(f"audit failed: {failure}", err=True)
-        sys.exit(AUDIT_FAILED)
+        failure = found.failure(self.fail_on, self.allow) if self.fail_on else None
+        if failure:
+            click.echo(f"audit failed: {failure}", err=True)
+            sys.exit(AUDIT_FAILED)
+
+
+def write_whole(path: str, text: str) -> None:
+    """Write a file so that a reader, such as a collector of metrics, sees it whole or not at all."""
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a terminal
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return
+    hidden = f"{path}.{os.getpid()}.tmp"
+    with open(hidden, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(hidden, path)
+
+
+def input_of(file: str) -> Any:
+    """Return a path, or standard input for ``-``."""
+    return sys.stdin.buffer if file == "-" else file
+
+
+_format = click.option(
+    "-f", "--format", type=click.Choice(FORMATS), help="The format of FILE.  [default: by its ending or first bytes]"
+)
 
 
 @msgid.command(
     cls=Grouped, groups=AUDIT_GROUPS,
     epilog=examples("msgid audit ids.txt", "msgid audit orders.parquet --report audit.html",
-                    "msgid audit orders.csv --source topic --source partition --offset offset --fail-on error")
+                    "msgid audit orders.csv --source topic --source partition --offset offset --fail-on error",
+                    "zcat ids.gz | msgid audit -")
 )  # fmt: skip
-@click.argument("file", type=click.Path(exists=True))
+@click.argument("file", type=click.Path(exists=True, allow_dash=True))
 @audit_options
+@_format
 def audit(
     file: str,
     id: str | None,
@@ -236,37 +319,70 @@ def audit(
     content: tuple[str, ...],
     sent: str | None,
     sent_column: tuple[str, ...],
-    report: str | None,
-    as_json: bool,
-    fail_on: Severity | None,
-    **columns: Any,
+    digests: tuple[str, str] | None,
+    format: Format | None,
+    **options: Any,
 ) -> None:
     """Find the lost, duplicated and late messages of a FILE by their IDs and offsets.
 
-    FILE is text with one ID per line, CSV, TSV, JSON lines, Parquet or Arrow, or the output folder of a job. The
-    columns of such outputs, and of tables of Kafka and RocketMQ, are known. With --sent, FILE is compared with a file
-    of the messages that a producer had acknowledged, or of all messages of a queue.
+    FILE is text with one ID per line, CSV, TSV, JSON lines, Parquet or Arrow, or the output folder of a job; '-' is
+    standard input. The columns of such outputs, and of tables of Kafka and RocketMQ, are known, and so are columns
+    named id, source, offset, timestamp, landed and content. With --sent, FILE is compared with a file of the messages
+    that a producer had acknowledged, or of all messages of a queue.
     """
     from msgid.audit import audit_file, compare
+    from msgid.audit._inputs import read_file
 
-    named = {**({"id": id} if id else {}), "source": source or None, "content": content or None, **columns}
+    output = AuditOutput.taken_from(options)
+    named = {**({"id": id} if id else {}), "source": source or None, "content": content or None, **options}
+    if sent == file == "-":
+        raise click.UsageError("only one of FILE and --sent can be standard input")
     try:
         with working(f"auditing {file}"):
-            if sent is None:
-                found = audit_file(file, **named)
+            if sent is None and digests is None:
+                found = audit_file(input_of(file), format=format, **named)
             else:
-                found = compare(sent, file, **compared_columns(named, sent_column))
+                table = read_file(file, format)[0] if format else input_of(file)
+                left = None if sent is None else input_of(sent)
+                found = compare(left, table, digests=digests, **compared_columns(named, sent_column))
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise click.ClickException(str(error)) from None
-    finish_audit(found, report, as_json, fail_on)
+    output.finish(found)
+
+
+@msgid.command(
+    epilog=examples("msgid digest /data/landed --to /data/digests/landed",
+                    "msgid audit /data/landed --sent /data/queue --digests /data/digests/queue /data/digests/landed")
+)  # fmt: skip
+@click.argument("folder", type=click.Path(exists=True, file_okay=False))
+@click.option("--to", required=True, type=click.Path(file_okay=False), help="The folder of the digests.")
+@digest_options
+def digest(
+    folder: str, to: str, id: str | None, source: tuple[str, ...], content: tuple[str, ...], **options: Any
+) -> None:
+    """Make the digests of the parts of a FOLDER, such as its days, that are missing or have changed.
+
+    A part is a folder of Parquet files, or a Parquet file in FOLDER itself. The digest of a part is made once, and
+    again only if its files have changed. Two folders of digests are compared by 'audit --digests'.
+    """
+    from msgid.audit import update_digests
+
+    named = {**({"id": id} if id else {}), "source": source or None, "content": content or None, **options}
+    try:
+        with working(f"reading {folder}"):
+            made = update_digests(to, folder, **named)
+    except (ValueError, OSError, ImportError) as error:
+        raise click.ClickException(str(error)) from None
+    echo_digests(made)
 
 
 @msgid.command(epilog=examples("msgid doctor ids.txt", "msgid doctor orders.parquet --id order_id --json"))
-@click.argument("file", type=click.Path(exists=True))
+@click.argument("file", type=click.Path(exists=True, allow_dash=True))
 @click.option("--id", help="The column of IDs.  [default: id; of a text file, its lines]")
 @click.option("--timestamp", help="The column of the messages' own times, which tells some clients apart.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def doctor(file: str, id: str | None, timestamp: str | None, as_json: bool) -> None:
+@_format
+def doctor(file: str, id: str | None, timestamp: str | None, as_json: bool, format: Format | None) -> None:
     """Print which clients made the IDs of a FILE, and how likely two of their processes repeat an ID.
 
     FILE is as for audit. The traces that a client leaves in its IDs name it; they prove nothing.
@@ -275,7 +391,7 @@ def doctor(file: str, id: str | None, timestamp: str | None, as_json: bool) -> N
 
     try:
         with working(f"reading {file}"):
-            found = doctor_file(file, id, timestamp)
+            found = doctor_file(input_of(file), id, timestamp, format=format)
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(found.to_json() if as_json else found)

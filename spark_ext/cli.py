@@ -1,4 +1,4 @@
-"""The command line: ``python -m spark_ext ids``, ``messages``, ``clean``, ``process``, ``audit``."""
+"""The command line: ``python -m spark_ext ids``, ``messages``, ``clean``, ``process``, ``audit``, ``digest``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ import msgid
 from msgid._commands import Grouped, examples
 from msgid._known_tables import QUARANTINE
 from msgid._moments import duration
-from msgid.cli import AUDIT_GROUPS, Commands, audit_options, compared_columns, finish_audit
+from msgid.cli import (
+    AUDIT_GROUPS,
+    AuditOutput,
+    Commands,
+    audit_options,
+    compared_columns,
+    digest_options,
+    echo_digests,
+)
 from spark_ext._session import NoJava, session
 from spark_ext.formats.message_formats import format_options, message_formats
 from spark_ext.tables import table_formats
@@ -24,9 +32,9 @@ from spark_ext.tables import table_formats
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from msgid.audit import Severity
     from spark_ext.formats.message_formats import FormatOption
     from spark_ext.jobs._bad_files import BadFile
+    from spark_ext.jobs._formats import BatchLimit
 
 _LEFT_OUT, _SHOWN_FILES = 3, 10
 """The exit status if files were left out, and the number of such files that are printed."""
@@ -99,6 +107,30 @@ _table_format = click.option(
 )
 
 
+def _batch_limit(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that limit a micro-batch of a stream."""
+    command = click.option(
+        "--max-bytes-per-trigger",
+        type=click.IntRange(1, (1 << 63) - 1),
+        help="The bytes of new files in a micro-batch, about. A larger file is a micro-batch of its own.  "
+        "[default: 268435456 (256 MB); no limit with --max-files-per-trigger]",
+    )(command)
+    return click.option(
+        "--max-files-per-trigger",
+        type=click.IntRange(1, (1 << 31) - 1),
+        help="The number of new files in a micro-batch.",
+    )(command)
+
+
+def _limit(files: int | None, bytes: int | None) -> BatchLimit:
+    """Return the limit of the options, or end before Spark starts."""
+    from spark_ext.jobs._formats import BatchLimit
+
+    if files is not None and bytes is not None:
+        raise click.UsageError("--max-files-per-trigger and --max-bytes-per-trigger cannot be used together")
+    return BatchLimit(files, bytes)
+
+
 def _in_utf8(context: click.Context, parameter: click.Parameter, path: str) -> str:
     """Return a path, or end before Spark starts, which cannot name one that is not UTF-8."""
     from spark_ext._filesystem import PathError, check_utf8
@@ -128,7 +160,8 @@ def spark_ext(modules: tuple[str, ...]) -> None:
             raise click.BadParameter(f"cannot import {module}: {error}", param_hint="--import") from None
 
 
-_STREAM = ("stream", "interval")
+_LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger")
+_STREAM = ("stream", "interval", *_LIMITS)
 _IDS_GROUPS = {
     "Input": ("column", "format"),
     "Output": ("output", "table_format", "overwrite", "show"),
@@ -145,7 +178,7 @@ _PROCESS_GROUPS = {
     "Input": ("format", "id", "key", "timestamp"),
     "Handler": ("handler", "attempts", "keep_outputs", "retention", "buckets"),
     "Output": ("output", "table_format", "checkpoint"),
-    "Stream": ("interval",),
+    "Stream": ("interval", *_LIMITS),
 }
 
 
@@ -187,6 +220,7 @@ _PROCESS_GROUPS = {
     type=_Span("seconds"),
     help="With --stream: time between looks for new files: seconds, or '5 minutes'.",
 )
+@_batch_limit
 def ids(
     input: str,
     output: str,
@@ -202,6 +236,8 @@ def ids(
     order_by: tuple[str, ...],
     stream: bool,
     interval: float | None,
+    max_files_per_trigger: int | None,
+    max_bytes_per_trigger: int | None,
     table_format: str,
 ) -> None:
     """Parse the IDs in files of messages, or add IDs to their rows.
@@ -214,7 +250,8 @@ def ids(
     from spark_ext.jobs._formats import format_of
     from spark_ext.jobs._shared_paths import check_shared
 
-    _check_stream_options(stream, overwrite, interval)
+    limit = _limit(max_files_per_trigger, max_bytes_per_trigger)
+    _check_stream_options(stream, overwrite, interval, limit)
     assignment = job.Assignment(assign, source, offset, at, order_by, timezone) if assign else None
     given = {"--source": source, "--offset": offset, "--at": at, "--timezone": timezone, "--order-by": order_by}
     unused = [name for name, value in given.items() if value and assign is None]
@@ -237,6 +274,7 @@ def ids(
                 assign=assignment,
                 interval=interval,
                 table_format=table_format,
+                limit=limit,
             )
         else:
             mode = "overwrite" if overwrite else "error"
@@ -305,6 +343,7 @@ def ids(
     type=_Span("seconds"),
     help="With --stream: time between looks for new files: seconds, or '5 minutes'.",
 )
+@_batch_limit
 def messages(
     input: str,
     output: str,
@@ -313,6 +352,8 @@ def messages(
     show: int,
     stream: bool,
     interval: float | None,
+    max_files_per_trigger: int | None,
+    max_bytes_per_trigger: int | None,
     table_format: str,
     **options: Any,
 ) -> None:
@@ -328,7 +369,8 @@ def messages(
     from spark_ext.jobs import messages_job as job
     from spark_ext.jobs._shared_paths import check_shared
 
-    _check_stream_options(stream, overwrite, interval)
+    limit = _limit(max_files_per_trigger, max_bytes_per_trigger)
+    _check_stream_options(stream, overwrite, interval, limit)
     if by_segment and stream and not table_formats.table_format(table_format).batches_share_segments:
         raise click.UsageError(
             "--by-segment with --stream needs --table-format delta: in Parquet, each batch is a folder"
@@ -340,7 +382,14 @@ def messages(
         check_shared(spark, input, output)
         if stream:
             result = job.run_stream(
-                spark, input, output, source, interval=interval, by_segment=by_segment, table_format=table_format
+                spark,
+                input,
+                output,
+                source,
+                interval=interval,
+                by_segment=by_segment,
+                table_format=table_format,
+                limit=limit,
             )
         else:
             mode = "overwrite" if overwrite else "error"
@@ -449,7 +498,10 @@ def clean(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, ta
     help="The input's format.  [default: by the endings of the files]",
 )
 @click.option("--interval", type=_Span("seconds"), help="Time between two looks for new files.")
-def process(input: str, handler: str, **options: Any) -> None:
+@_batch_limit
+def process(
+    input: str, handler: str, max_files_per_trigger: int | None, max_bytes_per_trigger: int | None, **options: Any
+) -> None:
     """Pass each message in the files of a folder to a handler once, also if it is redelivered or the job is restarted.
 
     INPUT is a folder; files must be moved into it whole. The handler keeps one state per key, and the IDs of its
@@ -459,12 +511,13 @@ def process(input: str, handler: str, **options: Any) -> None:
     from spark_ext.jobs import process_job as job
     from spark_ext.jobs._shared_paths import check_shared
 
+    limit = _limit(max_files_per_trigger, max_bytes_per_trigger)
     with _one_line_errors(options["output"]):
         job.check(options["retention"], options["interval"], options["buckets"])
         function = job.load_handler(handler)
         spark = session(bar=False)
         check_shared(spark, input, options["output"])
-        result = job.run(spark, input, function, **options)
+        result = job.run(spark, input, function, limit=limit, **options)
     width = len(f"{max(result[:5]):,}")
     click.echo(f"{result.outputs:>{width},} outputs, written to {options['output']}/{job.OUTPUTS}/*/kind=new")
     for kind in ("too late", "malformed", "failed", "changed"):
@@ -485,18 +538,21 @@ def _report_unreadable(files: Sequence[BadFile], output: str) -> None:
     sys.exit(_LEFT_OUT)
 
 
-@spark_ext.command(
-    cls=Grouped, groups={"Input": ("format",), **AUDIT_GROUPS},
-    epilog=examples("python -m spark_ext audit /data/messages --fail-on error --report audit.html")
-)  # fmt: skip
-@click.argument("input", callback=_in_utf8)
-@audit_options
-@click.option(
+_audit_format = click.option(
     "-f",
     "--format",
     type=_Registered(lambda: ["csv", "tsv", "json", "text", *table_formats.table_format_names()]),
     help="The input's format.  [default: found by the input]",
 )
+
+
+@spark_ext.command(
+    cls=Grouped, groups=AUDIT_GROUPS,
+    epilog=examples("python -m spark_ext audit /data/messages --fail-on error --report audit.html")
+)  # fmt: skip
+@click.argument("input", callback=_in_utf8)
+@audit_options
+@_audit_format
 def audit(
     input: str,
     source: tuple[str, ...],
@@ -504,21 +560,23 @@ def audit(
     sent: str | None,
     sent_column: tuple[str, ...],
     format: str | None,
-    report: str | None,
-    as_json: bool,
-    fail_on: Severity | None,
-    **columns: Any,
+    digests: tuple[str, str] | None,
+    **options: Any,
 ) -> None:
     """Find the lost, duplicated and late messages of a table by their IDs and offsets.
 
     INPUT is a file or folder of text, CSV, TSV, JSON, Parquet or Delta, or the output folder of 'ids', 'messages' or
-    'process'. The columns of such outputs, and of tables of Kafka and RocketMQ, are known. With --sent, INPUT is
-    compared with another table: the messages that a producer had acknowledged, or all messages of a queue.
+    'process'. The columns of such outputs, and of tables of Kafka and RocketMQ, are known, and so are columns named id,
+    source, offset, timestamp, landed and content. With --sent, INPUT is compared with another table: the messages that
+    a producer had acknowledged, or all messages of a queue.
     """
     from msgid.audit.definitions import rules_of
     from spark_ext.jobs import audit_job as job
 
-    named = {**columns, "source": source or None, "content": content or None}
+    output = AuditOutput.taken_from(options)
+    if digests and sent is None:
+        raise click.UsageError("--digests needs --sent")
+    named = {**options, "source": source or None, "content": content or None}
     if sent is not None:
         named = compared_columns(named, sent_column)
     else:
@@ -527,11 +585,40 @@ def audit(
         except ValueError as error:
             raise click.ClickException(str(error)) from None
     with _one_line_errors(input):
-        found = job.run(session(), input, sent, format=format, **named)
-    finish_audit(found, report, as_json, fail_on)
+        found = job.run(session(), input, sent, format=format, digests=digests, **named)
+    output.finish(found)
 
 
-def _check_stream_options(stream: bool, overwrite: bool, interval: float | None) -> None:
+@spark_ext.command(
+    epilog=examples("python -m spark_ext digest /data/landed --part day --to /data/digests/landed")
+)  # fmt: skip
+@click.argument("input", callback=_in_utf8)
+@click.option("--part", required=True, help="The column of the parts, such as the day by which INPUT is partitioned.")
+@click.option("--to", required=True, help="The folder of the digests.")
+@digest_options
+@_audit_format
+def digest(
+    input: str,
+    part: str,
+    to: str,
+    source: tuple[str, ...],
+    content: tuple[str, ...],
+    format: str | None,
+    **columns: Any,
+) -> None:
+    """Make the digests of the parts of a table, such as its days, that are missing.
+
+    INPUT is as for audit. The digest of a part is made once, and 'audit --digests' compares two folders of digests.
+    """
+    from spark_ext.jobs import audit_job as job
+
+    named = {**columns, "source": source or None, "content": content or None}
+    with _one_line_errors(to):
+        made = job.run_digests(session(), input, to, part, format=format, **named)
+    echo_digests(made)
+
+
+def _check_stream_options(stream: bool, overwrite: bool, interval: float | None, limit: BatchLimit) -> None:
     from spark_ext.jobs._files import check_interval
     from spark_ext.jobs._formats import BadInput
 
@@ -545,6 +632,9 @@ def _check_stream_options(stream: bool, overwrite: bool, interval: float | None)
         check_interval(interval)
     except BadInput as error:
         raise click.UsageError(str(error)) from None
+    for name, number in limit._asdict().items():
+        if number is not None and not stream:
+            raise click.UsageError(f"--{name.replace('_', '-')}-per-trigger needs --stream")
 
 
 @contextmanager

@@ -40,18 +40,18 @@ def shortened(text: object) -> str:
 
 def moment(at: datetime | None) -> str:
     """Return a moment in UTC to the second; an empty text for None."""
-    return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
+    return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S}Z"
 
 
 def bars(findings: list[Finding]) -> str:
-    """Return one bar per finding, whose length is the number of digits of its count."""
+    """Return one bar per finding, whose length is in proportion to its count."""
     shown = findings[:MAX_BARS]
     if not shown:
         return "<p>The audit found nothing.</p>"
-    longest = max(_digits(finding.count) for finding in shown)
+    largest = max(finding.count for finding in shown)
     items = []
     for finding in shown:
-        width = 100 * _digits(finding.count) / longest
+        width = max(100 * finding.count / largest, _NARROWEST)
         label = f"{finding.severity}: {finding.check} of {finding.scope}, {finding.count:,}"
         items.append(
             f'<li class="bar"><span class="name"><b class="{finding.severity}">{finding.severity}</b> '
@@ -63,13 +63,8 @@ def bars(findings: list[Finding]) -> str:
         )
     more = len(findings) - len(shown)
     tail = f"<p>{more:,} more findings are in the table.</p>" if more else ""
-    return f'<ul class="bars">{"".join(items)}</ul>{tail}'
-
-
-def _digits(count: int) -> float:
-    from math import log10
-
-    return 1 + log10(max(count, 1))
+    note = "<p><small>The most severe first. Bars are in proportion to the counts.</small></p>"
+    return f'{note}<ul class="bars">{"".join(items)}</ul>{tail}'
 
 
 def timelines(logs: list[LogRow], gaps: Iterable[Gap]) -> str:
@@ -85,7 +80,8 @@ def timelines(logs: list[LogRow], gaps: Iterable[Gap]) -> str:
     items = [_timeline(log, by_log[log.source]) for log in shown]
     more = len(logs) - len(shown)
     tail = f"<p>{more:,} more logs are in the table.</p>" if more else ""
-    return f'<ul class="logs">{"".join(items)}</ul>{tail}'
+    note = "<p><small>Those with most faults first, each from its first offset to its last.</small></p>"
+    return f'{note}<ul class="logs">{"".join(items)}</ul>{tail}'
 
 
 def _timeline(log: LogRow, gaps: list[Gap]) -> str:

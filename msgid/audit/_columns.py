@@ -43,7 +43,7 @@ def checked_columns(
     known = known_columns(names)
     if source is None and offset is None and timestamp is None and content is None and known is not None:
         id = known.id if id == "id" or id is None else id
-        columns = known._replace(id=id, landed=landed, parent=parent)
+        columns = known._replace(id=id, landed=landed or known.landed, parent=parent)
     else:
         if id == "id" and id not in names and offset is not None:
             id = None  # the default

@@ -144,7 +144,7 @@ def report_of_blocks(
     if not any(one.check == "lost_messages" for one in report.findings):
         report.complete_until = complete_until(sent.last_time(), None)
     report.notes.append(
-        f"{len(blocks.block):,} of {total:,} blocks of sent differ. The comparison read {read[0]:,} rows of sent "
+        f"{len(blocks.block):,} blocks differ, and sent has {total:,}. The comparison read {read[0]:,} rows of sent "
         f"and {read[1]:,} of the table."
     )
     if blocks.block and not report.findings:

@@ -198,6 +198,8 @@ def _pieces(table: Any) -> Iterator[Read]:
     import pyarrow as pa
 
     dataset = dataset_of(table) if isinstance(table, str | os.PathLike) else None
+    if dataset is None and hasattr(table, "get_fragments"):  # a dataset
+        dataset = table
     if dataset is None:
         yield read_side("table", table)
         return

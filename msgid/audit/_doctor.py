@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from msgid import layout
 from msgid._validate import integer, quote
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from msgid.audit._makers import Fingerprint
+    from msgid.audit._readers import Format
 
 _RANDOM_STARTS: Final = 1 << 31
 """The number of first sequence numbers of a default `msgid.Generator`."""
@@ -192,13 +193,20 @@ def _risk(found: Fingerprint, ids: int) -> float:
     return collision_risk(2, ids, start="zero") if COUNT_FROM_0.issuperset(found.clients) else 0.0
 
 
-def doctor_file(path: str | PathLike[str], id: str | None = None, timestamp: str | None = None) -> Diagnosis:
+def doctor_file(
+    path: str | PathLike[str] | IO[bytes],
+    id: str | None = None,
+    timestamp: str | None = None,
+    *,
+    format: Format | None = None,
+) -> Diagnosis:
     """Return who made the IDs of a file, as `doctor` does.
 
     Args:
         path: A file as `audit_file` reads it.
         id: Column of IDs. Default: that of a known table, or the lines of a text file.
         timestamp: Column of the messages' own times. Default: that of a known table.
+        format: The format of the file, as for `audit_file`.
 
     Raises:
         FileNotFoundError: if the file is missing.
@@ -208,14 +216,15 @@ def doctor_file(path: str | PathLike[str], id: str | None = None, timestamp: str
     from msgid.audit._columns import checked_columns, micros, plain_column
     from msgid.audit._inputs import read_file
 
-    table, _ = read_file(path)
+    table, _ = read_file(path, format)
     if table.column_names == ["value"] and id is None:
         id = "value"
     inside = ids_inside(table.column_names, id or "id", None, None, timestamp, None)
     if inside is not None:
         table = inside.audited_rows(table)
     columns = checked_columns(table.column_names, id or "id", None, None, timestamp, None, None, None)
-    assert columns.id is not None
+    if columns.id is None:
+        raise ValueError(f"cannot tell who made the IDs: the table must have a column of IDs, got {table.column_names}")
     times = None
     if columns.timestamp is not None:
         moments, known = (column.tolist() for column in micros("timestamp", plain_column(table[columns.timestamp])))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgid import layout
 from msgid.audit._digests import starts_of
 from msgid.audit._logs import NEVER
-from msgid.audit.definitions import LONGEST_MONTH_MS, MALFORMED, MAY_BE_UUID, TABLE, UUID
+from msgid.audit.definitions import LONGEST_MONTH_MS, MALFORMED, MALFORMED_KIND, MAY_BE_UUID, NULL_KIND, TABLE, UUID
 from msgid.audit.facts import Counted, Facts, part_of
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import NOT_HEX, UNKNOWN_VERSION, id_bytes, identity, is_uuid, kind_of, strip_version
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from msgid.ids.bulk import IdColumns
 
-_NULL: Final = "null"
-_MALFORMED: Final = "malformed"
 _EMPTY, _LENGTH, _HEX, _VERSION = MALFORMED
 
 
@@ -140,15 +138,15 @@ class Ids:
 def other_of(value: str | bytes | None) -> Other:
     """Return the identity and kind of a value that is not a version-1 ID."""
     if value is None:
-        return Other(None, _NULL, None, None)
+        return Other(None, NULL_KIND, None, None)
     if len(value) == 0:
-        return Other(None, _MALFORMED, _EMPTY, None)
+        return Other(None, MALFORMED_KIND, _EMPTY, None)
     if is_uuid(value):
         return Other(identity(value), UUID, None, None)
     try:
         raw = id_bytes(value)
     except InvalidMessageId as error:
-        return Other(identity(value), _MALFORMED, _reason(error), None)
+        return Other(identity(value), MALFORMED_KIND, _reason(error), None)
     kind, bare = kind_of(raw), strip_version(raw) or raw
     elapsed = None
     if kind == layout.KIND_CLIENT_UNIQUE:
@@ -261,8 +259,8 @@ def value_facts(values: Values) -> Facts:
     found = [
         counted("duplicate_ids", values.duplicates, has),
         counted("conflicting_ids", values.conflicts, has),
-        counted("missing_ids", values.rows, has_kind(_NULL)),
-        counted("malformed_ids", values.rows, has_kind(_MALFORMED)),
+        counted("missing_ids", values.rows, has_kind(NULL_KIND)),
+        counted("malformed_ids", values.rows, has_kind(MALFORMED_KIND)),
         counted("ambiguous_ids", values.rows, has_kind(layout.KIND_AMBIGUOUS)),
         counted("v0_month_wrap", values.rows, _wrapped(values)),
     ]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
-import re
-from functools import reduce
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING
 
 from msgid._known_tables import JOB_TABLES
-from msgid._validate import check_installed, quote
+from msgid._validate import check_installed, is_utf8, quote
+from msgid.audit._readers import FORMATS, Unreadable, decompressed, format_of, rows_of, told_by
 from msgid.audit._tables import audit_table
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 
@@ -21,21 +20,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
+    from msgid.audit._readers import Format
     from msgid.audit.definitions import Holes
     from msgid.audit.report import Report
 
 
-_COMPRESSIONS: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-_DEEPEST: Final = 1_000
-"""The most levels of nested JSON that are read: Arrow's reader ends the process at some 20,000."""
-_LONGEST_ROW: Final = 1 << 26
-"""The bytes of the longest row of CSV or JSON that is read."""
-_JSON_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.?)*"?|[\[{]|[\]}]', re.DOTALL)
-
-
 def audit_file(
-    path: str | PathLike[str],
+    path: str | PathLike[str] | IO[bytes],
     *,
+    format: Format | None = None,
     id: str | None = "id",
     source: str | Sequence[str] | None = None,
     offset: str | None = None,
@@ -55,7 +48,9 @@ def audit_file(
     Args:
         path: Text with one ID per line, CSV or TSV with a header, JSON lines, Parquet or Arrow, by its ending; or a
             folder of Parquet files, which may be the output of a job. Text is UTF-8, and ``.gz``, ``.bz2``, ``.zst`` or
-            ``.lz4`` may follow its ending.
+            ``.lz4`` may follow its ending. A binary file that is open for reading, such as standard input, is read to
+            its end; its first bytes tell the format, as those of a file without an ending.
+        format: ``csv``, ``tsv``, ``json``, ``parquet``, ``arrow`` or ``text``, for a file of another ending.
         id: Column of IDs, as for `audit_table`. Text with one ID per line does not need it.
         source: Columns that name the log, as for `audit_table`; so are all other arguments.
         offset: Column of offsets in the log.
@@ -83,7 +78,7 @@ def audit_file(
     'malformed_ids'
     """
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
-    table, headers = read_file(path)
+    table, headers = read_file(path, format)
     report = audit_table(
         table,
         id="value" if id == "id" and table.column_names == ["value"] else id,
@@ -105,8 +100,12 @@ def audit_file(
     return report
 
 
-def read_file(path: str | PathLike[str]) -> tuple[pa.Table, int]:
+def read_file(path: str | PathLike[str] | IO[bytes], format: Format | None = None) -> tuple[pa.Table, int]:
     """Return the rows of a file or folder, and the number of rows that repeat its header.
+
+    Args:
+        path: The file, as for `audit_file`.
+        format: Its format. Default: by its ending or its first bytes.
 
     Raises:
         FileNotFoundError: if the file is missing.
@@ -114,101 +113,40 @@ def read_file(path: str | PathLike[str]) -> tuple[pa.Table, int]:
     """
     import pyarrow as pa
 
-    file = Path(path)
-    if not file.exists():
-        raise FileNotFoundError(f"no file {quote(str(path))}")
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"format must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, got {quote(format)}")
+    file = Path(path) if isinstance(path, str | os.PathLike) else path
+    shown = str(file if isinstance(file, Path) else getattr(file, "name", "the open file"))
+    if isinstance(file, Path) and not file.exists():
+        raise FileNotFoundError(f"no file {quote(shown)}")
     try:
-        return _read(file)
-    except (pa.ArrowException, OSError, UnicodeEncodeError, _Unreadable) as error:
-        raise ValueError(f"cannot read {quote(str(path))}: {' '.join(str(error).split())}") from None
+        return _read(file, format) if isinstance(file, Path) else _rows_of_stream(file.read(), format)
+    except (pa.ArrowException, OSError, UnicodeEncodeError, Unreadable) as error:
+        raise ValueError(f"cannot read {quote(shown)}: {' '.join(str(error).split())}") from None
 
 
-class _Unreadable(Exception):
-    """A file that is not what its ending says."""
+def _rows_of_stream(data: bytes, format: Format | None) -> tuple[pa.Table, int]:
+    data = decompressed(data, None)
+    return rows_of(data, format or told_by(data))
 
 
-def _read(file: Path) -> tuple[pa.Table, int]:
-    """Return the rows of a file, and the number of rows that repeat its header. Text has one column, ``value``.
+def _read(file: Path, format: Format | None) -> tuple[pa.Table, int]:
+    """Return the rows of a file, and the number of rows that repeat its header.
 
     Python opens the files, because Arrow opens no name that is not UTF-8.
     """
-    import pyarrow as pa
-    import pyarrow.json as pajson
     import pyarrow.parquet as pq
 
-    ending = next((one for one in map(str.lower, reversed(file.suffixes)) if one not in _COMPRESSIONS), "")
     if file.is_dir():
         return _read_folder(file), 0
-    if ending == ".parquet":
+    format = format or format_of(file.name)
+    if format == "parquet" and file.is_file():  # the columns are read one after another
         with file.open("rb") as stream:
             return pq.read_table(stream), 0
-    if ending in (".arrow", ".feather", ".ipc"):
-        with file.open("rb") as stream:
-            table = pa.ipc.open_file(stream).read_all()
-        table.validate(full=True)
-        return table, 0
-    text = _read_text(file)
-    if ending in (".csv", ".tsv"):
-        return _read_csv(text, "," if ending == ".csv" else "\t")
-    if ending in (".json", ".jsonl", ".ndjson"):
-        _check_depth(text)
-        options = pajson.ReadOptions(block_size=_LONGEST_ROW)
-        return pajson.read_json(pa.BufferReader(text), read_options=options), 0
-    lines = (line.removeprefix(codecs.BOM_UTF8) for line in text.splitlines())
-    return pa.table({"value": pa.array([line.decode("utf-8", "backslashreplace") for line in lines], pa.string())}), 0
-
-
-def _read_text(file: Path) -> bytes:
-    """Return the bytes of a file of text, decompressed."""
-    import pyarrow as pa
-
-    compression = _COMPRESSIONS.get(file.suffix.lower())
-    with file.open("rb") as opened, pa.input_stream(opened, compression=compression) as stream:
-        text: bytes = stream.read()
-    if compression is not None and not file.stat().st_size:
-        raise _Unreadable("it is empty, and so cut off")
-    if b"\0" in text[:1024]:
-        raise _Unreadable("it is not text in UTF-8")
-    return text
-
-
-def _read_csv(text: bytes, delimiter: str) -> tuple[pa.Table, int]:
-    """Return the rows of a CSV file, all as text, without those that repeat the header; and the number of these."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.csv as pacsv
-
-    read, parse = pacsv.ReadOptions(block_size=_LONGEST_ROW), pacsv.ParseOptions(delimiter=delimiter)
-    with pacsv.open_csv(pa.BufferReader(text), read, parse) as reader:
-        names = reader.schema.names
-    convert = pacsv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
-    )
-    table = pacsv.read_csv(pa.BufferReader(text), read, parse, convert)
-    same = [pc.equal(column, name) for name, column in zip(names, table.columns, strict=True)]
-    same[0] = pc.or_(same[0], pc.equal(table.column(0), f"\ufeff{names[0]}"))
-    is_header = pc.fill_null(reduce(pc.and_kleene, same), False)
-    return table.filter(pc.invert(is_header)), pc.sum(is_header).as_py() or 0
-
-
-def _check_depth(text: bytes) -> None:
-    """Raise an error if JSON is nested too deeply for Arrow's reader."""
-    if text.count(b"[") + text.count(b"{") <= _DEEPEST:
-        return
-    if all(map(_is_shallow, text.splitlines())):
-        return
-    depth = 0
-    for token in _JSON_TOKEN.finditer(text):
-        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(token[0], 0)
-        if depth > _DEEPEST:
-            line = text.count(b"\n", 0, token.start()) + 1
-            raise _Unreadable(f"line {line:,} is nested in more than {_DEEPEST:,} levels")
-
-
-def _is_shallow(line: bytes) -> bool:
-    """Return whether a line is empty, or an object that is not deep because it does not have many brackets."""
-    few = len(line) <= _DEEPEST or line.count(b"[") + line.count(b"{") <= _DEEPEST
-    return not line or (few and line.startswith(b"{") and line.endswith(b"}"))
+    data = file.read_bytes()
+    if format is None:
+        return _rows_of_stream(data, None)
+    return rows_of(decompressed(data, file.name), format)
 
 
 def dataset_of(path: str | PathLike[str]) -> ds.Dataset | None:
@@ -226,18 +164,35 @@ def dataset_of(path: str | PathLike[str]) -> ds.Dataset | None:
         return None
     try:
         return _dataset(file) if file.is_dir() else ds.dataset(str(file), format="parquet")
-    except (pa.ArrowException, OSError, UnicodeEncodeError, _Unreadable) as error:
+    except (pa.ArrowException, OSError, UnicodeEncodeError, Unreadable) as error:
         raise ValueError(f"cannot read {quote(str(path))}: {' '.join(str(error).split())}") from None
 
 
 def _dataset(path: Path) -> ds.Dataset:
+    return dataset_of_files(parquet_files(path), path)
+
+
+def parquet_files(folder: Path) -> list[str]:
+    """Return the Parquet files of a folder, sorted, without hidden ones.
+
+    Raises:
+        Unreadable: if there are not any, or the name of one is not UTF-8.
+    """
+    files = sorted(str(file) for file in folder.rglob("*.parquet") if _shown(file.relative_to(folder)))
+    if not files:
+        raise Unreadable("there are not any Parquet files in it")
+    for name in files:
+        if not is_utf8(name):
+            raise Unreadable(f"the name of a file in it must be UTF-8, got {quote(name)}: rename the file")
+    return files
+
+
+def dataset_of_files(files: list[str], folder: Path) -> ds.Dataset:
+    """Return Parquet files as a dataset; folders of values in ``folder``, such as ``day=1``, are columns."""
     import pyarrow.dataset as ds
 
-    files = sorted(str(file) for file in path.rglob("*.parquet") if _shown(file.relative_to(path)))
-    if not files:
-        raise _Unreadable("there are not any Parquet files in it")
     partitioning = ds.partitioning(flavor="hive")
-    return ds.dataset(files, format="parquet", partitioning=partitioning, partition_base_dir=str(path))
+    return ds.dataset(files, format="parquet", partitioning=partitioning, partition_base_dir=str(folder))
 
 
 def _read_folder(folder: Path) -> pa.Table:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgid.audit._charts import bars, moment, rates, shortened, timelines
 
 if TYPE_CHECKING:
+    from msgid.audit._lists import Finding
     from msgid.audit.facts import RateFact
 
 _MAX_ROWS: Final = 500
@@ -23,6 +24,7 @@ font:15px/1.45 system-ui,sans-serif;max-width:75rem;margin:0 auto;padding:1rem;b
 body.msgid-audit-page{background:#191918}}
 body.msgid-audit-page{margin:0}
 .msgid-audit h1{font-size:1.5rem;margin:.2rem 0}.msgid-audit h2{font-size:1.15rem;margin:2rem 0 .5rem}
+.msgid-audit dl{margin:0}.msgid-audit dt{font-weight:600;margin-top:.5rem}.msgid-audit dd{margin:0}
 .msgid-audit ul{list-style:none;margin:0;padding:0}.msgid-audit small{color:var(--soft)}
 .msgid-audit svg{display:block}.msgid-audit .name{overflow-wrap:anywhere}
 .msgid-audit .bar{display:grid;grid-template-columns:minmax(0,22rem) minmax(3rem,1fr) auto;gap:.2rem .7rem;
@@ -74,8 +76,6 @@ for (const table of document.querySelectorAll(".msgid-audit table")) {
 }
 """
 
-_SENTENCES: Final = ("meaning", "reason")
-"""The fields whose text is not shortened."""
 _TABLES: Final = (
     ("findings", "Findings", "All findings, the most severe first"),
     ("differences", "Messages", "Messages in which the two sides differ"),
@@ -89,9 +89,10 @@ _TABLES: Final = (
 
 
 class Content(NamedTuple):
-    """The content of a page: the summary, the notes, the rates, and the lists of a report by name."""
+    """The content of a page: the summary, up to when the table is complete, the notes, the rates, and the lists."""
 
     summary: str
+    complete: str | None
     notes: list[str]
     rates: list[RateFact]
     lists: dict[str, list[Any]]
@@ -112,15 +113,17 @@ def fragment(content: Content) -> str:
     lists = content.lists
     charts = [
         _section("Findings", "bars", bars(lists["findings"])),
+        _section("Meaning of the findings", "meanings", _meanings(lists["findings"])),
         _section("Offsets of each log, gaps marked", "timelines", timelines(lists["logs"], lists["gaps"])),
         _section("IDs per minute of each generator", "rates", rates(content.rates)),
     ]
     notes = "".join(f"<li>{escape(note)}</li>" for note in content.notes)
     shown = f"<h2>What the table cannot show</h2><ul>{notes}</ul>" if notes else ""
     tables = "".join(_table(lists, *table) for table in _TABLES)
+    complete = f"<p>{content.complete[:1].upper()}{content.complete[1:]}.</p>" if content.complete else ""
     return (
         f'<style>{_STYLE}</style><main class="msgid-audit"><h1>Audit of message IDs</h1><p>{content.summary}</p>'
-        f"{''.join(charts)}{shown}{tables}</main>"
+        f"{complete}<p><small>All times are in UTC.</small></p>{''.join(charts)}{shown}{tables}</main>"
     )
 
 
@@ -128,12 +131,22 @@ def _section(title: str, name: str, chart: str) -> str:
     return f'<section id="{name}"><h2>{title}</h2>{chart}</section>' if chart else ""
 
 
+def _meanings(findings: list[Finding]) -> str:
+    """Return the meaning of each check that found something, once."""
+    meanings = {finding.check: finding.meaning for finding in findings}
+    items = "".join(f"<dt>{check}</dt><dd>{escape(meaning)}</dd>" for check, meaning in meanings.items())
+    return f"<dl>{items}</dl>" if items else ""
+
+
 def _table(lists: dict[str, list[Any]], name: str, title: str, caption: str) -> str:
     rows = lists[name]
     if not rows:
         return ""
-    heads = "".join(f'<th scope="col">{field}</th>' for field in rows[0]._fields)
-    body = "".join(f"<tr>{''.join(map(_cell, row._fields, row))}</tr>" for row in rows[:_MAX_ROWS])
+    fields = [field for field in rows[0]._fields if field != "meaning"]
+    heads = "".join(f'<th scope="col">{field}</th>' for field in fields)
+    body = "".join(
+        f"<tr>{''.join(_cell(field, getattr(row, field)) for field in fields)}</tr>" for row in rows[:_MAX_ROWS]
+    )
     more = f": {_MAX_ROWS:,} of {len(rows):,}" if len(rows) > _MAX_ROWS else ""
     return (
         f'<h2>{title}</h2><div class="wide" role="region" aria-label="{title}" tabindex="0"><table id="{name}">'
@@ -142,7 +155,7 @@ def _table(lists: dict[str, list[Any]], name: str, title: str, caption: str) -> 
 
 
 def _cell(field: str, value: Any) -> str:
-    if field in _SENTENCES:
+    if field == "reason":  # a sentence
         return f"<td>{escape(value)}</td>"
     if isinstance(value, int):
         return f'<td class="number" data-value="{value}">{value:,}</td>'

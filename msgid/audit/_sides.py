@@ -77,7 +77,7 @@ def read_side(which: str, value: Any) -> Read:
     """Return a side as a table: of a path, a table, or an iterable of IDs or positions."""
     import pyarrow as pa
 
-    if isinstance(value, str | os.PathLike):
+    if isinstance(value, str | os.PathLike) or hasattr(value, "read"):
         return Read(read_file(value)[0], is_listed=False)
     if isinstance(value, pa.Table | Mapping) or hasattr(value, "__dataframe__"):
         return Read(arrow_table(value), is_listed=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgid import layout
 from msgid.audit._digests import starts_of
-from msgid.audit.definitions import PART_STEP, RUN_STEP, split_pieces
+from msgid.audit.definitions import PART_STEP, RUN_STEP, Piece, split_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,14 +102,16 @@ def runs_of(cells: Cells, part: NDArray[np.int64], used: NDArray[np.int64]) -> N
     new_piece[1:] |= begin[1:] <= end[:-1]
     heads = np.flatnonzero(new_piece)
     latest = np.maximum.reduceat(used[order], first)
-    run_of_piece = _split(of[heads], at[heads], np.maximum.reduceat(latest, heads))
+    run_of_piece = _split(
+        of[heads], at[heads], np.maximum.reduceat(latest, heads), begin[heads], np.maximum.reduceat(end, heads)
+    )
     run = np.zeros(len(used), np.int64)
     run[order] = np.repeat(run_of_piece[np.cumsum(new_piece) - 1], np.diff(np.append(first, len(used))))
     return run
 
 
-def _split(part: NDArray[np.int64], start: NDArray[np.int64], used: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of the run of each piece, from 0 in the whole table."""
+def _split(part: NDArray[np.int64], *columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the number of the run of each piece, from 0 in the whole table; ``columns`` are those of `Piece`."""
     import numpy as np
 
     heads = np.flatnonzero(starts_of(part))
@@ -117,7 +119,7 @@ def _split(part: NDArray[np.int64], start: NDArray[np.int64], used: NDArray[np.i
     inner = np.zeros(len(part), np.int64)
     for place in np.flatnonzero(np.diff(bounds) > 1):
         own = slice(bounds[place], bounds[place + 1])
-        inner[own] = split_pieces(zip(start[own].tolist(), used[own].tolist(), strict=True))
+        inner[own] = split_pieces(map(Piece._make, zip(*(column[own].tolist() for column in columns), strict=True)))
     return np.cumsum(starts_of(part, inner)) - 1
 
 
@@ -157,7 +159,8 @@ def shared_runs(
 
     Such processes look like one that is restarted again and again: a run ends where the numbers of one process meet
     those of another. But each of them counts on in the next run, and soon. So runs are joined if a number continues an
-    earlier run and is dated before the next lower number of its own. All runs of a part are joined if two of three
+    earlier run and is dated before the next lower number of its own, or if a run begins where the one before goes back
+    in time. All runs of a part are joined if two of three
     continue an earlier one, or begin inside it.
 
     Returns:
@@ -207,9 +210,10 @@ def _continued(
     begin, until = (way.reduceat(cells.seconds[by_low], heads) for way in (np.minimum, np.maximum))
     pace = (until - begin + 1) / np.bincount(run, cells.ids)
     low, high = cells.low[first], cells.high[last]
-    starts, ends = [], [(last[chosen], high[chosen])]
+    starts, ends, inserted = [], [(last[chosen], high[chosen])], []
     for near in neighbours(ids, run):
         goes_back = cells.seconds[near.after] < cells.seconds[near.before]
+        inserted.append(_inserted(cells, run, near, goes_back, first, low, pace))
         is_open = chosen[run[near.after]] & (goes_back | (near.high > near.low + 1))
         before, end, after, start = (column[is_open] for column in near)
         # A process may have lost IDs at the end of the run before.
@@ -227,11 +231,46 @@ def _continued(
         chosen[1:] & (cells.generator[first][1:] == cells.generator[first][:-1])
         & (low[:-1] < low[1:]) & (low[1:] <= high[:-1] + 1) & (begin[1:] - until[:-1] <= _ALIVE * pace[:-1] + 2)
     )  # fmt: skip
+    between = np.unique(np.concatenate(inserted))
+    inside = np.setdiff1d(inside, between)
     return (
-        np.append(run[before[alive]], inside),
-        np.append(run[start[which[alive]]], inside + 1),
-        np.append(goes_back[which[alive]], np.zeros(len(inside), bool)),
+        np.concatenate((run[before[alive]], inside, between)),
+        np.concatenate((run[start[which[alive]]], inside + 1, between + 1)),
+        np.concatenate((goes_back[which[alive]], np.zeros(len(inside), bool), np.ones(len(between), bool))),
     )
+
+
+def _inserted(
+    cells: Cells,
+    run: NDArray[np.int64],
+    near: Near,
+    goes_back: NDArray[np.bool_],
+    first: NDArray[np.int64],
+    low: NDArray[np.int64],
+    pace: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """Return the runs whose next run begins between two of their numbers, soon after the lower one.
+
+    The higher number is dated before the lower one. So it is of another process, and the next run is that of the
+    process with the lower number.
+
+    Args:
+        cells: The cells.
+        run: For each cell, its run.
+        near: Neighbours by number of the runs.
+        goes_back: Which of them go back in time.
+        first: For each run, the cell of its lowest number.
+        low: For each run, its lowest number.
+        pace: For each run, its seconds per ID.
+    """
+    before, end, after, start = (column[goes_back & (run[near.after] + 1 < len(low))] for column in near)
+    head = run[after] + 1
+    lag = cells.seconds[first[head]] - cells.seconds[before]
+    skipped = low[head] - end - 1
+    chosen = (cells.generator[first[head]] == cells.generator[after]) & (end < low[head]) & (low[head] < start)
+    chosen &= (lag >= 0) & (lag <= (_ALIVE + skipped) * pace[run[after]] + 2)
+    found: NDArray[np.int64] = run[after[chosen]]
+    return found
 
 
 def _latest_before(

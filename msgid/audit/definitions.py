@@ -35,6 +35,8 @@ PART_STEP: Final = 1 << 12
 """A step of more sequence numbers than this is a loss only if the generator had the time to make as many IDs."""
 RUN_STEP: Final = 1 << 20
 """A step of more sequence numbers than this between neighbours is a new run, not a loss."""
+FIRST_NUMBERS: Final = 256
+"""A process whose lowest sequence number is below this counts from 0."""
 MAX_RUNS: Final = 1_000
 """A generator that repeats its numbers in more runs than this resets its sequence; each piece is a run."""
 CLOCK_JUMP: Final = timedelta(days=1)
@@ -58,6 +60,9 @@ RATE_BINS: Final = 120
 
 UUID: Final = "uuid"
 """The kind of an ID that is the text of a UUID."""
+NULL_KIND: Final = "null"
+MALFORMED_KIND: Final = "malformed"
+"""The kinds of values that are not IDs."""
 MALFORMED: Final = ("empty", "wrong length", "not hex digits alone", "unknown version")
 """The reasons why a value is not an ID."""
 
@@ -224,33 +229,58 @@ def rules_of(holes: str | None, without: Sequence[str], earliest: object = None)
     if holes is not None and holes not in HOLES:
         raise ValueError(f"holes must be {', '.join(HOLES[:-1])} or {HOLES[-1]}, got {quote(holes)}")
     names = (without,) if isinstance(without, str) else tuple(without)
-    for name in names:
-        if name not in CHECKS:
-            raise ValueError(f"without must name checks, got {quote(name)}; the checks are {', '.join(CHECKS)}")
+    check_names("without", names)
     return Rules(holes, names, earliest is not None)
 
 
-def split_pieces(pieces: Iterable[tuple[int, int]]) -> list[int]:
+def check_names(argument: str, names: Iterable[str]) -> None:
+    """Raise an error if a name is not that of a check."""
+    for name in names:
+        if name not in CHECKS:
+            raise ValueError(f"{argument} must name checks, got {quote(name)}; the checks are {', '.join(CHECKS)}")
+
+
+class Piece(NamedTuple):
+    """A stretch of a generator's IDs, ordered by time, in which the sequence grows.
+
+    Attributes:
+        first: Its first second.
+        used: The last second at which one of its sequence numbers was used before; -1 if none was.
+        low: Its lowest sequence number.
+        high: Its highest sequence number.
+    """
+
+    first: int
+    used: int
+    low: int
+    high: int
+
+
+def split_pieces(pieces: Iterable[Piece]) -> list[int]:
     """Return the number of the run of each piece, from 0.
 
-    A piece is a stretch of a generator's IDs, ordered by time, in which the sequence grows. A generator that was
-    restarted uses a sequence number again; one whose clock was set back does not. So a piece starts a new run if and
-    only if it repeats a number of the current run.
+    A generator that was restarted uses a sequence number again; one whose clock was set back does not. So a piece
+    starts a new run if it repeats a number of the current run. It also does if it counts from about 0, and ends before
+    the numbers of the current run begin: a process that was restarted and has not come that far.
 
     Args:
-        pieces: For each piece, ordered by time, its first second, and the last second at which one of its sequence
-            numbers was used before; -1 if none was.
+        pieces: The pieces, ordered by time.
 
-    >>> split_pieces([(0, -1), (60, -1), (100, 3), (200, 60)])
+    >>> times = [(0, -1), (60, -1), (100, 3), (200, 60)]
+    >>> split_pieces(Piece(first, used, 500, 600) for first, used in times)
     [0, 0, 1, 1]
+    >>> restarted = Piece(60, -1, 0, 90)
+    >>> split_pieces([Piece(0, -1, 500, 600), restarted]), split_pieces([Piece(0, -1, 91, 600), restarted])
+    ([0, 1], [0, 0])
     """
     runs: list[int] = []
-    run, start = 0, None
-    for first, used in pieces:
+    run, start, least = 0, None, 0
+    for first, used, low, high in pieces:
         if start is None:
-            start = first
-        elif used >= start:
-            run, start = run + 1, first
+            start, least = first, low
+        elif used >= start or (low < FIRST_NUMBERS and high + 1 < least):
+            run, start, least = run + 1, first, low
+        least = min(least, low)
         runs.append(run)
     return runs if run < MAX_RUNS else list(range(len(runs)))
 

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from msgid._moments import UNIX_EPOCH
-from msgid._validate import quote
+from msgid._validate import INT64_MAX, integer, quote
 from msgid.audit._lists import Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked
-from msgid.audit.definitions import CHECKS, MAY_BE_UUID, SEVERITIES, Check, Rules
+from msgid.audit.definitions import (
+    CHECKS,
+    MALFORMED_KIND,
+    MAY_BE_UUID,
+    NULL_KIND,
+    SEVERITIES,
+    Check,
+    Rules,
+    check_names,
+)
 from msgid.ids.node import shared_by
 from msgid.layout import format_mac, origin_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
 
     from msgid.audit._lists import Difference
@@ -50,6 +60,7 @@ _NEEDS: Final = {
     "parent": ("without a parent", ("orphan_ids",)),
 }  # fmt: skip
 """The checks that need a column, and the reason why they are not made without it."""
+_WRONG_COLUMN: Final = "Most values are not IDs. The wrong column or the wrong file usually causes it."
 _NAMED: Final = 3
 """The most checks of one reason that a printed report names."""
 
@@ -130,32 +141,46 @@ class Report:
         """
         return {severity: sum(f.severity == severity for f in self.findings) for severity in SEVERITIES}
 
-    def failures(self, fail_on: Severity = "error") -> list[Finding]:
+    def failures(self, fail_on: Severity = "error", allow: Mapping[str, int] | None = None) -> list[Finding]:
         """Return the findings that are at least as severe, largest count first.
 
         Args:
             fail_on: ``error``, ``warning`` or ``info``.
+            allow: The largest number of each check that is not a failure, by the name of the check: that of all its
+                findings together.
 
         Raises:
-            ValueError: if ``fail_on`` is another word.
+            ValueError: if ``fail_on`` is another word, or ``allow`` has an unknown check or a negative number.
         """
         if fail_on not in SEVERITIES:
             raise ValueError(f"fail_on must be {', '.join(SEVERITIES[:-1])} or {SEVERITIES[-1]}, got {quote(fail_on)}")
         worst = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
-        held = [finding for finding in self.findings if finding.severity in worst]
+        allowed = {check: integer("allow", most, 0, INT64_MAX) for check, most in (allow or {}).items()}
+        check_names("allow", allowed)
+        totals = Counter[str]()
+        for finding in self.findings:
+            totals[finding.check] += finding.count
+        held = [
+            finding
+            for finding in self.findings
+            if finding.severity in worst and totals[finding.check] > allowed.get(finding.check, 0)
+        ]
         return sorted(held, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.count))
 
-    def failure(self, fail_on: Severity = "error") -> str | None:
+    def failure(self, fail_on: Severity = "error", allow: Mapping[str, int] | None = None) -> str | None:
         """Return one line with the number of such findings and the three largest; None without findings.
 
         Args:
             fail_on: ``error``, ``warning`` or ``info``.
+            allow: The largest number of each check that is not a failure.
 
         >>> import msgid.audit
-        >>> msgid.audit.audit_ids([None, None]).failure("warning")
+        >>> report = msgid.audit.audit_ids([None, None])
+        >>> report.failure("warning")
         '1 finding of severity warning or above: 2 missing_ids in table'
+        >>> report.failure("warning", {"missing_ids": 2})
         """
-        held = self.failures(fail_on)
+        held = self.failures(fail_on, allow)
         if not held:
             return None
         which = "error" if fail_on == "error" else f"{fail_on} or above"
@@ -163,7 +188,9 @@ class Report:
         return f"{len(held):,} finding{'' if len(held) == 1 else 's'} of severity {which}: {largest}"
 
     def __str__(self) -> str:
-        return "\n".join((self.summary, *_laid_out(self.findings), *_unchecked_line(self.not_checked)))
+        until = [] if self.complete_until is None else [_complete(self.complete_until)]
+        wrong = [f"malformed_ids: {_WRONG_COLUMN}" for one in self.findings if one.meaning == _WRONG_COLUMN]
+        return "\n".join((self.summary, *_laid_out(self.findings), *wrong, *until, *_unchecked_line(self.not_checked)))
 
     @property
     def summary(self) -> str:
@@ -198,6 +225,21 @@ class Report:
         """
         return json.dumps(self.to_dict(), indent=1)
 
+    def to_openmetrics(self) -> str:
+        """Return the report as OpenMetrics text: the numbers of rows and of each check that was made.
+
+        A check that found nothing is 0, and one that was not made is left out. ``msgid_audit_complete_until_seconds``
+        is the Unix time before which all sent messages have landed.
+
+        >>> import msgid.audit
+        >>> text = msgid.audit.audit_ids([None]).to_openmetrics()
+        >>> [line for line in text.splitlines() if "missing_ids" in line]
+        ['msgid_audit_messages{check="missing_ids",severity="warning"} 1']
+        """
+        from msgid.audit._metrics import metrics
+
+        return metrics(self)
+
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Return the report as one self-contained HTML page, and write it to a file if a path is given.
 
@@ -221,7 +263,8 @@ class Report:
     def _content(self) -> Content:
         from msgid.audit._page import Content
 
-        return Content(self.summary, self.notes, self.rates, {name: getattr(self, name) for name in _LISTS})
+        until = None if self.complete_until is None else _complete(self.complete_until)
+        return Content(self.summary, until, self.notes, self.rates, {name: getattr(self, name) for name in _LISTS})
 
 
 def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # it is immutable
@@ -304,8 +347,13 @@ def _overlap(overlapping: bool) -> str | None:
 
 
 def _findings(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa: B008
+    malformed = sum(number for kind, _, number in facts.kinds if kind == MALFORMED_KIND)
+    values = sum(number for kind, _, number in facts.kinds if kind != NULL_KIND)
+
     def check_of(name: str) -> Check:
         check = CHECKS[name]
+        if name == "malformed_ids" and 2 * malformed > values:
+            return Check("error", _WRONG_COLUMN)
         return Check("info", _TWO_READINGS) if rules.holes == "markers" and name in _GAPS.values() else check
 
     def finding(check: str, scope: str, count: int, example: str | None) -> Finding:
@@ -464,6 +512,10 @@ def _laid_out(findings: list[Finding]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def _complete(until: datetime) -> str:
+    return f"complete: each message before {until.isoformat()} has landed"
 
 
 def _moment_of_seconds(seconds: int) -> datetime:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
     from os import PathLike
 
     from pyspark.sql import DataFrame, SparkSession
@@ -118,13 +120,22 @@ class AuditReport:
         """Return the number of findings of each severity."""
         return self.local.counts()
 
-    def failures(self, fail_on: Severity = "error") -> list[Finding]:
-        """Return the findings that are at least as severe, largest count first."""
-        return self.local.failures(fail_on)
+    @property
+    def complete_until(self) -> datetime | None:
+        """The moment before which all sent messages have landed; None if it is not known."""
+        return self.local.complete_until
 
-    def failure(self, fail_on: Severity = "error") -> str | None:
+    def failures(self, fail_on: Severity = "error", allow: Mapping[str, int] | None = None) -> list[Finding]:
+        """Return the findings that are at least as severe and more than allowed, largest count first."""
+        return self.local.failures(fail_on, allow)
+
+    def failure(self, fail_on: Severity = "error", allow: Mapping[str, int] | None = None) -> str | None:
         """Return one line with the number of such findings and the three largest; None without findings."""
-        return self.local.failure(fail_on)
+        return self.local.failure(fail_on, allow)
+
+    def to_openmetrics(self) -> str:
+        """Return the numbers of rows and of each check as OpenMetrics text."""
+        return self.local.to_openmetrics()
 
     def to_json(self) -> str:
         """Return the report as JSON."""

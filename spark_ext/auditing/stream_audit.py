@@ -13,6 +13,7 @@ from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, jump_of, rules_of
 from msgid.audit.report import report_of
 from spark_ext._filesystem import filesystem
 from spark_ext.auditing._collecting import Summaries, facts_of
+from spark_ext.auditing.digests import digest
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.table_audit import completed, summaries_of
 from spark_ext.tables._writers import writer_of
@@ -49,6 +50,7 @@ def audit_batches(
     holes: Holes | None = None,
     without: Sequence[str] = (),
     last: int | None = None,
+    digests: str | None = None,
 ) -> Callable[[DataFrame, int], None]:
     """Return a function for ``foreachBatch`` that audits all rows of a stream so far, after each micro-batch.
 
@@ -85,6 +87,9 @@ def audit_batches(
         As for `audit`.
     last : int, optional
         Number of latest batches that the report covers, and whose summaries are kept. Default: all.
+    digests : str, optional
+        Folder in which the digest of each batch is kept, for `compare`: a table of `write_once`, which ``last`` does
+        not shorten. `read_table` returns it.
 
     Returns
     -------
@@ -123,6 +128,9 @@ def audit_batches(
         batch = completed(batch, id, source, offset, timestamp, content)
         chosen = checked_columns(batch.columns, id, source, offset, timestamp, landed, content, parent, life)
         new = summaries_of(batch, chosen, earliest)
+        if digests is not None:
+            made = digest(batch, id=id, source=source, offset=offset, timestamp=timestamp, content=content, life=life)
+            write_once(made, number, digests, app_id=app_id)
         stored = {}
         for name in _STORED:
             summary: DataFrame | None = getattr(new, name)

@@ -12,8 +12,10 @@ from spark_ext._private import is_other_source, python_error_in, query_of_checkp
 from spark_ext.columns._expressions import CORRUPT, quoted_name
 from spark_ext.jobs._csv import SEPARATORS, read_csv
 from spark_ext.jobs._formats import (
+    DEFAULT_LIMIT,
     EVERY_FILE,
     BadInput,
+    BatchLimit,
     Files,
     format_of,
     holds_table,
@@ -50,13 +52,14 @@ def read_rows(
     schema: StructType | None = None,
     tolerant: bool = False,
     prefer: Sequence[str] = (),
+    limit: BatchLimit = DEFAULT_LIMIT,
 ) -> DataFrame:
     """Read the rows of a file or folder, or of some of its files; as a stream, also files that arrive later.
 
     Each CSV or TSV file has a header, and the columns stay text. Each line of a text file is a ``value``. A line that
     does not fit its header, or is not JSON, is in the column ``_corrupt_record``, with the columns that could be read.
     A stream takes its schema from the files that exist when it starts, unless ``schema`` is passed. A tolerant stream
-    skips the unreadable part of a file without an error.
+    skips the unreadable part of a file without an error. ``limit`` is the size of a stream's micro-batches.
 
     JSON keys that differ only in case are one column; ``prefer`` lists names for such columns.
 
@@ -69,7 +72,7 @@ def read_rows(
     if format is None:
         format = format_of(input_of(path))
     warn_of_folders(path)
-    reader: Any = reader_of(spark, path, stream=stream)
+    reader: Any = reader_of(spark, path, stream=stream, limit=limit)
     if tolerant:
         reader = reader.option("ignoreCorruptFiles", True).option("ignoreMissingFiles", True)
     now, names = partial(reader_of, spark, path), names_of(path)
@@ -114,10 +117,12 @@ def read_logged_table(
     return read_table(spark, path)
 
 
-def reader_of(spark: SparkSession, path: str | Files, *, stream: bool = False) -> Any:
+def reader_of(
+    spark: SparkSession, path: str | Files, *, stream: bool = False, limit: BatchLimit = DEFAULT_LIMIT
+) -> Any:
     """Return a reader of a path or of files. Names of files are not patterns, and partition folders become columns."""
     if stream:
-        return spark.readStream.options(**EVERY_FILE, maxFileAge=_NO_LIMIT)
+        return spark.readStream.options(**EVERY_FILE, **limit.options(), maxFileAge=_NO_LIMIT)
     if isinstance(path, str):
         return spark.read.options(**EVERY_FILE)
     reader = spark.read.options(**EVERY_FILE)

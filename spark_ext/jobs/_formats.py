@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
+from msgid._validate import is_integer
+from msgid.audit._readers import Unreadable
+from msgid.audit._readers import format_of as format_of_ending
 from spark_ext._filesystem import PathError, filesystem, literal
 from spark_ext.tables.table_formats import format_of_table, table_format
 
@@ -31,6 +34,47 @@ class BadInput(ValueError):
 
 class InputWarning(UserWarning):
     """A job reads its input otherwise than the files look. No value is lost."""
+
+
+MAX_BYTES: Final = 256 << 20
+"""The default number of bytes of files in a micro-batch, so that a Python worker needs less than 1 GB."""
+
+
+MOST_FILES: Final = (1 << 31) - 1
+MOST_BYTES: Final = (1 << 63) - 1
+
+
+class BatchLimit(NamedTuple):
+    """How much a micro-batch of a stream reads: a number of files, or else about a number of bytes of files."""
+
+    max_files: int | None = None
+    max_bytes: int | None = None
+    """Default: `MAX_BYTES` without a number of files. A micro-batch has one file at least."""
+
+    def checked(self) -> BatchLimit:
+        """Return this limit.
+
+        Raises:
+            BadInput: if a number is below 1, or both are given, which Spark does not accept.
+        """
+        for name, number, largest in zip(self._fields, self, (MOST_FILES, MOST_BYTES), strict=True):
+            if number is not None and not (is_integer(number) and 1 <= number <= largest):
+                raise BadInput(f"{name}_per_trigger must be an integer from 1 to {largest}, got {number!r}")
+        if None not in self:
+            raise BadInput(
+                f"max_files_per_trigger and max_bytes_per_trigger cannot be used together, got {self.max_files} and "
+                f"{self.max_bytes}: pass one of them"
+            )
+        return self
+
+    def options(self) -> dict[str, int]:
+        """Return the option of a stream's source."""
+        if self.max_files is not None:
+            return {"maxFilesPerTrigger": self.max_files}
+        return {"maxBytesPerTrigger": self.max_bytes or MAX_BYTES}
+
+
+DEFAULT_LIMIT: Final = BatchLimit()
 
 
 class Files(NamedTuple):
@@ -75,6 +119,19 @@ def guess_format(path: str) -> str:
         suffix[1:].lower() for suffix in PurePath(path).suffixes if suffix.lower() not in (".gz", ".bz2", ".zst")
     ]
     return _ENDINGS.get(endings[-1], "text") if endings else "text"
+
+
+def check_ending(path: str) -> None:
+    """Check that the ending of a file is known, or that it does not have one.
+
+    Raises:
+        BadInput: if it is unknown, such as that of a page or a spreadsheet.
+    """
+    try:
+        format_of_ending(PurePath(path).name)
+    except Unreadable as error:
+        if _names_in(path) is None and not _PATTERN.search(path):
+            raise BadInput(f"cannot read {path}: {error}") from None
 
 
 def formats_in(path: str) -> set[str]:

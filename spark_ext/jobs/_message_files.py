@@ -11,7 +11,17 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 from spark_ext._filesystem import resolve
 from spark_ext._settings import settings
 from spark_ext.jobs._files import column_of, read_logged_table, read_rows, reader_of
-from spark_ext.jobs._formats import BadInput, Files, formats_in, holds_table, input_of, names_of, warn_of_folders
+from spark_ext.jobs._formats import (
+    DEFAULT_LIMIT,
+    BadInput,
+    BatchLimit,
+    Files,
+    formats_in,
+    holds_table,
+    input_of,
+    names_of,
+    warn_of_folders,
+)
 from spark_ext.jobs._json_lines import rows_of_lines
 
 if TYPE_CHECKING:
@@ -38,6 +48,8 @@ class JobFiles(NamedTuple):
     """Whether to follow the files of a folder."""
     schema: StructType | None = None
     """The columns of Parquet files. Default: read from the files."""
+    limit: BatchLimit = DEFAULT_LIMIT
+    """The size of a stream's micro-batches."""
 
     @property
     def path(self) -> str:
@@ -45,7 +57,7 @@ class JobFiles(NamedTuple):
         return input_of(self.input)
 
     def _reader(self) -> Any:
-        return reader_of(self.spark, self.input, stream=self.stream)
+        return reader_of(self.spark, self.input, stream=self.stream, limit=self.limit)
 
     def source(self, source: type[DataSource], **options: str) -> DataFrame:
         """Read with a data source in Python."""
@@ -66,7 +78,9 @@ class JobFiles(NamedTuple):
         if column is None and len(endings) > 1 and "parquet" in endings:
             raise BadInput(f"cannot read Parquet files and other files in one folder, got {self.path}")
         if column is not None or endings == {"parquet"}:
-            rows = read_rows(self.spark, self.input, "parquet", stream=self.stream, schema=self.schema)
+            rows = read_rows(
+                self.spark, self.input, "parquet", stream=self.stream, schema=self.schema, limit=self.limit
+            )
             column_of(rows, column or "value")
             return rows
         # Each file is one message, or one poll response.

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgid._known_tables import JOB_TABLES
 from spark_ext.auditing.comparison import compare
+from spark_ext.auditing.digest_folders import update_digests
 from spark_ext.auditing.table_audit import audit
 from spark_ext.jobs._files import read_rows, written
-from spark_ext.jobs._formats import BadInput, is_table
+from spark_ext.jobs._formats import BadInput, check_ending, is_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,12 +18,18 @@ if TYPE_CHECKING:
 
     from spark_ext.auditing.spark_report import AuditReport
 
-_OPTIONS: Final = ("sent_columns", "holes", "without")
+_OPTIONS: Final = ("sent_columns", "holes", "without", "by")
 """The arguments that do not name columns of the input."""
 
 
 def run(
-    spark: SparkSession, input: str, sent: str | None = None, *, format: str | None = None, **columns: Any
+    spark: SparkSession,
+    input: str,
+    sent: str | None = None,
+    *,
+    format: str | None = None,
+    digests: tuple[str, str] | None = None,
+    **columns: Any,
 ) -> AuditReport:
     """Return the report of a table, or of its comparison with another.
 
@@ -31,22 +38,55 @@ def run(
         input: a file or folder of rows, or the output folder of the job ``ids``, ``messages`` or ``process``.
         sent: a table of the messages that were sent, with which the input is compared.
         format: one of `spark_ext.jobs._formats.FORMATS`, or ``delta``. Default: found by the input.
+        digests: the folders of the digests of ``sent`` and of the input.
         columns: the arguments of `spark_ext.audit` or `spark_ext.compare`.
 
     Raises:
         BadInput: if the input does not have a column.
     """
+    df = _rows(spark, input, format, columns)
+    try:
+        if sent is None:
+            return audit(df, **columns)
+        made = None if digests is None else (read_input(spark, digests[0]), read_input(spark, digests[1]))
+        return compare(read_input(spark, sent), df, digests=made, **columns)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+
+
+def run_digests(
+    spark: SparkSession, input: str, to: str, part: str, *, format: str | None = None, **columns: Any
+) -> list[str]:
+    """Make the digests of the parts of a table that a folder does not have yet, and return the names of the parts.
+
+    Args:
+        spark: the session.
+        input: a file or folder of rows, as for `run`.
+        to: the folder of the digests.
+        part: the column of the parts.
+        format: the format of the input.
+        columns: the arguments of `spark_ext.update_digests`.
+
+    Raises:
+        BadInput: if the input does not have a column.
+    """
+    df = _rows(spark, input, format, columns, part)
+    try:
+        return update_digests(df, to, part, **columns)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+
+
+def _rows(spark: SparkSession, input: str, format: str | None, columns: dict[str, Any], *more: str) -> DataFrame:
+    """Return the rows of an input, and set the column of IDs in the arguments that name columns."""
     given = (value for name, value in columns.items() if name not in _OPTIONS)
     named = [name for value in given for name in ((value,) if isinstance(value, str) else value or ())]
-    df = read_input(spark, input, format, ["id", *named])
+    df = read_input(spark, input, format, ["id", *named, *more])
     if df.columns == ["value"] and columns.get("id") is None and not columns.get("offset"):
         columns["id"] = "value"
     elif columns.get("id") is None:
         columns["id"] = "id"
-    try:
-        return audit(df, **columns) if sent is None else compare(read_input(spark, sent), df, **columns)
-    except ValueError as error:
-        raise BadInput(str(error)) from None
+    return df
 
 
 def read_input(spark: SparkSession, input: str, format: str | None = None, prefer: Sequence[str] = ()) -> DataFrame:
@@ -62,6 +102,8 @@ def read_input(spark: SparkSession, input: str, format: str | None = None, prefe
             rows = rows.where(rows[known.only[0]] == known.only[1])
         aside = None if known.aside is None else _table(spark, f"{input}/{known.aside}")
         return rows if aside is None else rows.unionByName(aside, allowMissingColumns=True)
+    if format is None:
+        check_ending(input)
     return read_rows(spark, input, format, prefer=prefer)
 
 

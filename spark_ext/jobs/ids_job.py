@@ -19,7 +19,7 @@ from spark_ext.columns.making import assign_ids, generate_id, position_id
 from spark_ext.columns.reading import try_parse_id
 from spark_ext.columns.v0 import try_parse_v0, try_translate_v0
 from spark_ext.jobs._files import check_output, column_of, follow, read_rows, written
-from spark_ext.jobs._formats import BadInput, format_of
+from spark_ext.jobs._formats import DEFAULT_LIMIT, BadInput, BatchLimit, format_of
 from spark_ext.jobs._job_tables import CHECKPOINT, BatchWriter, Input, Table, read_stream, unreadable_files, write_run
 from spark_ext.jobs._times import check_zone, moment_in
 
@@ -214,6 +214,7 @@ def run_stream(
     assign: Assignment | None = None,
     interval: float | None = None,
     table_format: str = "parquet",
+    limit: BatchLimit = DEFAULT_LIMIT,
 ) -> Summary:
     """Run the job on the new files of a folder, from a checkpoint in the output folder.
 
@@ -230,16 +231,19 @@ def run_stream(
         assign: as for `run`.
         interval: seconds between two looks for new files. Default: read the new files, and return.
         table_format: as for `run`.
+        limit: the size of a micro-batch.
 
     Raises:
-        BadInput: as for `run`; also if rows are to be numbered, or a table belongs to another query or a batch run.
+        BadInput: as for `run`; also if the limit is not allowed, if rows are to be numbered, or if a table belongs to
+            another query or a batch run.
     """
+    limit.checked()
     format, names = format or format_of(input), _names(column, assign)
     source, tables = _input(input, format, names), _tables(column, assign)
     messages = read_stream(
         spark,
         source,
-        lambda schema: read_rows(spark, input, format, stream=True, schema=schema, prefer=names),
+        lambda schema: read_rows(spark, input, format, stream=True, schema=schema, prefer=names, limit=limit),
     )
     # Wrong options raise here, not in the first micro-batch.
     rows = {f"{output}/{table.name}": table.rows(messages) for table in tables}

@@ -15,7 +15,7 @@ from spark_ext.formats._iggy_reading import LOST
 from spark_ext.formats.message_formats import message_format
 from spark_ext.formats.message_table import messages
 from spark_ext.jobs._files import check_output, follow, written
-from spark_ext.jobs._formats import BadInput, Files
+from spark_ext.jobs._formats import DEFAULT_LIMIT, BadInput, BatchLimit, Files
 from spark_ext.jobs._job_tables import CHECKPOINT, BatchWriter, Input, Table, read_stream, unreadable_files, write_run
 from spark_ext.jobs._message_files import JobFiles
 from spark_ext.tables import table_formats
@@ -80,11 +80,12 @@ class Source:
         *,
         stream: bool = False,
         schema: StructType | None = None,
+        limit: BatchLimit = DEFAULT_LIMIT,
     ) -> DataFrame:
         """Read the input, a path or some of its files, as a DataFrame for `spark_ext.messages`."""
         format = message_format(self.format)
         try:
-            return format.read(JobFiles(spark, path, self.files, stream, schema), format.chosen(self.options))
+            return format.read(JobFiles(spark, path, self.files, stream, schema, limit), format.chosen(self.options))
         except OSError as error:
             raise BadInput(str(error)) from None
 
@@ -181,6 +182,7 @@ def run_stream(
     interval: float | None = None,
     by_segment: bool = False,
     table_format: str = "parquet",
+    limit: BatchLimit = DEFAULT_LIMIT,
 ) -> Summary:
     """Run the job on the new messages of a folder, from a checkpoint in the output folder.
 
@@ -196,14 +198,16 @@ def run_stream(
         interval: seconds between two looks for new messages. Default: read the new messages, and return.
         by_segment: as for `run`; needs ``table_format="delta"``, because a segment may be in many micro-batches.
         table_format: as for `run`.
+        limit: the size of a micro-batch.
 
     Raises:
-        BadInput: as for `run`; also if the table belongs to another query or a batch run.
+        BadInput: as for `run`; also if the limit is not allowed, or the table belongs to another query or a batch run.
     """
     if by_segment and not table_formats.table_format(table_format).batches_share_segments:
         raise BadInput("by_segment of a stream needs table_format='delta': in Parquet, each batch is a folder")
+    limit.checked()
     files, table = _input(input, source), _table(source, by_segment, table_format)
-    df = read_stream(spark, files, lambda schema: source.read(spark, input, stream=True, schema=schema))
+    df = read_stream(spark, files, lambda schema: source.read(spark, input, stream=True, schema=schema, limit=limit))
     checkpoint = f"{output}/{CHECKPOINT}"
     # Wrong options raise here, not in the first micro-batch.
     check_output({f"{output}/{MESSAGES}": table.rows(df)}, table_format, checkpoint)

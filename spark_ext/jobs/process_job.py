@@ -19,7 +19,7 @@ from spark_ext._filesystem import filesystem
 from spark_ext._private import files_of_batch, last_batch, python_error_in
 from spark_ext.jobs._bad_files import BadFile, Ledger, is_unreadable
 from spark_ext.jobs._files import check_interval, check_output, column_of, follow, read_rows, written
-from spark_ext.jobs._formats import BadInput, format_of
+from spark_ext.jobs._formats import DEFAULT_LIMIT, BadInput, BatchLimit, format_of
 from spark_ext.jobs._job_tables import Input, read_stream
 from spark_ext.jobs._progress import Progress
 from spark_ext.streaming._bucket_state import OTHER_FORMAT
@@ -89,6 +89,7 @@ def run(
     keep_outputs: bool = False,
     buckets: int = BUCKETS,
     table_format: str = "parquet",
+    limit: BatchLimit = DEFAULT_LIMIT,
 ) -> Summary:
     """Handle the new messages of a folder, from a checkpoint.
 
@@ -115,12 +116,14 @@ def run(
         keep_outputs: store the outputs of each message, and return them for a redelivered message.
         buckets: number of groups of keys; it cannot change for a checkpoint.
         table_format: ``parquet`` or ``delta``: the format of the outputs' table.
+        limit: the size of a micro-batch.
 
     Raises:
         BadInput: if a column is missing, if an argument is out of range, if the checkpoint belongs to another number of
             buckets or to an earlier version, or if the outputs belong to another query or another format.
     """
     check(retention, interval, buckets)
+    limit.checked()
     period = _period(retention)
     read = partial(read_rows, format=format or format_of(input), prefer=[key, id, *filter(None, (timestamp,))])
     source = Input(input, lambda spark, files, schema: read(spark, files, schema=schema))
@@ -135,7 +138,7 @@ def run(
 
     def run_query(progress: Progress, *, tolerant: bool) -> None:
         messages = read_stream(
-            spark, source, lambda schema: read(spark, input, stream=True, schema=schema, tolerant=tolerant)
+            spark, source, lambda schema: read(spark, input, stream=True, schema=schema, tolerant=tolerant, limit=limit)
         )
         for name in (key, id, *([] if timestamp is None else [timestamp])):
             column_of(messages, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
@@ -159,34 +160,38 @@ class Seen(StatefulProcessor):
         self._state = BucketState(handle, self._buckets)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
-        import numpy as np
         import pandas as pd
 
-        from spark_ext.streaming._labelling import NO_TIME, read_heads
+        from spark_ext.streaming._labelling import HEAD_BYTES, labels_of
         from spark_ext.streaming._packing import CHECK_BUCKET
         from spark_ext.streaming._pages import Pages
-        from spark_ext.streaming._seen import NO_WATERMARK, EntriesCodec, label_bucket
+        from spark_ext.streaming._seen import NO_WATERMARK, SLICE, EntriesCodec, label_bucket
+        from spark_ext.streaming._slices import Arrived
 
-        messages = pd.concat(list(rows), ignore_index=True)
         directory = self._state.directory()
         if key[0] == CHECK_BUCKET:
             if directory is None:
                 self._state.set_directory(b"")
             return
-        batch, counts = read_heads(messages["head"].tolist())
         watermark_ms = timerValues.getCurrentWatermarkInMs()
         watermark = watermark_ms * 1000 if watermark_ms > 0 else NO_WATERMARK
         newest = max(timerValues.getCurrentProcessingTimeInMs(), watermark_ms) * 1000
         newest = max(newest, watermark + self._within)
-        time = np.where(batch.time == NO_TIME, newest, batch.time)
         pages = Pages(self._state, EntriesCodec(), directory or b"", max(watermark, 0))
-        labels = label_bucket(batch._replace(time=time), pages, watermark, self._within)
-        written = pages.commit()
+        written = None
+
+        def label(batch: Any) -> Any:
+            nonlocal written
+            labels = label_bucket(batch, pages, watermark, self._within)
+            written = pages.commit() or written
+            pages.release()
+            return labels
+
+        with closing(Arrived(rows, HEAD_BYTES, SLICE)) as arrived:
+            for labels, packed in labels_of(arrived, newest, label):
+                yield pd.DataFrame({"labels": labels, "rows": packed})
         if written is not None:
             self._state.set_directory(written)
-        ends = np.cumsum(counts)
-        texts = [labels[end - count : end].tobytes() for end, count in zip(ends, counts, strict=True)]
-        yield pd.DataFrame({"labels": texts, "rows": messages["rows"]})
 
     def close(self) -> None:
         pass

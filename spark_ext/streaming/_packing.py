@@ -89,10 +89,11 @@ def _by_bucket(ready: Prepared, bucket_keys: NDArray[np.int32]) -> Iterator[tupl
     rows = ready.rows.take(pa.array(order))
     starts = np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1]))
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
-        yield int(bucket_keys[buckets[start]]), heads[start:end].tobytes(), _written(rows.slice(start, end - start))
+        yield int(bucket_keys[buckets[start]]), heads[start:end].tobytes(), written(rows.slice(start, end - start))
 
 
-def _written(batch: pa.RecordBatch) -> bytes:
+def written(batch: pa.RecordBatch) -> bytes:
+    """Return rows as a packed value, which `written_rows` reads."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)

@@ -99,6 +99,10 @@ class Pages(Generic[Content]):
         """Return the page of each place."""
         return np.searchsorted(np.array(self._first, np.uint64), places, "right") - 1
 
+    def size_of(self, pages: Iterable[int]) -> int:
+        """Return the number of bytes of some pages, as they are stored."""
+        return sum(self._bytes[page] for page in pages)
+
     def read(self, pages: Iterable[int]) -> None:
         """Read some pages: one by one, or all at once if they are a large part of all pages."""
         wanted = [page for page in pages if page not in self._contents]
@@ -145,6 +149,10 @@ class Pages(Generic[Content]):
             self._write(page)
         columns = (self._first, self._number, self._bytes, self._swept)
         return np.array(list(zip(*columns, strict=True)), _PAGE).tobytes()
+
+    def release(self) -> None:
+        """Drop the contents, after `commit`: they are read again if they are needed."""
+        self._contents.clear()
 
     def _write(self, page: int) -> None:
         content = self._contents[page]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from spark_ext._spill import Limit
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
     from spark_ext.streaming._pages import Pages
 
+SLICE: Final = Limit(200_000, 32 << 20)
+"""The rows of a bucket that are labelled at once."""
 LABELS: Final = ("new", "duplicate", "conflict", "late")
 NEW, DUPLICATE, CONFLICT, LATE = range(len(LABELS))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.errors import PythonException
@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 from msgid._retrying import retry
 from spark_ext._private import python_error_in, use_own_python
 from spark_ext._shipping import shipped
+from spark_ext._spill import Limit, Spill
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._identity import identity
 from spark_ext.columns._moments import is_within_years
@@ -26,10 +27,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
+    from spark_ext._spill import Place
+
 _DELAYS: Final = (0.4, 0.8, 1.6, 3.2)
 """Seconds before each repetition of a transaction."""
 _REFUSALS: Final = ("22", "23", "44", "54", "P0")
 """Classes of PostgreSQL's errors: data, constraints, checks of views, limits such as an index's, and triggers."""
+SLICE: Final = Limit(50_000, 16 << 20)
+"""The rows of a partition that one statement inserts; the others are on the local disk."""
 _COPIED: Final = 10_000
 """The number of rows that are sent at a time."""
 _NAME_LENGTH: Final = 63
@@ -122,7 +127,9 @@ def upsert_postgres(
     """Insert rows into a PostgreSQL table, each key once; a row with an existing key is not changed.
 
     Each partition is one transaction of an executor: the rows are copied to a temporary table and inserted with ``ON
-    CONFLICT DO NOTHING``. A replayed batch, a retried task or a second driver changes nothing.
+    CONFLICT DO NOTHING``, in slices of up to 50,000 rows or 16 MB. Rows of more than a slice wait on the executor's
+    local disk, so an executor needs the memory of a slice. A replayed batch, a retried task or a second driver changes
+    nothing.
 
     A row with an existing key and other content is a conflict. It is stored in the table ``<table>_conflicts`` once,
     with its key, the row as JSON, the reason and the time. So is a row that PostgreSQL cannot store: a NULL key, text
@@ -192,13 +199,24 @@ def upsert_postgres(
         yield pa.RecordBatch.from_pylist([counts._asdict()], pa.schema([(name, pa.int64()) for name in counts._fields]))
 
     try:
-        found = prepared(batch_df, key).mapInArrow(shipped(insert), _COUNTS).collect()
+        found = _in_order(prepared(batch_df, key), batch_df.columns.index(key)).mapInArrow(shipped(insert), _COUNTS)
+        counts = found.collect()
     except PythonException as error:
         said = python_error_in(error, _SAID)
         if said is None:
             raise
         raise PostgresError(said) from error
-    return Upserted(*(sum(row[place] for row in found) for place in range(3)))
+    return Upserted(*(sum(row[place] for row in counts) for place in range(3)))
+
+
+def _in_order(rows: DataFrame, key: int) -> DataFrame:
+    """Return rows with those of each partition in the order of the key, by the bytes of text, as the database has it.
+
+    All transactions insert keys in this order, slice after slice, so none waits for another in a circle.
+    """
+    column = F.col(rows.columns[key])
+    is_text = isinstance(rows.schema[key].dataType, T.StringType)
+    return rows.sortWithinPartitions(column.cast("binary") if is_text else column)
 
 
 def _connect(target: _Target) -> Any:
@@ -272,6 +290,9 @@ def _names(target: _Target) -> dict[str, Any]:
         "staged": sql.Identifier("pg_temp", "msgid_staged"),
         "fresh": sql.Identifier("pg_temp", "msgid_fresh"),
         "key": sql.Identifier(target.key),
+        "order": sql.SQL('{} COLLATE "C"' if target.types[target.key] == "text" else "{}").format(
+            sql.Identifier(target.key)
+        ),
         "columns": sql.SQL(", ").join(columns),
         "ours": sql.SQL(", ").join(sql.SQL("msgid_new.{}").format(column) for column in columns),
         "theirs": sql.SQL(", ").join(sql.SQL("msgid_held.{}").format(column) for column in columns),
@@ -336,34 +357,84 @@ def _check_table(connection: Any, target: _Target, names: dict[str, Any]) -> Non
 def _insert(target: _Target, batches: Iterable[pa.RecordBatch]) -> Upserted:
     """Insert a partition's rows in one transaction.
 
-    The rows are kept until the commit: if the connection breaks, it is opened again, and the rows are sent again.
+    The rows are kept until the commit: if the connection breaks, it is opened again, and the rows are sent again. More
+    rows than a slice are on the local disk.
     """
-    rows: list[pa.RecordBatch] = []
-    bad: list[str] = []
-    for batch in batches:
-        reasons = batch.column(REASON)
-        good = batch.filter(reasons.is_null()).select(range(len(target.types)))
-        if good.num_rows:
-            rows.append(good)
-        bad += reasons.drop_null().to_pylist()
-    if not rows and not bad:
-        return Upserted(0, 0, 0)
-    counts: Upserted = _with_retries(target, lambda connection: _insert_lines(connection, target, rows, bad))
+    with closing(_Slices(batches)) as slices:
+        if not slices:
+            return Upserted(0, 0, 0)
+        counts: Upserted = _with_retries(target, lambda connection: _insert_slices(connection, target, slices))
     return counts
 
 
-def _insert_lines(connection: Any, target: _Target, rows: list[pa.RecordBatch], bad: list[str]) -> Upserted:
-    import pyarrow as pa
+class _Slices:
+    """The rows of a partition in slices: the only one is in memory, several are on the local disk."""
 
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._spill: Spill | None = None
+        self._places: list[Place] = []
+        self._last: list[pa.RecordBatch] = []
+        rows = size = 0
+        for batch in batches:
+            for first in range(0, batch.num_rows, SLICE.rows):
+                part = batch.slice(first, SLICE.rows)
+                if self._last and SLICE.share(rows + part.num_rows, size + part.nbytes) > 1:
+                    self._put()
+                    rows = size = 0
+                self._last.append(part)
+                rows += part.num_rows
+                size += part.nbytes
+
+    def __bool__(self) -> bool:
+        return bool(self._last)
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        import pyarrow as pa
+
+        if self._spill is not None:
+            for place in self._places:
+                with pa.ipc.open_stream(self._spill.read(place)) as reader:
+                    yield reader.read_all()
+        yield pa.Table.from_batches(self._last)
+
+    def close(self) -> None:
+        """Delete the file."""
+        if self._spill is not None:
+            self._spill.close()
+
+    def _put(self) -> None:
+        import pyarrow as pa
+
+        self._spill = self._spill or Spill()
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self._last[0].schema) as writer:
+            for batch in self._last:
+                writer.write_batch(batch)
+        self._places.append(self._spill.write(memoryview(sink.getvalue())))
+        self._last = []
+
+
+def _insert_slices(connection: Any, target: _Target, slices: Iterable[pa.Table]) -> Upserted:
     names = _names(target)
     connection.execute("SET CONSTRAINTS ALL IMMEDIATE")  # a row that breaks one is refused, and not the whole commit
+    for copied in ("{staged} ON COMMIT DROP AS SELECT {columns}", "{fresh} ON COMMIT DROP AS SELECT {key}"):
+        _run(connection, f"CREATE TEMPORARY TABLE {copied} FROM {{table}} WITH NO DATA", names)
+    return _sum(_insert_slice(connection, target, names, rows) for rows in slices)
+
+
+def _insert_slice(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Table) -> Upserted:
+    reasons = rows.column(REASON)
+    bad = reasons.drop_null().to_pylist()
     for text in bad:
         reason, _, row = text.partition("\n")
         _keep_aside(connection, names, None, row, reason)
-    for copied in ("{staged} ON COMMIT DROP AS SELECT {columns}", "{fresh} ON COMMIT DROP AS SELECT {key}"):
-        _run(connection, f"CREATE TEMPORARY TABLE {copied} FROM {{table}} WITH NO DATA", names)
-    counts = _insert_rows(connection, target, names, pa.Table.from_batches(rows)) if rows else Upserted(0, 0, 0)
+    good = rows.filter(reasons.is_null()).select(list(range(len(target.types))))
+    counts = _insert_rows(connection, target, names, good) if good.num_rows else Upserted(0, 0, 0)
     return counts._replace(conflicts=counts.conflicts + len(bad))
+
+
+def _sum(counts: Iterable[Upserted]) -> Upserted:
+    return Upserted(*map(sum, zip(*counts, strict=True)))
 
 
 def _insert_rows(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Table) -> Upserted:
@@ -379,8 +450,7 @@ def _insert_rows(connection: Any, target: _Target, names: dict[str, Any], rows: 
         reason = error.diag.message_primary or type(error).__name__
     if rows.num_rows > 1:
         half = rows.num_rows // 2
-        parts = [_insert_rows(connection, target, names, part) for part in (rows[:half], rows[half:])]
-        return Upserted(*map(sum, zip(*parts, strict=True)))
+        return _sum(_insert_rows(connection, target, names, part) for part in (rows[:half], rows[half:]))
     _refuse(connection, target, names, rows, reason)
     return Upserted(0, 0, 1)
 
@@ -430,10 +500,10 @@ def _stage(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Tab
 
 def _insert_staged(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Table) -> Upserted:
     _stage(connection, target, names, rows)
-    # In the order of the key, so that two transactions rarely wait for each other in a circle.
+    # In the order of the key, as the slices are, so that two transactions rarely wait for each other in a circle.
     inserted = _run(
         connection,
-        "WITH made AS (INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} ORDER BY {key} "
+        "WITH made AS (INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} ORDER BY {order} "
         "ON CONFLICT ({key}) DO NOTHING RETURNING {key}) INSERT INTO {fresh} SELECT {key} FROM made",
         names,
     ).rowcount

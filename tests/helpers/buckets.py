@@ -67,10 +67,10 @@ def settings(**changes):
     return Settings(columns=COLUMNS, body=(2, 3), **{**usual, **changes})
 
 
-def run_batch(checkpoint, handler, lines, now_ms, *, buckets=1, **changes):
+def run_batch(checkpoint, handler, lines, now_ms, *, buckets=1, packed=1 << 30, **changes):
     """Handle a micro-batch of (id, key, amount, raw, timestamp) as a query that starts and ends with it.
 
-    Return the rows of the result.
+    A packed value has at most ``packed`` rows. Return the rows of the result.
     """
     operator = Operator(handler, settings(**changes), buckets)
     operator.init(checkpoint)
@@ -78,7 +78,8 @@ def run_batch(checkpoint, handler, lines, now_ms, *, buckets=1, **changes):
     columns = list(zip(*rows, strict=True)) if rows else [[] for _ in SCHEMA]
     arrays = [pa.array(values, kind) for values, kind in zip(columns, SCHEMA, strict=True)]
     batch = pa.RecordBatch.from_arrays(arrays, [str(place) for place in range(len(arrays))])
-    frames = [packed.to_pandas() for packed in packer(preparer(COLUMNS, (2, 3)), bucket_keys(1))([batch])]
+    pack, parts = packer(preparer(COLUMNS, (2, 3)), bucket_keys(1)), range(0, len(rows), packed)
+    frames = [part.to_pandas() for first in parts for part in pack([batch.slice(first, packed)])]
     made = [frame for frame in operator.handleInputRows((0,), iter(frames), None) if frames]
     operator.close()
     rows = [row for frame in made for row in frame.astype(object).where(frame.notna(), None).itertuples(index=False)]

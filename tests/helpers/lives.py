@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections import Counter
+from copy import copy
 from dataclasses import dataclass
 
 START = 170_000_000
@@ -53,8 +54,14 @@ class Generator:
         if self.lossy:
             for life in self.lives:
                 self._lose(life)
-        self.ids = [id for life in self.lives for id in life.ids]
         self._find()
+
+    def of(self, lives):
+        """Return the generator with other IDs of its processes, and what is found in them."""
+        other = copy(self)
+        other.lives = lives
+        other._find()
+        return other
 
     def _life(self, second, start, least=150, rates=(0.5, 1, 3, 10)):
         """A process that counts from a number, at a rate of its own."""
@@ -103,7 +110,7 @@ class Generator:
                 for _ in range(self.chance.randint(0, 3)):
                     lives.append(self._life(lives[-1].last + self.chance.randint(2, 90), 0, rates=(0.5, 1, 3)))
             # All IDs of a few seconds may be lost.
-            if not any(0 <= _overlap(one, other) < 15 for one, other in itertools.product(*machines)):
+            if not any(0 <= overlap(one, other) < 15 for one, other in itertools.product(*machines)):
                 return machines[0] + machines[1]
 
     def _shared_apart(self):
@@ -123,6 +130,7 @@ class Generator:
             del life.ids[place : place + self.chance.randint(1, 12)]
 
     def _find(self):
+        self.ids = [id for life in self.lives for id in life.ids]
         at_once = "shared" in self.kind
         self.lost = set().union(*(_holes(life.ids) for life in self.lives))
         self.surely_lost = self.lost - {number for _, number in self.ids} if at_once else self.lost
@@ -131,7 +139,7 @@ class Generator:
         self.findings = +Counter(clock_backwards=back, sequence_jump=jumps)
 
 
-def _overlap(one, other):
+def overlap(one, other):
     """The seconds of two processes at the same time; negative for those between them."""
     return min(one.last, other.last) - max(one.first, other.first)
 

@@ -2,19 +2,39 @@
 
 import itertools
 import random
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 from helpers.lives import KINDS as PROCESSES
-from helpers.lives import generator_of
+from helpers.lives import START, Life, generator_of
 
+import msgid
 from msgid import layout
 
 QUEUES = ("plain", "committed", "aborted", "compacted", "lives", "retention")
-AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 OPTIONS = {"committed": {"holes": "committed"}, "aborted": {"holes": "markers"}, "compacted": {"holes": "compacted"}}
 COLUMNS = {"source": "source", "offset": "offset", "timestamp": "at", "content": "body"}
+AT = datetime(2021, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=START)
+MONTH = datetime(2026, 1, 1, tzinfo=timezone.utc)
+NODE = "00:16:3e:00:00:01"
+V0 = "version 0"
+"""The processes of a client that writes the milliseconds of the month in its own time zone, around a month's end."""
+
+
+@dataclass
+class Row:
+    """A row of a table; ``made`` is the second and the number of its version-1 ID, or None."""
+
+    log: str
+    life: int
+    offset: int
+    id: str
+    at: datetime
+    body: str
+    landed: datetime
+    made: tuple[int, int] | None = None
 
 
 @dataclass
@@ -26,9 +46,10 @@ class Queue:
         kind: How its offsets are used, one of `QUEUES`.
 
     Attributes:
-        rows: The messages that a reader of committed messages sees: log, life, offset, ID, time and content.
+        rows: The messages that a reader of committed messages sees.
         landed: The rows of the table.
         faults: The faults of the table: the fault, the log and its life, and the offset.
+        processes: How the processes that made the IDs start: one of those of `helpers.lives`, or `V0`.
     """
 
     seed: int
@@ -37,53 +58,92 @@ class Queue:
 
     def __post_init__(self):
         self.chance = random.Random(f"{self.seed} {self.kind}")
-        made = generator_of(self.seed, self.chance.choice(PROCESSES))
-        ids = iter([layout.pack(0x00163E000001, 1, second, number).hex() for second, number in dict.fromkeys(made.ids)])
-        self.recreated = AT + timedelta(minutes=90)
-        for log in range(self.chance.randint(1, 3)):
-            for life in range(2 if self.kind == "lives" else 1):
-                self._fill(f"kafka:kafka/t/{log}", life, ids)
+        self.processes = self.chance.choice((*PROCESSES, V0))
+        sent = list(self._sent())
+        self.recreated = sent[len(sent) // 2][0]
+        self.retained = sent[self.chance.randint(0, len(sent) // 2) if self.kind == "retention" else 0][0]
+        names = [f"kafka:kafka/t/{number}" for number in range(self.chance.randint(1, 3))]
+        logs = defaultdict(list)
+        for at, id, made in sent:
+            life = int(self.kind == "lives" and at >= self.recreated)
+            logs[self.chance.choice(names), life].append((at, id, made))
+        for (log, life), messages in sorted(logs.items()):
+            self._fill(log, life, messages)
         self.landed, self.faults = list(self.rows), set()
 
-    def _fill(self, log, life, ids):
+    def _sent(self):
+        """Yield the time and the ID of each message, in the order of their times."""
+        at = AT if self.processes != V0 else MONTH - timedelta(seconds=self.chance.randint(0, 60))
+        if self.processes == V0:
+            zone = timezone(timedelta(hours=self.chance.randint(-12, 14)))
+            for counter in range(self.chance.randint(20, 200)):
+                at += timedelta(milliseconds=self.chance.randint(0, 900))
+                local = at.astimezone(zone)
+                elapsed = local - local.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+                made = elapsed // timedelta(milliseconds=1)
+                yield at, msgid.ClientUniqueId("10.0.0.1", 7, 0x30946E09, made, counter).hex, None
+            return
+        self.generator = generator_of(self.seed, self.processes)
+        ids = dict.fromkeys(self.generator.ids)
+        if self.processes == "alone":  # a few are enough
+            ids = itertools.islice(ids, self.chance.randint(20, 100))
+        for second, number in sorted(ids, key=lambda id: id[0]):
+            own = AT + timedelta(seconds=second - START)
+            at = max(at, own) + timedelta(milliseconds=self.chance.randint(0, 50))
+            yield at, layout.pack(0x00163E000001, 1, second, number).hex(), (second, number)
+
+    def _fill(self, log, life, messages):
         offset = self.chance.choice((0, 0, 65_400, 1 << 33))
-        moment = self.recreated if life else AT
         rows = []
-        for _ in range(self.chance.randint(3, 12)):
-            size = self.chance.randint(1, 6)
+        waiting = iter(messages)
+        while transaction := list(itertools.islice(waiting, self.chance.randint(1, 6))):
             is_aborted = self.kind == "aborted" and self.chance.random() < 0.3
-            for _ in range(size):
-                moment += timedelta(milliseconds=self.chance.randint(0, 900))
-                id = next(ids, None) or f"order-{log}-{life}-{offset}"
+            for at, own, counted in transaction:
+                id, made = (own, counted) if self.chance.random() > 0.01 else (f"order-{log}-{life}-{offset}", None)
+                landed = AT + timedelta(seconds=((at - AT) // timedelta(seconds=30) + 1) * 30)
                 if not is_aborted:
-                    rows.append((log, life, offset, id, moment, f"body {self.chance.randint(0, 9)}"))
+                    rows.append(Row(log, life, offset, id, at, f"body {self.chance.randint(0, 9)}", landed, made))
                 offset += 1
             offset += self.kind in ("committed", "aborted")  # the marker
         if self.kind == "compacted":
             rows = [row for row in rows if self.chance.random() < 0.3]
-        if self.kind == "retention":
-            rows = rows[self.chance.randint(0, len(rows) // 2) :]
-        self.rows += rows
+        self.rows += [row for row in rows if row.at >= self.retained]
 
     def damage(self):
-        """Lose, change, repeat and add messages."""
+        """Lose, change, repeat, delay and add messages, and set the clocks of the queue and of the table back."""
         inner = [row for before, row, after in zip(self.rows, self.rows[1:], self.rows[2:], strict=False)
-                 if before[:2] == row[:2] == after[:2]]  # fmt: skip
-        chosen = self.chance.sample(inner, min(len(inner), 8))
-        lost, altered, repeated = chosen[:4], chosen[4:6], chosen[6:]
-        self.landed = [row for row in self.rows if row not in lost and row not in altered] + repeated
+                 if self._name(before) == self._name(row) == self._name(after)]  # fmt: skip
+        chosen = self.chance.sample(inner, min(len(inner), 14))
+        lost, altered, repeated, conflicting = chosen[:4], chosen[4:6], chosen[6:8], chosen[8:10]
+        moved = {id(row) for row in chosen[10:]}
+        gone = {id(row) for row in (*lost, *altered)}
+        self.landed = [self._delayed(row) if id(row) in moved else row for row in self.rows if id(row) not in gone]
+        for row in repeated:
+            self.landed.append(replace(row, landed=row.landed + timedelta(hours=1)))
         for row in altered:
-            place = self.chance.choice((3, 5))
-            self.landed.append((*row[:place], f"other {self.chance.random()}", *row[place + 1 :]))
+            change = {"body": "other"} if self.chance.random() < 0.5 else {"id": f"other {row.offset}", "made": None}
+            self.landed.append(replace(row, **change))
+        for row in conflicting:
+            self.landed.append(replace(row, body="a second body", landed=row.landed + timedelta(hours=1)))
         last = self.rows[-1]
-        extra = (*last[:2], last[2] + 5, f"extra {self.seed}", last[4], "extra")
+        extra = replace(last, offset=last.offset + 5, id=f"extra {self.seed}", body="extra", made=None)
         self.landed.append(extra)
         self.chance.shuffle(self.landed)
-        for fault, rows in (("lost", lost), ("changed", altered), ("duplicate", repeated), ("extra", [extra])):
-            self.faults |= {(fault, *self._name(row), row[2]) for row in rows}
+        changed = (*altered, *conflicting)
+        for fault, rows in (("lost", lost), ("changed", changed), ("duplicate", repeated), ("extra", [extra])):
+            self.faults |= {(fault, self._name(row), row.offset) for row in rows}
+        self.lost = lost
+
+    def _delayed(self, row):
+        """A row that landed late or early, or whose time was set back."""
+        seconds = timedelta(seconds=self.chance.randint(60, 600))
+        choice = self.chance.choice(("late", "early", "back"))
+        if choice == "back" and self.kind != "lives":  # the time names the life
+            return replace(row, at=row.at - seconds)
+        return replace(row, landed=row.landed + (seconds if choice == "late" else -seconds))
 
     def _name(self, row):
-        return (f"{row[0]}@{self.recreated.isoformat()}" if row[1] else row[0],)
+        return f"{row.log}@{self.recreated.isoformat()}" if row.life else row.log
 
     @property
     def options(self):
@@ -92,29 +152,81 @@ class Queue:
             return {"life": self.chance.choice(("life", self.recreated))}
         return OPTIONS.get(self.kind, {})
 
+    @property
+    def complete_until(self):
+        """The moment before which all messages have landed."""
+        times = [row.at for row in self.lost]
+        return min(times) if times else max(row.at for row in self.rows)
+
     def table(self, rows):
-        """Rows as a table whose times are text in several time zones."""
+        """Rows as a table; in one of four queues, times are text in several time zones."""
         zones = [timezone(timedelta(minutes=minutes)) for minutes in (0, 330, 840, -720)]
+
+        def times(values):
+            if self.seed % 4:
+                return pa.array(list(values), pa.timestamp("us", "UTC"))
+            return pa.array([value.astimezone(self.chance.choice(zones)).isoformat() for value in values], pa.string())
+
         life = self.recreated.isoformat()
         return pa.table({
-            "source": pa.array([row[0] for row in rows], pa.string()),
-            "life": pa.array([life if row[1] else None for row in rows], pa.string()),
-            "offset": pa.array([row[2] for row in rows], pa.int64()),
-            "id": pa.array([self._spelled(row[3]) for row in rows], pa.string()),
-            "at": pa.array([row[4].astimezone(self.chance.choice(zones)).isoformat() for row in rows], pa.string()),
-            "body": pa.array([row[5] for row in rows], pa.string()),
+            "source": pa.array([row.log for row in rows], pa.string()),
+            "life": pa.array([life if row.life else None for row in rows], pa.string()),
+            "offset": pa.array([row.offset for row in rows], pa.int64()),
+            "id": pa.array([self._spelled(row.id) for row in rows], pa.string()),
+            "at": times(row.at for row in rows),
+            "landed": times(row.landed for row in rows),
+            "body": pa.array([row.body for row in rows], pa.string()),
         })  # fmt: skip
 
     def _spelled(self, id):
         return id.upper() if id.startswith("01") and self.chance.random() < 0.5 else id
 
+    # --- what an audit of some rows must find ---------------------------------------------------------------------
+
     def gaps(self, rows):
-        """The missing offsets of each log and life, by ranges."""
-        logs = {}
+        """The missing offsets of each log and life, by ranges, that the audit may call a loss."""
+        if self.kind == "compacted":
+            return set()
+        shortest = 2 if self.kind in ("committed", "aborted") else 1
+        logs = defaultdict(set)
         for row in rows:
-            logs.setdefault(self._name(row)[0], set()).add(row[2])
-        found = set()
-        for name, offsets in logs.items():
-            ordered = sorted(offsets)
-            found |= {(name, a + 1, b - 1) for a, b in itertools.pairwise(ordered) if b - a > 1}
-        return found
+            logs[self._name(row)].add(row.offset)
+        return {
+            (name, a + 1, b - 1)
+            for name, offsets in logs.items()
+            for a, b in itertools.pairwise(sorted(offsets))
+            if b - a > shortest
+        }
+
+    def expected(self, rows):
+        """The findings about messages and single IDs: their numbers by check and scope."""
+        found = Counter()
+        for name, first, last in self.gaps(rows):
+            found["missing_offsets", name] += last - first + 1
+        logs, by_id = defaultdict(lambda: defaultdict(list)), defaultdict(list)
+        for row in rows:
+            logs[self._name(row)][row.offset].append(row)
+            by_id[row.id].append(row)
+            found["malformed_ids", "table"] += row.id.startswith(("order", "other", "extra"))
+            is_future = row.made is not None and AT + timedelta(seconds=row.made[0] - START) > row.landed
+            found["future_ids", "table"] += is_future
+        for held in by_id.values():
+            found["duplicate_ids", "table"] += len(held) - len({row.body for row in held})
+            found["conflicting_ids", "table"] += len({row.body for row in held}) - 1
+        for name, held in logs.items():
+            ordered = [held[offset] for offset in sorted(held)]
+            for same in ordered:
+                found["duplicate_messages", name] += len(same) - len({row.body for row in same})
+                found["conflicting_messages", name] += len({row.body for row in same}) - 1
+            landed = [min(row.landed for row in same) for same in ordered]
+            after = list(itertools.accumulate(reversed(landed), min))[::-1]
+            found["late_messages", name] += sum(own > least for own, least in zip(landed, after[1:], strict=False))
+            times = [min(row.at for row in same) for same in ordered]
+            found["time_backwards", name] += sum(b < a for a, b in itertools.pairwise(times))
+        return {key: count for key, count in found.items() if count}
+
+    def lives(self, rows):
+        """The processes with the IDs that some rows have; without those that do not have any."""
+        present = {row.made for row in rows}
+        kept = (Life([id for id in life.ids if id in present]) for life in self.generator.lives)
+        return [life for life in kept if life.ids]

@@ -97,6 +97,32 @@ REQUIRED = {
 }
 
 
+@pytest.mark.parametrize("command", ["ids", "messages", "process"])
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--max-files-per-trigger", "0"], "'--max-files-per-trigger': 0 is not in the range"),
+        (["--max-bytes-per-trigger", "1.5"], "'--max-bytes-per-trigger': '1.5' is not a valid integer range"),
+        (["--max-bytes-per-trigger", str(1 << 63)], "'--max-bytes-per-trigger': 9223372036854775808 is not in the"),
+        (["--max-bytes-per-trigger", "9", "--max-files-per-trigger", "9"], "cannot be used together"),
+    ],
+)
+def test_limits_of_a_micro_batch_are_checked_before_spark_starts(command, options, says):
+    """Each is a number of 1 or more, and Spark accepts one of them."""
+    stream = [] if command == "process" else ["--stream"]
+    key = {"process": ["--key", "k"], "messages": ["-f", "iggy"]}.get(command, [])
+    done = CliRunner().invoke(spark_ext, [command, "in", *REQUIRED[command], *key, *stream, *options])
+    assert (done.exit_code, says in done.output) == (2, True), done.output
+
+
+@pytest.mark.parametrize("command", ["ids", "messages"])
+def test_limits_of_a_micro_batch_need_a_stream(command):
+    """A batch reads all files."""
+    format = ["-f", "iggy"] if command == "messages" else []
+    done = CliRunner().invoke(spark_ext, [command, "in", *REQUIRED[command], *format, "--max-files-per-trigger", "1"])
+    assert (done.exit_code, "--max-files-per-trigger needs --stream" in done.output) == (2, True), done.output
+
+
 @pytest.mark.parametrize("command", REQUIRED)
 def test_input_that_is_not_utf_8_is_refused(command):
     """The commands end with one line before Spark starts."""

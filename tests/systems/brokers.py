@@ -91,12 +91,25 @@ class Kafka:
                 if time.monotonic() > end or self._process.poll() is not None:
                     raise AssertionError((self._folder / "output").read_text(errors="replace")[-2000:]) from None
 
+    def signal(self, number: int) -> None:
+        """Send a signal to the broker."""
+        if self._process is not None:
+            self._process.send_signal(number)
+
     def kill(self) -> None:
         """End the broker with SIGKILL."""
+        self.signal(signal.SIGKILL)
         if self._process is not None:
-            self._process.send_signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
+
+    def stop(self) -> None:
+        """End the broker with SIGTERM, or with SIGKILL if it goes on for half a minute."""
+        self.signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if self._process is not None:
+                self._process.wait(30)
+        self.kill()
 
     def create_topic(self, topic: str, partitions: int = 2) -> None:
         """Create a topic."""

@@ -30,7 +30,7 @@ SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "2",  # 50 by default: each look at a small table has as many tasks
     "spark.driver.memory": "1g",
 }
-INSTALL_SECONDS, TEST_SECONDS = 900, 900
+INSTALL_SECONDS, TEST_SECONDS, NIGHT_SECONDS = 900, 900, 7200
 
 
 class Lakehouse:
@@ -60,16 +60,23 @@ class Lakehouse:
         self._folder = folder
 
     def run_tests(self, *arguments: str) -> None:
-        """Run tests in a process of this environment; a failure has the output of that process.
+        """Run tests in a process of this environment; a failure has its output, which is shown at once after ``-s``.
 
         Relative paths, which guides have, are in the folder of the environment.
         """
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments]
-        streams = {"capture_output": True, "text": True}
-        done = subprocess.run(command, env=self.environment, cwd=self._folder, timeout=TEST_SECONDS, **streams)
-        print(done.stdout)
+        shown = "-s" in arguments
+        done = subprocess.run(
+            command,
+            env=self.environment,
+            cwd=self._folder,
+            capture_output=not shown,
+            text=True,
+            timeout=NIGHT_SECONDS if shown else TEST_SECONDS,
+        )
+        print(done.stdout or "")
         if done.returncode:
-            pytest.fail(f"{done.stdout}\n{done.stderr[-2000:]}", pytrace=False)
+            pytest.fail(f"{done.stdout}\n{(done.stderr or '')[-2000:]}", pytrace=False)
 
 
 def _installed(requirement: str) -> Path:

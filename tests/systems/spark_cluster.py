@@ -129,17 +129,30 @@ class Daemon:
         if self._process is not None:
             self._process.wait(STOP_SECONDS)
 
+    def stop(self) -> None:
+        """End the process with SIGTERM, or with SIGKILL if it goes on for some seconds."""
+        self.signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if self._process is not None:
+                self._process.wait(STOP_SECONDS)
+        self.kill()
+
 
 class SparkCluster:
     """A master and three workers of one core each, which keep their state when they are killed and started again.
 
     Args:
         folder: An empty folder. Each worker has a folder of its own in it, in which its executors run.
+        packages: The packages of the workers' Python.
+        within: A command that runs the commands of the cluster, such as that of a `SmallDisk`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, packages: Iterable[str] = EXECUTOR_PACKAGES, *, within: Sequence[str] = ()
+    ) -> None:
         self.folder = folder
-        self.python = make_python(folder / "python")
+        self._within = list(within)
+        self.python = make_python(folder / "python", packages)
         """The interpreter of the workers: ``python3`` of their path."""
         self.configuration = folder / "conf"
         self.configuration.mkdir()
@@ -179,7 +192,7 @@ class SparkCluster:
             worker.wait_for("Successfully registered with master")
 
     def _master(self, name: str, port: int) -> list[str]:
-        return [self._spark, name, "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
+        return [*self._within, self._spark, name, "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
 
     def add_worker(self, name: str, *, before: Sequence[str] = ()) -> Daemon:
         """Start one more worker; ``before`` is a command that runs its command, such as ``unshare --mount``."""
@@ -188,7 +201,7 @@ class SparkCluster:
         sizes = ["--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work")]
         path = os.pathsep.join((str(self.python.parent), self._environment["PATH"]))
         environment = {**self._environment, **OTHER, "PATH": path}
-        worker = Daemon([*before, *command, *sizes, self.url], folder, environment)
+        worker = Daemon([*self._within, *before, *command, *sizes, self.url], folder, environment)
         worker.start()
         self.workers.append(worker)
         return worker
@@ -270,6 +283,53 @@ class SparkCluster:
         for pid in executors:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+class SmallDisk:
+    """A disk of its own in memory, which the processes that `command` starts see in a folder; the test skips without.
+
+    As a target of faults, the disk is full from ``kill``, ``stop`` or SIGSTOP on, until ``start`` or SIGCONT.
+
+    Args:
+        folder: An empty folder.
+        size: The size, as ``mount`` takes it.
+    """
+
+    def __init__(self, folder: Path, size: str = "64m") -> None:
+        self.folder = folder
+        mount = f"mount -t tmpfs -o size={size} none {folder} && echo up && exec sleep infinity"
+        for options, entered in (([], []), (["--map-root-user"], ["--user", "--preserve-credentials"])):
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig=KILL", "unshare", "--mount", *options, "sh", "-c", mount],
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            assert self._process.stdout is not None
+            if self._process.stdout.readline():
+                self.command = ["nsenter", f"--target={self._process.pid}", "--mount", *entered]
+                return
+        pytest.skip("a disk of its own needs the right to mount")
+
+    def _run(self, script: str) -> None:
+        subprocess.run([*self.command, "sh", "-c", script], check=False, capture_output=True, timeout=60)
+
+    def kill(self) -> None:
+        """Fill the disk."""
+        self._run(f"cat /dev/zero > {self.folder}/ballast")
+
+    stop = kill
+
+    def start(self) -> None:
+        """Free the disk."""
+        self._run(f"rm -f {self.folder}/ballast")
+
+    def signal(self, number: int) -> None:
+        """Fill the disk, or free it."""
+        self.kill() if number == signal.SIGSTOP else self.start()
+
+    def end(self) -> None:
+        """Remove the disk."""
+        self._process.kill()
+        self._process.wait()
 
 
 def _without_spark() -> dict[str, str]:

@@ -18,10 +18,10 @@ from msgid.processing.context import fingerprint
 from spark_ext.streaming._processing.codec import input_text
 from spark_ext.streaming._processing.packing import NO_TIME
 from spark_ext.streaming._processing.pages import Entry, mark
-from spark_ext.streaming._processing.runs import Segments, forget
+from spark_ext.streaming._processing.runs import Segments, forget, size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from msgid.processing._flow import Decision, Run
     from msgid.processing.context import Output
@@ -67,6 +67,8 @@ class Settings(NamedTuple):
 Arrival = tuple[int, str, tuple[Any, ...]]
 """A message of a micro-batch: its own time in microseconds since 1970 or `NO_TIME`, its ID, the values of its body."""
 _ORDER: Final = itemgetter(0, 1)
+_ROW_BYTES: Final = 300
+"""About the memory of a row of the result without its body."""
 
 
 def in_order(arrivals: list[Arrival], names: Sequence[str]) -> list[Arrival]:
@@ -101,10 +103,18 @@ class Handling:
         bucket: The states of the bucket's keys.
         now_ms: The processing time of the micro-batch, which a replay has too, milliseconds since 1970.
         nested: The places in a body of values that a handler could change.
+        slice_bytes: The size of the entries, and of the rows of the result, that are kept at a time.
     """
 
     def __init__(
-        self, runner: Runner, settings: Settings, values: Values, bucket: Bucket, now_ms: int, nested: Sequence[int]
+        self,
+        runner: Runner,
+        settings: Settings,
+        values: Values,
+        bucket: Bucket,
+        now_ms: int,
+        nested: Sequence[int],
+        slice_bytes: int,
     ) -> None:
         self._runner = runner
         self._settings = settings
@@ -115,12 +125,18 @@ class Handling:
         self._horizon = now_ms - settings.retention_ms
         self._limit = self._horizon - settings.remember_ms
         self._nested = [self._names[place] for place in nested]
-        self.rows: list[OutputRow] = []
-        """The rows of the result."""
+        self._slice_bytes = slice_bytes
+        self._rows: list[OutputRow] = []
+        self._size = 0
 
-    def handle(self, key: str, arrivals: list[Arrival]) -> None:
-        """Handle the messages of a key in the order of `in_order`."""
-        arrivals = in_order(arrivals, self._names)
+    def handle(self, key: str, arrivals: list[Arrival]) -> Iterator[list[OutputRow]]:
+        """Handle the messages of a key in the order of `in_order`; yield the rows of the result if they are many."""
+        waiting = in_order(arrivals, self._names)
+        while waiting:
+            waiting = yield from self._handle_some(key, waiting)
+
+    def _handle_some(self, key: str, arrivals: list[Arrival]) -> Generator[list[OutputRow], None, list[Arrival]]:
+        """Handle messages of a key until their entries fill a slice; return the messages that wait."""
         state = self._bucket.key(key)
         changed = forget(self._values, key, state, self._horizon, self._limit)
         segments = Segments(self._values, key, state, self._limit)
@@ -130,6 +146,8 @@ class Handling:
         recent: dict[str, Entry] | None = None
         fresh: dict[str, Entry] = {}
         marks = []
+        room = self._slice_bytes
+        handled = 0
         for arrival in arrivals:
             id = arrival[1]
             marked = mark(id)
@@ -143,12 +161,28 @@ class Handling:
             stored = segments.forgotten(id) if entry is None and has_older else None
             made = self._decided(key, arrival, state.state, entry, None if stored is None else stored * 1000)
             if made is not None:
-                fresh[id] = self._entry(id, state.state, made)
+                fresh[id] = entry = self._entry(id, state.state, made)
                 state.state = made.raw
                 marks.append(marked)
+                room -= size_of(entry)
+            handled += 1
+            if self._size >= self._slice_bytes:
+                yield self.take()
+            if room <= 0:
+                break
         if fresh or changed:
             segments.add(list(fresh.values()), marks)
             self._bucket.changed(key, state)
+        return arrivals[handled:]
+
+    def take(self) -> list[OutputRow]:
+        """Return the rows of the result that were not returned before."""
+        taken, self._rows, self._size = self._rows, [], 0
+        return taken
+
+    def _add(self, row: OutputRow) -> None:
+        self._rows.append(row)
+        self._size += len(row[5]) + _ROW_BYTES
 
     def _decided(
         self, key: str, arrival: Arrival, state: bytes | None, entry: Entry | None, forgotten: int | None
@@ -191,7 +225,7 @@ class Handling:
 
     def _publish(self, key: str, arrival: Arrival, outputs: Sequence[tuple[str, str | None, str]], kind: str) -> None:
         for number, (id, topic, body) in enumerate(outputs):
-            self.rows.append((id, number, arrival[1], key, topic, body, kind, None))
+            self._add((id, number, arrival[1], key, topic, body, kind, None))
 
     def _set_aside(self, key: str, arrival: Arrival, kind: str, reason: str) -> None:
-        self.rows.append((None, None, arrival[1], key, None, _body(arrival, self._names), kind, reason))
+        self._add((None, None, arrival[1], key, None, _body(arrival, self._names), kind, reason))

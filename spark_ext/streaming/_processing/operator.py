@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
@@ -14,15 +15,17 @@ from msgid._known_tables import OUTPUTS
 from spark_ext.streaming._bucket_state import BucketState
 from spark_ext.streaming._processing.codec import Runner
 from spark_ext.streaming._processing.handling import MALFORMED, Handling, Settings
-from spark_ext.streaming._processing.packing import unpack
+from spark_ext.streaming._processing.packing import HEAD_BYTES, time_of
 from spark_ext.streaming._processing.pages import Bucket
 from spark_ext.streaming._processing.runs import forget
+from spark_ext.streaming._processing.slices import SLICE, slices
+from spark_ext.streaming._slices import Arrived
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from msgid.processing.context import AsyncHandler, Handler
-    from spark_ext.streaming._processing.handling import Arrival
+    from spark_ext.streaming._processing.handling import Arrival, OutputRow
     from spark_ext.streaming._processing.packing import Rows
 
 _COLUMNS: Final = [(name, pa.int32() if type == "int" else pa.string()) for name, type in OUTPUTS.types.items()]
@@ -43,37 +46,42 @@ class Operator(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         directory = self._state.directory()
-        packed = [value for frame in rows for value in zip(frame["head"], frame["rows"], strict=True) if value[0]]
-        if packed:
-            arrived = unpack(packed)
-            bucket = Bucket(self._state, directory or b"", arrived.now_ms)
-            yield from self._handle_rows(bucket, arrived)
-            self._sweep(bucket, arrived.now_ms)
-            written = bucket.commit()
-            if written is not None:
-                self._state.set_directory(written)
-        elif directory is None:
-            self._state.set_directory(b"")
+        with closing(Arrived(rows, HEAD_BYTES, SLICE)) as arrived:
+            if arrived.rows:
+                yield from self._handle(arrived, directory or b"")
+            elif directory is None:
+                self._state.set_directory(b"")
 
     def close(self) -> None:
         self._runner.close()
 
-    def _handle_rows(self, bucket: Bucket, rows: Rows) -> Iterator[pd.DataFrame]:
+    def _handle(self, arrived: Arrived, directory: bytes) -> Iterator[pd.DataFrame]:
+        now_ms = time_of(next(arrived.heads()))
+        bucket = Bucket(self._state, directory, now_ms)
+        for malformed, messages in slices(arrived, [self._settings.columns[place] for place in self._settings.body]):
+            if malformed:
+                yield _frame([(None, None, id, None, None, text, MALFORMED, reason) for id, text, reason in malformed])
+            if messages is not None:
+                yield from self._handle_rows(bucket, messages, now_ms)
+                self._sweep(bucket, now_ms)
+                bucket.commit()
+        if bucket.directory is not None:
+            self._state.set_directory(bucket.directory)
+
+    def _handle_rows(self, bucket: Bucket, rows: Rows, now_ms: int) -> Iterator[pd.DataFrame]:
         bodies = zip(*rows.body, strict=True) if rows.body else itertools.repeat((), len(rows.keys))
         keys: defaultdict[str, list[Arrival]] = defaultdict(list)
         for name, arrival in zip(rows.keys, zip(rows.times, rows.ids, bodies, strict=True), strict=True):
             keys[name].append(arrival)
-        handling = Handling(self._runner, self._settings, self._state, bucket, rows.now_ms, rows.nested)
-        for id, text, reason in rows.malformed:
-            handling.rows.append((None, None, id, None, None, text, MALFORMED, reason))
-        bucket.read(keys)
-        for name, arrivals in keys.items():
-            handling.handle(name, arrivals)
-        if handling.rows:
-            columns = zip(*handling.rows, strict=True)
-            yield pd.DataFrame(
-                {name: _series(values, type) for (name, type), values in zip(_COLUMNS, columns, strict=True)}
-            )
+        handling = Handling(self._runner, self._settings, self._state, bucket, now_ms, rows.nested, SLICE.bytes)
+        for name in bucket.read(keys, SLICE.bytes):
+            for made in handling.handle(name, keys[name]):
+                yield _frame(made)
+            if bucket.size >= SLICE.bytes:
+                bucket.commit()
+        rest = handling.take()
+        if rest:
+            yield _frame(rest)
 
     def _sweep(self, bucket: Bucket, now_ms: int) -> None:
         """Forget the old entries of keys without new messages, on some pages of the bucket."""
@@ -82,6 +90,11 @@ class Operator(StatefulProcessor):
             state = bucket.key(name)
             if forget(self._state, name, state, horizon, horizon - self._settings.remember_ms):
                 bucket.changed(name, state)
+
+
+def _frame(rows: list[OutputRow]) -> pd.DataFrame:
+    columns = zip(*rows, strict=True)
+    return pd.DataFrame({name: _series(values, type) for (name, type), values in zip(_COLUMNS, columns, strict=True)})
 
 
 def _series(values: tuple[Any, ...], type: pa.DataType) -> pd.Series[Any]:

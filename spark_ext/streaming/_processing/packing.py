@@ -22,7 +22,7 @@ from spark_ext.streaming._packing import Prepared, written_rows
 from spark_ext.streaming._processing.codec import input_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 CONTROL: Final = 6
 """The number of columns before the user's own: bucket, key, ID, time, reason and the time of the micro-batch."""
@@ -32,16 +32,20 @@ NOT_UTF8: Final = "a column has text that is not UTF-8"
 FAR_TIME: Final = "a column has a time outside the years 1 to 9999"
 _NOW: Final = np.dtype("<i8")
 """The head of each row: the time of the micro-batch, milliseconds since 1970."""
+HEAD_BYTES: Final = _NOW.itemsize
 _DAY_LIMITS: Final = (UNIX_SECONDS_MIN // 86_400, UNIX_SECONDS_MAX // 86_400)
 _MICRO_LIMITS: Final = (UNIX_SECONDS_MIN * 1_000_000, last_moment(1_000_000))
-_KEY, _ID, _TIME, _REASON, _TEXT, _BODY = range(6)
+_KEY, _ID, _TIME, _REASON, _TEXT, BODY = range(6)
+"""The columns of packed rows, and the first one of the body."""
+
+
+Malformed = tuple["str | None", str, str]
+"""A malformed row: the ID, the whole row as JSON, and the reason."""
 
 
 class Rows(NamedTuple):
-    """The rows of a bucket, column by column."""
+    """Rows of a bucket, column by column."""
 
-    now_ms: int
-    """The processing time of the micro-batch, which a replay has too, milliseconds since 1970."""
     keys: list[str]
     ids: list[str]
     times: list[int]
@@ -50,8 +54,6 @@ class Rows(NamedTuple):
     """The columns of the message's body."""
     nested: list[int]
     """The places in the body of values that can be changed, so that a handler needs a copy."""
-    malformed: list[tuple[str | None, str, str]]
-    """The ID, the whole row as JSON, and the reason."""
 
 
 def preparer(names: tuple[str, ...], body: tuple[int, ...]) -> Callable[[pa.RecordBatch], Prepared]:
@@ -100,20 +102,36 @@ def _nullable(field: pa.Field) -> pa.Field:
     return field.with_type(in_utc(field.type)).with_nullable(True)
 
 
-def unpack(packed: list[tuple[bytes, bytes]]) -> Rows:
-    """Return the rows of some packed values of one query, each with its heads."""
-    table = pa.Table.from_batches([written_rows(rows) for _, rows in packed])
-    malformed = []
-    if table.column(_REASON).null_count < table.num_rows:
-        is_good = table.column(_REASON).is_null()
-        bad = table.filter(pc.invert(is_good))
-        malformed = list(zip(*(bad.column(place).to_pylist() for place in (_ID, _TEXT, _REASON)), strict=True))
-        table = table.filter(is_good)
+def unpacked(packed: Iterable[bytes]) -> pa.Table:
+    """Return the rows of some packed values of one query."""
+    return pa.Table.from_batches([written_rows(rows) for rows in packed])
+
+
+def malformed_rows(table: pa.Table) -> list[Malformed]:
+    """Return the malformed rows of a table that `unpacked` returned."""
+    if table.column(_REASON).null_count == table.num_rows:
+        return []
+    bad = table.filter(table.column(_REASON).is_valid())
+    return list(zip(*(bad.column(place).to_pylist() for place in (_ID, _TEXT, _REASON)), strict=True))
+
+
+def good_rows(table: pa.Table) -> pa.Table:
+    """Return the other rows of a table that `unpacked` returned."""
+    reasons = table.column(_REASON)
+    return table if reasons.null_count == table.num_rows else table.filter(reasons.is_null())
+
+
+def as_rows(table: pa.Table) -> Rows:
+    """Return the rows of `good_rows` as columns of Python values."""
     keys, ids, times, _, _, *body = table.columns
     nested = [place for place, column in enumerate(body) if pa.types.is_nested(column.type)]
-    now_ms = int(np.frombuffer(packed[0][0], _NOW, 1)[0])
     key_of, id_of, time_of, *values = (column.to_pylist() for column in (keys, ids, times, *body))
-    return Rows(now_ms, key_of, id_of, time_of, values, nested, malformed)
+    return Rows(key_of, id_of, time_of, values, nested)
+
+
+def time_of(head: bytes) -> int:
+    """Return the processing time of the micro-batch in a head, which a replay has too, milliseconds since 1970."""
+    return int(np.frombuffer(head, _NOW, 1)[0])
 
 
 def _known(ids: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:

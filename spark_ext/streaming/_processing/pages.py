@@ -137,7 +137,7 @@ class KeysCodec:
 
     def split(self, content: _Keys, parts: int) -> list[tuple[int, _Keys]]:
         """Divide states into parts with about the same number of keys; keys of one place stay together."""
-        ordered = sorted((_place(key), key) for key in content)
+        ordered = sorted((place_of(key), key) for key in content)
         firsts = sorted({ordered[part * len(ordered) // parts][0] for part in range(parts)})
         divided: list[tuple[int, _Keys]] = [(first, {}) for first in firsts]
         part = 0
@@ -152,8 +152,14 @@ class KeysCodec:
         return {**first, **second}
 
 
-def _place(key: str) -> int:
+def place_of(key: str) -> int:
+    """Return the place of a key in the pages of its bucket."""
     return zlib.crc32(key.encode())
+
+
+def _size(packed: tuple[Any, ...]) -> int:
+    state, _, recent, *_ = packed
+    return len(state or b"") + len(recent)
 
 
 class Bucket:
@@ -169,34 +175,49 @@ class Bucket:
         self._pages = Pages(values, KeysCodec(), directory, now_ms)
         self._page_of: dict[str, int] = {}
         self._now_ms = now_ms
+        self.size = 0
+        """About the number of bytes of the states that were read or changed since the last `commit`."""
+        self.directory: bytes | None = None
+        """The new directory; None if it is the old one."""
 
-    def read(self, keys: Iterable[str]) -> None:
-        """Read the pages of some keys."""
-        for key in keys:
-            self._page_of[key] = self._pages.page_of(_place(key))
-        self._pages.read(set(self._page_of.values()))
+    def read(self, keys: Iterable[str], most: int) -> Iterable[str]:
+        """Read the pages of some keys if they have at most so many bytes; return the keys in the order to take them.
+
+        Larger pages are read one by one, so the keys of a page come one after another.
+        """
+        page_of = {key: self._pages.page_of(place_of(key)) for key in keys}
+        pages = set(page_of.values())
+        if self._pages.size_of(pages) > most:
+            return sorted(page_of, key=place_of)
+        self._page_of = page_of
+        self._pages.read(pages)
+        return page_of
 
     def key(self, key: str) -> KeyState:
         """Return the state of a key for reading and changing; `changed` stores it."""
         packed = self._pages.content(self._page(key)).get(key)
+        self.size += 0 if packed is None else _size(packed)
         return KeyState() if packed is None else KeyState(*packed)
 
     def changed(self, key: str, state: KeyState) -> None:
         """Store the state of a key, which `commit` writes."""
         page = self._page(key)
         content = self._pages.content(page)
-        content[key] = state.packed()
+        content[key] = packed = state.packed()
+        self.size += _size(packed)
         self._pages.replace(page, content)
 
     def sweep(self, every_ms: int) -> list[str]:
         """Return the keys of the pages whose old entries are due to be forgotten, each page once in ``every_ms``."""
         return [key for page in self._pages.due(self._now_ms, every_ms) for key in self._pages.content(page)]
 
-    def commit(self) -> bytes | None:
-        """Write the changed pages; return the new directory, or None if it is the old one."""
-        self._page_of.clear()
-        return self._pages.commit()
+    def commit(self) -> None:
+        """Write the changed pages, and drop all."""
+        self._page_of = {}
+        self.directory = self._pages.commit() or self.directory
+        self._pages.release()
+        self.size = 0
 
     def _page(self, key: str) -> int:
         found = self._page_of.get(key)
-        return self._pages.page_of(_place(key)) if found is None else found
+        return self._pages.page_of(place_of(key)) if found is None else found

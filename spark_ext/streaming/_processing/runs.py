@@ -144,7 +144,7 @@ class Segments:
         added = []
         for entry in [*state.entries(), *entries]:
             held.append(entry)
-            size += _size(entry)
+            size += size_of(entry)
             if len(held) == SEGMENT_ENTRIES or size >= SEGMENT_BYTES:
                 added.append(self._write(held))
                 held, size = [], 0
@@ -203,7 +203,8 @@ def _run(key: str) -> str:
     return f"r{key}"
 
 
-def _size(entry: Entry) -> int:
+def size_of(entry: Entry) -> int:
+    """Return about the number of bytes of an entry."""
     kept = 0 if isinstance(entry.answer, bytes) else sum(len(body) for _, _, body in entry.answer)
     return len(entry.before or b"") + kept + 80
 

@@ -1,12 +1,7 @@
 """Delta at night: a table per feature, batches in any order, and drivers that are killed at any step."""
 
-import json
 import random
-import signal
-import subprocess
-import sys
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from lakehouse.delta.tables import (
@@ -19,16 +14,13 @@ from lakehouse.delta.tables import (
     without_catalog,
     write,
 )
+from lakehouse.drivers import ROUNDS, kill_drivers
 
 import spark_ext as ids
 from spark_ext import TableConflict
 from spark_ext.tables import sinks
 
 pytestmark = [pytest.mark.systems, pytest.mark.spark]
-
-PROGRAM = Path(__file__).parents[2] / "programs" / "delta_killed.py"
-ROUNDS = 12
-"""Each round has two drivers, and kills both."""
 
 
 @pytest.mark.variants
@@ -99,26 +91,11 @@ def test_drivers_that_are_killed_write_each_batch_once(spark, tmp_path, seed, co
     """Two drivers, one per way, have the same batches at once, and each is killed at a step that the seed chooses."""
     if connect:
         pytest.skip("the drivers are programs of their own")
-    chance, path, batches = random.Random(seed), str(tmp_path / "t"), ROUNDS
-    kills = 0
-    for each in range(ROUNDS + 1):
-        drivers = []
-        for way in ("catalog", "deltalake") if each < ROUNDS else ("catalog",):
-            step = chance.choice(("before", "during", "committed", "after")) if each < ROUNDS else None
-            plan = {
-                "path": path, "way": way, "batches": batches if step is None else each + 2, "step": step,
-                "batch": each, "delay": chance.uniform(0, 2), "told": str(tmp_path / f"told-{way}-{each}"),
-            }  # fmt: skip
-            log = (tmp_path / f"log-{way}-{each}").open("w")
-            drivers.append(subprocess.Popen([sys.executable, str(PROGRAM), json.dumps(plan)], stdout=log, stderr=log))
-        codes = [driver.wait(400) for driver in drivers]
-        logs = "".join(log.read_text()[-3000:] for log in tmp_path.glob(f"log-*-{each}"))
-        assert set(codes) <= {0, -signal.SIGKILL}, f"seed {seed}: {logs}"
-        kills += codes.count(-signal.SIGKILL)
+    path = str(tmp_path / "t")
+    off = {"spark.sql.catalog.spark_catalog": "builtin"}
+    ways = [{"way": "catalog", "settings": {}}, {"way": "deltalake", "settings": off}]
+    steps = ("before", "during", "committed", "after")
+    kills = kill_drivers(tmp_path, seed, path, ways, steps)
     rows = numbers(ids.read_table(spark, path))
-    assert rows == list(range(10 * batches)), f"seed {seed}"
-    told = [line.split() for file in tmp_path.glob("told-*") for line in file.read_text().splitlines()]
-    for number in range(batches):
-        assert told.count([str(number), "True"]) <= 1, f"seed {seed}: batch {number} was reported twice as written"
     print(f"{kills} kills, seed {seed}: {len(rows)} rows once")
-    assert kills >= ROUNDS, f"seed {seed}"
+    assert rows == list(range(10 * ROUNDS)), f"seed {seed}"

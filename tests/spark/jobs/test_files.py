@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime, timezone
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -10,14 +11,30 @@ from helpers.sinks import put
 
 from spark_ext.cli import spark_ext as command
 from spark_ext.jobs import audit_job, ids_job, messages_job
-from spark_ext.jobs._files import BadInput, read_rows
-from spark_ext.jobs._formats import format_of, holds_table
+from spark_ext.jobs._files import BadInput, read_rows, reader_of
+from spark_ext.jobs._formats import BatchLimit, format_of, holds_table
 from spark_ext.tables.table_formats import table_format
 
 pytestmark = pytest.mark.spark
 
 KAFKA = "id string, value string, topic string, partition int, offset long, timestamp timestamp"
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
+
+
+@pytest.mark.parametrize(
+    ("limit", "options"),
+    [
+        (BatchLimit(), {"maxBytesPerTrigger": 256 << 20}),
+        (BatchLimit(max_bytes=9), {"maxBytesPerTrigger": 9}),
+        (BatchLimit(max_files=2), {"maxFilesPerTrigger": 2}),
+    ],
+)
+def test_streams_of_the_jobs_have_a_limit(limit, options):
+    """A first run over a history is many micro-batches; Spark accepts one limit, so there is never another."""
+    given = {}
+    spark = SimpleNamespace(readStream=SimpleNamespace(options=lambda **named: given.update(named)))
+    reader_of(spark, "in", stream=True, limit=limit.checked())
+    assert {name: value for name, value in given.items() if name.endswith("PerTrigger")} == options
 
 
 @pytest.mark.parametrize(

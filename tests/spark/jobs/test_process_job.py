@@ -9,6 +9,7 @@ import pytest
 
 from spark_ext.jobs import _progress, process_job
 from spark_ext.jobs._files import BadInput
+from spark_ext.jobs._formats import BatchLimit
 
 pytestmark = pytest.mark.spark
 
@@ -75,6 +76,17 @@ def test_process_job_of_a_damaged_file_goes_on_and_takes_the_repaired_one(spark,
     assert (summary.outputs, summary.unreadable) == (2001, [])
 
 
+def test_process_job_of_a_history_is_many_micro_batches_of_the_limit(spark, rocksdb, tmp_path):
+    """The outputs are those of one micro-batch; a file above the limit is a micro-batch of its own."""
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        line = json.dumps({"id": f"b-{number}", "account": "b", "amount": number + 1})
+        (tmp_path / "in" / f"{number}.json").write_text(line)
+    summary = run(spark, tmp_path, [{"id": "a-1", "account": "a", "amount": 2}], limit=BatchLimit(max_bytes=1))
+    assert summary.outputs == 4
+    assert {path.name for path in (tmp_path / "checkpoint" / "commits").glob("[0-9]*")} == {"0", "1", "2", "3"}
+
+
 @pytest.mark.parametrize(
     ("option", "value", "error"),
     [
@@ -84,6 +96,9 @@ def test_process_job_of_a_damaged_file_goes_on_and_takes_the_repaired_one(spark,
         ("buckets", 70_000, "buckets must be at most 65536, got 70000"),
         ("interval", float("nan"), "interval must be 0 to 31622400 seconds, got nan"),
         ("interval", 1e20, "interval must be 0 to 31622400 seconds, got 1e[+]20"),
+        ("limit", BatchLimit(max_files=0), "max_files_per_trigger must be an integer from 1 to 2147483647, got 0"),
+        ("limit", BatchLimit(max_bytes=True), "max_bytes_per_trigger must be .*, got True"),
+        ("limit", BatchLimit(2, 3), "cannot be used together, got 2 and 3: pass one of them"),
     ],
 )
 def test_process_job_with_an_argument_out_of_range_is_refused(spark, rocksdb, tmp_path, option, value, error):

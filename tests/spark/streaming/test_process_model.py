@@ -12,8 +12,9 @@ import msgid
 from msgid.ids._bytes import identity
 from msgid.processing import MemoryStore, Message, Processor, dumps, loads, run
 from msgid.processing.context import fingerprint
+from spark_ext._spill import Limit
 from spark_ext.streaming import _pages
-from spark_ext.streaming._processing import runs
+from spark_ext.streaming._processing import operator, runs
 from spark_ext.streaming._processing.codec import input_text
 from spark_ext.streaming._processing.pages import Bucket
 
@@ -146,11 +147,13 @@ BATCHES = st.tuples(
 REMEMBER = st.sampled_from([0, 1000, 10**9])
 
 
-@pytest.fixture(scope="module", params=["usual sizes", "tiny sizes"])
+@pytest.fixture(scope="module", params=["usual sizes", "tiny sizes", "tiny slices"])
 def sizes(request):
-    """The usual sizes of pages and segments; and so small that a few entries fill many of them."""
+    """The usual sizes of pages, segments and slices; and so small that a few entries or messages fill many of them."""
     with pytest.MonkeyPatch.context() as changed:
-        if request.param == "tiny sizes":
+        if request.param == "tiny slices":
+            changed.setattr(operator, "SLICE", Limit(2, 1 << 20))
+        if request.param != "usual sizes":
             changed.setattr(_pages, "PAGE_BYTES", 64)
             changed.setattr(runs, "SEGMENT_ENTRIES", 1)
         yield

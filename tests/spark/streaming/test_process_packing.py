@@ -33,29 +33,29 @@ def packed(ids, *, times=None, reasons=None, raw=None, type=None):
     ]  # fmt: skip
     batch = pa.RecordBatch.from_arrays(columns, NAMES)
     pack = packer(packing.preparer(COLUMNS, (2, 3)), bucket_keys(1))
-    values = [(row["head"], row["rows"]) for part in pack([batch]) for row in part.to_pylist() if row["rows"]]
-    return packing.unpack(values)
+    table = packing.unpacked(row["rows"] for part in pack([batch]) for row in part.to_pylist() if row["rows"])
+    return packing.as_rows(packing.good_rows(table)), packing.malformed_rows(table)
 
 
 def test_packed_ids_of_any_form_are_canonical():
     """Version-1 IDs alone, in either case, and IDs of every form have the identities that Python gives."""
     for ids in (V1, [id.lower() for id in V1], [*V1[:2], V1[2].lower(), *OTHERS]):
-        assert packed(ids).ids == [identity(id) for id in ids]
+        assert packed(ids)[0].ids == [identity(id) for id in ids]
     raw = [bytes.fromhex(V1[0]), bytes.fromhex(OTHERS[0]), b"x"]
-    assert packed(raw, type=pa.binary()).ids == [identity(id) for id in raw]
+    assert packed(raw, type=pa.binary())[0].ids == [identity(id) for id in raw]
 
 
 def test_packed_time_is_given_or_in_the_id_or_missing():
     """The time of the ID counts if the time of the row is NULL; other IDs lack a time."""
-    rows = packed([V1[0], V1[1], "orders-0-42"], times=[5, None, None])
+    rows, _ = packed([V1[0], V1[1], "orders-0-42"], times=[5, None, None])
     assert rows.times == [5, (START + 1) * 1_000_000, packing.NO_TIME]
 
 
 def test_packed_row_with_a_reason_is_malformed_and_has_its_json():
     """The other rows keep their values; the malformed row is not among them."""
-    rows = packed([V1[0], None, "a-1"], reasons=[None, "no id", None])
+    rows, malformed = packed([V1[0], None, "a-1"], reasons=[None, "no id", None])
     assert (rows.ids, rows.body) == ([V1[0], "a-1"], [[0, 2], [b"raw", b"raw"]])
-    ((id, text, reason),) = rows.malformed
+    ((id, text, reason),) = malformed
     assert (id, reason) == (None, "no id")
     assert json.loads(text) == {"id": None, "key": "k", "amount": 1, "raw": {"$bytes": "cmF3"}}
 
@@ -67,11 +67,11 @@ def test_packed_row_with_text_that_is_not_utf8_is_malformed(nested):
         pa.string(), 3, [None, pa.array([0, 1, 2, 3], pa.int32()).buffers()[1], pa.py_buffer(b"a\xffb")]
     )
     raw = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), text) if nested else text
-    rows = packed(V1, raw=raw)
+    rows, malformed = packed(V1, raw=raw)
     assert rows.ids == [V1[0], V1[2]]
     assert rows.body[1] == ([["a"], ["b"]] if nested else ["a", "b"])
     assert rows.nested == ([1] if nested else [])
-    assert [(id, json.loads(body)["raw"], reason) for id, body, reason in rows.malformed] == [
+    assert [(id, json.loads(body)["raw"], reason) for id, body, reason in malformed] == [
         (V1[1], [{"$bytes": "/w=="}] if nested else {"$bytes": "/w=="}, packing.NOT_UTF8)
     ]
 

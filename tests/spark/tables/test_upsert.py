@@ -6,11 +6,14 @@ import threading
 from decimal import Decimal
 
 import psycopg
+import pyarrow as pa
 import pytest
 from helpers.servers import running_postgres
 from psycopg import sql
 
 from spark_ext import PostgresError, Upserted, upsert_postgres
+from spark_ext._spill import Limit
+from spark_ext.tables import upsert
 
 pytestmark = pytest.mark.spark
 
@@ -377,3 +380,77 @@ def test_upsert_postgres_arguments_are_checked(spark, rows, options, says):
     """Invalid arguments raise an error before a connection is opened."""
     with pytest.raises(ValueError, match=says):
         upsert_postgres(spark.sql(f"SELECT {rows}"), "host=/nowhere", **{"table": "t", **options})
+
+
+def partition(rows, per_batch=4):
+    """Return rows of (id, n) as a task gets them: with NULL as the reason, or with the reason why a row is bad."""
+    schema = pa.schema([("c0", pa.string()), ("c1", pa.int64()), (upsert.REASON, pa.string())])
+    lines = [{"c0": id, "c1": n} if id else {upsert.REASON: f"the key is NULL\n{n}"} for id, n in rows]
+    return [
+        pa.RecordBatch.from_pylist(lines[first : first + per_batch], schema)
+        for first in range(0, len(lines), per_batch)
+    ]
+
+
+def target(server, name):
+    made = upsert._Target(server, (name,), "id", {"id": "text", "n": "bigint"})
+    upsert._with_retries(made, lambda connection: upsert._prepare(connection, made))
+    return made
+
+
+@pytest.mark.parametrize("limit", [Limit(1, 1 << 30), Limit(3, 1 << 30), Limit(1 << 30, 1), Limit(7, 200)])
+def test_upsert_postgres_in_slices_of_any_size_counts_and_stores_as_in_one(server, rows_of, monkeypatch, limit):
+    """Repeated keys, two contents of a key, refused rows and bad ones."""
+    rows = [("a", 1), ("a", 1), ("b", 2), (None, 3), ("a", 1), ("c", 3), ("c", 4), ("refused", 9), ("d", 5), ("b", 2)]
+    rows += [("refused", 9), ("c", 3), (None, 4), ("e", 6)]
+    found = []
+    for name, size in (("in_one_slice", upsert.SLICE), ("in_slices", limit)):
+        monkeypatch.setattr(upsert, "SLICE", size)
+        with psycopg.connect(server) as connection:
+            connection.execute(f"DROP TABLE IF EXISTS {name}, {name}_conflicts")
+            connection.execute(f"CREATE TABLE {name} (id text PRIMARY KEY, n bigint CHECK (n < 9))")
+        place = target(server, name)
+        counts = [upsert._insert(place, partition(rows[first:])) for first in (7, 0, 0)]
+        kept = [row[1:] for row in rows_of(f"{name}_conflicts", columns="1, key, row, left(reason, 20)")]
+        found.append((counts, rows_of(name), sorted(kept, key=repr)))
+    assert found[0][0] == [Upserted(4, 0, 3), Upserted(1, 8, 5), Upserted(0, 9, 5)]
+    assert found[1] == found[0]
+
+
+@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize("fault", ["the connection breaks", "the worker ends"])
+def test_upsert_postgres_that_ends_between_two_slices_is_exact(server, rows_of, monkeypatch, place, fault):
+    """No slice is visible before the last one. A broken connection repeats all slices; so does a retried task."""
+    monkeypatch.setattr(upsert, "SLICE", Limit(2, 1 << 30))
+    monkeypatch.setattr(upsert, "_DELAYS", (0, 0))
+    name = f"between_{place}_{fault.split()[1]}"
+    rows = [(f"key {number}", number) for number in range(10)]
+    insert_slice, calls = upsert._insert_slice, []
+
+    def failing(connection, *more):
+        calls.append(place)
+        if len(calls) == place + 1 and fault == "the worker ends":
+            raise KeyboardInterrupt
+        if len(calls) == place + 1:
+            with psycopg.connect(server, autocommit=True) as other:
+                other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.info.backend_pid])
+        return insert_slice(connection, *more)
+
+    where = target(server, name)
+    monkeypatch.setattr(upsert, "_insert_slice", failing)
+    if fault == "the worker ends":
+        with pytest.raises(KeyboardInterrupt):
+            upsert._insert(where, partition(rows))
+        assert rows_of(name) == []
+    assert upsert._insert(where, partition(rows)) == Upserted(10, 0, 0)
+    assert upsert._insert(where, partition(rows)) == Upserted(0, 10, 0)
+    assert sorted(rows_of(name)) == sorted(rows)
+    assert rows_of(f"{name}_conflicts") == []
+
+
+def test_upsert_postgres_partitions_are_sorted_by_the_bytes_of_the_key(spark):
+    """As ``COLLATE "C"`` sorts them: transactions of several slices insert in one order, so none waits in a circle."""
+    keys = ["b", "\u00e9", "a", "B", "\U0001f600", "\uffff", "a b", "", "ab"]
+    rows = spark.createDataFrame([(1, key) for key in keys], "n int, id string").coalesce(1)
+    sorted_rows = upsert._in_order(upsert.prepared(rows, "id"), 1).collect()
+    assert [row.c1 for row in sorted_rows] == sorted(keys, key=lambda key: key.encode())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from msgid.audit.definitions import CHECKS, MAX_RUNS, SEVERITIES, rate_width, split_pieces
+from msgid.audit.definitions import CHECKS, FIRST_NUMBERS, MAX_RUNS, SEVERITIES, Piece, rate_width, split_pieces
 
 ERRORS = {
     "lost_messages", "changed_messages", "missing_offsets", "duplicate_messages", "conflicting_messages",
@@ -44,16 +44,35 @@ def test_meanings_are_short_sentences(name):
     ],
 )
 def test_pieces_belong_to_a_run_until_they_repeat_a_number_of_it(pieces, runs):
-    """A piece starts a run if and only if it repeats a number of the current run."""
-    assert split_pieces(pieces) == runs
+    """A piece that does not count from 0 starts a run if and only if it repeats a number of the current run."""
+    assert split_pieces(map(piece, pieces)) == runs
+
+
+def piece(times, low=FIRST_NUMBERS, high=10_000):
+    return Piece(*times, low, high)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "runs"),
+    [
+        ((187, 261), (0, 156), [0, 1]),  # a restart, and the numbers 157 to 186 are those of the time before
+        ((157, 261), (0, 156), [0, 0]),  # one process: the clock was set back after number 156
+        ((10_000, 10_050), (FIRST_NUMBERS, 9_000), [0, 0]),  # a random number hardly ever is so close below
+        ((10_000, 10_050), (FIRST_NUMBERS - 1, 9_000), [0, 1]),
+    ],
+)
+def test_process_that_counts_from_0_again_is_a_run(earlier, later, runs):
+    """A table that begins in the middle of a process's life may have no number of the next one twice."""
+    assert split_pieces([piece((0, -1), *earlier), piece((60, -1), *later)]) == runs
 
 
 def test_pieces_of_too_many_runs_are_a_run_each():
     """A generator that resets its sequence often has one run per piece; a clock that is set back often has not."""
-    often = [(second, second - 1) for second in range(MAX_RUNS)]
-    assert split_pieces([*often, (MAX_RUNS, -1)]) == [*range(MAX_RUNS), MAX_RUNS - 1]
-    assert split_pieces([*often, (MAX_RUNS, -1), (MAX_RUNS + 1, MAX_RUNS - 1)]) == list(range(MAX_RUNS + 2))
-    assert set(split_pieces((second, -1) for second in range(2 * MAX_RUNS))) == {0}
+    often = [piece((second, second - 1)) for second in range(MAX_RUNS)]
+    back, again = piece((MAX_RUNS, -1)), piece((MAX_RUNS + 1, MAX_RUNS - 1))
+    assert split_pieces([*often, back]) == [*range(MAX_RUNS), MAX_RUNS - 1]
+    assert split_pieces([*often, back, again]) == list(range(MAX_RUNS + 2))
+    assert set(split_pieces(piece((second, -1)) for second in range(2 * MAX_RUNS))) == {0}
 
 
 def test_rate_has_at_most_120_intervals_of_whole_minutes():

@@ -8,7 +8,7 @@ from helpers.lives import KINDS, generator_of
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from msgid.audit.definitions import PART_STEP, RUN_STEP, split_pieces
+from msgid.audit.definitions import PART_STEP, RUN_STEP, Piece, split_pieces
 
 np = pytest.importorskip("numpy")
 digests = pytest.importorskip("msgid.audit._digests")
@@ -89,13 +89,14 @@ def runs_of(held):
         numbers = [number for at, number in held if at == second]
         uses = [at for at, number in held if number in numbers and at < second]
         used = max(uses, default=-1)
-        if pieces and min(numbers) > pieces[-1][0]:
-            pieces[-1] = (max(numbers), pieces[-1][1], max(pieces[-1][2], used), [*pieces[-1][3], second])
+        if pieces and min(numbers) > pieces[-1][0].high:
+            piece, seconds = pieces[-1]
+            pieces[-1] = (piece._replace(used=max(piece.used, used), high=max(numbers)), [*seconds, second])
         else:
-            pieces.append((max(numbers), second, used, [second]))
+            pieces.append((Piece(second, used, min(numbers), max(numbers)), [second]))
     numbered = {}
-    for run, piece in zip(split_pieces((piece[1], piece[2]) for piece in pieces), pieces, strict=True):
-        numbered.update(dict.fromkeys(piece[3], run))
+    for run, (_, seconds) in zip(split_pieces(piece for piece, _ in pieces), pieces, strict=True):
+        numbered.update(dict.fromkeys(seconds, run))
     return [[id for id in held if numbered[id[0]] == run] for run in sorted(set(numbered.values()))]
 
 
@@ -133,7 +134,9 @@ def continued(runs):
     spans = [(min(run)[0], max(run)[0], min(n for _, n in run), max(n for _, n in run), len(run)) for run in runs]
     waits = [ALIVE * (last - first + 1) / ids + 2 for first, last, _, _, ids in spans]
     for place, ((_, end, least, most, _), (begin, _, low, _, _)) in enumerate(itertools.pairwise(spans)):
-        if least < low <= most + 1 and begin - end <= waits[place]:
+        if begins_between(runs[place], runs[place + 1]):
+            yield place, place + 1, True
+        elif least < low <= most + 1 and begin - end <= waits[place]:
             yield place, place + 1, False
     used = set()
     for number, second, high, back, place in sorted(starts):
@@ -144,6 +147,17 @@ def continued(runs):
         first, last, _, _, ids = spans[end[2]]
         if second - end[1] <= (ALIVE + high - number) * (last - first + 1) / ids + 2:
             yield end[2], place, back
+
+
+def begins_between(run, following):
+    """Whether a run begins between two numbers of the run before, of which the higher is dated before the lower."""
+    ordered = sorted((number, second) for second, number in run)
+    number, second = min((number, second) for second, number in following)
+    pace = (max(run)[0] - min(run)[0] + 1) / len(run)
+    return any(
+        after < before and low < number < high and 0 <= second - before <= (ALIVE + number - low - 1) * pace + 2
+        for (low, before), (high, after) in itertools.pairwise(ordered)
+    )
 
 
 NUMBERS = st.sampled_from([0, 0, BLOCK - 6, BLOCK + PART_STEP - 4, 2 * BLOCK - 3, RUN_STEP + 5, 2**32 - 12])

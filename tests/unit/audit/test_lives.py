@@ -59,3 +59,17 @@ def test_large_step_is_a_loss_if_the_generator_had_the_time_for_it():
     made = [layout.pack(1, 1, n // 10, n) for n in (*range(1_000), *range(37_000, 38_000))]
     (found,) = audit.audit_ids(made).findings
     assert (found.check, found.count, found.example) == ("missing_sequences", 36_000, "1000 to 36999")
+
+
+def test_restart_from_0_is_no_loss_in_a_table_that_begins_late():
+    """The table begins with number 187, and the next process has come to 156: no number is there twice."""
+    first = [layout.pack(1, 1, 1_000 + n // 2, n) for n in range(187, 262)]
+    second = [layout.pack(1, 1, 1_200 + n // 2, n) for n in range(157)]
+    assert audit.audit_ids([*first, *second]).findings == []
+
+
+def test_shared_node_is_found_in_a_table_that_begins_late():
+    """One process begins at 0 at second 39, and the other is at number 140 at second 27: neither lost an ID."""
+    first = [layout.pack(1, 1, 1_039 + n // 3, n) for n in range(424)]
+    second = [layout.pack(1, 1, 1_027 + (n - 140) // 10, n) for n in range(140, 592)]
+    assert [one.check for one in audit.audit_ids([*first, *second]).findings] == ["shared_node"]

@@ -1,59 +1,23 @@
-"""Seeded queues: each injected fault is found, and nothing else, by the audit, by two sides and by their digests."""
+"""Seeded queues: each injected fault is found, and nothing else, by the audit, by two sides and by their digests.
+
+`python -m simulation.audits` checks as many queues as its caller asks for.
+"""
 
 import pytest
 
 pytest.importorskip("numpy")
 pytest.importorskip("pyarrow")
-audit = pytest.importorskip("msgid.audit")
+pytest.importorskip("msgid.audit")
 
-from helpers.queues import COLUMNS, QUEUES, Queue  # noqa: E402
-
-
-def check_audit(queue, rows):
-    """The missing ranges are those of a plain model, with the severity that the caller's knowledge allows."""
-    report = audit.audit_table(queue.table(rows), **COLUMNS, **queue.options)
-    shortest = 2 if queue.kind in ("committed", "aborted") else 1
-    expected = {gap for gap in queue.gaps(rows) if gap[2] - gap[1] + 1 >= shortest}
-    if queue.kind == "compacted":
-        expected = set()
-    assert {(gap.scope, gap.first, gap.last) for gap in report.gaps if gap.kind == "offset"} == expected
-    severity = "info" if queue.kind == "aborted" else "error"
-    assert {one.severity for one in report.findings if one.check == "missing_offsets"} == (
-        {severity} if expected else set()
-    )
-    return report
-
-
-def check(queue):
-    """A landed copy has no finding about messages, and a damaged one has exactly the faults."""
-    clean = check_audit(queue, queue.rows)
-    about_messages = {
-        "missing_offsets",
-        "duplicate_messages",
-        "conflicting_messages",
-        "duplicate_ids",
-        "conflicting_ids",
-    }
-    found = {one.check for one in clean.findings if one.severity == "error"}
-    assert not found & about_messages, found
-    queue.damage()
-    damaged = check_audit(queue, queue.landed)
-    repeated = {fault[1] for fault in queue.faults if fault[0] == "duplicate"}
-    assert {one.scope for one in damaged.findings if one.check == "duplicate_messages"} == repeated
-    sides = queue.table(queue.rows), queue.table(queue.landed)
-    columns = {**COLUMNS, **({"life": "life"} if queue.kind == "lives" else {})}
-    digests = [audit.digest(side, **columns) for side in sides]
-    for options in ({}, {"digests": digests}):
-        report = audit.compare(*sides, **columns, **options)
-        assert {(one.fault, one.scope, one.offset) for one in report.differences} == queue.faults
-        assert audit.compare(sides[0], sides[0], **columns, **options and {"digests": digests[:1] * 2}).findings == []
+from helpers.queues import OPTIONS, QUEUES, Queue
+from simulation import audits
 
 
 @pytest.mark.parametrize("kind", QUEUES)
 def test_each_fault_of_a_queue_is_found_and_nothing_else(kind):
     """The audit knows the kind of the queue; two sides need no such knowledge."""
     for seed in range(6):
-        check(Queue(seed, kind))
+        audits.check(seed, kind)
 
 
 @pytest.mark.volume
@@ -61,4 +25,28 @@ def test_each_fault_of_a_queue_is_found_and_nothing_else(kind):
 def test_each_fault_of_many_queues_is_found_and_nothing_else(kind):
     """As above: 10,000 queues of all kinds."""
     for seed in range(6, 6 + 10_000 // len(QUEUES)):
-        check(Queue(seed, kind))
+        audits.check(seed, kind)
+
+
+def test_queues_have_all_kinds_of_processes_and_faults():
+    """Over some seeds, each way in which processes start and each fault is in several queues."""
+    queues = [Queue(seed, kind) for seed in range(20) for kind in QUEUES]
+    assert len({queue.processes for queue in queues}) == 9
+    assert {kind for queue in queues for kind in OPTIONS if queue.kind == kind} == set(OPTIONS)
+    checks = set()
+    for queue in queues[:60]:
+        queue.damage()
+        checks |= {check for check, _ in queue.expected(queue.landed)}
+    assert checks == {
+        "missing_offsets", "duplicate_messages", "conflicting_messages", "duplicate_ids", "conflicting_ids",
+        "late_messages", "time_backwards", "malformed_ids", "future_ids",
+    }  # fmt: skip
+
+
+def test_program_prints_the_number_of_queues_and_faults(monkeypatch, capsys):
+    """Its last line has the seeds, the injected faults and the differences; its status is 1 after a difference."""
+    monkeypatch.setattr("sys.argv", ["audits", "--runs", "2", "--kind", "lives"])
+    assert audits.main() == 0
+    assert capsys.readouterr().out.startswith("2 queues, seeds 0 to 1; injected: 8 changed, 4 duplicate, 2 extra")
+    monkeypatch.setattr(Queue, "expected", lambda *_: {})
+    assert audits.main() == 1

@@ -88,7 +88,7 @@ def test_ids_from_the_future_or_before_a_bound_are_found():
     assert found(audit.audit_table(table, landed="landed")) == {
         ("future_ids", "table"): (1, ids((seconds + 1, 2))[0]),
     }
-    report = audit.audit_table(table, not_before=AT + timedelta(seconds=1))
+    report = audit.audit_table(table.select(["id"]), not_before=AT + timedelta(seconds=1))
     assert found(report) == {("future_ids", "table"): (1, ids((seconds, 1))[0])}
     with pytest.raises(TypeError, match="not_before must be an aware datetime"):
         audit.audit_table(table, not_before=5)
@@ -314,7 +314,7 @@ def test_tables_of_other_libraries_have_the_report_of_arrow():
     pandas = pytest.importorskip("pandas")
     for other in (table.to_pydict(), pandas.DataFrame(table.to_pydict())):
         assert audit.audit_table(other, offset="offset").to_json() == expected
-    for wrong, hint in (([{"id": V1}], ""), (V1, ""), ("messages.parquet", "; audit_file reads a file"), (None, "")):
+    for wrong, hint in ((7, ""), (V1, ""), ("messages.parquet", "; audit_file reads a file"), (None, "")):
         with pytest.raises(TypeError, match=f"table must be a table of Arrow, pandas or polars, got .*{hint}"):
             audit.audit_table(wrong)
 

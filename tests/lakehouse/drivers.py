@@ -1,0 +1,49 @@
+"""Drivers of Spark that write the same batches at once, and are killed."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = Path(__file__).parents[1] / "programs" / "lakehouse_killed.py"
+ROUNDS = 12
+"""Each round has a driver per way, and kills each."""
+DRIVER_SECONDS = 400
+
+
+def kill_drivers(folder, seed, place, ways, steps, between=lambda each: None):
+    """Let drivers write the batches 0 to ``ROUNDS - 1``, ten rows each, and kill them; return the number of kills.
+
+    Args:
+        folder: The folder of their output.
+        seed: The seed of the steps at which they are killed.
+        place: The path or the name of the table.
+        ways: The plan of each driver: ``way`` and ``settings``. The first one is not killed in a last round.
+        steps: The names of the steps.
+        between: What is done after each round, with its number.
+    """
+    chance, kills = random.Random(seed), 0
+    for each in range(ROUNDS + 1):
+        drivers = []
+        for number, way in enumerate(ways if each < ROUNDS else ways[:1]):
+            step = chance.choice(steps) if each < ROUNDS else None
+            plan = {
+                **way, "place": place, "batches": ROUNDS if step is None else each + 2, "step": step, "batch": each,
+                "delay": chance.uniform(0, 2), "told": str(folder / f"told-{number}-{each}"),
+            }  # fmt: skip
+            with (folder / f"log-{number}-{each}").open("w") as log:
+                drivers.append(
+                    subprocess.Popen([sys.executable, str(PROGRAM), json.dumps(plan)], stdout=log, stderr=log)
+                )
+        codes = [driver.wait(DRIVER_SECONDS) for driver in drivers]
+        logs = "".join(log.read_text()[-3000:] for log in folder.glob(f"log-*-{each}"))
+        assert set(codes) <= {0, -signal.SIGKILL}, f"seed {seed}: {logs}"
+        kills += codes.count(-signal.SIGKILL)
+        between(each)
+    told = [line.split() for file in folder.glob("told-*") for line in file.read_text().splitlines()]
+    for number in range(ROUNDS):
+        assert told.count([str(number), "True"]) <= 1, f"seed {seed}: batch {number} was reported twice as written"
+    assert kills >= ROUNDS, f"seed {seed}"
+    return kills

@@ -1,0 +1,59 @@
+"""Iceberg at night: drivers that are killed at any step while tables are compacted, and a table of many snapshots."""
+
+import time
+
+import pytest
+from helpers.sinks import numbers
+from lakehouse.drivers import ROUNDS, kill_drivers
+from lakehouse.iceberg.test_iceberg_sinks import maintain, read, refs, stop, write
+
+from spark_ext.tables import iceberg
+
+pytestmark = [pytest.mark.systems, pytest.mark.spark, pytest.mark.faults]
+
+SNAPSHOTS = 5_000
+
+
+def test_drivers_that_are_killed_write_each_batch_once(spark, jdbc, tmp_path, seed):
+    """Two drivers have the same batches at once; the table is compacted after each round, and snapshots expire."""
+    table, catalog = f"{jdbc}.t", jdbc.split(".")[0]
+    settings = {key: value for key, value in spark.conf.getAll.items() if f".{catalog}" in key}
+    steps = ("before", "during", "staged", "published", "recorded", "after")
+
+    def between(each):
+        if each % 3 == 2:  # a batch that is in the table is recorded before its snapshot expires
+            for number in range(each + 1):
+                write(spark.range(10 * number, 10 * number + 10), number, table)
+        if spark.catalog.tableExists(table):
+            maintain(spark, table, expire=each % 3 == 2)
+
+    kills = kill_drivers(tmp_path, seed, table, [{"way": "iceberg", "settings": settings}] * 2, steps, between)
+    rows = numbers(read(spark, table))
+    print(f"{kills} kills, seed {seed}: {len(rows)} rows once")
+    assert rows == list(range(10 * ROUNDS)), f"seed {seed}"
+    assert refs(spark, table) == ["main"]
+
+
+def test_batch_is_found_among_5000_snapshots(spark, db, monkeypatch):
+    """Whether it was recorded, or published by a process that ended before it recorded it."""
+    table, (ended, end) = f"{db}.t", stop("finish")
+    assert write(spark.range(2), 0, table)
+    with monkeypatch.context() as patch:
+        patch.setattr(iceberg._Table, "finish", end)
+        with pytest.raises(ended):
+            write(spark.range(2, 4), 1, table)
+    loaded = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
+    for _ in range(SNAPSHOTS):
+        loaded.newAppend().commit()
+
+    def timed(rows, number):
+        began = time.monotonic()
+        wrote = write(rows, number, table)
+        print(f"  batch {number}: {wrote}, {time.monotonic() - began:.1f} s", flush=True)
+        return wrote
+
+    assert not timed(spark.range(2, 4), 1)  # published, not recorded
+    assert timed(spark.range(4, 6), 2)
+    assert not timed(spark.range(4, 6), 2)
+    assert spark.table(f"{table}.snapshots").count() > SNAPSHOTS
+    assert numbers(read(spark, table)) == list(range(6))

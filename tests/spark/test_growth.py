@@ -1,0 +1,103 @@
+"""How operations grow: the shuffles, sorts and Python workers in Spark's plans, as the page on growth states them."""
+
+import re
+from datetime import datetime, timezone
+
+import pytest
+from pyspark.sql import functions as F
+
+import spark_ext as ids
+from msgid._known_tables import Columns
+from msgid.retention import RetentionPolicy
+from spark_ext.auditing._log_blocks import _blocks_of_words
+from spark_ext.auditing.comparison import _differing, _messages
+from spark_ext.auditing.summaries import id_summary, log_summary, merged_ids, merged_logs
+
+pytestmark = pytest.mark.spark
+
+PLACED = Columns(id="id", source=("source",), offset="offset")
+DETAILED = PLACED._replace(timestamp="timestamp", content=("payload",))
+ROW = (
+    "'0156F7E71C361B21BC024CCDBE00000000' AS id", "'log' AS source", "id AS offset",
+    "timestamp_seconds(id) AS timestamp", "'x' AS payload", "'t' AS topic", "0 AS partition", "0L AS segment",
+)  # fmt: skip
+
+
+def sides(df):
+    return [_messages(df, PLACED, True, True)] * 2
+
+
+def count(state, message, context):
+    return None
+
+
+# The operation, its shuffles, its sorts, and whether it has a Python worker.
+OPERATIONS = {
+    "position_id": (lambda df: df.select(ids.position_id("source", "offset", "timestamp")), 0, 0, False),
+    "derive_id": (lambda df: df.select(ids.derive_id("id", F.lit("a"))), 0, 0, False),
+    "generate_id": (lambda df: df.select(ids.generate_id()), 0, 0, True),
+    "assign_id": (lambda df: df.select(ids.assign_id()), 0, 0, False),
+    "assign_ids": (lambda df: ids.assign_ids(df, name="x", order_by="offset"), 0, 1, False),
+    "deduplicate": (lambda df: ids.deduplicate(df, content=["payload"], order_by="offset"), 1, 2, False),
+    "digest": (lambda df: ids.digest(df, "id", "source", "offset", "timestamp"), 1, 0, False),
+    "compare": (lambda df: _differing(*sides(df), ["source", "offset"]), 1, 2, False),
+    "audit of IDs": (lambda df: merged_ids(id_summary(df, PLACED, None), merge=False), 1, 0, False),
+    "audit of IDs and contents": (lambda df: merged_ids(id_summary(df, DETAILED, None), merge=False), 3, 0, False),
+    "audit of offsets": (lambda df: _blocks_of_words(merged_logs(log_summary(df, PLACED), merge=False)), 2, 0, False),
+    "audit of offsets and times": (lambda df: merged_logs(log_summary(df, DETAILED), merge=False), 1, 0, False),
+}
+
+
+@pytest.fixture(scope="module")
+def table(spark, tmp_path_factory):
+    """Return the path of a table of two files."""
+    path = str(tmp_path_factory.mktemp("growth") / "table")
+    spark.range(2, numPartitions=2).selectExpr(*ROW).write.parquet(path)
+    return path
+
+
+def plan_of(df, capsys):
+    """Return the physical plan."""
+    capsys.readouterr()
+    df.explain()
+    return capsys.readouterr().out
+
+
+def test_shuffles_sorts_and_workers_are_those_of_the_page(spark, table, capsys):
+    """Each operation, in a plan of rows that are read from files."""
+    df, found = spark.read.parquet(table), {}
+    for name, (operation, *_) in OPERATIONS.items():
+        plan = plan_of(operation(df), capsys)
+        workers = re.search("Arrow|Python|Pandas", plan) is not None
+        found[name] = (len(re.findall("Exchange ", plan)), len(re.findall(r"Sort \[", plan)), workers)
+    assert found == {name: tuple(expected) for name, (_, *expected) in OPERATIONS.items()}
+
+
+def test_streams_with_state_have_one_shuffle(spark, table, rocksdb, capsys):
+    """The rows of a micro-batch are packed before they go to their bucket."""
+    stream = spark.readStream.schema(spark.read.parquet(table).schema).parquet(table)
+    for result in (
+        ids.process(stream, "topic", count),
+        ids.deduplicate(stream, timestamp="timestamp", within="1 day"),
+    ):
+        plan = plan_of(result, capsys)
+        assert len(re.findall("Exchange ", plan)) == 1
+        assert plan.rindex("MapInArrow") > plan.index("Exchange ")
+
+
+def test_report_of_segments_shuffles_segments_alone(spark, table, capsys):
+    """The rows are aggregated before each shuffle."""
+    report = ids.segment_report(spark.read.parquet(table), RetentionPolicy(), datetime.now(timezone.utc))
+    lines = plan_of(report, capsys).splitlines()
+    scans = [number for number, line in enumerate(lines) if "Scan parquet" in line]
+    for scan in scans:
+        above = [line for line in lines[:scan] if re.search("Exchange hash|HashAggregate", line)]
+        assert "HashAggregate" in above[-1]
+
+
+def test_summaries_of_an_audit_have_a_row_per_word(spark):
+    """A table without gaps has one word per 32 rows, and a block per 65,536."""
+    rows = spark.range(1 << 17).selectExpr("'log' AS source", "id AS offset")
+    words = merged_logs(log_summary(rows, PLACED._replace(id=None)), merge=False)
+    assert words.count() == (1 << 17) // 32
+    assert _blocks_of_words(words).count() == 2

@@ -1,0 +1,132 @@
+"""Drivers of a cluster that may be killed at any moment: ``cluster_programs.py ROLE PLAN``; PLAN is JSON.
+
+``streams`` has two streams, of `process` and `deduplicate`, each into tables of Parquet and Delta and into PostgreSQL.
+It ends after the file ``done`` stands in ``folder``, and all input is read. ``batches`` repeats an audit and a
+`deduplicate` of one table, and prints whether the results are those of the first time.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import spark_ext
+
+SETTINGS = {
+    # A process that is paused for longer than this counts as lost, and comes back.
+    "spark.executor.heartbeatInterval": "2s",
+    "spark.network.timeout": "12s",
+    "spark.network.timeoutInterval": "4s",
+    "spark.rpc.askTimeout": "60s",
+    "spark.task.maxFailures": "12",
+    "spark.stage.maxConsecutiveAttempts": "12",
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "200ms",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+}
+BUCKETS, POLL_SECONDS = 3, 0.5
+TABLES = ("parquet", "delta")
+"""The formats of the tables; the third sink is PostgreSQL."""
+
+
+def session(plan):
+    """Return the session of a driver whose executors find the packages in a folder."""
+    builder = SparkSession.builder.config("spark.executorEnv.PYTHONPATH", plan["packages"])
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def count(state, message, context):
+    """Number the orders of a customer."""
+    number = (state or 0) + 1
+    context.publish({"number": number, "customer": message.key, "order": message.body["text"]})
+    return number
+
+
+def results_of(stream):
+    """Return the rows of both functions, and the condition of the rows that PostgreSQL gets, which has an ID once."""
+    labelled = spark_ext.deduplicate(stream, timestamp="at", within="1 day", buckets=BUCKETS)
+    handled = spark_ext.process(stream, "customer", count, timestamp="at", buckets=BUCKETS)
+    return {"labelled": (labelled, "delivery = 'new'"), "handled": (handled, "kind = 'new'")}
+
+
+def start(name, plan, rows, kept, **trigger):
+    """Start a query that writes its rows to three sinks."""
+
+    def write(batch, number):
+        batch.persist()
+        for format in TABLES:
+            spark_ext.write_once(batch, number, f"{plan['place']}/{name}-{format}", format=format)
+        spark_ext.upsert_postgres(batch.where(kept), plan["conninfo"], name)
+        batch.unpersist()
+
+    checkpoint = f"{plan['place']}/{name}-checkpoint"
+    return rows.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint).trigger(**trigger).start()
+
+
+def streams(plan):
+    """Run both streams until the input is complete; then write what the tables hold to the file ``rows``."""
+    spark, folder = session(plan), Path(plan["folder"])
+    stream = spark.readStream.schema("id string, customer string, at timestamp, text string")
+    stream = stream.option("maxFilesPerTrigger", 4).json(f"{folder}/in")
+    for trigger in ({"processingTime": "1 second"}, {"availableNow": True}):
+        queries = [start(name, plan, *given, **trigger) for name, given in results_of(stream).items()]
+        while any(query.isActive for query in queries):
+            failed = next((error for query in queries if (error := query.exception()) is not None), None)
+            if failed is not None:
+                raise failed
+            if "processingTime" in trigger and (folder / "done").exists():
+                for query in queries:
+                    query.stop()
+            time.sleep(POLL_SECONDS)
+    found = {}
+    for name in results_of(stream):
+        for format in TABLES:
+            table = spark_ext.read_table(spark, f"{plan['place']}/{name}-{format}")
+            found[f"{name}-{format}"] = [json.loads(row) for row in table.drop("writer", "batch").toJSON().collect()]
+    handled = spark_ext.read_table(spark, f"{plan['place']}/handled-parquet").where("kind = 'new'")
+    found["audit"] = [finding.check for finding in spark_ext.audit(handled, id="id").local.findings]
+    (folder / "rows.part").write_text(json.dumps(found))
+    (folder / "rows.part").rename(folder / "rows")
+
+
+def batches(plan):
+    """Audit a table and label its rows, again and again, until the file ``done`` stands in the folder."""
+    spark, folder = session(plan), Path(plan["folder"])
+    spark.sparkContext.setLogLevel("ERROR")
+    path = f"{folder}/table"
+    if not Path(path, "_SUCCESS").exists():
+        n, parent = F.col("id"), F.lit("0156F7E71C361B21BC024CCDBE00000000")
+        source, offset = F.concat(F.lit("log "), (n % 5).cast("string")), F.floor(n / 5)
+        at = F.timestamp_seconds(F.lit(1_795_219_200) + F.floor(n / 100))
+        made = spark.range(0, 60_000, 1, 6).select(
+            spark_ext.derive_id(parent, n).alias("id"), source.alias("source"), offset.alias("offset"),
+            at.alias("timestamp"), (n % 7).alias("value"),
+        ).where("offset % 977 != 5")  # fmt: skip
+        again = made.where("offset % 813 = 7")
+        made.unionByName(again).unionByName(again.withColumn("value", F.lit(9))).write.mode("overwrite").parquet(path)
+    rows = spark.read.parquet(path)
+
+    def result():
+        report = spark_ext.audit(rows, source="source", offset="offset", timestamp="timestamp", id="id").to_json()
+        labelled = spark_ext.deduplicate(rows, content=["value"], order_by=["value", "offset"])
+        hashes = F.sum(F.xxhash64(*labelled.columns).cast("decimal(38,0)"))
+        return [report, *(list(map(str, row)) for row in labelled.groupBy("delivery").agg(F.count("*"), hashes)
+                          .sort("delivery").collect())]  # fmt: skip
+
+    expected = folder / "expected"
+    if not expected.exists():
+        (folder / "expected.part").write_text(json.dumps(result()))
+        (folder / "expected.part").rename(expected)
+    while not (folder / "done").exists():
+        print("same" if result() == json.loads(expected.read_text()) else "different", flush=True)
+
+
+if __name__ == "__main__":
+    {"streams": streams, "batches": batches}[sys.argv[1]](json.loads(sys.argv[2]))

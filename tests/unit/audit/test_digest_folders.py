@@ -1,0 +1,143 @@
+"""`msgid.audit.update_digests`: the digest of a day is made once, and again only if its files have changed."""
+
+import os
+
+import pytest
+from click.testing import CliRunner
+
+from msgid.cli import msgid as command
+
+pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+audit = pytest.importorskip("msgid.audit")
+folders = pytest.importorskip("msgid.audit._digest_folders")
+
+DAYS = [f"day=2026-11-2{n}" for n in range(3)]
+
+
+def write(folder, day, offsets):
+    (folder / day).mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"offset": list(offsets), "body": ["x"] * len(offsets)}), folder / day / "a.parquet")
+
+
+@pytest.fixture
+def landed(tmp_path):
+    """A table of three days, with 10 offsets each."""
+    for n, day in enumerate(DAYS):
+        write(tmp_path / "landed", day, range(10 * n, 10 * n + 10))
+    return tmp_path / "landed"
+
+
+@pytest.fixture
+def digested(monkeypatch):
+    """The numbers of rows of the digests that are made."""
+    made = []
+
+    def digest(table, **columns):
+        result = audit.digest(table, **columns)
+        made.append(sum(result["rows"].to_pylist()))
+        return result
+
+    monkeypatch.setattr(folders, "digest", digest)
+    return made
+
+
+def whole(folder):
+    """The digest of all messages of a folder of digests, merged."""
+    return audit.merge_digests([pq.read_table(path) for path in sorted(folder.glob("*.parquet"))])
+
+
+def test_digest_of_a_day_is_not_made_twice(tmp_path, landed, digested):
+    """Only a new day and a changed day are read; the digests together are that of the table."""
+    made = tmp_path / "digests"
+    assert audit.update_digests(made, landed, offset="offset") == DAYS
+    before = {path.name: path.read_bytes() for path in made.iterdir()}
+    assert audit.update_digests(made, landed, offset="offset") == []
+    assert digested == [10, 10, 10]
+    write(landed, "day=2026-11-23", range(30, 35))
+    write(landed, DAYS[1], range(10, 18))
+    assert audit.update_digests(made, landed, offset="offset") == [DAYS[1], "day=2026-11-23"]
+    assert digested[3:] == [8, 5]
+    assert {name: made.joinpath(name).read_bytes() for name in before if DAYS[1] not in name} == {
+        name: data for name, data in before.items() if DAYS[1] not in name
+    }
+    assert whole(made) == audit.digest(landed, offset="offset")
+    report = audit.compare(None, None, digests=(audit.digest(range(35)), made))
+    assert report.failure() == "1 finding of severity error: 2 lost_messages in log"
+
+
+def test_part_is_made_again_if_one_of_its_files_is_another(tmp_path, landed):
+    """Of the same size and name: its time of change differs. A part that is gone keeps its digest."""
+    made = tmp_path / "digests"
+    audit.update_digests(made, landed, offset="offset")
+    os.utime(landed / DAYS[0] / "a.parquet", (1, 1))
+    assert audit.update_digests(made, landed, offset="offset") == [DAYS[0]]
+    (landed / DAYS[2] / "a.parquet").unlink()
+    assert audit.update_digests(made, landed, offset="offset") == []
+    assert sum(whole(made)["rows"].to_pylist()) == 30
+
+
+def test_folders_of_values_are_columns(tmp_path):
+    """A column in the names of folders names the log; each folder of files is a part, and so is a file of the root."""
+    for topic in ("a", "b"):
+        write(tmp_path / "t", f"topic={topic}/day=1", range(3))
+    columns = {"source": "topic", "offset": "offset"}
+    made = audit.update_digests(tmp_path / "d", tmp_path / "t", **columns)
+    assert made == ["topic=a/day=1", "topic=b/day=1"]
+    assert whole(tmp_path / "d")["source"].to_pylist() == ["a", "b"]
+    pq.write_table(pa.table({"offset": [7]}), tmp_path / "t" / "2026-11-24.parquet")
+    pq.write_table(pa.table({"offset": [7]}), tmp_path / "t" / "_hidden.parquet")
+    assert audit.update_digests(tmp_path / "e", tmp_path / "t", offset="offset")[0] == "2026-11-24"
+
+
+def test_tables_in_memory_are_made_once_by_name(tmp_path):
+    """They do not show that they have changed, so the caller says so."""
+    days = {"1": pa.table({"offset": [0, 1]}), "2": pa.table({"offset": [2]})}
+    assert audit.update_digests(tmp_path, days, offset="offset") == ["1", "2"]
+    days["2"] = pa.table({"offset": [2, 3]})
+    assert audit.update_digests(tmp_path, days, offset="offset") == []
+    assert audit.update_digests(tmp_path, days, offset="offset", again=["2"]) == ["2"]
+    assert sum(whole(tmp_path)["rows"].to_pylist()) == 4
+
+
+def test_digest_that_fails_leaves_no_file(tmp_path, landed):
+    """The next call makes it."""
+    with pytest.raises(ValueError, match="`content` must be a column of the table, got 'no'"):
+        audit.update_digests(tmp_path / "d", landed, offset="offset", content="no")
+    assert list((tmp_path / "d").iterdir()) == []
+    with pytest.raises(ValueError, match="there are not any Parquet files in it"):
+        audit.update_digests(tmp_path / "d", tmp_path / "d")
+    with pytest.raises(ValueError, match="parts must be a folder, or tables by their names, got '/no/folder'"):
+        audit.update_digests(tmp_path / "d", "/no/folder")
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "a b=ü", ".hidden", "_x", "%2F"])
+def test_names_of_parts_are_names_of_files(tmp_path, name):
+    """Each has one visible file in the folder itself."""
+    audit.update_digests(tmp_path, {name: pa.table({"offset": [0]})}, offset="offset")
+    (file,) = tmp_path.iterdir()
+    assert not file.name.startswith((".", "_"))
+    assert audit.update_digests(tmp_path, {name: pa.table({"offset": [0]})}, offset="offset") == []
+    assert audit.compare(None, None, digests=(tmp_path, tmp_path)).sent == 1
+
+
+def test_commands_make_digests_and_compare_them(tmp_path, landed):
+    """`msgid digest` prints the new parts, and `audit --digests` reads the rows of differing blocks."""
+
+    def run(*arguments):
+        return CliRunner().invoke(command, [str(one) for one in arguments])
+
+    queue = tmp_path / "queue"
+    for n, day in enumerate(DAYS):
+        write(queue, day, range(10 * n, 10 * n + 10 + (n == 2)))
+    for side in (queue, landed):
+        done = run("digest", side, "--to", tmp_path / f"{side.name}-digests")
+        assert done.stdout.split() == DAYS
+    assert run("digest", landed, "--to", tmp_path / "landed-digests").stdout == ""
+    digests = (tmp_path / "queue-digests", tmp_path / "landed-digests")
+    done = run("audit", landed, "--sent", queue, "--digests", *digests, "--fail-on", "error")
+    assert done.exit_code == 3
+    assert "lost_messages log 1 offset 30" in " ".join(done.output.split())
+    done = run("audit", landed, "--digests", *digests, "--fail-on", "error", "--allow", "lost_messages=1")
+    assert (done.exit_code, "lost_messages log 1 0 to 65535" in " ".join(done.output.split())) == (0, True)
