@@ -91,7 +91,7 @@ MESSAGES = [
     (lambda: next(iggy.read_tables("segment.log")), "file must be a file opened for reading bytes, got 'segment.log'"),
     (lambda: iggy.decode(iggy.encode(MESSAGE, "h64"), "m45"), "the bytes have the layout h64: pass layout='h64'"),
     (lambda: iggy.decode_log(iggy.encode(MESSAGE, "m45"), "h64"), "the bytes have the layout m45: pass layout='m45'"),
-    (lambda: iggy.decode("hello", "m45"), "data must be bytes, got 'hello'"),
+    (lambda: iggy.decode("hello"), "data must be bytes, got 'hello'"),
     (lambda: iggy.encode(b"hello", "h64"), "message must be a Message, got b'hello'"),
     (lambda: iggy.encode(MESSAGE, "h65"), "layout must be one of previous, m45"),
     (lambda: iggy.Message.new("hello", id=1), "payload must be bytes, got 'hello'"),
