@@ -418,8 +418,9 @@ def clean(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, ta
     """Report the expired segments of a message TABLE, and delete them with --apply.
 
     TABLE is written by 'messages --by-segment': Parquet, partitioned by source, topic, partition and segment, or Delta.
-    The policy has a default_expiry in seconds (0: never), and the expiries of single topics under [topics]. While the
-    table lacks a topic of the policy, topics without an entry are kept at least as long as that topic.
+    The policy has a default_expiry, in seconds or as text such as "7 days" (0: never), and the expiries of single
+    topics under [topics]. While the table lacks a topic of the policy, topics without an entry are kept at least as
+    long as that topic.
     """
     from datetime import datetime, timezone
 
