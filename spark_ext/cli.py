@@ -644,7 +644,7 @@ def _one_line_errors(output: str) -> Iterator[None]:
     from pyspark.errors import AnalysisException, PySparkException
 
     from spark_ext._filesystem import PathError
-    from spark_ext._private import is_java_error, python_error_in
+    from spark_ext._private import cause_of, is_java_error, python_error_in
     from spark_ext._shipping import CoreNote, WorkerError, worker_error_in
     from spark_ext.jobs._bad_files import reason_of
     from spark_ext.jobs._formats import BadInput, InputWarning, warnings_to
@@ -657,7 +657,7 @@ def _one_line_errors(output: str) -> Iterator[None]:
     except AnalysisException as error:
         if error.getCondition() == "PATH_ALREADY_EXISTS":
             raise click.ClickException(f"{output} holds results already; --overwrite replaces them") from None
-        raise click.ClickException(str(error).split("\n")[0]) from None
+        raise click.ClickException(cause_of(error)) from None
     except Exception as error:
         if not (is_java_error(error) or isinstance(error, PySparkException)):
             raise
