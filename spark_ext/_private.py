@@ -291,7 +291,7 @@ def cause_of(error: BaseException) -> str:
 
     >>> cause_of(RuntimeError("o7.save.\n: org.apache.spark.SparkException: failed\nCaused by: java.io.EOFException"))
     'EOFException'
-    >>> cause_of(RuntimeError("failed: Traceback (most recent call last):\n  File 'a', line 1\nValueError: no path\n\n"))
+    >>> cause_of(RuntimeError("failed: Traceback (most recent call last):\n  File 'a'\nValueError: no path\n\n"))
     'ValueError: no path'
     """
     text = str(error)
