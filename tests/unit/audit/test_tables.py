@@ -314,11 +314,7 @@ def test_tables_of_other_libraries_have_the_report_of_arrow():
     pandas = pytest.importorskip("pandas")
     for other in (table.to_pydict(), pandas.DataFrame(table.to_pydict())):
         assert audit.audit_table(other, offset="offset").to_json() == expected
-<<<<<<< HEAD
-    for wrong, hint in ((5, ""), (V1, ""), ("messages.parquet", "; audit_file reads a file"), (None, "")):
-=======
     for wrong, hint in ((7, ""), (V1, ""), ("messages.parquet", "; audit_file reads a file"), (None, "")):
->>>>>>> build-b
         with pytest.raises(TypeError, match=f"table must be a table of Arrow, pandas or polars, got .*{hint}"):
             audit.audit_table(wrong)
 
