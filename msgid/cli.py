@@ -351,8 +351,7 @@ def audit(
 
 
 @msgid.command(
-    epilog=examples("msgid digest /data/landed --to /data/digests/landed",
-                    "msgid audit /data/landed --sent /data/queue --digests /data/digests/queue /data/digests/landed")
+    epilog=examples("msgid digest /data/landed --to /data/digests/landed")
 )  # fmt: skip
 @click.argument("folder", type=click.Path(exists=True, file_okay=False))
 @click.option("--to", required=True, type=click.Path(file_okay=False), help="The folder of the digests.")

@@ -412,7 +412,7 @@ def test_help_of_each_command_has_examples_with_options_that_exist(tmp_path, mon
         assert examples, f"{name} {command.name} --help lacks examples"
         for example in examples:
             (typed,) = re.findall(rf"(?:^|= |\| )(?:MSGID_NODE=random )?{name} {command.name}(?= |$)([^|<>]*)", example)
-            arguments = [*shlex.split(typed.replace("/var/iggy/streams", str(tmp_path)))]
+            arguments = [*shlex.split(re.sub(r"/var/iggy/streams|/data/landed", str(tmp_path), typed))]
             command.make_context(command.name, arguments, parent=click.Context(click.Group()))
 
 

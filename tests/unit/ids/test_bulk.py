@@ -198,7 +198,7 @@ def test_parse_batch_of_nothing_gives_empty_columns(msgid):
         (np.array([1, 2]), "a NumPy array of text, objects, or uint8"),
         (np.zeros((2, 2, 17), np.uint8), "a NumPy array of text"),
         (np.array(V1), "a NumPy array of text"),
-        (7, "not iterable"),
+        (7, "ids must be an iterable"),
     ],
 )
 def test_parse_batch_of_another_value_raises_type_error(msgid, given, message):

@@ -209,9 +209,9 @@ def test_reference_runs_where_the_compiled_scanner_is_not_wanted():
         "import sys; from msgid import iggy; from msgid.iggy._records import checksums as c;"
         "raw = iggy.encode(iggy.Message.new(b'a', id=1, layout='h64'), 'h64');"
         "print(c.BACKEND, iggy.decode_log(raw)[0].checksum_ok);"
-        "crc = iggy.encode(iggy.Message.new(b'a', id=1));"
+        "crc = iggy.encode(iggy.Message.new(b'a', id=1, layout='m45'), 'm45');"
         "sys.modules['xxhash'] = None;"
-        "print(iggy.decode_log(crc)[0].layout);"
+        "print(iggy.decode_log(crc, layout='m45')[0].layout);"
         "iggy.decode_log(raw)"
     )
     done = subprocess.run(
