@@ -110,9 +110,9 @@ def clean(
 ) -> None:
     """Report expired Iggy segments in a FOLDER; with --apply, delete them.
 
-    The policy sets default_expiry in seconds (0: never), and the expiry of single topics under [topics]. A topic has
-    the name of its folder: 2, or 1/2 in stream 1. To use other names in the policy, pass the folder of each by --name.
-    An entry that does not match one topic is an error.
+    The policy sets default_expiry, in seconds or as text such as "7 days" (0: never), and the expiry of single topics
+    under [topics]. A topic has the name of its folder: 2, or 1/2 in stream 1. To use other names in the policy, pass
+    the folder of each by --name. An entry that does not match one topic is an error.
 
     While a process, such as a server, can write to the segments, nothing is deleted. A segment that a process reads is
     kept. Only Linux shows these processes.

@@ -278,6 +278,7 @@ def is_java_error(error: BaseException) -> bool:
     return isinstance(error, Py4JJavaError)
 
 
+_TRACED: Final = "Traceback (most recent call last):"
 _CAUSE: Final = re.compile(r"^(?:Caused by)?: (?:[\w.$]*\.)?(\w+(?:: .*)?)$", re.MULTILINE)
 
 
@@ -285,13 +286,21 @@ def cause_of(error: BaseException) -> str:
     r"""Return the innermost cause of an error of Spark in one line.
 
     Reason: PySpark keeps the causes of an error of Java as a stack trace in its text. Spark 3.5 to 4.3.
-    If the text lacks a stack trace, this is its first line.
+    An error of Python in a worker or a data source is the line after its traceback. If the text lacks both, this is its
+    first line.
 
     >>> cause_of(RuntimeError("o7.save.\n: org.apache.spark.SparkException: failed\nCaused by: java.io.EOFException"))
     'EOFException'
+    >>> cause_of(RuntimeError("failed: Traceback (most recent call last):\n  File 'a'\nValueError: no path\n\n"))
+    'ValueError: no path'
     """
-    causes: list[str] = _CAUSE.findall(str(error))
-    return causes[-1] if causes else str(error).strip().split("\n")[0]
+    text = str(error)
+    traced = text.rpartition(_TRACED)[2].splitlines() if _TRACED in text else []
+    for line in traced:
+        if line and not line[0].isspace():
+            return line
+    causes: list[str] = _CAUSE.findall(text)
+    return causes[-1] if causes else text.strip().split("\n")[0]
 
 
 def python_error_in(error: BaseException, pattern: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import click
 import msgid
 from msgid._commands import Grouped, examples
 from msgid._known_tables import QUARANTINE
+from msgid._moments import duration
 from msgid.cli import (
     AUDIT_GROUPS,
     AuditOutput,
@@ -54,6 +56,24 @@ class _Registered(click.ParamType):  # type: ignore[type-arg]  # not generic in 
         if value not in self._names():
             self.fail(f"must be one of {', '.join(self._names())}, got {value!r}", param, ctx)
         return value
+
+
+class _Span(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """A duration: a number of a unit, or text such as ``7 days``; the result is in the unit."""
+
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
+        self.name = f"{unit} or text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            return float(value)
+        except ValueError:
+            pass
+        try:
+            return duration("it", value) / timedelta(**{self._unit: 1})
+        except ValueError:
+            self.fail(f"must be a number of {self._unit} or text such as '1 day', got {value!r}", param, ctx)
 
 
 class _Messages(Grouped):
@@ -195,7 +215,11 @@ _PROCESS_GROUPS = {
 @click.option("--timezone", help="With position: the zone of times without one.  [default: such times are malformed]")
 @click.option("--order-by", multiple=True, help="With assign: columns of a unique key, for equal IDs after a retry.")
 @click.option("--stream", is_flag=True, help="Read only new files, and keep the progress in a checkpoint.")
-@click.option("--interval", type=click.FloatRange(min=0), help="With --stream: seconds between looks for new files.")
+@click.option(
+    "--interval",
+    type=_Span("seconds"),
+    help="With --stream: time between looks for new files: seconds, or '5 minutes'.",
+)
 @_batch_limit
 def ids(
     input: str,
@@ -229,7 +253,13 @@ def ids(
     limit = _limit(max_files_per_trigger, max_bytes_per_trigger)
     _check_stream_options(stream, overwrite, interval, limit)
     assignment = job.Assignment(assign, source, offset, at, order_by, timezone) if assign else None
+    given = {"--source": source, "--offset": offset, "--at": at, "--timezone": timezone, "--order-by": order_by}
+    unused = [name for name, value in given.items() if value and assign is None]
+    if unused:
+        raise click.UsageError(f"{unused[0]} needs --assign")
     with _one_line_errors(output):
+        if assignment is not None:
+            assignment.check(stream=stream)
         spark = session()
         check_shared(spark, input, output)
         format = format or format_of(input)
@@ -308,7 +338,11 @@ def ids(
 @click.option("--overwrite", is_flag=True, help="Replace the table in the output folder.")
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Number of messages to print.")
 @click.option("--stream", is_flag=True, help="Read only new messages, and keep the progress in a checkpoint.")
-@click.option("--interval", type=click.FloatRange(min=0), help="With --stream: seconds between looks for new files.")
+@click.option(
+    "--interval",
+    type=_Span("seconds"),
+    help="With --stream: time between looks for new files: seconds, or '5 minutes'.",
+)
 @_batch_limit
 def messages(
     input: str,
@@ -343,6 +377,7 @@ def messages(
         )
     source = job.Source(**options)
     with _one_line_errors(output):
+        source.check()
         spark = session()
         check_shared(spark, input, output)
         if stream:
@@ -383,8 +418,9 @@ def clean(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, ta
     """Report the expired segments of a message TABLE, and delete them with --apply.
 
     TABLE is written by 'messages --by-segment': Parquet, partitioned by source, topic, partition and segment, or Delta.
-    The policy has a default_expiry in seconds (0: never), and the expiries of single topics under [topics]. While the
-    table lacks a topic of the policy, topics without an entry are kept at least as long as that topic.
+    The policy has a default_expiry, in seconds or as text such as "7 days" (0: never), and the expiries of single
+    topics under [topics]. While the table lacks a topic of the policy, topics without an entry are kept at least as
+    long as that topic.
     """
     from datetime import datetime, timezone
 
@@ -434,7 +470,13 @@ def clean(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, ta
 @_table_format
 @click.option("--id", default="id", show_default=True, help="The column of message IDs.")
 @click.option("--timestamp", help="The column of the messages' times.  [default: the times in their IDs]")
-@click.option("--retention", default=7.0, show_default=True, help="Days that a redelivered message is recognized.")
+@click.option(
+    "--retention",
+    type=_Span("days"),
+    default="7 days",
+    show_default=True,
+    help="How long a redelivered message is recognized: days, or '12 hours'.",
+)
 @click.option(
     "--attempts",
     type=click.IntRange(min=1),
@@ -456,7 +498,7 @@ def clean(table: str, policy: str, apply: bool, mark: bool, allow_gaps: bool, ta
     type=click.Choice(["csv", "tsv", "json", "parquet"]),
     help="The input's format.  [default: by the endings of the files]",
 )
-@click.option("--interval", type=click.FloatRange(min=0), help="Seconds between two looks for new files.")
+@click.option("--interval", type=_Span("seconds"), help="Time between two looks for new files.")
 @_batch_limit
 def process(
     input: str, handler: str, max_files_per_trigger: int | None, max_bytes_per_trigger: int | None, **options: Any
@@ -472,6 +514,7 @@ def process(
 
     limit = _limit(max_files_per_trigger, max_bytes_per_trigger)
     with _one_line_errors(options["output"]):
+        job.check(options["retention"], options["interval"], options["buckets"])
         function = job.load_handler(handler)
         spark = session(bar=False)
         check_shared(spark, input, options["output"])
@@ -528,6 +571,7 @@ def audit(
     source, offset, timestamp, landed and content. With --sent, INPUT is compared with another table: the messages that
     a producer had acknowledged, or all messages of a queue.
     """
+    from msgid.audit.definitions import rules_of
     from spark_ext.jobs import audit_job as job
 
     output = AuditOutput.taken_from(options)
@@ -536,6 +580,11 @@ def audit(
     named = {**options, "source": source or None, "content": content or None}
     if sent is not None:
         named = compared_columns(named, sent_column)
+    else:
+        try:
+            rules_of(named["holes"], named["without"])
+        except ValueError as error:
+            raise click.ClickException(str(error)) from None
     with _one_line_errors(input):
         found = job.run(session(), input, sent, format=format, digests=digests, **named)
     output.finish(found)
@@ -571,12 +620,19 @@ def digest(
 
 
 def _check_stream_options(stream: bool, overwrite: bool, interval: float | None, limit: BatchLimit) -> None:
+    from spark_ext.jobs._files import check_interval
+    from spark_ext.jobs._formats import BadInput
+
     if stream and overwrite:
         raise click.UsageError(
             "cannot use --overwrite with --stream: a stream adds rows to the output folder from its checkpoint"
         )
     if interval is not None and not stream:
         raise click.UsageError("--interval needs --stream")
+    try:
+        check_interval(interval)
+    except BadInput as error:
+        raise click.UsageError(str(error)) from None
     for name, number in limit._asdict().items():
         if number is not None and not stream:
             raise click.UsageError(f"--{name.replace('_', '-')}-per-trigger needs --stream")
@@ -588,7 +644,7 @@ def _one_line_errors(output: str) -> Iterator[None]:
     from pyspark.errors import AnalysisException, PySparkException
 
     from spark_ext._filesystem import PathError
-    from spark_ext._private import is_java_error, python_error_in
+    from spark_ext._private import cause_of, is_java_error, python_error_in
     from spark_ext._shipping import CoreNote, WorkerError, worker_error_in
     from spark_ext.jobs._bad_files import reason_of
     from spark_ext.jobs._formats import BadInput, InputWarning, warnings_to
@@ -601,7 +657,7 @@ def _one_line_errors(output: str) -> Iterator[None]:
     except AnalysisException as error:
         if error.getCondition() == "PATH_ALREADY_EXISTS":
             raise click.ClickException(f"{output} holds results already; --overwrite replaces them") from None
-        raise click.ClickException(str(error).split("\n")[0]) from None
+        raise click.ClickException(cause_of(error)) from None
     except Exception as error:
         if not (is_java_error(error) or isinstance(error, PySparkException)):
             raise

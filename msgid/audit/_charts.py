@@ -121,6 +121,8 @@ def rates(facts: list[RateFact]) -> str:
     places = (last - first) // width + 1
     per_minute = {(rate.node, rate.pid, rate.start): rate.ids * 60 / width for rate in facts}
     top = max(per_minute.values())
+    begin, end = (moment(UNIX_EPOCH + timedelta(seconds=second)) for second in (first, last + width))
+    ends = f'<span class="ends"><span>{begin}</span><span>{end}</span></span>'
     items = []
     for node, pid in dict.fromkeys((rate.node, rate.pid) for rate in facts):
         values = [per_minute.get((node, pid, first + width * place), 0.0) for place in range(places)]
@@ -132,9 +134,6 @@ def rates(facts: list[RateFact]) -> str:
             f'<svg role="img" aria-label="{name}: at most {max(values):,.0f} IDs per minute" width="100%" height="56" '
             f'viewBox="0 0 {places} 41" preserveAspectRatio="none">'
             f'<polygon class="area" points="0,40 {points} {places},40"/>'
-            f'<path class="base" d="M0 40H{places}"/></svg></li>'
+            f'<path class="base" d="M0 40H{places}"/></svg>{ends}</li>'
         )
-    begin = UNIX_EPOCH + timedelta(seconds=first)
-    end = UNIX_EPOCH + timedelta(seconds=last + width)
-    ends = f'<p class="ends"><span>{moment(begin)}</span><span>{moment(end)}</span></p>'
-    return f'<ul class="rates">{"".join(items)}</ul>{ends}'
+    return f'<ul class="rates">{"".join(items)}</ul>'

@@ -179,7 +179,8 @@ class DigestWriter:
         given = {name: name for name, values in columns.items() if name != "source" and values.null_count < len(values)}
         if "offset" in given:
             given["source"] = "source"
-        made = digest(pa.table(columns), **{"id": None, **given}, by=self._by)
+        table = pa.table({name: values for name, values in columns.items() if name in given})
+        made = digest(table, **{"id": None, **given}, by=self._by)
         path = self._folder / f"{uuid.uuid4().hex}.parquet"
         hidden = path.with_name(f".{path.name}")
         pq.write_table(made, hidden)

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgid import layout
 from msgid.audit._digests import starts_of
 from msgid.audit._logs import NEVER
-from msgid.audit.definitions import LONGEST_MONTH_MS, MALFORMED, MALFORMED_KIND, MAY_BE_UUID, NULL_KIND, TABLE, UUID
+from msgid.audit.definitions import (
+    AHEAD_S,
+    LONGEST_MONTH_MS,
+    MALFORMED,
+    MALFORMED_KIND,
+    MAY_BE_UUID,
+    NULL_KIND,
+    TABLE,
+    UUID,
+)
 from msgid.audit.facts import Counted, Facts, part_of
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import NOT_HEX, UNKNOWN_VERSION, id_bytes, identity, is_uuid, kind_of, strip_version
@@ -202,7 +211,7 @@ def id_facts(
     found = repeats((a[rows], b[rows]), None if content is None else content[rows])
     future = np.zeros(len(ids), bool)
     if landed is not None:
-        future |= landed[1] & (ids.unix * 1_000_000 > landed[0])
+        future |= landed[1] & ((ids.unix - AHEAD_S) * 1_000_000 > landed[0])
     if not_before is not None:
         future |= ids.unix < not_before
     faults = [

@@ -123,7 +123,10 @@ def _too_few(sample: Sample) -> Fingerprint | None:
 def _little_endian(sample: Sample) -> Fingerprint | None:
     swapped = [int.from_bytes(id.seconds.to_bytes(4, "big"), "little") for id in sample.ids]
     sequences = [int.from_bytes(id.sequence.to_bytes(4, "big"), "little") for id in sample.ids]
-    if _are_close(swapped) and max(sequences) < _COUNTED_FROM_0 and not _are_close([id.seconds for id in sample.ids]):
+    # IDs of one second are close to each other in either order of the bytes, but then their numbers are not.
+    is_large = max(id.sequence for id in sample.ids) > _COUNTED_FROM_0
+    is_other = is_large or not _are_close([id.seconds for id in sample.ids])
+    if _are_close(swapped) and max(sequences) < _COUNTED_FROM_0 and is_other:
         return Fingerprint((OLD_CPP,), "seconds and sequence are little-endian")
     return None
 

@@ -44,12 +44,17 @@ align-items:center;margin:.35rem 0}
 .msgid-audit .wide{overflow-x:auto}.msgid-audit table{border-collapse:collapse;width:100%;font-size:.87rem}
 .msgid-audit caption{text-align:left;color:var(--soft);padding:.2rem 0}
 .msgid-audit th,.msgid-audit td{text-align:left;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line);
-vertical-align:top}.msgid-audit td.number{white-space:nowrap}
+vertical-align:top}.msgid-audit td.number{white-space:nowrap}.msgid-audit th.number{text-align:right}
 .msgid-audit th button{font:inherit;font-weight:600;color:inherit;background:none;border:0;padding:0;cursor:pointer}
 .msgid-audit th[aria-sort=ascending] button::after{content:" ▲"}
 .msgid-audit th[aria-sort=descending] button::after{content:" ▼"}
 .msgid-audit :focus-visible{outline:2px solid var(--info);outline-offset:2px}
-@media (max-width:40rem){.msgid-audit .bar{grid-template-columns:1fr auto}.msgid-audit .bar .name{grid-column:1/-1}}
+@media (max-width:40rem){.msgid-audit table,.msgid-audit caption,.msgid-audit tbody,.msgid-audit tr{display:block}
+.msgid-audit thead{display:none}.msgid-audit tr{border-bottom:1px solid var(--line);padding:.3rem 0}
+.msgid-audit td,.msgid-audit td.number{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0;
+text-align:right;white-space:normal;overflow-wrap:anywhere}.msgid-audit td:empty{display:none}
+.msgid-audit td::before{color:var(--soft);white-space:nowrap}
+.msgid-audit .bar{grid-template-columns:1fr auto}.msgid-audit .bar .name{grid-column:1/-1}}
 """
 
 _SCRIPT: Final = """
@@ -76,8 +81,9 @@ for (const table of document.querySelectorAll(".msgid-audit table")) {
 }
 """
 
+_NUMBER: Final = ' class="number"'
 _TABLES: Final = (
-    ("findings", "Findings", "All findings, the most severe first"),
+    ("findings", "All findings", "The most severe first"),
     ("differences", "Messages", "Messages in which the two sides differ"),
     ("gaps", "Gaps", "Ranges of missing offsets and sequence numbers, largest first"),
     ("logs", "Logs", "Logs, those with most faults first"),
@@ -143,13 +149,18 @@ def _table(lists: dict[str, list[Any]], name: str, title: str, caption: str) -> 
     if not rows:
         return ""
     fields = [field for field in rows[0]._fields if field != "meaning"]
-    heads = "".join(f'<th scope="col">{field}</th>' for field in fields)
+    numbers = {field for field in fields if any(isinstance(getattr(row, field), int) for row in rows[:_MAX_ROWS])}
+    heads = "".join(f'<th scope="col"{_NUMBER if field in numbers else ""}>{field}</th>' for field in fields)
+    labels = "".join(
+        f'#{name} td:nth-child({place})::before{{content:"{field}"}}' for place, field in enumerate(fields, 1)
+    )
     body = "".join(
         f"<tr>{''.join(_cell(field, getattr(row, field)) for field in fields)}</tr>" for row in rows[:_MAX_ROWS]
     )
     more = f": {_MAX_ROWS:,} of {len(rows):,}" if len(rows) > _MAX_ROWS else ""
     return (
-        f'<h2>{title}</h2><div class="wide" role="region" aria-label="{title}" tabindex="0"><table id="{name}">'
+        f"<h2>{title}</h2><style>@media (max-width:40rem){{{labels}}}</style>"
+        f'<div class="wide" role="region" aria-label="{title}" tabindex="0"><table id="{name}">'
         f"<caption>{caption}{more}</caption><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgid import layout
 from msgid.audit._digests import Gaps, Read, cells_of, marked_words, starts_of, words_of
 from msgid.audit._logs import per_scope
-from msgid.audit._splitting import Steps, neighbours, parts_of, runs_of, shared_runs
+from msgid.audit._splitting import Steps, counts_by_two, neighbours, parts_of, runs_of, shared_runs
 from msgid.audit.definitions import COUNTED, RATE_GENERATORS, rate_width
 from msgid.audit.facts import NOTHING, Counted, Facts, NodeFact, RateFact, RunFact, part_of
 from msgid.ids.node import shared_by
@@ -100,14 +100,17 @@ def shown_by(cells: Cells, words: Words, clock_jump: int, most: int) -> Shown:
         np.maximum.at(used, cell[order][again], cells.seconds[cell[order][again - 1]])
     part, jumps = parts_of(cells)
     run, processes = shared_runs(ids, part, runs_of(cells, part, used))
+    by_two = counts_by_two(ids, run) & (processes == 1)
     gaps, steps, missing = Gaps(most), [], np.zeros(len(processes), np.int64)
     for before, low, after, high in neighbours(ids, run):
         generator, of = cells.generator[after], run[after]
         seconds = np.where(processes[of] > 1, 0, cells.seconds[after] - cells.seconds[before])
         stepped = (seconds < 0) | (seconds > clock_jump)
         steps.append(Steps(generator[stepped], high[stepped], seconds[stepped]))
-        gaps.add(generator, low, high)
-        np.add.at(missing, of, np.maximum(high - low - 1, 0))
+        # Of two numbers of a message, the ID has one. The other one, beside each ID, is not missing.
+        beside = by_two[of].astype(np.int64)
+        gaps.add(generator, low + beside, high - beside)
+        np.add.at(missing, of, np.maximum(high - low - 1 - 2 * beside, 0))
     order = np.argsort(run, kind="stable")
     by_run, first = cells.take(order), np.flatnonzero(starts_of(run[order]))
     runs = Runs(

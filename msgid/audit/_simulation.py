@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from msgid import layout
-from msgid.audit.definitions import CLOCK_JUMP, jump_of
+from msgid.audit.definitions import AHEAD_S, CLOCK_JUMP, jump_of
 from msgid.ids.parsing import is_valid
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class Cluster:
         for row in self.rows:
             if row.run is not None:
                 runs[row.run][row.sequence] = row.seconds
-            if row.run is not None and row.seconds > row.landed:
+            if row.run is not None and row.seconds - AHEAD_S > row.landed:
                 self.truth["future_ids"]["table"] += 1
         self.runs = Counter(name for name, _ in runs)
         for (name, _), made in runs.items():

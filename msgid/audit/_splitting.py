@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _TIME_BITS: Final = 33
 """The bits of a Unix second."""
+_BY_TWO: Final = 2
+_FEWEST_BY_TWO: Final = 8
+"""With fewer steps of 2, the numbers between them may be lost."""
 _ALIVE: Final = 8
 """The number of IDs of a run in whose time a process that is alive makes one, and two seconds more."""
 
@@ -150,6 +153,26 @@ def _between_cells(cells: Cells, run: NDArray[np.int64], is_read: NDArray[np.boo
     near = np.flatnonzero((starts | ~is_read[order]) & ~starts_of(run[order]))
     low, high = order[before[near]], order[near]
     return Near(low, cells.high[low], high, cells.low[high])
+
+
+def counts_by_two(ids: Read, run: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return for each run whether its process took two numbers for each ID, as RocketMQ's transactional sends do.
+
+    All numbers of such a run are even, or all are odd, and most steps are 2.
+    """
+    import numpy as np
+
+    cells, number = ids.cells, int(run.max()) + 1
+    odd, twos, steps = np.zeros((3, number), np.int64)
+    # The numbers of a cell that is not read have no gaps.
+    np.add.at(odd, run, ~ids.is_read & (cells.ids > 1))
+    for _, low, after, high in neighbours(ids, run):
+        step, of = high - low, run[after]
+        np.add.at(odd, of, step & 1)
+        np.add.at(twos, of, step == _BY_TWO)
+        np.add.at(steps, of, 1)
+    result: NDArray[np.bool_] = (odd == 0) & (twos >= _FEWEST_BY_TWO) & (2 * twos >= steps)
+    return result
 
 
 def shared_runs(

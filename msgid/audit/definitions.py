@@ -41,6 +41,8 @@ MAX_RUNS: Final = 1_000
 """A generator that repeats its numbers in more runs than this resets its sequence; each piece is a run."""
 CLOCK_JUMP: Final = timedelta(days=1)
 """Default of the time between neighbours of a run beyond which the clock has jumped forward."""
+AHEAD_S: Final = 1
+"""The seconds by which an ID may be ahead of its landing: RocketMQ's Java client for gRPC is up to one ahead."""
 MAY_BE_UUID: Final = "may be a UUID"
 """The origin of version-0 IDs whose 16 bytes may be a UUID that was written without dashes."""
 LONGEST_MONTH_MS: Final = 31 * 86_400_000

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from msgid import layout
 from msgid.audit._digests import BLOCK_SHIFT
+from msgid.audit.definitions import AHEAD_S
 from spark_ext.auditing._bits import WORD_BITS, bit_of, bits_in, word_of
 from spark_ext.auditing._values import content_columns, offset_column, source_column
 from spark_ext.columns._crc import look_up, octet, word
@@ -74,7 +75,7 @@ def id_summary(df: DataFrame, columns: Columns, not_before: int | None) -> DataF
     if columns.landed or not_before is not None:
         seconds = id_seconds(columns.id)
         early = F.lit(False) if not_before is None else seconds < not_before
-        future = F.coalesce(early, F.lit(False)) | F.coalesce(seconds * 1_000_000 > landed, F.lit(False))
+        future = F.coalesce(early, F.lit(False)) | F.coalesce((seconds - AHEAD_S) * 1_000_000 > landed, F.lit(False))
     rows = df.select(
         key.alias("key"), part.alias("part"), bit.alias("bit"), *content_columns(df, columns),
         near.alias("near"), future.alias("is_future"),

@@ -26,6 +26,10 @@ V0_DIGITS = tuple(2 * length for length in layout.V0_LENGTHS)
 """The digits of version-0 IDs in their bare forms: without the version byte."""
 _ID_LENGTHS = sorted({layout.ID_LENGTH, *layout.V0_LENGTHS, *(1 + length for length in layout.V0_LENGTHS)})
 _CANONICAL_DIGITS = tuple(2 + digits for digits in V0_DIGITS)
+_VALUE = re.compile(
+    r"[^`]*://[^`]*|(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/[A-Za-z_/]+"
+)
+"""Text that is a value and not the name of a column, except in backquotes: the name of a log, or of a time zone."""
 _UUID_LENGTH = 36
 _UUID = r"\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\z"
 CORRUPT = "_corrupt_record"
@@ -46,8 +50,15 @@ VERSION_1_DIGITS = f"{layout.VERSION_1:02X}"
 
 
 def column(col: ColumnOrName, argument: str = "a column") -> Column:
-    """Return the column itself, or the column of that name; any other value raises TypeError with the argument."""
+    """Return the column itself, or the column of that name; any other value raises an error with the argument.
+
+    Spark would report the name of a log or of a time zone as a missing column, above kilobytes of its plan.
+    """
     if isinstance(col, str):
+        if _VALUE.fullmatch(col):
+            raise ValueError(
+                f"{argument} must be a Column or the name of a column, got {quote(col)}: pass lit() of a value"
+            )
         return F.col(col)
     if not hasattr(col, "cast"):
         raise TypeError(f"{argument} must be a Column or the name of a column, got {quote(col)}: pass lit() of a value")

@@ -194,6 +194,12 @@ def check_output(tables: dict[str, DataFrame], format: str, checkpoint: str) -> 
                 )
 
 
+def check_interval(interval: float | None) -> None:
+    """Raise BadInput if an interval in seconds is not a time."""
+    if interval is not None and not 0 <= interval <= _LONGEST:
+        raise BadInput(f"interval must be 0 to {_LONGEST} seconds, got {interval}")
+
+
 def follow(
     df: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: str, interval: float | None = None
 ) -> None:
@@ -211,8 +217,7 @@ def follow(
         BadInput: if a table belongs to another query, another kind of run or another format, if the checkpoint belongs
             to a stream of another source, or if the interval is not a time.
     """
-    if interval is not None and not 0 <= interval <= _LONGEST:
-        raise BadInput(f"interval must be 0 to {_LONGEST} seconds, got {interval}")
+    check_interval(interval)
 
     def named(batch: DataFrame, number: int) -> None:
         with checkpointed(checkpoint):

@@ -36,7 +36,7 @@ def moment_in(df: DataFrame, name: str, zone: str | None = None) -> Column:
             time zone and ``zone`` is missing.
     """
     column, type = column_of(df, name), df.schema[name].dataType
-    _check_zone(zone)
+    check_zone(zone)
     if isinstance(type, TimestampType):
         return within_years(column)
     if isinstance(type, NumericType):
@@ -61,7 +61,8 @@ def _in_zone(local: Column, zone: str) -> Column:
     return within_years(F.concat(utc.cast("string"), F.lit("Z")).try_cast("timestamp"))
 
 
-def _check_zone(zone: str | None) -> None:
+def check_zone(zone: str | None) -> None:
+    """Raise BadInput if a text is not a time zone."""
     if zone is None or _OFFSET.fullmatch(zone):
         return
     try:

@@ -21,7 +21,7 @@ from spark_ext.columns.v0 import try_parse_v0, try_translate_v0
 from spark_ext.jobs._files import check_output, column_of, follow, read_rows, written
 from spark_ext.jobs._formats import DEFAULT_LIMIT, BadInput, BatchLimit, format_of
 from spark_ext.jobs._job_tables import CHECKPOINT, BatchWriter, Input, Table, read_stream, unreadable_files, write_run
-from spark_ext.jobs._times import moment_in
+from spark_ext.jobs._times import check_zone, moment_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,6 +68,16 @@ class Assignment(NamedTuple):
     timezone: str | None = None
     """Time zone of times without an offset from UTC. Default: such a time is malformed."""
 
+    def check(self, *, stream: bool = False) -> None:
+        """Raise BadInput for options that do not fit together, before Spark is asked."""
+        if self.how == "assign" and stream:
+            raise BadInput("--assign assign numbers the rows of a batch; with --stream use position or generate")
+        if self.how == "position" and not (self.source and self.offset is not None and self.at is not None):
+            raise BadInput(
+                "--assign position needs --source, --offset and --at: the columns that say where a row stands"
+            )
+        check_zone(self.timezone)
+
 
 def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> DataFrame:
     """Add a column of IDs to rows without IDs.
@@ -77,17 +87,16 @@ def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> Dat
     Raises:
         BadInput: if a column is missing or not named, if the name is taken, or if ``assign`` is used on a stream.
     """
+    assignment.check(stream=df.isStreaming)
     how, source, offset, at, order_by, timezone = assignment
     _refuse_names(df, [column], "--column names another for the new ids")
     if how == "generate":
         return df.withColumn(column, generate_id())
     if how == "assign":
-        if df.isStreaming:
-            raise BadInput("--assign assign numbers the rows of a batch; with --stream use position or generate")
         keys = [column_of(df, name) for name in order_by]
         return df.transform(assign_ids, name=column, order_by=keys or None)
-    if not source or offset is None or at is None:
-        raise BadInput("--assign position needs --source, --offset and --at: the columns that say where a row stands")
+    assert offset is not None
+    assert at is not None
     names = [column_of(df, name).cast("string") for name in source]
     log = F.concat(names[0], *(part for name in names[1:] for part in (F.lit("/"), name)))
     place = column_of(df, offset).try_cast("bigint")

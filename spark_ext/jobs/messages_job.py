@@ -66,6 +66,13 @@ class Source:
         self.options = {name: value for name, value in options.items() if value is not None}
         self._schemas: dict[str, Any] = {"subject": subject, "policy": policy, "framing": framing}
 
+    def check(self) -> None:
+        """Raise BadInput for options that do not fit together, before Spark is asked."""
+        if self.registry is not None and not Path(self.registry).exists():
+            raise BadInput(f"no schema registry {self.registry}")
+        if self._schemas["policy"] != "none" and self.registry is None:
+            raise BadInput(f"--policy {self._schemas['policy']} needs --registry")
+
     def read(
         self,
         spark: SparkSession,
@@ -85,8 +92,7 @@ class Source:
     def table(self, df: DataFrame) -> DataFrame:
         """Return the message table of the rows that `read` returned."""
         try:
-            if self.registry is not None and not Path(self.registry).exists():
-                raise BadInput(f"no schema registry {self.registry}")
+            self.check()
             registry = None if self.registry is None else SchemaRegistry(self.registry)
             return messages(df, self.format, registry=registry, **self._schemas, **self.options)
         except (ValueError, OSError) as error:

@@ -18,11 +18,12 @@ from msgid._known_tables import OUTPUTS as JOB_OUTPUTS
 from spark_ext._filesystem import filesystem
 from spark_ext._private import files_of_batch, last_batch, python_error_in
 from spark_ext.jobs._bad_files import BadFile, Ledger, is_unreadable
-from spark_ext.jobs._files import check_output, column_of, follow, read_rows, written
+from spark_ext.jobs._files import check_interval, check_output, column_of, follow, read_rows, written
 from spark_ext.jobs._formats import DEFAULT_LIMIT, BadInput, BatchLimit, format_of
 from spark_ext.jobs._job_tables import Input, read_stream
 from spark_ext.jobs._progress import Progress
 from spark_ext.streaming._bucket_state import OTHER_FORMAT
+from spark_ext.streaming._buckets import MAX_BUCKETS
 from spark_ext.streaming._processing.handling import CHANGED, DUPLICATE, FAILED, MALFORMED, TOO_LATE
 from spark_ext.streaming.checkpoint import OldCheckpoint, check_checkpoint
 from spark_ext.streaming.process import ATTEMPTS, BUCKETS, process
@@ -121,6 +122,7 @@ def run(
         BadInput: if a column is missing, if an argument is out of range, if the checkpoint belongs to another number of
             buckets or to an earlier version, or if the outputs belong to another query or another format.
     """
+    check(retention, interval, buckets)
     limit.checked()
     period = _period(retention)
     read = partial(read_rows, format=format or format_of(input), prefer=[key, id, *filter(None, (timestamp,))])
@@ -190,6 +192,14 @@ def run(
     )
     found = [BadFile(entry.path, entry.reason) for entry in ledger.entries() if entry not in before]
     return Summary(new, too_late, malformed, failed, changed, found)
+
+
+def check(retention: float, interval: float | None, buckets: int) -> None:
+    """Raise BadInput for an option that is out of range, before Spark is asked."""
+    _period(retention)
+    check_interval(interval)
+    if buckets > MAX_BUCKETS:
+        raise BadInput(f"buckets must be at most {MAX_BUCKETS}, got {buckets}")
 
 
 def _period(days: float) -> timedelta:

@@ -42,6 +42,8 @@ def write_once(
       has Delta's catalog (its JAR), Delta's own writer commits instead. Then the table may have a name, mapped columns,
       constraints, and generated and identity columns. Both ways may write to one table, and each finds the batches of
       the other one.
+    - ``iceberg``: each batch is one commit of an Iceberg table in a catalog of the session, with Iceberg's JAR. It is
+      given by its name. Compaction, expiry of snapshots and other writers may run at any time.
 
     Parameters
     ----------
@@ -52,7 +54,8 @@ def write_once(
     path : str, optional
         the table's folder.
     table : str, optional
-        the table's name in the session's catalog, such as ``shop.orders``, instead of its folder.
+        the table's name in the session's catalog, such as ``shop.orders``, instead of its folder. An Iceberg table
+        needs it, with the catalog: ``lake.shop.orders``.
     format : str
         ``parquet``, ``delta``, or a format that `register_table_format` has made known.
     app_id : str, optional
@@ -82,7 +85,7 @@ def write_once(
     TableConflict
         if the folder belongs to another query, another kind of run or another format, if the columns do not fit, or if
         a row breaks a constraint of the table and ``quarantine`` is missing. No row is written then. It is a
-        `ValueError`. Also if a Delta table's log does not tell whether the batch was written: the log knows only the
+        `ValueError`. Also if a Delta or Iceberg table does not tell whether the batch was written: it knows only the
         last batches without a gap in their numbers.
     MissingRows
         if the driver does not see all rows that the tasks wrote, because a worker does not share the folder. The batch

@@ -129,3 +129,38 @@ def test_input_that_is_not_utf_8_is_refused(command):
     done = CliRunner().invoke(spark_ext, [command, os.fsdecode(b"M\xe4rz.csv"), *REQUIRED[command]])
     assert done.exit_code == 2
     assert r"a path must be UTF-8, got 'M\udce4rz.csv'" in done.output
+
+
+PROCESS = ["process", "in", "-o", "o", "--key", "k", "--checkpoint", "c"]
+"""The options that ``process`` needs; the handler is missing."""
+POSITION = ["--assign", "position", "--source", "s", "--offset", "o", "--at", "t"]
+WRONG_OPTIONS = [
+    (["ids", "in.csv", "-o", "o", "--assign", "position", "--source", "s"], "needs --source, --offset and --at"),
+    (["ids", "in.csv", "-o", "o", "--assign", "assign", "--stream"], "--assign assign numbers the rows of a batch"),
+    (["ids", "in.csv", "-o", "o", "--offset", "offset"], "--offset needs --assign"),
+    (
+        ["ids", "in.csv", "-o", "o", *POSITION, "--timezone", "Mars/Olympus"],
+        "--timezone must be a time zone, such as Europe/Berlin or +02:00, got 'Mars/Olympus'",
+    ),
+    (["ids", "in.csv", "-o", "o", "--interval", "5"], "--interval needs --stream"),
+    (["ids", "in.csv", "-o", "o", "--stream", "--interval", "soon"], "a number of seconds or text such as '1 day'"),
+    (["ids", "in.csv", "-o", "o", "--stream", "--interval", "2 years"], "a number of seconds or text such as '1 day'"),
+    (["ids", "in.csv", "-o", "o", "--stream", "--interval", "400 days"], "interval must be 0 to 31622400 seconds"),
+    (["messages", "in", "-o", "o", "-f", "kafak"], "must be one of iggy"),
+    (["messages", "in", "-o", "o", "-f", "kafka", "--policy", "enforce"], "--policy enforce needs --registry"),
+    (["messages", "in", "-o", "o", "-f", "kafka", "--registry", "no.json"], "no schema registry no.json"),
+    ([*PROCESS, "--handler", "json:no"], "no handler 'json:no' (module:function)"),
+    ([*PROCESS, "--handler", "json:dumps", "--retention", "0 days"], "retention must be a number of days above 0"),
+    ([*PROCESS, "--handler", "json:dumps", "--buckets", "70000"], "buckets must be at most 65536, got 70000"),
+    (["audit", "in.csv", "--without", "lost"], "without must name checks, got 'lost'"),
+    (["clean", "table", "--policy", __file__], "as TOML"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), WRONG_OPTIONS)
+def test_wrong_option_is_told_before_spark_starts(monkeypatch, arguments, words):
+    """The last line names the option and the value; nothing is a traceback."""
+    monkeypatch.setattr("spark_ext.cli.session", lambda **_: pytest.fail("Spark has started"))
+    done = run(*arguments)
+    assert done.exit_code in (1, 2)
+    assert words in done.output.strip().splitlines()[-1]

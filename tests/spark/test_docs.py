@@ -1,7 +1,10 @@
 """The examples of the documentation that need Spark return the results that they show."""
 
+from contextlib import nullcontext
+
 import pytest
 from helpers import markdown
+from helpers.servers import running_postgres
 
 from spark_ext.tables import table_formats
 
@@ -10,6 +13,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.skipif(not markdown.PAGES.exists(),
 
 LONG = {"tutorial/spark.md", "tutorial/three-formats.md"}
 """The pages whose examples take longer than all others together; the guides show the same functions."""
+DATABASE = '"host=db dbname=shop"'
+"""The connection string on a page; a test passes that of its own server instead."""
 PAGES = [
     pytest.param(page, id=name, marks=[pytest.mark.variants] if name in LONG else [])
     for page in markdown.pages(needs_spark=True)
@@ -22,9 +27,11 @@ def test_examples_of_a_page_give_what_they_show(spark, page, monkeypatch, tmp_pa
     """All blocks of a page run in order, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(table_formats, "_known", dict(table_formats._known))  # a page registers a format
+    code = "\n".join(block.example for block in markdown.blocks(page))
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     try:
-        markdown.run(page, {"spark": spark})
+        with running_postgres() if DATABASE in code else nullcontext() as address:
+            markdown.run_text(code.replace(DATABASE, repr(address)), page, {"spark": spark})
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)

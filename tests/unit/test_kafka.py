@@ -180,9 +180,11 @@ def test_from_consumer_gives_the_record_of_the_row(kind, timestamp):
 
 
 def test_from_consumer_of_a_message_without_a_time_raises_the_one_error():
-    """An empty timestamp is a missing one."""
-    with pytest.raises(msgid.InvalidMessage, match="a Kafka row must have timestamp"):
-        Record.from_consumer(ConfluentMessage(**{**ROW, "timestamp": ()}))
+    """An empty timestamp is a missing one, and so is Kafka's number -1."""
+    words = "timestamp is missing in the message orders/3/1234: make a Record with a time"
+    for timestamp in ((), None, -1, (0, -1)):
+        with pytest.raises(msgid.InvalidMessage, match=words):
+            Record.from_consumer(ConfluentMessage(**{**ROW, "timestamp": timestamp}))
 
 
 @pytest.mark.parametrize("error", [lambda: "_PARTITION_EOF", lambda: 7])

@@ -52,9 +52,9 @@ def of_row(row):
 def test_iggy_message_alone_or_polled_is_the_one_of_msgid(spark, messages):
     """Every field is Python's, of one message and of a poll response."""
     raws = [iggy.encode(message, "m45") for message in messages]
-    found = column(spark, raws, "binary", ids.iggy_message("x"))
+    found = column(spark, raws, "binary", ids.iggy_message("x", "m45"))
     assert [of_row(row) for row in found] == [as_row(message) for message in messages]
-    micros = column(spark, raws, "binary", F.unix_micros(ids.try_iggy_message("x").timestamp))
+    micros = column(spark, raws, "binary", F.unix_micros(ids.try_iggy_message("x", "m45").timestamp))
     assert micros == [message.timestamp for message in messages]
     polled = iggy.encode_poll(iggy.PollResponse(1, 2, messages), "m45")
     # The layout is named: no checksum tells it if every payload is empty.

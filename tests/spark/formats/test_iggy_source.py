@@ -191,13 +191,15 @@ def test_sink_of_messages_writes_what_the_source_reads(spark, tmp_path):
     (tmp_path / "in" / f"{0:020d}.log").write_bytes(iggy.encode_log(made, "m45"))
     out = tmp_path / "out"
     df = spark.read.format("iggy").load(str(tmp_path / "in")).coalesce(1)
-    df.write.format("iggy").mode("append").save(str(out))
+    with pytest.raises(Exception, match=r"layout must be one of previous, m45, .* pass option\('layout', "):
+        df.write.format("iggy").mode("append").save(str(out))
+    df.write.format("iggy").option("layout", "m45").mode("append").save(str(out))
     (file,) = out.iterdir()
     assert (file.name, file.read_bytes()) == (f"{0:020d}.log", iggy.encode_log(made, "m45"))
     with pytest.raises(Exception, match="there would be two segments"):
-        df.write.format("iggy").mode("append").save(str(out))
+        df.write.format("iggy").option("layout", "m45").mode("append").save(str(out))
     assert [file.name for file in out.iterdir()] == [f"{0:020d}.log"]
-    df.where("offset >= 10").write.format("iggy").mode("overwrite").save(str(out))
+    df.where("offset >= 10").write.format("iggy").option("layout", "m45").mode("overwrite").save(str(out))
     (file,) = out.iterdir()
     assert iggy.decode_log(file.read_bytes()) == made[10:]
 

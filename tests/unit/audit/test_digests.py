@@ -47,7 +47,8 @@ def model(ids):
         jumps += [(generator, *jump) for jump in jumped]
         for run, processes in itertools.chain.from_iterable(map(shared, map(runs_of, parts))):
             ordered = sorted((number, second) for second, number in run)
-            missing = [(generator, a + 1, b - 1) for (a, _), (b, _) in itertools.pairwise(ordered) if b - a > 1]
+            by = 2 if processes == 1 and counts_by_two(run) else 1
+            missing = [(generator, a + by, b - by) for (a, _), (b, _) in itertools.pairwise(ordered) if b - a > by]
             gaps += missing
             if processes == 1:
                 waits = [(b, after - before) for (_, before), (b, after) in itertools.pairwise(ordered)]
@@ -149,6 +150,12 @@ def continued(runs):
             yield end[2], place, back
 
 
+def counts_by_two(run):
+    """Whether all numbers are even or all are odd, and most steps are 2."""
+    steps = [later - earlier for earlier, later in itertools.pairwise(sorted({number for _, number in run}))]
+    return all(step % 2 == 0 for step in steps) and max(8, len(steps) / 2) <= steps.count(2)
+
+
 def begins_between(run, following):
     """Whether a run begins between two numbers of the run before, of which the higher is dated before the lower."""
     ordered = sorted((number, second) for second, number in run)
@@ -205,6 +212,15 @@ def test_digest_of_a_restarted_generator_shows_what_single_ids_show(steps, start
 def test_digest_of_processes_at_one_time_shows_what_single_ids_show(steps, others, wait):
     """As above for two processes that count from 0."""
     ids = {(0, 5, 0)} | restarted(steps, 0, -1) | {(0, second + wait, n) for _, second, n in restarted(others, 0, -1)}
+    shown = shown_by(ids)
+    assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
+
+
+@given(st.lists(st.sampled_from([2, 2, 2, 2, 4, 6, 1]), min_size=8, max_size=40), st.sampled_from([0, 1, BLOCK - 9]))
+def test_digest_of_a_process_that_counts_by_two_shows_what_single_ids_show(steps, start):
+    """As above for numbers of which most are 2 apart."""
+    numbers = list(itertools.accumulate(steps, initial=start))
+    ids = {(0, 5 + place // 3, number) for place, number in enumerate(numbers)}
     shown = shown_by(ids)
     assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
 

@@ -2,12 +2,12 @@
 
 import itertools
 import json
-import os
 import random
 import uuid
 from collections import defaultdict
 
 import pytest
+from helpers import makers
 from helpers import vector_files as vectors
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,26 +89,42 @@ def test_client_is_told_by_its_fingerprint(ids, client):
     assert (maker.clients, maker.ids) == ((client,), len(ids))
 
 
-FOREIGN = {
-    "UUIDv4": lambda: str(uuid.uuid4()),
-    "UUIDv4 without dashes": lambda: uuid.uuid4().hex,
-    "UUIDv1 without dashes": lambda: uuid.uuid1().hex,
-    "UUIDv7 without dashes": lambda: f"0199f2c1{random.getrandbits(16):04x}7{random.getrandbits(76):019x}",
-    "ObjectId": lambda: os.urandom(12).hex(),
-    "Snowflake": lambda: str(random.getrandbits(63)),
-    "ULID": lambda: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
-    "MD5": lambda: os.urandom(16).hex().upper(),
-    "text": lambda: "order-17",
-    "SHA-1": lambda: os.urandom(20).hex(),
-}
+@pytest.mark.parametrize("client", makers.CLIENTS)
+def test_client_is_named_in_samples_of_50_ids(client):
+    """At least 19 of 20 samples name the client, from the start of a process and from later."""
+    named = [doctor(ids).makers[0] for ids, _ in (makers.sample(client, seed) for seed in range(20))]
+    expected = makers.CLIENTS[client][1]
+    assert sum(maker.clients == expected and maker.ids >= 48 for maker in named) >= 19
 
 
-@pytest.mark.parametrize("kind", FOREIGN)
+def test_clients_are_named_in_at_least_95_of_100_mixed_samples():
+    """Samples of all clients, each from another process."""
+    names = list(makers.CLIENTS)
+    samples = [makers.sample(names[seed % len(names)], seed) for seed in range(1_000, 1_200)]
+    right = sum(doctor(ids).makers[0].clients == expected for ids, expected in samples)
+    assert right >= 190
+
+
+@pytest.mark.parametrize("kind", makers.FOREIGN)
 def test_foreign_ids_are_unknown(kind):
-    """Nearly all of 50 IDs of another kind are unknown; one in thousands may look like an ID of a client."""
-    found = doctor(FOREIGN[kind]() for _ in range(50)).makers
-    assert found[0].clients == ("unknown",)
-    assert found[0].ids >= 48
+    """Of each of 20 samples of 50 IDs of another kind, nearly all are unknown; one in thousands may look like an ID."""
+    for seed in range(20):
+        found = doctor(makers.foreign(kind, seed)).makers
+        assert found[0].clients == ("unknown",)
+        assert found[0].ids >= 48
+
+
+@pytest.mark.parametrize("start", ["random", "zero"])
+@pytest.mark.parametrize("ids", [2, 50, 1_000])
+def test_collision_risk_of_a_diagnosis_agrees_with_simulated_processes(start, ids):
+    """Two processes with one node and pid make IDs in one second: the share of pairs that make an equal one."""
+    first = (1 << 30, (1 << 30) + ids) if start == "random" else (0, ids)
+    found = doctor(counted(range(*first), second=lambda n: SECONDS))
+    draw, rounds, hits = random.Random(ids), 200_000, 0
+    for _ in range(rounds):
+        one, other = (draw.randrange(1 << 31) if start == "random" else 0 for _ in range(2))
+        hits += abs(one - other) < ids
+    assert found.collision_risk == pytest.approx(hits / rounds, abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -42,14 +42,29 @@ def browser(tmp_path_factory):
     opened.quit()
 
 
+def set_width(browser, width):
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def test_page_in_a_narrow_browser_cuts_no_table_off(browser, report, tmp_path):
+    """Each row is a list of its fields and their names, and nothing has to be scrolled to the side."""
+    report.to_html(tmp_path / "audit.html")
+    set_width(browser, 390)
+    browser.get((tmp_path / "audit.html").as_uri())
+    for table in browser.find_elements("css selector", ".wide"):
+        width, inside = browser.execute_script("return [arguments[0].clientWidth, arguments[0].scrollWidth]", table)
+        assert inside <= width
+    cell = browser.find_element("css selector", "table#logs td:nth-child(2)")
+    assert browser.execute_script("return getComputedStyle(arguments[0], '::before').content", cell) == '"rows"'
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1600])
 def test_page_in_a_browser_shows_its_charts(browser, report, tmp_path, width, scheme):
     """Every chart is visible and inside the page at both widths, in light and dark, without an error on the console."""
     report.to_html(tmp_path / "audit.html")
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    )
+    set_width(browser, width)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     browser.get((tmp_path / "audit.html").as_uri())
@@ -74,6 +89,7 @@ def test_page_in_a_browser_shows_its_charts(browser, report, tmp_path, width, sc
 def test_page_in_a_browser_sorts_a_table_from_the_keyboard(browser, report, tmp_path):
     """The head of a column is a button: the Enter key sorts the rows by number, and again the other way."""
     report.to_html(tmp_path / "audit.html")
+    set_width(browser, 1280)
     browser.get((tmp_path / "audit.html").as_uri())
     button = browser.find_element("xpath", "//table[@id='findings']//th/button[text()='count']")
     place = list(report.findings[0]._fields).index("count") + 1
@@ -86,12 +102,15 @@ def test_page_in_a_browser_sorts_a_table_from_the_keyboard(browser, report, tmp_
 
 
 def test_page_without_its_script_has_everything(report):
-    """The text of the page has each finding, gap and note; nothing is loaded from elsewhere."""
+    """The text of the page has each finding, gap and note, and each meaning once; nothing is loaded from elsewhere."""
     text = re.sub(r"<script>.*?</script>", "", report.to_html(), flags=re.S)
     for finding in report.findings:
         assert f"<td>{finding.check}</td><td>{finding.severity}</td><td>{finding.scope}</td>" in text
+        assert text.count(finding.meaning) == 1
     for note in report.notes:
         assert note in text
+    assert "All times are in UTC." in text
+    assert report.logs[0].first_time.strftime("%Y-%m-%d %H:%M:%SZ") in text
     assert re.findall(r"(?:src|href)=\"([^\"]*)\"", text) == ["data:,"]
     assert "url(" not in text
     assert "@import" not in text

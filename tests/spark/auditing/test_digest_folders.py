@@ -1,0 +1,88 @@
+"""`spark_ext.update_digests`, `audit_batches(digests=)` and the commands: a digest is made once, as in Python."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import msgid.audit
+import spark_ext
+from spark_ext.auditing import digest_folders
+from spark_ext.cli import spark_ext as command
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+DAYS = ["day=2026-11-23", "day=2026-11-24"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(command, [str(argument) for argument in arguments])
+
+
+def test_digest_of_a_day_is_made_once_and_is_that_of_python(spark, tmp_path, monkeypatch):
+    """The folder is the same as that of Python, byte for byte, and only a new day is read."""
+    for n, day in enumerate(DAYS):
+        (tmp_path / "landed" / day).mkdir(parents=True)
+        pq.write_table(pa.table({"offset": range(5 * n, 5 * n + 5)}), tmp_path / "landed" / day / "a.parquet")
+    df = spark.read.parquet(f"{tmp_path}/landed")
+    assert spark_ext.update_digests(df, f"{tmp_path}/made", "day", offset="offset") == DAYS
+    msgid.audit.update_digests(tmp_path / "python", tmp_path / "landed", offset="offset")
+    for path in (tmp_path / "python").glob("*.parquet"):
+        assert pq.read_table(tmp_path / "made" / path.name) == pq.read_table(path)
+    made = []
+
+    def counted(*given, **named):
+        made.append(1)
+        return spark_ext.digest(*given, **named)
+
+    monkeypatch.setattr(digest_folders, "digest", counted)
+    assert spark_ext.update_digests(df, f"{tmp_path}/made", "day", offset="offset") == []
+    assert spark_ext.update_digests(df, f"{tmp_path}/made", "day", offset="offset", again=DAYS[:1]) == DAYS[:1]
+    assert made == [1]
+    both = spark.read.parquet(f"{tmp_path}/made")
+    assert spark_ext.compare(df, df, offset="offset", digests=(both, both)).local.sent == 10
+    with pytest.raises(ValueError, match="`part` must be a column of the table, got 'no'"):
+        spark_ext.update_digests(df, f"{tmp_path}/made", "no")
+    with pytest.raises(ValueError, match="`part` must not be NULL"):
+        spark_ext.update_digests(df.selectExpr("offset", "nullif(day, day) AS day"), f"{tmp_path}/made", "day")
+
+
+@pytest.mark.details
+def test_commands_make_digests_and_read_columns_and_files_as_those_of_python(spark, tmp_path):
+    """`digest`, `audit --digests`, `--allow` and `--openmetrics`; known columns, and unknown files."""
+    for name, number in (("queue", 8), ("landed", 7)):
+        pq.write_table(pa.table({"day": ["d"] * number, "offset": range(number)}), tmp_path / f"{name}.parquet")
+        done = run("digest", tmp_path / f"{name}.parquet", "--part", "day", "--to", tmp_path / name)
+        assert done.stdout.split() == ["day=d"]
+    sides = ["audit", tmp_path / "landed.parquet", "--sent", tmp_path / "queue.parquet"]
+    sides += ["--digests", tmp_path / "queue", tmp_path / "landed", "--fail-on", "error"]
+    done = run(*sides, "--openmetrics", tmp_path / "a.prom")
+    assert done.exit_code == 3
+    assert 'msgid_audit_messages{check="lost_messages",severity="error"} 1' in (tmp_path / "a.prom").read_text()
+    assert run(*sides, "--allow", "lost_messages=1").exit_code == 0
+    (tmp_path / "a.csv").write_text("source,offset,content\na,0,x\na,0,y\na,3,z\n")
+    found = json.loads(run("audit", tmp_path / "a.csv", "--json").output)["findings"]
+    assert [one["check"] for one in found] == ["missing_offsets", "conflicting_messages"]
+    (tmp_path / "a.html").write_text("<html>")
+    refused = run("audit", tmp_path / "a.html")
+    assert refused.exit_code == 1
+    assert "are not known; pass the format" in refused.output
+
+
+@pytest.mark.details
+def test_stream_keeps_the_digest_of_each_batch_once(spark, tmp_path):
+    """A batch that runs again does not count twice, and `last` keeps all digests."""
+    update = spark_ext.audit_batches(
+        f"{tmp_path}/state", lambda _: None, app_id="a", id=None, offset="offset", last=1, digests=f"{tmp_path}/digests"
+    )
+    for number in (0, 1, 1):
+        update(spark.range(3 * number, 3 * number + 3).toDF("offset"), number)
+    kept = spark_ext.read_table(spark, f"{tmp_path}/digests")
+    report = spark_ext.compare(
+        spark.range(6).toDF("offset"),
+        spark.range(6).toDF("offset"),
+        offset="offset",
+        digests=(spark_ext.digest(spark.range(6).toDF("offset"), offset="offset"), kept),
+    )
+    assert (report.local.findings, report.local.sent, report.rows) == ([], 6, 6)

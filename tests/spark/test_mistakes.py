@@ -1,0 +1,89 @@
+"""The mistakes of the first hour on Spark: each is one line that names the argument, the value and the cure."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from pyspark.sql import functions as F
+
+import spark_ext as ids
+from msgid.retention import RetentionPolicy
+
+pytestmark = pytest.mark.spark
+NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
+
+
+def keep(state, message, context):
+    return state
+
+
+BATCH = [
+    (
+        lambda df: ids.position_id("kafka://orders/3", "offset", "at"),
+        "source must be a Column or the name of a column, got 'kafka://orders/3': pass lit()",
+    ),
+    (
+        lambda df: ids.v0_time("id", "at", "Asia/Shanghai"),
+        "timezone must be a Column or the name of a column, got 'Asia/Shanghai': pass lit()",
+    ),
+    (
+        lambda df: ids.position_id("topic", 5, "at"),
+        "offset must be a Column or the name of a column, got 5: pass lit()",
+    ),
+    (lambda df: ids.position_id("topic", "offset", NOW), "at must be a Column or the name of a column, got datetime"),
+    (lambda df: ids.derive_id("id", None), "name must be a Column or the name of a column, got None: pass lit()"),
+    (lambda df: ids.is_expired("at", 5, 10), "now must be a Column or the name of a column, got 10: pass lit()"),
+    (lambda df: ids.is_expired("at", -1, NOW), "expiry must be an integer of 0 to 4294967295 seconds, got -1"),
+    (lambda df: ids.is_expired("at", timedelta(-1), NOW), "expiry must be a timedelta or text such as '1 day', of 0"),
+    (lambda df: ids.parse_id(5), "must be a Column or the name of a column, got 5"),
+    (lambda df: ids.v0_time("id", 5, F.lit("UTC")), "near must be a Column or the name of a column, got 5"),
+    (lambda df: ids.deduplicate(df, "message"), "`id` must be a column of the DataFrame, got 'message'; it has ['id'"),
+    (lambda df: ids.audit("messages"), "df must be a DataFrame of Spark, got 'messages'; msgid.audit audits other"),
+    (lambda df: ids.audit(df, offset="ofset"), "`offset` must be a column of the table, got 'ofset'; it has ['id'"),
+    (lambda df: ids.audit(df, clock_jump=60), "clock_jump must be a timedelta or text such as '1 day', got 60"),
+    (lambda df: ids.messages(df, "kafak"), "format must be one of iggy, iggy-message"),
+    (lambda df: ids.messages(df, "kafka"), "a DataFrame of format 'kafka' must have the column"),
+    (lambda df: ids.messages(df, "kafka", policy="enforce"), "policy 'enforce' needs a registry of schemas"),
+    (lambda df: ids.write_once(df, "5", "table", app_id="a"), "batch_id must be an integer, got '5'"),
+    (lambda df: ids.write_once(df, 5, "table", app_id="a", format="csv"), "format must be 'parquet' or"),
+    (lambda df: ids.clean("table", {"orders": 5}, NOW), "policy must be a RetentionPolicy, got {'orders': 5}"),
+    (lambda df: ids.clean("table", RetentionPolicy(5), datetime(2026, 3, 1)), "now must be an aware datetime (with a"),
+    (lambda df: ids.clean("/no/table", RetentionPolicy(5), NOW, spark=df.sparkSession), "/no/table"),
+    (lambda df: ids.process(df, keep, "topic"), "key must be the name of a column, got <function keep"),
+    (
+        lambda df: ids.process(df, "topic", "keep"),
+        "handler must be a function of (state, message, context), got 'keep'",
+    ),
+    (lambda df: ids.process(df, "topik", keep), "key must be a column of the DataFrame, got 'topik'; it has ['id'"),
+    (
+        lambda df: ids.process(df, "topic", keep, retention=7),
+        "retention must be a timedelta or text such as '1 day', got",
+    ),
+]
+STREAM = [
+    (ids.audit, "cannot audit a stream: pass `audit_batches` to its foreachBatch"),
+    (
+        lambda df: ids.deduplicate(df, timestamp="millis", within="1 day"),
+        "`timestamp` must be a column of timestamps, got 'millis' of bigint; timestamp_millis makes one of",
+    ),
+    (lambda df: ids.deduplicate(df, timestamp="at", within=60), "within must be a timedelta or text such as '1 day'"),
+    (lambda df: ids.deduplicate(df, timestamp="at"), "a stream needs `timestamp` and `within`"),
+]
+
+
+def test_mistake_is_one_line_that_names_the_argument(spark, tmp_path):
+    """The error comes from this package, before a query runs and whatever the session's state store is."""
+    schema = "id string, topic string, offset bigint, at timestamp, millis bigint"
+    batch, stream = spark.createDataFrame([], schema), spark.readStream.schema(schema).json(str(tmp_path))
+    for df, mistakes in ((batch, BATCH), (stream, STREAM)):
+        for call, words in mistakes:
+            with pytest.raises((TypeError, ValueError, FileNotFoundError)) as caught:
+                call(df)
+            assert words in str(caught.value)
+            assert "\n" not in str(caught.value)
+
+
+def test_milliseconds_of_a_column_are_told(spark):
+    """The query fails, because the value is known only then."""
+    df = spark.createDataFrame([(1_700_000_000_000,)], "millis bigint")
+    with pytest.raises(Exception, match=r"at must be Unix seconds .*, got 1700000000000: milliseconds\?"):
+        df.select(ids.position_id(F.lit("orders"), F.lit(7), "millis")).collect()
