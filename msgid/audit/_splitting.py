@@ -286,12 +286,16 @@ def _inserted(
         low: For each run, its lowest number.
         pace: For each run, its seconds per ID.
     """
+    import numpy as np
+
     before, end, after, start = (column[goes_back & (run[near.after] + 1 < len(low))] for column in near)
     head = run[after] + 1
     lag = cells.seconds[first[head]] - cells.seconds[before]
     skipped = low[head] - end - 1
     chosen = (cells.generator[first[head]] == cells.generator[after]) & (end < low[head]) & (low[head] < start)
-    chosen &= (lag >= 0) & (lag <= (_ALIVE + skipped) * pace[run[after]] + 2)
+    # The run before has the IDs of both processes, so it is faster than the slower one.
+    slowest = np.maximum(pace[run[after]], pace[head])
+    chosen &= (lag >= 0) & (lag <= (_ALIVE + skipped) * slowest + 2)
     found: NDArray[np.int64] = run[after[chosen]]
     return found
 

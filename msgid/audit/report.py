@@ -44,8 +44,8 @@ _TWO_READINGS: Final = (
     "of the queue tells them apart."
 )
 _BACK_OR_SHARED: Final = (
-    "The clock of a generator went back between two of its IDs. In a compacted topic, two processes with one node and "
-    "pid look the same."
+    "Times of a generator go back while its numbers go on. In a compacted topic, most numbers are missing. So a clock "
+    "that was set back, a restart, and two processes with one node and pid look alike."
 )
 _COUNTERS: Final = ("missing_sequences", "clock_backwards", "clock_jump", "sequence_jump", "shared_node")
 _NEEDS: Final = {
@@ -354,16 +354,16 @@ def _findings(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa: B
     malformed = sum(number for kind, _, number in facts.kinds if kind == MALFORMED_KIND)
     values = sum(number for kind, _, number in facts.kinds if kind != NULL_KIND)
 
-    def check_of(name: str) -> Check:
+    def check_of(name: str, example: str | None) -> Check:
         check = CHECKS[name]
         if name == "malformed_ids" and 2 * malformed > values:
             return Check("error", _WRONG_COLUMN)
-        if rules.holes == "compacted" and name == "clock_backwards":
+        if rules.holes == "compacted" and (name == "clock_backwards" or (name == "shared_node" and example is None)):
             return Check("info", _BACK_OR_SHARED)
         return Check("info", _TWO_READINGS) if rules.holes == "markers" and name in _GAPS.values() else check
 
     def finding(check: str, scope: str, count: int, example: str | None) -> Finding:
-        severity, meaning = check_of(check)
+        severity, meaning = check_of(check, example)
         return Finding(check, severity, scope, count, example, meaning)
 
     findings = [finding(c.check, c.scope, c.count, _example(c)) for c in facts.found]

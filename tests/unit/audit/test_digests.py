@@ -160,7 +160,7 @@ def begins_between(run, following):
     """Whether a run begins between two numbers of the run before, of which the higher is dated before the lower."""
     ordered = sorted((number, second) for second, number in run)
     number, second = min((number, second) for second, number in following)
-    pace = (max(run)[0] - min(run)[0] + 1) / len(run)
+    pace = max((max(ids)[0] - min(ids)[0] + 1) / len(ids) for ids in (run, following))
     return any(
         after < before and low < number < high and 0 <= second - before <= (ALIVE + number - low - 1) * pace + 2
         for (low, before), (high, after) in itertools.pairwise(ordered)
