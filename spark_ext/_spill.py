@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import IO, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
 
 _SAMPLES: Final = 64
 """The number of rows of each slice whose order is known when the ranges are chosen."""
@@ -39,7 +44,7 @@ class Spill:
         )
         self._end = 0
 
-    def write(self, raw: bytes | memoryview) -> Place:
+    def write(self, raw: bytes) -> Place:
         """Add a value, and return its place."""
         self._file.seek(self._end)
         self._file.write(raw)
@@ -52,6 +57,30 @@ class Spill:
         self._file.seek(place[0])
         return self._file.read(place[1])
 
+    def table(self, places: Iterable[Place]) -> pa.Table:
+        """Return the rows of values that `written` made."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches([written_rows(self.read(place)) for place in places])
+
     def close(self) -> None:
         """Delete the file."""
         self._file.close()
+
+
+def written(batch: pa.RecordBatch) -> bytes:
+    """Return rows as a packed value, which `written_rows` reads."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def written_rows(raw: Any) -> pa.RecordBatch:
+    """Return the rows of one packed value."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(raw) as reader:
+        return reader.read_next_batch()

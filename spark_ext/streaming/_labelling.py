@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from spark_ext._spill import written_rows
 from spark_ext.streaming._fingerprint import FINGERPRINT_LENGTH
-from spark_ext.streaming._packing import Prepared, written_rows
+from spark_ext.streaming._packing import Prepared
 from spark_ext.streaming._seen import LABELS, Batch
 from spark_ext.streaming._slices import ranges
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from spark_ext._spill import written
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -90,17 +92,3 @@ def _by_bucket(ready: Prepared, bucket_keys: NDArray[np.int32]) -> Iterator[tupl
     starts = np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1]))
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
         yield int(bucket_keys[buckets[start]]), heads[start:end].tobytes(), written(rows.slice(start, end - start))
-
-
-def written(batch: pa.RecordBatch) -> bytes:
-    """Return rows as a packed value, which `written_rows` reads."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return bytes(sink.getvalue())
-
-
-def written_rows(raw: Any) -> pa.RecordBatch:
-    """Return the rows of one packed value."""
-    with pa.ipc.open_stream(raw) as reader:
-        return reader.read_next_batch()

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from msgid._retrying import retry
 from spark_ext._private import python_error_in, use_own_python
 from spark_ext._shipping import shipped
-from spark_ext._spill import Limit, Spill
+from spark_ext._spill import Limit, Spill, written
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._identity import identity
 from spark_ext.columns._moments import is_within_years
@@ -372,7 +372,7 @@ class _Slices:
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self._spill: Spill | None = None
-        self._places: list[Place] = []
+        self._places: list[list[Place]] = []
         self._last: list[pa.RecordBatch] = []
         rows = size = 0
         for batch in batches:
@@ -392,9 +392,7 @@ class _Slices:
         import pyarrow as pa
 
         if self._spill is not None:
-            for place in self._places:
-                with pa.ipc.open_stream(self._spill.read(place)) as reader:
-                    yield reader.read_all()
+            yield from map(self._spill.table, self._places)
         yield pa.Table.from_batches(self._last)
 
     def close(self) -> None:
@@ -403,14 +401,8 @@ class _Slices:
             self._spill.close()
 
     def _put(self) -> None:
-        import pyarrow as pa
-
         self._spill = self._spill or Spill()
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self._last[0].schema) as writer:
-            for batch in self._last:
-                writer.write_batch(batch)
-        self._places.append(self._spill.write(memoryview(sink.getvalue())))
+        self._places.append([self._spill.write(written(batch)) for batch in self._last])
         self._last = []
 
 

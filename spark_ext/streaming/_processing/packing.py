@@ -18,7 +18,8 @@ from msgid.ids._bytes import identity
 from msgid.ids.bulk import parse_batch
 from msgid.layout import EPOCH_UNIX, VERSION_1
 from msgid.processing._flow import TEXT_LIMIT, check_text
-from spark_ext.streaming._packing import Prepared, written_rows
+from spark_ext._spill import written_rows
+from spark_ext.streaming._packing import Prepared
 from spark_ext.streaming._processing.codec import input_text
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from spark_ext._spill import Limit
-from spark_ext.streaming._packing import written, written_rows
+from spark_ext._spill import Limit, written
 from spark_ext.streaming._processing.codec import input_text
 from spark_ext.streaming._processing.packing import BODY, as_rows, good_rows, malformed_rows, unpacked
 from spark_ext.streaming._processing.pages import place_of
@@ -62,15 +61,15 @@ def slices(arrived: Arrived, names: Sequence[str]) -> Iterator[tuple[list[Malfor
 
     for stored in _divided(messages, _by_key, spill, limit):
         if stored.slices <= _TOO_LARGE:
-            yield [], as_rows(_read(spill, stored.places))
+            yield [], as_rows(spill.table(stored.places))
             continue
 
         # Many messages of a key have one time and one ID.
         def same(places: list[Place] = stored.places) -> Iterator[pa.Table]:
-            return (_read(spill, [place]) for place in places)
+            return (spill.table([place]) for place in places)
 
         for part in _divided(same, lambda table, numbers: _by_body(table, numbers, names), spill, limit):
-            yield [], as_rows(_read(spill, part.places))
+            yield [], as_rows(spill.table(part.places))
 
 
 def _tables(arrived: Arrived) -> Iterator[pa.Table]:
@@ -79,10 +78,6 @@ def _tables(arrived: Arrived) -> Iterator[pa.Table]:
         table = unpacked(rows for _, rows in group).combine_chunks()
         for first in range(0, table.num_rows, arrived.limit.rows):
             yield table[first : first + arrived.limit.rows]
-
-
-def _read(spill: Spill, places: Iterable[Place]) -> pa.Table:
-    return pa.Table.from_batches([written_rows(spill.read(place)) for place in places])
 
 
 def _divided(
