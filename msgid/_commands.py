@@ -74,9 +74,9 @@ class Grouped(click.Command):
 def working(text: str) -> Iterator[None]:
     """Show that a command is at work, and for how long, on standard error if that is a terminal."""
     console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        progress.add_task(quote(text)[1:-1].replace("[", r"\["))
+        progress.add_task(quote(text)[1:-1])
         yield
 
 

@@ -156,15 +156,10 @@ def register(name: str, table: KnownTable) -> None:
     _registered[name] = table
 
 
-NAMED: Final = ("source", "offset", "timestamp", "landed", "content")
-"""The columns that an audit uses without being told, if a table has columns of these names."""
-
-
 def known_columns(names: Iterable[str]) -> Columns | None:
-    """Return the columns of a table that this library or a connector has written, or that have the names of `NAMED`.
+    """Return the columns of a table that this library or a connector has written, or that have telling names.
 
-    Returns:
-        None for any other table.
+    These are ``source``, ``offset``, ``timestamp``, ``landed`` and ``content``. Any other table has None.
 
     >>> known_columns(["id", "source", "offset", "state", "timestamp", "payload"]).content
     ('payload',)

@@ -82,7 +82,7 @@ def silence_of_driver_worker() -> Callable[[], None]:
     def silence() -> None:
         import __main__
 
-        name = getattr(__main__.__spec__, "name", "") if hasattr(__main__, "__spec__") else ""
+        name = getattr(getattr(__main__, "__spec__", None), "name", None)
         if name == "pyspark.sql.streaming.transform_with_state_driver_worker":
             __main__.print = lambda *_, **__: None
 

@@ -27,6 +27,7 @@ from msgid.cli import (
 )
 from spark_ext._session import NoJava, session
 from spark_ext.formats.message_formats import format_options, message_formats
+from spark_ext.jobs._formats import MAX_BYTES, MOST_BYTES, MOST_FILES, BadInput, BatchLimit
 from spark_ext.tables import table_formats
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from spark_ext.formats.message_formats import FormatOption
     from spark_ext.jobs._bad_files import BadFile
-    from spark_ext.jobs._formats import BatchLimit
 
 _LEFT_OUT, _SHOWN_FILES = 3, 10
 """The exit status if files were left out, and the number of such files that are printed."""
@@ -111,21 +111,28 @@ def _batch_limit(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that limit a micro-batch of a stream."""
     command = click.option(
         "--max-bytes-per-trigger",
-        type=click.IntRange(1, (1 << 63) - 1),
+        type=click.IntRange(1, MOST_BYTES),
         help="The bytes of new files in a micro-batch, about. A larger file is a micro-batch of its own.  "
-        "[default: 268435456 (256 MB); no limit with --max-files-per-trigger]",
+        f"[default: {MAX_BYTES} ({MAX_BYTES >> 20} MB); no limit with --max-files-per-trigger]",
     )(command)
     return click.option(
         "--max-files-per-trigger",
-        type=click.IntRange(1, (1 << 31) - 1),
+        type=click.IntRange(1, MOST_FILES),
         help="The number of new files in a micro-batch.",
     )(command)
 
 
+def _stream_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of ``--stream``."""
+    return click.option(
+        "--interval",
+        type=_Span("seconds"),
+        help="With --stream: time between looks for new files: seconds, or '5 minutes'.",
+    )(_batch_limit(command))
+
+
 def _limit(files: int | None, bytes: int | None) -> BatchLimit:
     """Return the limit of the options, or end before Spark starts."""
-    from spark_ext.jobs._formats import BatchLimit
-
     if files is not None and bytes is not None:
         raise click.UsageError("--max-files-per-trigger and --max-bytes-per-trigger cannot be used together")
     return BatchLimit(files, bytes)
@@ -215,12 +222,7 @@ _PROCESS_GROUPS = {
 @click.option("--timezone", help="With position: the zone of times without one.  [default: such times are malformed]")
 @click.option("--order-by", multiple=True, help="With assign: columns of a unique key, for equal IDs after a retry.")
 @click.option("--stream", is_flag=True, help="Read only new files, and keep the progress in a checkpoint.")
-@click.option(
-    "--interval",
-    type=_Span("seconds"),
-    help="With --stream: time between looks for new files: seconds, or '5 minutes'.",
-)
-@_batch_limit
+@_stream_options
 def ids(
     input: str,
     output: str,
@@ -338,12 +340,7 @@ def ids(
 @click.option("--overwrite", is_flag=True, help="Replace the table in the output folder.")
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Number of messages to print.")
 @click.option("--stream", is_flag=True, help="Read only new messages, and keep the progress in a checkpoint.")
-@click.option(
-    "--interval",
-    type=_Span("seconds"),
-    help="With --stream: time between looks for new files: seconds, or '5 minutes'.",
-)
-@_batch_limit
+@_stream_options
 def messages(
     input: str,
     output: str,
@@ -621,7 +618,6 @@ def digest(
 
 def _check_stream_options(stream: bool, overwrite: bool, interval: float | None, limit: BatchLimit) -> None:
     from spark_ext.jobs._files import check_interval
-    from spark_ext.jobs._formats import BadInput
 
     if stream and overwrite:
         raise click.UsageError(
@@ -647,7 +643,7 @@ def _one_line_errors(output: str) -> Iterator[None]:
     from spark_ext._private import cause_of, is_java_error, python_error_in
     from spark_ext._shipping import CoreNote, WorkerError, worker_error_in
     from spark_ext.jobs._bad_files import reason_of
-    from spark_ext.jobs._formats import BadInput, InputWarning, warnings_to
+    from spark_ext.jobs._formats import InputWarning, warnings_to
 
     try:
         with warnings_to(lambda text: click.echo(f"Warning: {text}", err=True), InputWarning, CoreNote):

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from msgid._validate import check_installed
-from msgid.audit._digest_tables import digest
+from msgid.audit._digest_tables import digest, store
 from msgid.audit._inputs import dataset_of_files, parquet_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
-
-    import pyarrow as pa
 
     from msgid.audit._block_sums import By
 
@@ -95,7 +93,10 @@ def update_digests(
         path = wanted / file_of(name)
         if name not in forced and is_current(path, fingerprint):
             continue
-        store(digest(table, **columns, by=by), path, fingerprint)
+        own = digest(table, **columns, by=by)
+        if fingerprint is not None:
+            own = own.replace_schema_metadata({_INPUT: fingerprint.encode()})
+        store(own, path)
         made.append(name)
     return made
 
@@ -117,17 +118,6 @@ def is_current(path: Path, fingerprint: str | None) -> bool:
         return False
     held = (pq.read_schema(path).metadata or {}).get(_INPUT)
     return fingerprint is None or held == fingerprint.encode()
-
-
-def store(made: pa.Table, path: Path, fingerprint: str | None) -> None:
-    """Write the digest of a part, whole or not at all."""
-    import pyarrow.parquet as pq
-
-    if fingerprint is not None:
-        made = made.replace_schema_metadata({_INPUT: fingerprint.encode()})
-    hidden = path.with_name(f".{path.name}.{os.getpid()}")
-    pq.write_table(made, hidden)
-    os.replace(hidden, path)
 
 
 def _parts_of(parts: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, tuple[Any, str | None]]:

@@ -161,7 +161,6 @@ class DigestWriter:
     def flush(self) -> None:
         """Write the digest of the messages since the last flush."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         from msgid.audit._tables import id_column
 
@@ -181,10 +180,7 @@ class DigestWriter:
             given["source"] = "source"
         table = pa.table({name: values for name, values in columns.items() if name in given})
         made = digest(table, **{"id": None, **given}, by=self._by)
-        path = self._folder / f"{uuid.uuid4().hex}.parquet"
-        hidden = path.with_name(f".{path.name}")
-        pq.write_table(made, hidden)
-        os.replace(hidden, path)
+        store(made, self._folder / f"{uuid.uuid4().hex}.parquet")
         self._rows = []
 
     def __enter__(self) -> DigestWriter:
@@ -192,6 +188,15 @@ class DigestWriter:
 
     def __exit__(self, *_: object) -> None:
         self.flush()
+
+
+def store(made: pa.Table, path: Path) -> None:
+    """Write a digest to a file, whole or not at all."""
+    import pyarrow.parquet as pq
+
+    hidden = path.with_name(f".{path.name}.{os.getpid()}")
+    pq.write_table(made, hidden)
+    os.replace(hidden, path)
 
 
 def _pieces(table: Any) -> Iterator[Read]:

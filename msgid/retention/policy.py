@@ -297,9 +297,11 @@ def _span(what: str, value: Any) -> Any:
 def _seconds(what: str, value: Any) -> Any:
     """Return the whole seconds of a timedelta or a text; any other value stays as it is."""
     seconds = _span(what, value)
-    if isinstance(value, timedelta | str) and (seconds != int(seconds)):
+    if not isinstance(value, timedelta | str):
+        return seconds
+    if seconds != int(seconds):
         raise InvalidPolicy(f"{what} must be whole seconds, got {quote(str(value))}")
-    return int(seconds) if isinstance(value, timedelta | str) else seconds
+    return int(seconds)
 
 
 def expiry_seconds(what: str, value: timedelta | str | int) -> int:
