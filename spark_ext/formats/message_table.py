@@ -105,8 +105,7 @@ def messages(
         raise TypeError(f"messages() got an unexpected keyword argument {unknown!r}")
     chosen = known.chosen(options)
     checked_framing(framing)
-    if checked_policy(policy) != "none" and registry is None:
-        raise ValueError(f"policy {policy!r} needs a registry of schemas: pass registry")
+    check_policy(policy, registry)
     df = known.decode(df, chosen)
     columns = known.rows(df, chosen)
     if "malformed" in columns:
@@ -118,6 +117,12 @@ def messages(
     if registry is not None and policy != "none":
         table = _checked_schemas(table, registry, subject, policy, framing)
     return table.select(*types)
+
+
+def check_policy(policy: Policy, registry: object) -> None:
+    """Raise ValueError if a policy is unknown, or needs a registry and has none."""
+    if checked_policy(policy) != "none" and registry is None:
+        raise ValueError(f"policy {policy!r} needs a registry of schemas: pass registry")
 
 
 def _judged(df: DataFrame, columns: dict[str, Column]) -> dict[str, Column]:

@@ -13,7 +13,7 @@ from msgid.messages import MessageState
 from msgid.schemas import SchemaRegistry
 from spark_ext.formats._iggy_reading import LOST
 from spark_ext.formats.message_formats import message_format
-from spark_ext.formats.message_table import messages
+from spark_ext.formats.message_table import check_policy, messages
 from spark_ext.jobs._files import check_output, follow, written
 from spark_ext.jobs._formats import DEFAULT_LIMIT, BadInput, BatchLimit, Files
 from spark_ext.jobs._job_tables import CHECKPOINT, BatchWriter, Input, Table, read_stream, unreadable_files, write_run
@@ -70,8 +70,10 @@ class Source:
         """Raise BadInput for options that do not fit together, before Spark is asked."""
         if self.registry is not None and not Path(self.registry).exists():
             raise BadInput(f"no schema registry {self.registry}")
-        if self._schemas["policy"] != "none" and self.registry is None:
-            raise BadInput(f"--policy {self._schemas['policy']} needs --registry")
+        try:
+            check_policy(self._schemas["policy"], self.registry)
+        except ValueError as error:
+            raise BadInput(str(error)) from None
 
     def read(
         self,

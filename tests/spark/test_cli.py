@@ -147,7 +147,10 @@ WRONG_OPTIONS = [
     (["ids", "in.csv", "-o", "o", "--stream", "--interval", "2 years"], "a number of seconds or text such as '1 day'"),
     (["ids", "in.csv", "-o", "o", "--stream", "--interval", "400 days"], "interval must be 0 to 31622400 seconds"),
     (["messages", "in", "-o", "o", "-f", "kafak"], "must be one of iggy"),
-    (["messages", "in", "-o", "o", "-f", "kafka", "--policy", "enforce"], "--policy enforce needs --registry"),
+    (
+        ["messages", "in", "-o", "o", "-f", "kafka", "--policy", "enforce"],
+        "policy 'enforce' needs a registry of schemas: pass registry",
+    ),
     (["messages", "in", "-o", "o", "-f", "kafka", "--registry", "no.json"], "no schema registry no.json"),
     ([*PROCESS, "--handler", "json:no"], "no handler 'json:no' (module:function)"),
     ([*PROCESS, "--handler", "json:dumps", "--retention", "0 days"], "retention must be a number of days above 0"),
