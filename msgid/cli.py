@@ -190,7 +190,10 @@ _AUDIT_OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="Print the report as JSON."),
     click.option("--fail-on", type=click.Choice(["error", "warning"]), help="Exit with status 3 on such findings."),
     click.option(
-        "--allow", multiple=True, metavar="CHECK=N", help="With --fail-on: up to N messages of a check are no failure."
+        "--allow",
+        multiple=True,
+        metavar="CHECK=N",
+        help="With --fail-on: up to N messages of a check are not a failure.",
     ),
 )
 

@@ -73,7 +73,7 @@ If Spark renames it, the error is Spark's first line.
 
 
 def silence_of_driver_worker() -> Callable[[], None]:
-    """Return a function that keeps Spark's Python worker on the driver from printing what it does. It travels by value.
+    """Return a function that keeps Spark's Python worker on the driver from printing its steps. It travels by value.
 
     Reason: for each stateful query, this worker prints the schema and the text of the function on standard error.
     Spark 4.0 to 4.3. If Spark renames the module, the lines are printed.

@@ -164,7 +164,7 @@ def counts_by_two(ids: Read, run: NDArray[np.int64]) -> NDArray[np.bool_]:
 
     cells, number = ids.cells, int(run.max()) + 1
     odd, twos, steps = np.zeros((3, number), np.int64)
-    # The numbers of a cell that is not read have no gaps.
+    # The numbers of a cell that is not read follow one another.
     np.add.at(odd, run, ~ids.is_read & (cells.ids > 1))
     for _, low, after, high in neighbours(ids, run):
         step, of = high - low, run[after]

@@ -22,7 +22,7 @@ def kill_drivers(folder, seed, place, ways, steps, between=lambda each: None):
         place: The path or the name of the table.
         ways: The plan of each driver: ``way`` and ``settings``. The first one is not killed in a last round.
         steps: The names of the steps.
-        between: What is done after each round, with its number.
+        between: A function that is called after each round, with its number.
     """
     chance, kills = random.Random(seed), 0
     for each in range(ROUNDS + 1):
