@@ -1,5 +1,6 @@
 """The mistakes of the first hour: each is one line that names the argument, the value and the cure."""
 
+import importlib.util
 import re
 import sys
 from datetime import datetime, timedelta, timezone
@@ -19,6 +20,11 @@ CLIENT = "C0A8F001103E214D29547ACFD6E30000"
 RANDOM = UUID("74b158ca-ddb3-498f-b0a9-9eec1c6197ae")
 MESSAGE = iggy.Message.new(b"hello", id=1)
 SINCE = datetime(2026, 3, 1, tzinfo=timezone.utc)
+
+
+needs_arrow = pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("numpy", "pyarrow"))), reason="needs numpy and pyarrow"
+)
 
 
 def keep(state, message, context):
@@ -65,8 +71,6 @@ IDS = [
     (lambda: msgid.parse(RANDOM), "a UUID is not a message ID: derive_id, Message and audits take it"),
     (lambda: msgid.MessageId(RANDOM), "a UUID is not a message ID: derive_id, Message and audits take it"),
     (lambda: msgid.parse(5), "invalid message id 5: must be text, bytes or an ID, got int"),
-    (lambda: msgid.parse_batch(ID), f"ids must be an iterable of texts or bytes, or an array, got '{ID}'"),
-    (lambda: msgid.parse_batch(5), "ids must be an iterable of texts or bytes, or an array, got 5"),
     (
         lambda: msgid.position_id("orders", 1, 1_700_000_000_000),
         "at must be Unix seconds within the years 1 to 9999, got 1700000000000: milliseconds?",
@@ -106,6 +110,8 @@ MESSAGES = [
     (lambda: SchemaRegistry().register("orders", "{"), "invalid schema '{': not JSON"),
 ]
 AUDITS = [
+    (lambda: msgid.parse_batch(ID), f"ids must be an iterable of texts or bytes, or an array, got '{ID}'"),
+    (lambda: msgid.parse_batch(5), "ids must be an iterable of texts or bytes, or an array, got 5"),
     (lambda: audit_table("orders.parquet"), "got 'orders.parquet'; audit_file reads a file"),
     (lambda: audit_table({"id": [ID]}, offset="ofset"), "`offset` must be a column of the table, got 'ofset'; it has"),
     (lambda: audit_ids(ID), f"ids must be an iterable of texts or bytes, or an array, got '{ID}'"),
@@ -132,7 +138,7 @@ OURS = (TypeError, ValueError, FileNotFoundError)
 @pytest.mark.skipif(sys.platform == "win32", reason="paths of Windows")
 @pytest.mark.parametrize(
     ("call", "words"),
-    [*PROCESSING, *IDS, *MESSAGES, *AUDITS, *RETENTION],
+    [*PROCESSING, *IDS, *MESSAGES, *(pytest.param(*case, marks=needs_arrow) for case in AUDITS), *RETENTION],
     ids=lambda value: "" if callable(value) else re.sub(r"\W+", " ", value)[:60],
 )
 def test_mistake_is_one_line_that_names_the_argument(call, words):
@@ -151,6 +157,7 @@ class Frame:
         return "  a\n0 b\n"
 
 
+@needs_arrow
 def test_value_of_several_lines_is_quoted_in_one():
     """Tables are such values."""
     with pytest.raises(TypeError, match=r"got a 0 b$"):

@@ -6,12 +6,11 @@ from collections import Counter, namedtuple
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from click.testing import CliRunner
+from helpers.commands import invoke
 from hypothesis import given
 from hypothesis import strategies as st
 
 import msgid
-from msgid.cli import msgid as command
 from msgid.kafka import Record
 
 pytest.importorskip("numpy")
@@ -229,13 +228,13 @@ def test_command_compares_files(tmp_path):
     rows = [ids[n].lower() for n in range(30) if n not in lost]
     (tmp_path / "landed.csv").write_text("\n".join(["id,body", *(f"{id},x" for id in rows)]), encoding="utf-8")
     call = ["audit", f"{tmp_path}/landed.csv", "--sent", f"{tmp_path}/acked.txt"]
-    result = CliRunner().invoke(command, [*call, "--json", "--fail-on", "error"])
+    result = invoke([*call, "--json", "--fail-on", "error"])
     assert result.exit_code == 3
     printed = json.loads(result.stdout)
     assert [one["id"] for one in printed["differences"]] == sorted(ids[n] for n in lost)
     (tmp_path / "acked.tsv").write_text("\n".join(["key", *ids]), encoding="utf-8")
     call[-1] = f"{tmp_path}/acked.tsv"
-    named = CliRunner().invoke(command, [*call, "--sent-column", "id=key"])
+    named = invoke([*call, "--sent-column", "id=key"])
     assert (named.exit_code, named.stdout.splitlines()[2].split()[:4]) == (0, ["error", "lost_messages", "table", "3"])
     for wrong in (["--sent-column", "id"], ["--landed", "x"]):
-        assert CliRunner().invoke(command, [*call, *wrong]).exit_code == 2
+        assert invoke([*call, *wrong]).exit_code == 2

@@ -3,9 +3,7 @@
 import os
 
 import pytest
-from click.testing import CliRunner
-
-from msgid.cli import msgid as command
+from helpers.commands import invoke
 
 pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
@@ -126,7 +124,7 @@ def test_commands_make_digests_and_compare_them(tmp_path, landed):
     """`msgid digest` prints the new parts, and `audit --digests` reads the rows of differing blocks."""
 
     def run(*arguments):
-        return CliRunner().invoke(command, [str(one) for one in arguments])
+        return invoke([str(one) for one in arguments])
 
     queue = tmp_path / "queue"
     for n, day in enumerate(DAYS):

@@ -8,10 +8,9 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
+from helpers.commands import invoke
 
 from msgid import layout
-from msgid.cli import msgid as command
 
 pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
@@ -30,7 +29,7 @@ IDS = [layout.pack(0x56F7E71C361B, 7, 100, n).hex().upper() for n in range(4)]
 
 
 def run(*arguments, input=None):
-    return CliRunner().invoke(command, [str(one) for one in arguments], input=input)
+    return invoke([str(one) for one in arguments], input=input)
 
 
 def checks(result):

@@ -3,9 +3,7 @@
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from click.testing import CliRunner
-
-from msgid.cli import msgid as command
+from helpers.commands import invoke
 
 pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
@@ -81,7 +79,7 @@ def test_allowed_numbers_of_a_check_are_not_a_failure(tmp_path, allow, failed):
     path = tmp_path / "a.csv"
     path.write_text("source,offset\na,0\nb,0\nb,0\na,5\nb,4\n")
     options = [part for check, most in allow.items() for part in ("--allow", f"{check}={most}")]
-    done = CliRunner().invoke(command, ["audit", str(path), "--fail-on", "error", *options])
+    done = invoke(["audit", str(path), "--fail-on", "error", *options])
     assert done.exit_code == (3 if failed else 0)
 
 
@@ -100,7 +98,7 @@ def test_allowed_numbers_of_a_check_are_not_a_failure(tmp_path, allow, failed):
 def test_wrong_allowance_ends_the_command_before_it_reads(tmp_path, options, words):
     """One clear error of usage."""
     (tmp_path / "a.html").write_text("")
-    done = CliRunner().invoke(command, ["audit", f"{tmp_path}/a.html", *options])
+    done = invoke(["audit", f"{tmp_path}/a.html", *options])
     assert (done.exit_code, words in done.output) == (2, True)
 
 
@@ -117,7 +115,7 @@ def test_command_writes_openmetrics_text(tmp_path):
     """A collector sees the whole file: it is moved into its place."""
     path, metrics = tmp_path / "a.csv", tmp_path / "audit.prom"
     path.write_text("offset\n0\n2\n")
-    done = CliRunner().invoke(command, ["audit", str(path), "--openmetrics", str(metrics)])
+    done = invoke(["audit", str(path), "--openmetrics", str(metrics)])
     assert done.exit_code == 0
     assert families(metrics.read_text())["msgid_audit_messages"]["missing_offsets", "error"] == 1
     assert sorted(one.name for one in tmp_path.iterdir()) == ["a.csv", "audit.prom"]

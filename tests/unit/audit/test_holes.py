@@ -4,10 +4,9 @@ import json
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from click.testing import CliRunner
+from helpers.commands import invoke
 
 from msgid import layout
-from msgid.cli import msgid as command
 
 pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
@@ -147,5 +146,5 @@ def test_command_takes_the_same_options(tmp_path):
     pq.write_table(kafka([0, 1, 3, 9, 0, 1], life=[1, 1, 1, 1, 2, 2]), tmp_path / "t.parquet")
     call = ["audit", f"{tmp_path}/t.parquet", "--life", "life", "--json"]
     for more, expected in ((["--holes", "markers"], ["info"]), (["--without", "missing_offsets"], []), ([], ["error"])):
-        result = CliRunner().invoke(command, [*call, *more])
+        result = invoke([*call, *more])
         assert [one["severity"] for one in json.loads(result.stdout)["findings"]] == expected
