@@ -5,7 +5,7 @@ import time
 import pytest
 from helpers.sinks import numbers
 from lakehouse.drivers import ROUNDS, kill_drivers
-from lakehouse.iceberg.test_iceberg_sinks import maintain, read, refs, stop, write
+from lakehouse.iceberg.test_iceberg_sinks import maintain, read, refs, settings_of, stop, write
 
 from spark_ext.tables import iceberg
 
@@ -16,8 +16,7 @@ SNAPSHOTS, PER_COMMIT = 5_000, 100
 
 def test_drivers_that_are_killed_write_each_batch_once(spark, jdbc, tmp_path, seed):
     """Two drivers have the same batches at once; the table is compacted after each round, and snapshots expire."""
-    table, catalog = f"{jdbc}.t", jdbc.split(".")[0]
-    settings = {key: value for key, value in spark.conf.getAll.items() if f".{catalog}" in key}
+    table, settings = f"{jdbc}.t", settings_of(spark, jdbc)
     steps = ("before", "during", "staged", "published", "recorded", "after")
 
     def between(each):
