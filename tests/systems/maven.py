@@ -21,7 +21,7 @@ PARTS = ("groupId", "artifactId", "version", "classifier")
 
 
 def class_path(name: str, artifacts: list[str], *programs: str) -> str:
-    """Return the class path of artifacts (``group:artifact:version[:classifier]``); skip the test without Java or Maven.
+    """Return the class path of artifacts, ``group:artifact:version[:classifier]``; skip without Java or Maven.
 
     Args:
         name: The name of the folder.

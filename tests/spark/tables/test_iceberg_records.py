@@ -54,7 +54,7 @@ def test_writers_with_similar_names_do_not_share_records():
 
 
 def test_branch_of_a_batch_has_no_sign_that_a_url_escapes():
-    """Servers of REST catalogs refuse a table's name with an escaped slash, and Spark asks for the branch as a table."""
+    """Spark asks a REST catalog for the branch as a table, in a URL, and servers refuse an escaped slash in it."""
     writer = Writer("a-7", None, True)
     branch = records.branch_of(writer, 7, "f00d")
     assert quote(branch, safe="") == branch
