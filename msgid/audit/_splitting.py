@@ -45,6 +45,14 @@ class Near(NamedTuple):
     high: NDArray[np.int64]
 
 
+class Times(NamedTuple):
+    """The first and the last second of runs, and their seconds per ID."""
+
+    begin: NDArray[np.int64]
+    until: NDArray[np.int64]
+    pace: NDArray[np.float64]
+
+
 def parts_of(cells: Cells) -> tuple[NDArray[np.int64], Steps]:
     """Return the part of each cell, from 0 in the whole table, and the steps that may be a loss or a restart.
 
@@ -183,8 +191,8 @@ def shared_runs(
     Such processes look like one that is restarted again and again: a run ends where the numbers of one process meet
     those of another. But each of them counts on in the next run, and soon. So runs are joined if a number continues an
     earlier run and is dated before the next lower number of its own, or if a run begins where the one before goes back
-    in time. All runs of a part are joined if two of three
-    continue an earlier one, or begin inside it.
+    in time. All runs of a part are joined if two of three continue an earlier one, or begin inside it. But a run is not
+    joined with those before if none of their processes was alive: no ID was made for longer than one needs for 8.
 
     Returns:
         For each cell its run, and for each run the number of its processes at one time, at least.
@@ -196,7 +204,8 @@ def shared_runs(
     runs = np.bincount(part_of)
     if runs.max() == 1:
         return run, np.ones(len(part_of), np.int64)
-    earlier, later, goes_back = _continued(ids, run, (runs > 1)[part_of])
+    times = _times(ids.cells, run)
+    earlier, later, goes_back = _continued(ids, run, (runs > 1)[part_of], times)
     links = np.bincount(part_of[later], minlength=len(runs))
     everywhere = (links > 1) & (2 * runs <= 3 * links + 3)
     # A link joins all runs from the earlier to the later.
@@ -204,15 +213,35 @@ def shared_runs(
     follows = np.append(False, np.cumsum(change)[:-1] > 0)
     group = np.cumsum(~follows) - 1
     is_shared = np.bincount(group[later], goes_back, group[-1] + 1) > 0
-    follows = np.where(everywhere[part_of], ~starts_of(part_of), follows & is_shared[group])
+    joined = follows | ~_is_after_silence(part_of, times)
+    follows = np.where(everywhere[part_of], joined & ~starts_of(part_of), follows & is_shared[group])
     heads = np.flatnonzero(~follows)
     several = np.maximum.reduceat(np.maximum(np.bincount(later, minlength=len(part_of)), 2), heads)
     processes = np.where(np.diff(np.append(heads, len(part_of))) > 1, several, 1)
     return (np.cumsum(~follows) - 1)[run], processes
 
 
+def _times(cells: Cells, run: NDArray[np.int64]) -> Times:
+    import numpy as np
+
+    order = np.argsort(run, kind="stable")
+    heads, seconds = np.flatnonzero(starts_of(run[order])), cells.seconds[order]
+    begin, until = np.minimum.reduceat(seconds, heads), np.maximum.reduceat(seconds, heads)
+    return Times(begin, until, (until - begin + 1) / np.bincount(run, cells.ids))
+
+
+def _is_after_silence(part_of: NDArray[np.int64], times: Times) -> NDArray[np.bool_]:
+    """Return for each run whether all runs of its part before it had ended for longer than a process is silent."""
+    import numpy as np
+
+    until = np.maximum.accumulate(part_of << _TIME_BITS | times.until)[:-1]
+    slowest = np.maximum(times.pace[1:], times.pace[:-1])
+    silence = (part_of << _TIME_BITS | times.begin)[1:] - until
+    return np.append(False, silence > _ALIVE * slowest + 2)
+
+
 def _continued(
-    ids: Read, run: NDArray[np.int64], chosen: NDArray[np.bool_]
+    ids: Read, run: NDArray[np.int64], chosen: NDArray[np.bool_], times: Times
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Return the pairs of runs where the later continues the earlier, by processes that were alive.
 
@@ -220,6 +249,7 @@ def _continued(
         ids: The IDs.
         run: For each cell, its run.
         chosen: For each run, whether to look at it.
+        times: The times of the runs.
 
     Returns:
         The earlier runs, the later runs, and whether the number is dated before the next lower one of the later run.
@@ -230,8 +260,7 @@ def _continued(
     by_low, by_high = np.lexsort((cells.low, run)), np.lexsort((cells.high, run))
     heads = np.flatnonzero(starts_of(run[by_low]))
     first, last = by_low[heads], by_high[np.append(heads[1:], len(run)) - 1]
-    begin, until = (way.reduceat(cells.seconds[by_low], heads) for way in (np.minimum, np.maximum))
-    pace = (until - begin + 1) / np.bincount(run, cells.ids)
+    begin, until, pace = times
     low, high = cells.low[first], cells.high[last]
     starts, ends, inserted = [], [(last[chosen], high[chosen])], []
     for near in neighbours(ids, run):

@@ -105,7 +105,9 @@ def shared(runs):
     """Join the runs of a part that several processes share; each with its number of processes."""
     links = [] if len(runs) == 1 else list(continued(runs))
     everywhere = len(links) > 1 and 2 * len(runs) <= 3 * len(links) + 3
-    covered = [everywhere or any(a < run <= b for a, b, _ in links) for run in range(len(runs))]
+    covered = [
+        any(a < run <= b for a, b, _ in links) or (everywhere and may_go_on(runs, run)) for run in range(len(runs))
+    ]
     groups = []
     for run in range(len(runs)):
         if run and covered[run]:
@@ -118,6 +120,13 @@ def shared(runs):
             yield [id for run in group for id in runs[run]], max(2, *(into.count(run) for run in group))
         else:
             yield from ((runs[run], 1) for run in group)
+
+
+def may_go_on(runs, place):
+    """Whether a process of the runs before may be alive in a run: the time since their last ID is that of 8 at most."""
+    spans = [(min(run)[0], max(run)[0], len(run)) for run in runs]
+    slowest = max((last - first + 1) / ids for first, last, ids in spans[max(place - 1, 0) : place + 1])
+    return spans[place][0] - max((last for _, last, _ in spans[:place]), default=0) <= ALIVE * slowest + 2
 
 
 def continued(runs):
