@@ -191,8 +191,9 @@ def shared_runs(
     Such processes look like one that is restarted again and again: a run ends where the numbers of one process meet
     those of another. But each of them counts on in the next run, and soon. So runs are joined if a number continues an
     earlier run and is dated before the next lower number of its own, or if a run begins where the one before goes back
-    in time. All runs of a part are joined if two of three continue an earlier one, or begin inside it. But a run is not
-    joined with those before if none of their processes was alive: no ID was made for longer than one needs for 8.
+    in time. All runs of a part are joined if two of three continue an earlier one, or begin inside it. But the run of
+    one process is not joined with those before if none of their processes was alive: there is no ID for longer than a
+    process needs for 8.
 
     Returns:
         For each cell its run, and for each run the number of its processes at one time, at least.
@@ -205,7 +206,7 @@ def shared_runs(
     if runs.max() == 1:
         return run, np.ones(len(part_of), np.int64)
     times = _times(ids.cells, run)
-    earlier, later, goes_back = _continued(ids, run, (runs > 1)[part_of], times)
+    earlier, later, goes_back, is_mixed = _continued(ids, run, (runs > 1)[part_of], times)
     links = np.bincount(part_of[later], minlength=len(runs))
     everywhere = (links > 1) & (2 * runs <= 3 * links + 3)
     # A link joins all runs from the earlier to the later.
@@ -213,7 +214,7 @@ def shared_runs(
     follows = np.append(False, np.cumsum(change)[:-1] > 0)
     group = np.cumsum(~follows) - 1
     is_shared = np.bincount(group[later], goes_back, group[-1] + 1) > 0
-    joined = follows | ~_is_after_silence(part_of, times)
+    joined = follows | is_mixed | ~_is_after_silence(part_of, times)
     follows = np.where(everywhere[part_of], joined & ~starts_of(part_of), follows & is_shared[group])
     heads = np.flatnonzero(~follows)
     several = np.maximum.reduceat(np.maximum(np.bincount(later, minlength=len(part_of)), 2), heads)
@@ -235,14 +236,14 @@ def _is_after_silence(part_of: NDArray[np.int64], times: Times) -> NDArray[np.bo
     import numpy as np
 
     until = np.maximum.accumulate(part_of << _TIME_BITS | times.until)[:-1]
-    slowest = np.maximum(times.pace[1:], times.pace[:-1])
     silence = (part_of << _TIME_BITS | times.begin)[1:] - until
+    slowest = np.maximum.reduceat(times.pace, np.flatnonzero(starts_of(part_of)))[part_of[1:]]
     return np.append(False, silence > _ALIVE * slowest + 2)
 
 
 def _continued(
     ids: Read, run: NDArray[np.int64], chosen: NDArray[np.bool_], times: Times
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
     """Return the pairs of runs where the later continues the earlier, by processes that were alive.
 
     Args:
@@ -252,7 +253,8 @@ def _continued(
         times: The times of the runs.
 
     Returns:
-        The earlier runs, the later runs, and whether the number is dated before the next lower one of the later run.
+        The earlier runs, the later runs, and whether the number is dated before the next lower one of the later run;
+        and for each run, whether one of its numbers is dated so.
     """
     import numpy as np
 
@@ -263,8 +265,10 @@ def _continued(
     begin, until, pace = times
     low, high = cells.low[first], cells.high[last]
     starts, ends, inserted = [], [(last[chosen], high[chosen])], []
+    is_mixed = np.zeros(len(low), bool)
     for near in neighbours(ids, run):
         goes_back = cells.seconds[near.after] < cells.seconds[near.before]
+        is_mixed[run[near.after[goes_back]]] = True
         inserted.append(_inserted(cells, run, near, goes_back, first, low, pace))
         is_open = chosen[run[near.after]] & (goes_back | (near.high > near.low + 1))
         before, end, after, start = (column[is_open] for column in near)
@@ -289,6 +293,7 @@ def _continued(
         np.concatenate((run[before[alive]], inside, between)),
         np.concatenate((run[start[which[alive]]], inside + 1, between + 1)),
         np.concatenate((goes_back[which[alive]], np.zeros(len(inside), bool), np.ones(len(between), bool))),
+        is_mixed,
     )
 
 

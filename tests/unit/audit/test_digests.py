@@ -123,9 +123,12 @@ def shared(runs):
 
 
 def may_go_on(runs, place):
-    """Whether a process of the runs before may be alive in a run: the time since their last ID is that of 8 at most."""
+    """Whether a process of the runs before may be alive in a run: it is not that of one process after a silence."""
+    seconds = [second for _, second in sorted((number, second) for second, number in runs[place])]
+    if seconds != sorted(seconds):
+        return True
     spans = [(min(run)[0], max(run)[0], len(run)) for run in runs]
-    slowest = max((last - first + 1) / ids for first, last, ids in spans[max(place - 1, 0) : place + 1])
+    slowest = max((last - first + 1) / ids for first, last, ids in spans)
     return spans[place][0] - max((last for _, last, _ in spans[:place]), default=0) <= ALIVE * slowest + 2
 
 
