@@ -26,6 +26,8 @@ _FEWEST_BY_TWO: Final = 8
 """With fewer steps of 2, the numbers between them may be lost."""
 _ALIVE: Final = 8
 """The number of IDs of a run in whose time a process that is alive makes one, and two seconds more."""
+_FEWEST_IDS: Final = 32
+"""With fewer IDs, a loss decides the pace of a run."""
 
 
 class Steps(NamedTuple):
@@ -46,10 +48,11 @@ class Near(NamedTuple):
 
 
 class Times(NamedTuple):
-    """The first and the last second of runs, and their seconds per ID."""
+    """The first and the last second of runs, their number of IDs, and their seconds per ID."""
 
     begin: NDArray[np.int64]
     until: NDArray[np.int64]
+    ids: NDArray[np.float64]
     pace: NDArray[np.float64]
 
 
@@ -218,7 +221,9 @@ def shared_runs(
     follows = np.where(everywhere[part_of], joined & ~starts_of(part_of), follows & is_shared[group])
     heads = np.flatnonzero(~follows)
     several = np.maximum.reduceat(np.maximum(np.bincount(later, minlength=len(part_of)), 2), heads)
-    processes = np.where(np.diff(np.append(heads, len(part_of))) > 1, several, 1)
+    is_joined = np.diff(np.append(heads, len(part_of))) > 1
+    # Where processes share most runs, they also share a single one of which the clock goes back.
+    processes = np.where(is_joined | (everywhere[part_of] & is_mixed)[heads], several, 1)
     return (np.cumsum(~follows) - 1)[run], processes
 
 
@@ -228,7 +233,8 @@ def _times(cells: Cells, run: NDArray[np.int64]) -> Times:
     order = np.argsort(run, kind="stable")
     heads, seconds = np.flatnonzero(starts_of(run[order])), cells.seconds[order]
     begin, until = np.minimum.reduceat(seconds, heads), np.maximum.reduceat(seconds, heads)
-    return Times(begin, until, (until - begin + 1) / np.bincount(run, cells.ids))
+    ids = np.bincount(run, cells.ids)
+    return Times(begin, until, ids, (until - begin + 1) / ids)
 
 
 def _is_after_silence(part_of: NDArray[np.int64], times: Times) -> NDArray[np.bool_]:
@@ -237,8 +243,9 @@ def _is_after_silence(part_of: NDArray[np.int64], times: Times) -> NDArray[np.bo
 
     until = np.maximum.accumulate(part_of << _TIME_BITS | times.until)[:-1]
     silence = (part_of << _TIME_BITS | times.begin)[1:] - until
-    slowest = np.maximum.reduceat(times.pace, np.flatnonzero(starts_of(part_of)))[part_of[1:]]
-    return np.append(False, silence > _ALIVE * slowest + 2)
+    pace = np.where(times.ids < _FEWEST_IDS, 0, times.pace)
+    slowest = np.maximum.reduceat(pace, np.flatnonzero(starts_of(part_of)))[part_of[1:]]
+    return np.append(False, (silence > _ALIVE * slowest + 2) & (slowest > 0))
 
 
 def _continued(
@@ -262,7 +269,7 @@ def _continued(
     by_low, by_high = np.lexsort((cells.low, run)), np.lexsort((cells.high, run))
     heads = np.flatnonzero(starts_of(run[by_low]))
     first, last = by_low[heads], by_high[np.append(heads[1:], len(run)) - 1]
-    begin, until, pace = times
+    begin, until, _, pace = times
     low, high = cells.low[first], cells.high[last]
     starts, ends, inserted = [], [(last[chosen], high[chosen])], []
     is_mixed = np.zeros(len(low), bool)

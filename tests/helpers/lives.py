@@ -11,6 +11,8 @@ from msgid.audit.definitions import PART_STEP, RUN_STEP
 
 ALIVE = 8
 """A process that is alive makes an ID in the time in which it makes 8, and two seconds more."""
+_LOSSY = 2
+"""How much slower a process may seem that lost IDs."""
 START = 170_000_000
 """The first second of a generator, since 2021."""
 KINDS = ("alone", "from 0", "far", "lower", "higher", "shared", "shared restarts", "shared apart")
@@ -206,8 +208,10 @@ def _of_processes(lives):
     meetings = [overlap(one, other) for one, other in itertools.combinations(lives, 2)]
     sharings = {True} if max(meetings, default=-1) > 0 else {True, False} if 0 in meetings else {False}
     groups = [group for part in parts for group in _at_once(part)]
-    surely = set().union(*(_missing(group) for group in groups))
-    most = surely.union(*(_missing([life]) for life in lives))
+    least, more = (
+        set().union(*map(_missing, part)) for part in (groups, [group for part in parts for group in _groups(part)])
+    )
+    surely, most = least & more, least.union(more, *(_missing([life]) for life in lives))
     # The clocks of processes at the same time are not compared.
     back = sum(b < a for group in groups if len(group) == 1 for (a, _), (b, _) in itertools.pairwise(group[0].ids))
     for shared in sharings:
@@ -246,20 +250,25 @@ def _at_once(part):
     """
     is_shared = any(overlap(one, other) >= 0 for one, other in itertools.combinations(part, 2))
     slowest = max((life.last - life.first + 1) / len(life.ids) for life in part)
-    wait = ALIVE * slowest + 2 if is_shared else -1
+    groups = []
+    for group in _groups(part):
+        silence = group[0].first - max((life.last for held in groups for life in held), default=0)
+        if groups and is_shared and (len(group) > 1 or silence <= _LOSSY * ALIVE * slowest + 2):
+            groups[-1] += group
+        else:
+            groups.append(group)
+    return groups
+
+
+def _groups(part):
+    """Divide processes into those that meet."""
     groups = []
     for life in sorted(part, key=lambda life: life.first):
-        if groups and life.first - max(other.last for other in groups[-1]) <= wait:
+        if groups and life.first <= max(other.last for other in groups[-1]):
             groups[-1].append(life)
         else:
             groups.append([life])
-    joined = groups[:1]
-    for group in groups[1:]:
-        if len(group) > 1:
-            joined[-1] = joined[-1] + group
-        else:
-            joined.append(group)
-    return joined
+    return groups
 
 
 def most_at_once(lives):

@@ -116,7 +116,8 @@ def shared(runs):
             groups.append([run])
     for group in groups:
         into = [later for _, later, _ in links if later in group]
-        if len(group) > 1 and (everywhere or any(back for _, later, back in links if later in group)):
+        mixed = everywhere and goes_back(runs[group[0]])
+        if mixed or (len(group) > 1 and (everywhere or any(back for _, later, back in links if later in group))):
             yield [id for run in group for id in runs[run]], max(2, *(into.count(run) for run in group))
         else:
             yield from ((runs[run], 1) for run in group)
@@ -124,12 +125,16 @@ def shared(runs):
 
 def may_go_on(runs, place):
     """Whether a process of the runs before may be alive in a run: it is not that of one process after a silence."""
-    seconds = [second for _, second in sorted((number, second) for second, number in runs[place])]
-    if seconds != sorted(seconds):
-        return True
     spans = [(min(run)[0], max(run)[0], len(run)) for run in runs]
-    slowest = max((last - first + 1) / ids for first, last, ids in spans)
-    return spans[place][0] - max((last for _, last, _ in spans[:place]), default=0) <= ALIVE * slowest + 2
+    slowest = max(((last - first + 1) / ids for first, last, ids in spans if ids >= 32), default=None)
+    silence = spans[place][0] - max((last for _, last, _ in spans[:place]), default=0)
+    return goes_back(runs[place]) or slowest is None or silence <= ALIVE * slowest + 2
+
+
+def goes_back(run):
+    """Whether a number is dated before the next lower one."""
+    seconds = [second for _, second in sorted((number, second) for second, number in run)]
+    return seconds != sorted(seconds)
 
 
 def continued(runs):
