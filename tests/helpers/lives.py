@@ -200,7 +200,7 @@ def _is_one(lower, higher):
 
 def _of_processes(lives):
     """Yield the readings of processes that are known."""
-    parts = _parts(lives)
+    parts = parts_of(lives)
     jumps = sum(
         PART_STEP < high.low - low.high <= RUN_STEP and low.last <= high.first and not _is_between(lives, low, high)
         for low, high in itertools.pairwise([_whole(part) for part in parts])
@@ -223,7 +223,7 @@ def _missing(lives):
     return {*range(min(numbers), max(numbers) + 1)} - numbers
 
 
-def _parts(lives):
+def parts_of(lives):
     """Divide processes where the step to the next number is large."""
     parts = []
     for life in sorted(lives, key=lambda life: life.low):

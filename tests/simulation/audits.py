@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from helpers.lives import most_at_once, readings
+from helpers.lives import most_at_once, parts_of, readings
 from helpers.queues import COLUMNS, NODE, QUEUES, V0, Queue
 
 from msgid import audit
@@ -83,11 +83,17 @@ def _check_processes(queue: Queue, rows: list, checks: dict[str, int], report: a
         assert shared <= most_at_once(lives), (shared, most_at_once(lives))
     missing = set(itertools.chain(*gaps))
     possible = list(readings(lives))
-    is_shared = shared > 1
-    if queue.kind == "compacted" and possible[0].shared:
-        # Most numbers are missing, so a process that goes on and a clock that was set back look alike.
-        is_shared |= checks.pop("clock_backwards", 0) > 0
-    found = [one for one in possible if (one.shared, one.checks) == (is_shared, checks)]
+    # Where most numbers are missing, the IDs of several processes of a part can be divided in many ways: into processes
+    # one after another, into some at the same time, and into one whose clock was set back.
+    is_undecided = queue.kind == "compacted" and any(len(part) > 1 for part in parts_of(lives))
+
+    def decided(shared: bool, checks: dict[str, int]) -> tuple[bool, dict[str, int]]:
+        if not is_undecided:
+            return shared, checks
+        return False, {check: count for check, count in checks.items() if check != "clock_backwards"}
+
+    told = decided(shared > 1, checks)
+    found = [one for one in possible if decided(one.shared, one.checks) == told]
     assert found, (shared, checks, possible)
     if queue.kind == "compacted":
         assert not missing
