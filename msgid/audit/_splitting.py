@@ -233,7 +233,7 @@ def _times(cells: Cells, run: NDArray[np.int64]) -> Times:
     order = np.argsort(run, kind="stable")
     heads, seconds = np.flatnonzero(starts_of(run[order])), cells.seconds[order]
     begin, until = np.minimum.reduceat(seconds, heads), np.maximum.reduceat(seconds, heads)
-    ids = np.bincount(run, cells.ids)
+    ids = np.bincount(run, cells.ids).astype(np.float64)
     return Times(begin, until, ids, (until - begin + 1) / ids)
 
 
