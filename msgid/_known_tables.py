@@ -206,7 +206,7 @@ def ids_inside(names: Collection[str], *given: object) -> Inside | None:
     """
     known = known_table(names)
     inside = None if known is None else known.inside
-    by_default = given[0] in ("id", None) and "id" not in names and all(name is None for name in given[1:])
+    by_default = given[0] in ("id", None) and "id" not in names and not any(given[1:])
     return inside if inside is not None and inside.column in names and by_default else None
 
 

@@ -41,9 +41,10 @@ def checked_columns(
         ValueError: if the table does not have a column, or has nothing to audit.
     """
     known = known_columns(names)
-    if source is None and offset is None and timestamp is None and content is None and known is not None:
+    if source is None and offset is None and timestamp is None and not content and known is not None:
         id = known.id if id == "id" or id is None else id
         columns = known._replace(id=id, landed=landed or known.landed, parent=parent)
+        columns = columns if content is None else columns._replace(content=())
     else:
         if id == "id" and id not in names and offset is not None:
             id = None  # the default

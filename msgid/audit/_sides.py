@@ -55,7 +55,7 @@ def names_in_sent(
                 return value if value in names else None
             if isinstance(value, datetime) or not all(isinstance(one, str) for one in value):
                 return value  # the times of lives
-            return [name for name in value if name in names] or None
+            return [name for name in value if name in names] or (None if value else [])
 
         found = {argument: kept(value) for argument, value in named.items()}
         if found["offset"] is None or (
