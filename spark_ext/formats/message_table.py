@@ -120,7 +120,7 @@ def messages(
 
 
 def check_policy(policy: Policy, registry: object) -> None:
-    """Raise ValueError if a policy is unknown, or needs a registry and has none."""
+    """Raise ValueError if a policy is unknown, or if it needs a registry and ``registry`` is None."""
     if checked_policy(policy) != "none" and registry is None:
         raise ValueError(f"policy {policy!r} needs a registry of schemas: pass registry")
 

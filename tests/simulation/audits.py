@@ -98,7 +98,7 @@ def _check_processes(queue: Queue, rows: list, checks: dict[str, int], report: a
     else:
         assert (shared > 1) == (at_once >= _SHORT), (shared, at_once)
     if queue.processes == "shared apart" and min(overlaps, default=0) < _SHORT:
-        undecided.add("sequence_jump")  # what is left of the processes is one after another
+        undecided.add("sequence_jump")  # the rest of the processes run one after another
     if _goes_on_before(lives):
         undecided.add("clock_backwards")
     found, expected = (

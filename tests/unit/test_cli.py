@@ -461,7 +461,7 @@ def test_grouped_help_has_each_option_once_below_its_task():
 
 
 def test_long_work_is_shown_on_a_terminal_alone(tmp_path):
-    """On a terminal, `audit` says what it reads; without one, standard error is empty."""
+    """On a terminal, `audit` names the file that it reads; without one, standard error is empty."""
     path = tmp_path / "ids.txt"
     path.write_text(msgid.generate_hex())
     command = [sys.executable, "-m", "msgid", "audit", str(path)]

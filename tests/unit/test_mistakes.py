@@ -179,7 +179,7 @@ def test_audit_table_accepts_what_a_user_has_at_hand():
 
 @pytest.mark.parametrize("port", [0, 10911])
 def test_parse_of_an_id_returns_it(port):
-    """The bytes of a broker's ID with port 0 could be a client's; the value knows what it is."""
+    """The bytes of a broker's ID with port 0 could be a client's; the value keeps its type."""
     for id in (msgid.BrokerOffsetId("127.0.0.1", port, 5), msgid.parse(ID), msgid.parse(CLIENT)):
         assert msgid.parse(id) is id
 
