@@ -87,7 +87,7 @@ def messages(
     --------
     >>> from dataclasses import replace
     >>> from msgid import iggy
-    >>> good = iggy.Message.new(b"hello", id=7, offset=3)
+    >>> good = iggy.Message.new(b"hello", id=7, offset=3, layout="m45")
     >>> raws = [(iggy.encode(good, "m45"),), (iggy.encode(replace(good, checksum=1), "m45"),), (b"half a mess",)]
     >>> table = messages(spark.createDataFrame(raws, ["value"]), "iggy-message", layout="m45", topic="greetings")
     >>> table.select("topic", "offset", "state", "reason").show(truncate=False)

@@ -194,7 +194,7 @@ def test_invalid_node_of_the_environment_is_one_line(command):
 def expired_segment(folder):
     """Write an expired segment and an active one; return the path of the policy."""
     for offset in (0, 1):
-        message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=1_700_000_000_000_000)
+        message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=1_700_000_000_000_000, layout="m45")
         (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message, "m45"))
     policy = folder / "policy.toml"
     policy.write_text("default_expiry = 60\n")
@@ -330,7 +330,7 @@ def test_expire_of_odd_times_and_names_reports_what_was_removed(tmp_path):
     folder = tmp_path / os.fsdecode(b"topics/\xff/partitions/1")
     folder.mkdir(parents=True)
     for offset, timestamp in ((0, 0), (1, (1 << 64) - 1), (2, 0)):
-        message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=timestamp)
+        message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=timestamp, layout="m45")
         (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message, "m45"))
     policy = tmp_path / "policy.toml"
     policy.write_text("default_expiry = 60\n")

@@ -18,7 +18,7 @@ from msgid.schemas import SchemaRegistry
 ID = "0156F7E71C361B21BC024CCDBE00000000"
 CLIENT = "C0A8F001103E214D29547ACFD6E30000"
 RANDOM = UUID("74b158ca-ddb3-498f-b0a9-9eec1c6197ae")
-MESSAGE = iggy.Message.new(b"hello", id=1)
+MESSAGE = iggy.Message.new(b"hello", id=1, layout="m45")
 SINCE = datetime(2026, 3, 1, tzinfo=timezone.utc)
 
 

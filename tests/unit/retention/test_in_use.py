@@ -56,7 +56,7 @@ def segments(root, topic="1", count=3):
     folder = root / "streams" / "1" / "topics" / topic / "partitions" / "0"
     folder.mkdir(parents=True)
     for first in range(0, 2 * count, 2):
-        made = [iggy.Message.new(b"a", id=1, offset=first + n, timestamp=NOW) for n in range(2)]
+        made = [iggy.Message.new(b"a", id=1, offset=first + n, timestamp=NOW, layout="m45") for n in range(2)]
         (folder / f"{first:020d}.log").write_bytes(iggy.encode_log(made, "m45"))
         (folder / f"{first:020d}.index").write_bytes(b"")
     return folder
