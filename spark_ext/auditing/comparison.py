@@ -83,7 +83,7 @@ def compare(
     -------
     AuditReport
         The report. ``lost_messages``, ``changed_messages`` and repeated messages are errors; ``extra_messages`` have
-        the severity ``info``, because ``sent`` may be a part of what was sent.
+        the severity ``info``, because ``sent`` may be a part of the sent messages.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def _collected(df: DataFrame, columns: Columns) -> Side | None:
 
 
 def _messages(df: DataFrame, columns: Columns, by_position: bool, with_ids: bool) -> DataFrame:
-    """Return the key, the ID, the hash of what is compared, and the time in microseconds of each row."""
+    """Return the key, the ID, the hash of the compared columns, and the time in microseconds of each row."""
     id = F.lit(None).cast("string") if columns.id is None else identity(id_value(df, columns.id))
     contents: list[Column] = content_columns(df, columns)
     if by_position and with_ids:

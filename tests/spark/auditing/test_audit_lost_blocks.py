@@ -144,7 +144,7 @@ def test_rows_are_in_the_checkpoint_folder_if_one_is_set(classic, spark, tmp_pat
 @pytest.mark.parametrize("way", ["driver", "spread", "checkpoint"])
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_audit_whose_executors_are_killed_has_the_same_report(classic, tmp_path, way, adaptive):
-    """Ten audits, of each of which one executor is killed, each at another of its actions."""
+    """One executor of each of ten audits is killed, each time at another action."""
     environment = {key: value for key, value in os.environ.items() if key != "SPARK_TESTING"}
     program = str(vectors.PROGRAMS / "audit_killed.py")
     result = subprocess.run(
