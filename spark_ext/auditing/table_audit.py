@@ -67,11 +67,12 @@ def audit(
     Parameters
     ----------
     df : DataFrame
-        Table, one row per message; no stream. `audit_batches` audits a stream.
+        Table, one row per message; no stream. Columns that are not named are found by their names, as for
+        `msgid.audit.audit_table`; an empty name or list turns one off. `audit_batches` audits a stream.
     id : str, optional
         Column of IDs, as text or binary; None if the table has positions alone.
     source : str or sequence of str, optional
-        Columns whose values, joined by ``/``, name the log. Default: the table is one log.
+        Columns whose values, joined by ``/``, name the log. Without any, the table is one log.
     offset : str, optional
         Column of offsets in the log.
     timestamp : str, optional
