@@ -2,7 +2,7 @@
 
 python digests_killed.py LANDED FOLDER [KILLS]
 
-The process is killed at each of its steps, and then KILLS times at any moment. FOLDER/N has the digests of the N-th kill.
+The process is killed at each of its steps, then KILLS times at any moment. FOLDER/N has the digests of the N-th kill.
 """
 
 import os
