@@ -1,4 +1,4 @@
-"""What `write_once` records in an Iceberg table: the rules of names and records, without Spark.
+"""The records of `write_once` in an Iceberg table: the rules of names and records, without Spark.
 
 The properties of a table have the records. Their text stands in the key, because Spark hides values whose key looks
 like a password:

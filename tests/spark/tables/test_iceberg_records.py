@@ -46,7 +46,7 @@ def test_text_that_does_not_name_an_iceberg_table_is_refused(name):
 
 
 def test_writers_with_similar_names_do_not_share_records():
-    """Dots and prefixes of names are no patterns."""
+    """Dots and prefixes of names are not patterns."""
     keys = ["msgid.batch/a.b/0-3", "msgid.batch/a/2-5", "msgid.batch/axb/0-9", "msgid.batch/a/2-4", "msgid.batch/a/x"]
     assert records.series_of(keys, Writer("a.b", None, True)) == [(0, 3)]
     assert records.series_of(keys, WRITER) == [(2, 5), (2, 4)]
