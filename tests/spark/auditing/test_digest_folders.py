@@ -1,5 +1,6 @@
 """`spark_ext.update_digests`, `audit_batches(digests=)` and the commands: a digest is made once, as in Python."""
 
+import contextlib
 import json
 
 import pytest
@@ -95,10 +96,8 @@ def test_digests_after_an_error_at_any_step_are_those_without_one(spark, tmp_pat
         with monkeypatch.context() as patched:
             patched.setattr(digest_folders, "_store", stepped(store))
             patched.setattr(pq, "write_table", stepped(write))
-            try:
+            with contextlib.suppress(KeyboardInterrupt):
                 spark_ext.update_digests(df, str(folder), "day", offset="offset")
-            except KeyboardInterrupt:
-                pass
         made = sorted(path.name for path in folder.glob("day*"))
         again = spark_ext.update_digests(df, str(folder), "day", offset="offset")
         assert sorted([*made, *(f"{name}.parquet" for name in again)]) == ["day=0.parquet", "day=1.parquet"]

@@ -40,8 +40,8 @@ def hostile(rows):
     """Messages with IDs that are missing, malformed, or of several spellings, and without offsets, logs and times."""
     ids = queue(rows)["id"].to_pylist()
     broker = "7F0000010000238F000000000001E240"
-    ids[:9] = [None, "", "x", "größe \ud800".encode("utf-8", "replace").decode(), broker, "00" + broker.lower(), "0156F7",
-               "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE", ids[20].upper()]  # fmt: skip
+    uuid = "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"
+    ids[:9] = [None, "", "x", "größe", broker, "00" + broker.lower(), "0156F7", uuid, ids[20].upper()]
     table = queue(rows)
     for name, step in (("source", 5), ("offset", 7), ("at", 3), ("body", 4)):
         values = [None if n % step == 0 else value for n, value in enumerate(table[name].to_pylist())]
