@@ -250,7 +250,8 @@ def ids_inside(names: Collection[str], *given: object) -> Inside | None:
     """
     known = known_table(names)
     inside = None if known is None else known.inside
-    by_default = given[0] in ("id", None) and "id" not in names
+    is_named = any(name is not None for name in given[1:])
+    by_default = "id" not in names and (given[0] == "id" or (given[0] is None and not is_named))
     return inside if inside is not None and inside.column in names and by_default else None
 
 
