@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from msgid.audit._rows import Rows
 
 By = Literal["offset", "minute"]
-"""What a block is: 65,536 offsets, or a minute of the messages' time."""
+"""The unit of a block: 65,536 offsets, or a minute of the messages' time."""
 BY: Final[dict[str, str]] = {"offset": f"{1 << BLOCK_SHIFT:,} offsets", "minute": "1 minute"}
 MINUTE: Final = 60_000_000
 COLUMNS: Final = ("source", "form", "rows", "low", "high", "first_time", "last_time", "sum", "xor")

@@ -309,7 +309,7 @@ def _filtered(dataset: Any, columns: Any, blocks: Blocks, form: str) -> tuple[pa
 
 
 def _ranges(blocks: Blocks) -> list[tuple[int, int]]:
-    """Return the ranges of offsets or times of blocks, of which neighbours are one."""
+    """Return the ranges of offsets or times of blocks; neighbours are merged."""
     ranges: list[tuple[int, int]] = []
     for low, high in sorted({*zip(blocks.low, blocks.high, strict=True)}):
         if ranges and low <= ranges[-1][1] + 1:

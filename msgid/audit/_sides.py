@@ -52,16 +52,16 @@ def names_in_sent(
 
         def kept(value: Any) -> Any:
             if value is None or isinstance(value, str):
-                return value if value in names else None
+                return value if not value or value in names else None
             if isinstance(value, datetime) or not all(isinstance(one, str) for one in value):
                 return value  # the times of lives
             return [name for name in value if name in names] or (None if value else [])
 
         found = {argument: kept(value) for argument, value in named.items()}
-        if found["offset"] is None or (
-            named["source"] is not None and kept(named["source"]) != _plain(named["source"])
-        ):
-            found["source"] = found["offset"] = None
+        lacks_source = named["source"] is not None and kept(named["source"]) != _plain(named["source"])
+        if lacks_source or found["offset"] is None:
+            is_named = lacks_source or named["offset"] is not None
+            found["source"], found["offset"] = ((), "") if is_named else (None, None)
         return {**found, "id": found["id"] or "id"}
     wrong = sorted(set(sent_columns) - set(ARGUMENTS))
     if wrong:

@@ -72,7 +72,7 @@ class Generator:
         self._find()
 
     def of(self, lives):
-        """Return the generator with other IDs of its processes, and what is found in them."""
+        """Return the generator with other IDs of its processes, and the findings in them."""
         other = copy(self)
         other.lives = lives
         other._find()

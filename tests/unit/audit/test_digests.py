@@ -174,7 +174,7 @@ def counts_by_two(run):
 
 
 def begins_between(run, following):
-    """Whether a run begins between two numbers of the run before, of which the higher is dated before the lower."""
+    """Whether a run begins between two numbers of the run before, and the higher one is dated before the lower one."""
     ordered = sorted((number, second) for second, number in run)
     number, second = min((number, second) for second, number in following)
     pace = max((max(ids)[0] - min(ids)[0] + 1) / len(ids) for ids in (run, following))
@@ -235,7 +235,7 @@ def test_digest_of_processes_at_one_time_shows_what_single_ids_show(steps, other
 
 @given(st.lists(st.sampled_from([2, 2, 2, 2, 4, 6, 1]), min_size=8, max_size=40), st.sampled_from([0, 1, BLOCK - 9]))
 def test_digest_of_a_process_that_counts_by_two_shows_what_single_ids_show(steps, start):
-    """As above for numbers of which most are 2 apart."""
+    """As above, where most numbers are 2 apart."""
     numbers = list(itertools.accumulate(steps, initial=start))
     ids = {(0, 5 + place // 3, number) for place, number in enumerate(numbers)}
     shown = shown_by(ids)

@@ -218,7 +218,7 @@ def test_parts_of_the_file_of_an_upgraded_server_have_each_message_once(first, i
 
 def test_parts_with_empty_payloads_are_read_with_the_layout_of_the_segment():
     """No checksum tells the layout of a part with an empty payload: the planner's layout does."""
-    made = [iggy.Message.new(b"x" * (n % 2), id=n, offset=n) for n in range(9)]
+    made = [iggy.Message.new(b"x" * (n % 2), id=n, offset=n, layout="m45") for n in range(9)]
     raw = iggy.encode_log(made, "m45")
     edges = range(0, len(raw) + 1, 91)
     found = [
