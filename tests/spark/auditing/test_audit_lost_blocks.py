@@ -75,6 +75,7 @@ def test_audit_whose_kept_rows_are_lost_has_the_same_report(classic, spark, tmp_
     assert is_empty(spark)
 
 
+@pytest.mark.details
 def test_rows_are_kept_for_one_audit_alone(spark, tmp_path):
     """An audit does not read the rows that another one of the same folder keeps: they may be older."""
     path = str(tmp_path / "table")
