@@ -121,7 +121,9 @@ def seconds_since_epoch(name: str, at: object) -> int:
     """
     if is_number(at):
         if not UNIX_SECONDS_MIN <= at < UNIX_SECONDS_MAX + 1:
-            raise ValueError(f"{name} must be Unix seconds within the years 1 to 9999, got {quote(at)}{unit_hint(at, 1)}")
+            raise ValueError(
+                f"{name} must be Unix seconds within the years 1 to 9999, got {quote(at)}{unit_hint(at, 1)}"
+            )
         return math.floor(at) - EPOCH_UNIX
     if not is_datetime(at):
         raise TypeError(f"{name} must be an aware datetime or Unix seconds, got {quote(at)}")

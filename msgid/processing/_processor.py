@@ -332,7 +332,9 @@ def batches_of(messages: Iterable[Message], batch: int) -> Iterator[list[Message
 def check_store(store: object, handler: object = None) -> None:
     """Raise TypeError if an object is not a store."""
     if isinstance(store, type) and hasattr(store, "forget"):
-        raise TypeError(f"store must be a store, such as MemoryStore(), got {quote(store)}: call it, {store.__name__}()")
+        raise TypeError(
+            f"store must be a store, such as MemoryStore(), got {quote(store)}: call it, {store.__name__}()"
+        )
     if not hasattr(store, "forget"):
         hint = ": store and handler are swapped" if hasattr(handler, "forget") else ""
         raise TypeError(f"store must be a store, such as MemoryStore(), got {quote(store)}{hint}")

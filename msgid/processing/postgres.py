@@ -213,7 +213,9 @@ class PostgresStore(SqlStore):
             raise type(error)(" ".join(str(error).split())) from None  # one line
         except psycopg.ProgrammingError as error:
             reason = " ".join(str(error).split())
-            raise ValueError(f"conninfo must be a connection string of psycopg, got {quote(self._conninfo)}: {reason}") from None
+            raise ValueError(
+                f"conninfo must be a connection string of psycopg, got {quote(self._conninfo)}: {reason}"
+            ) from None
         # Every statement looks up rows by keys. A plan from a time when the tables were small must not scan them, and
         # must not read all rows of a handler for each message.
         for setting in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_material"):
