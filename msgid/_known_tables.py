@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -188,6 +188,50 @@ def known_columns(names: Iterable[str]) -> Columns | None:
     )
 
 
+def chosen_columns(
+    names: Collection[str],
+    id: str | None,
+    source: Sequence[str] | None,
+    offset: str | None,
+    timestamp: str | None,
+    landed: str | None,
+    content: Sequence[str] | None,
+    parent: str | None,
+) -> Columns:
+    """Return the columns that a caller names. Each column that is not named is found by its name, if it is known.
+
+    An empty name, or an empty list, stands for no column. So does None for the IDs, if another column is named.
+
+    >>> chosen_columns(["id", "offset", "content", "made"], "id", None, None, "made", None, None, None).names
+    {'id': 'id', 'offset': 'offset', 'timestamp': 'made', 'content 0': 'content'}
+    >>> chosen_columns(["id", "offset", "content"], None, None, "offset", None, None, (), None).names
+    {'offset': 'offset'}
+    """
+    known = known_columns(names) or Columns(None)
+    is_named = any(column is not None for column in (source, offset, timestamp, content))
+
+    def chosen(name: str | None, by_name: str | None) -> str | None:
+        return by_name if name is None else name or None
+
+    columns = Columns(
+        known.id if id == "id" or (id is None and not is_named) else id or None,
+        (),
+        "",
+        chosen(offset, known.offset),
+        chosen(timestamp, known.timestamp),
+        chosen(landed, known.landed),
+        known.content if content is None else tuple(content),
+        parent,
+    )
+    if source is not None:
+        columns = columns._replace(source=tuple(source))
+    elif columns.offset is not None:
+        telling = known.source or (("source",) if "source" in names else ())
+        columns = columns._replace(source=telling, prefix=known.prefix)
+    is_empty = columns.id is None and columns.offset is None
+    return columns._replace(id="id") if is_empty and id == "id" else columns  # the error names this column
+
+
 def known_table(names: Collection[str]) -> KnownTable | None:
     """Return the known table with these columns; None for any other table."""
     fitting = (table for table in _known_tables() if set(names).issuperset(table.needs))
@@ -199,14 +243,15 @@ def ids_inside(names: Collection[str], *given: object) -> Inside | None:
 
     Args:
         names: The columns of the table.
-        given: The arguments of the audit that name columns, None for those that are not passed; the ID's first.
+        given: The arguments of the audit that name columns. The ID's is the first, and decides.
 
     Returns:
-        None if the table has a column of IDs, or if the caller names the columns.
+        None if the table has a column of IDs, or if the caller names one.
     """
     known = known_table(names)
     inside = None if known is None else known.inside
-    by_default = given[0] in ("id", None) and "id" not in names and all(name is None for name in given[1:])
+    is_named = any(name is not None for name in given[1:])
+    by_default = "id" not in names and (given[0] == "id" or (given[0] is None and not is_named))
     return inside if inside is not None and inside.column in names and by_default else None
 
 

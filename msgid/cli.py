@@ -330,14 +330,15 @@ def audit(
 
     FILE is text with one ID per line, CSV, TSV, JSON lines, Parquet or Arrow, or the output folder of a job; '-' is
     standard input. The columns of such outputs, and of tables of Kafka and RocketMQ, are known, and so are columns
-    named id, source, offset, timestamp, landed and content. With --sent, FILE is compared with a file of the messages
+    named id, source, offset, timestamp, landed and content. An option that names one of them leaves the others known;
+    an empty name turns one off. With --sent, FILE is compared with a file of the messages
     that a producer had acknowledged, or of all messages of a queue.
     """
     from msgid.audit import audit_file, compare
     from msgid.audit._inputs import read_file
 
     output = AuditOutput.taken_from(options)
-    named = {**({"id": id} if id else {}), "source": source or None, "content": content or None, **options}
+    named = {**({} if id is None else {"id": id}), "source": source or None, "content": content or None, **options}
     if sent == file == "-":
         raise click.UsageError("only one of FILE and --sent can be standard input")
     try:
@@ -369,7 +370,7 @@ def digest(
     """
     from msgid.audit import update_digests
 
-    named = {**({"id": id} if id else {}), "source": source or None, "content": content or None, **options}
+    named = {**({} if id is None else {"id": id}), "source": source or None, "content": content or None, **options}
     try:
         with working(f"reading {folder}"):
             made = update_digests(to, folder, **named)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgid import layout
 from msgid._contents import codes as codes_of_contents
-from msgid._known_tables import Columns, known_columns
+from msgid._known_tables import Columns, chosen_columns
 from msgid._moments import UNIX_EPOCH, UNIX_SECONDS_MIN, aware, last_moment, moment_of, unix_micros
 from msgid._validate import INT64_MAX, INT64_MIN, in_range, integer_of_text, quote
 from msgid.errors import InvalidMessage
@@ -35,19 +35,12 @@ def checked_columns(
     parent: str | None,
     life: str | datetime | Sequence[datetime] | None = None,
 ) -> Columns:
-    """Return the columns that a caller names, or those of a known table if only the ID column is named.
+    """Return the columns that a caller names, and the known ones that the caller does not name.
 
     Raises:
         ValueError: if the table does not have a column, or has nothing to audit.
     """
-    known = known_columns(names)
-    if source is None and offset is None and timestamp is None and content is None and known is not None:
-        id = known.id if id == "id" or id is None else id
-        columns = known._replace(id=id, landed=landed or known.landed, parent=parent)
-    else:
-        if id == "id" and id not in names and offset is not None:
-            id = None  # the default
-        columns = Columns(id, _several(source), "", offset, timestamp, landed, _several(content), parent)
+    columns = chosen_columns(names, id, _several(source), offset, timestamp, landed, _several(content), parent)
     columns = columns._replace(life=life) if isinstance(life, str) else columns._replace(lives=_lives(life))
     for argument, name in columns.names.items():
         if name not in names:
@@ -82,10 +75,10 @@ def life_name(micros: int) -> str:
     return (UNIX_EPOCH + timedelta(microseconds=micros)).isoformat()
 
 
-def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
+def _several(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
     if names is None:
-        return ()
-    return (names,) if isinstance(names, str) else tuple(names)
+        return None
+    return tuple(name for name in ([names] if isinstance(names, str) else names) if name != "")
 
 
 # --- Arrow columns as NumPy arrays --------------------------------------------------------------------------------

@@ -50,13 +50,14 @@ def audit_table(
     """Return the report of the lost, repeated and late messages in a table, by their IDs and positions.
 
     A table of this library's jobs, or of the connectors of Kafka and RocketMQ, needs no arguments: its columns are
-    known. Without ``offset``, IDs of the origin ``position`` give the positions.
+    known. So are columns named as the arguments. A column that is not named is found by its name; an empty name, or an
+    empty list, turns it off. Without ``offset``, IDs of the origin ``position`` give the positions.
 
     Args:
         table: Arrow table, one row per message; a DataFrame of pandas or polars; a dict of columns; a list of dicts,
             one per row; or a list, array or series of IDs.
         id: Column of IDs, as text or binary; None if the table has positions alone.
-        source: Columns whose values, joined by ``/``, name the log. Default: the table is one log.
+        source: Columns whose values, joined by ``/``, name the log. Without any, the table is one log.
         offset: Column of offsets in the log.
         timestamp: Column of the messages' own times.
         landed: Column of the times at which the rows were written.

@@ -27,10 +27,6 @@ TEXT_LIMIT: Final = 1000
 Kind = Literal["new", "duplicate", "too late", "changed", "failed", "malformed"]
 
 
-INTERRUPTS: Final = (KeyboardInterrupt, GeneratorExit)
-"""The exceptions that end a handler from outside. Every other one fails its message alone, whatever its base is."""
-
-
 class Outcome(NamedTuple):
     """The result of handling a message."""
 
@@ -151,14 +147,24 @@ def decide(
     return Decision("duplicate", ran)
 
 
-def attempt(run: Callable[[], R], attempts: int) -> R | BaseException:
-    """Run a handler until it succeeds; return the error of the last attempt."""
+def attempt(run: Callable[[], R], attempts: int, failure: type[BaseException] = Exception) -> R | BaseException:
+    """Run a handler until it succeeds; return the error of the last attempt.
+
+    An exception of another base, such as the `SystemExit` of a signal handler, ends the processor and not only the
+    handler. On Spark such an exception would stop the query at the same message after each restart, so that
+    `process` passes `BaseException`.
+
+    Args:
+        run: Runs the handler once.
+        attempts: Maximum number of runs.
+        failure: The base class of the errors that fail the message alone.
+    """
     for number in range(1, attempts + 1):
         try:
             return run()
-        except INTERRUPTS:
+        except (KeyboardInterrupt, GeneratorExit):
             raise
-        except BaseException as error:
+        except failure as error:
             if number == attempts:
                 return error
     raise AssertionError("not reached: attempts is at least 1")

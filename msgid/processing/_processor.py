@@ -161,7 +161,9 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
             states. Default: the module and the qualified name of the function. Pass a name if the function may be
             renamed or moved later, or if its module also runs as a script.
         attempts: Maximum number of attempts if the handler raises an error. Attempts follow each other without a
-            pause. They are counted per delivery and do not survive a restart.
+            pause. They are counted per delivery and do not survive a restart. An exception that is not an `Exception`,
+            such as `SystemExit` or `KeyboardInterrupt`, is not an error of the handler. It ends `handle` at once, and
+            the message must be delivered again.
         dead_letter: Function that receives a `DeadLetter` for each message that cannot be handled: the handler raises
             at the last attempt, the message is too late, its outputs have changed, or its ID or key is malformed. The
             store does not change for such a message. Without ``dead_letter`` the error is raised.

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgid._validate import integer
-from msgid.processing._flow import INTERRUPTS, AppendAll, Publish, Read, Run, finished
+from msgid.processing._flow import AppendAll, Publish, Read, Run, finished
 from msgid.processing._processor import BATCH, BaseProcessor
 from msgid.processing.memory import MemoryStore
 
@@ -26,7 +26,8 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
     store runs in threads, so it does not block the event loop. Any number of messages can be handled concurrently. If
     two tasks work on one key, the first one to store its state wins, and the other runs its handler again.
 
-    A cancelled task has the effect of a crash: the message must be delivered again.
+    A cancelled task has the effect of a crash: the message must be delivered again. So has any `asyncio.CancelledError`
+    in the handler.
 
     >>> async def count(state, message, context):
     ...     context.publish({"number": (state or 0) + 1})
@@ -79,11 +80,7 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
             try:
                 state, message, context = self._before(action)
                 return self._ran(await _awaited("handler", self._handler(state, message, context)), context)
-            except INTERRUPTS:
-                raise
-            except BaseException as error:
-                if isinstance(error, asyncio.CancelledError) and _is_cancelled():
-                    raise
+            except Exception as error:
                 if number == self._attempts:
                     return error
         raise AssertionError("not reached: attempts is at least 1")
@@ -96,10 +93,3 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
 
 async def _awaited(what: str, result: Any) -> Any:
     return finished(what, await result if inspect.isawaitable(result) else result)
-
-
-def _is_cancelled() -> bool:
-    """Return whether the processor's own task is being cancelled, and not only a coroutine of the handler's."""
-    task = asyncio.current_task()
-    cancelling = getattr(task, "cancelling", None)  # from Python 3.11 on
-    return cancelling is None or cancelling() > 0

@@ -60,17 +60,19 @@ def audit(
     ``content``, each message is compared by itself, which takes more time, and the times are read once more for their
     number. The driver collects a bounded number of rows.
 
-    If an executor is lost, Spark computes its part again from the table, which must not change during the audit.
+    If an executor is lost, the audit begins again, once, and then Spark computes lost parts again. So the table must
+    not change during the audit.
     If the session has a checkpoint folder, the words and blocks are written there instead.
 
     Parameters
     ----------
     df : DataFrame
-        Table, one row per message; no stream. `audit_batches` audits a stream.
+        Table, one row per message; no stream. Columns that are not named are found by their names, as for
+        `msgid.audit.audit_table`; an empty name or list turns one off. `audit_batches` audits a stream.
     id : str, optional
         Column of IDs, as text or binary; None if the table has positions alone.
     source : str or sequence of str, optional
-        Columns whose values, joined by ``/``, name the log. Default: the table is one log.
+        Columns whose values, joined by ``/``, name the log. Without any, the table is one log.
     offset : str, optional
         Column of offsets in the log.
     timestamp : str, optional

@@ -89,7 +89,9 @@ def process(
         late``. Every other message is new, for any timestamp. If this value or the retention is increased, hashes that
         are still stored count again.
     attempts : int
-        Maximum number of calls of a handler that raises; then its message becomes a ``failed`` row.
+        Maximum number of calls of a handler that raises; then its message becomes a ``failed`` row. `SystemExit` and
+        other exceptions that are not an `Exception` count as errors of the handler here, because they would end the
+        query again after each restart.
     keep_outputs : bool
         Whether to store the outputs of each message. Stored outputs are returned for a redelivered message, even if
         this is False by then. Default: store the state before the message and a fingerprint of the outputs, run the

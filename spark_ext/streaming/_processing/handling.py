@@ -198,7 +198,7 @@ class Handling:
         rule: Generator[Run, _Ran | BaseException, Decision[_Ran]] = decide(message, state, earlier, forgotten)
         try:
             run = next(rule)
-            rule.send(attempt(lambda: self._once(run.state, message, values), self._settings.attempts))
+            rule.send(attempt(lambda: self._once(run.state, message, values), self._settings.attempts, BaseException))
             raise AssertionError("not reached: a message needs one run at most")
         except StopIteration as done:
             kind, ran, error = done.value

@@ -483,3 +483,15 @@ def test_tutorial_of_the_audit_has_the_same_report_on_spark(spark, tmp_path):
     example = doctest.DocTestParser().get_doctest(text, names, "audit.md", str(TUTORIAL), 0)
     assert len(example.examples) > 3
     assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example).failed == 0
+
+
+def test_naming_a_column_leaves_the_others_known(spark):
+    """The report has the findings of a table whose columns are all found by name, as in Python."""
+    rows = [
+        (str(msgid.position_id("o", offset, 0)), "o", offset, body) for offset, body in ((0, "a"), (2, "b"), (2, "c"))
+    ]
+    df = spark.createDataFrame(rows, ["id", "source", "offset", "content"])
+    expected = msgid.audit.audit_table(df.toArrow()).to_json()
+    assert json.loads(expected)["findings"]
+    for named in ({}, {"content": "content"}, {"source": ["source"]}, {"offset": "offset"}):
+        assert spark_ext.audit(df, **named).to_json() == expected

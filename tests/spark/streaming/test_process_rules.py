@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import msgid
 from msgid.ids._bytes import identity
 from msgid.processing import AsyncProcessor, MemoryStore, Message, Processor, dumps, loads
+from msgid.processing._flow import error_text
 from spark_ext.streaming._processing.codec import input_text
 
 pytestmark = pytest.mark.spark
@@ -194,8 +195,13 @@ def processed(processor_class, batches):
         processor = processor_class(store, handler, list, dumps=dumps, loads=loads, **options)
         for id, key, amount in batch:
             letters.clear()
-            outcome = processor.handle(Message(id, key, {"amount": amount, "raw": b""}))
-            outcome = asyncio.run(outcome) if inspect.isawaitable(outcome) else outcome
+            try:
+                outcome = processor.handle(Message(id, key, {"amount": amount, "raw": b""}))
+                outcome = asyncio.run(outcome) if inspect.isawaitable(outcome) else outcome
+            except (SystemExit, asyncio.CancelledError, Panic) as error:  # ends `handle`; on Spark it is a failed row
+                assert not letters
+                rows.append(told("failed", key, identity(id), [], error_text(error)))
+                continue
             outputs = [(output.id, output.number, output.topic, dumps(output.body)) for output in outcome.outputs]
             reason = letters[0].error if letters else None
             rows.append(told(outcome.kind, key, identity(id), outputs, reason))

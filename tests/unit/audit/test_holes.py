@@ -126,7 +126,7 @@ def test_checks_are_left_out_by_name():
         ({"without": ["lost"]}, "without must name checks, got 'lost'"),
         ({"life": "incarnation"}, "`life` must be a column of the table, got 'incarnation'"),
         ({"life": AT}, "`timestamp` must be a column of the table if `life` is a time"),
-        ({"life": "topic", "id": "topic", "content": "offset"}, "`offset` must be a column of the table if `life`"),
+        ({"life": "topic", "id": "topic", "offset": ""}, "`offset` must be a column of the table if `life`"),
     ],
 )
 def test_wrong_arguments_are_one_clear_error(arguments, words):

@@ -205,7 +205,7 @@ def test_rows_without_a_valid_time_are_counted(tmp_path):
     assert "3 rows lack a valid timestamp" in report.to_html()
     (tmp_path / "times.csv").write_text("id,sent\n" + "".join(f"{V1},{time or ''}\n" for time in sent))
     assert audit.audit_file(tmp_path / "times.csv", timestamp="sent").untimed == 3
-    whole = audit.audit_table(table, id=None, offset="offset")
+    whole = audit.audit_table(table, id=None, offset="offset", landed="")
     assert (whole.untimed, whole.unlanded) == (0, 0)
 
 
@@ -218,6 +218,45 @@ def test_rows_of_the_format_iggy_are_audited_by_source_offset_and_text_of_the_id
     assert found(report)["missing_offsets", "iggy:1/2#3"] == (1, "5")
     assert ("uuid", None, 2) in report.kinds
     assert any(note.startswith("1 row lacks") for note in report.notes)
+
+
+WHOLE = {
+    "id": [V1, *ids((5, 0), (6, 1), (8, 3)), V1],
+    "source": ["orders/0"] * 5,
+    "offset": [0, 1, 4, 3, 4],
+    "timestamp": [AT] * 5,
+    "landed": [AT] * 5,
+    "content": [b"a", b"b", b"c", b"d", b"e"],
+}
+
+
+@pytest.mark.parametrize("named", [*({name: name} for name in WHOLE), {"id": "id", "content": ["content"]}], ids=str)
+def test_naming_a_column_leaves_the_others_known(named):
+    """A column that is named never removes the checks of a column that is found by its name."""
+    report = audit.audit_table(pa.table(WHOLE))
+    assert {"missing_offsets", "conflicting_messages", "conflicting_ids"} <= {one.check for one in report.findings}
+    assert audit.audit_table(pa.table(WHOLE), **named).to_json() == report.to_json()
+
+
+def test_columns_of_other_names_are_completed_and_an_empty_name_is_no_column():
+    """The log is named by ``source`` for offsets of another name too; an empty name or list turns a column off."""
+    other = pa.table({"place" if name == "offset" else name: column for name, column in WHOLE.items()})
+    expected = audit.audit_table(pa.table(WHOLE)).to_json()
+    assert audit.audit_table(other, offset="place").to_json() == expected
+    off = audit.audit_table(pa.table(WHOLE), id="", source=(), timestamp="", landed="", content="")
+    assert off.to_json() == audit.audit_table(pa.table({"offset": WHOLE["offset"]})).to_json()
+
+
+def test_ids_in_properties_are_read_if_another_column_is_named():
+    """Rows of RocketMQ's connector keep their IDs in their properties."""
+    rows = [
+        {"topic": "a", "brokerName": "b", "queueId": 0, "queueOffset": offset, "body": b"x", "storeTimestamp": 0,
+         "properties": json.dumps({"UNIQ_KEY": V1})}
+        for offset in range(2)
+    ]  # fmt: skip
+    report = audit.audit_table(rows, content="body")
+    assert found(report)["duplicate_ids", "table"] == (1, V1)
+    assert report.to_json() == audit.audit_table(rows).to_json()
 
 
 def test_wrong_columns_are_refused():
