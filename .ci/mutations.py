@@ -181,7 +181,7 @@ MUTATIONS = [
          "after = np.minimum(_least_after(of_block, messages.landed), messages.landed_after)",
          "after = _least_after(of_block, messages.landed)"),
         ("equal times go back", "msgid/audit/_logs.py", "(messages.timestamp < before)", "(messages.timestamp <= before)"),
-        ("a run that begins in another run is no shared pid", "msgid/audit/_runs.py",
+        ("a run that begins in another run does not count as a shared pid", "msgid/audit/_runs.py",
          "or run.first_time < ends.get(run.pid, run.first_time):", "or False:"),
         tests=("tests/unit/audit",),
     ),

@@ -4,10 +4,10 @@
     python .ci/versions.py --pure                                          # on the pure-Python reference
     python .ci/versions.py --extra test --pyspark 4.0.2 --tests tests/unit --tests tests/spark
     python .ci/versions.py --extra test --java /usr/lib/jvm/jdk-21 --tests tests/spark/columns
-    python .ci/versions.py --extra test --lowest --write docs/pages/versions.md  # the lowest versions that are declared
+    python .ci/versions.py --extra test --lowest --write       # the lowest versions that are declared
 
 Each combination gets an environment of its own, made by uv, and its own compiled core. With ``--write``, the rows take
-the place of the rows of the same versions in the table of that file; the other rows stay.
+the place of the rows of the same versions in ``.ci/versions.md``; the other rows stay.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[1]
+FILE = ROOT / ".ci" / "versions.md"
 SHOWN = ("pyspark", "numpy", "pyarrow", "protobuf")
 COLUMNS = ("Python", "backend", "Java", *SHOWN, "tests", "passed", "failed", "skipped", "date")
 KEY = COLUMNS.index("passed")
@@ -151,16 +152,16 @@ def sort_key(row: list[str]) -> list[list[int | str]]:
     return [[int(part) if part.isdigit() else 0 for part in cell.partition(" ")[0].split(".")] + [cell] for cell in row]
 
 
-def write(file: Path, rows: list[list[str]]) -> None:
-    """Put rows into the table of a file, in place of those of the same versions."""
-    lines = file.read_text(encoding="utf-8").splitlines()
+def write(rows: list[list[str]]) -> None:
+    """Put rows into the table of `FILE`, in place of those of the same versions."""
+    lines = FILE.read_text(encoding="utf-8").splitlines()
     first = lines.index(table([]).splitlines()[0])
     places = [*itertools.takewhile(lambda place: lines[place].startswith("|"), range(first, len(lines)))]
     old = [[cell.strip() for cell in lines[place].strip("|").split("|")] for place in places[2:]]
     done = {tuple(row[:KEY]) for row in rows}
     kept = [row for row in old if tuple(row[:KEY]) not in done]
     lines[places[0] : places[-1] + 1] = table(kept + rows).splitlines()
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    FILE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -175,7 +176,7 @@ def main() -> None:
     parser.add_argument("--java", type=Path, help="the folder of a Java; default: JAVA_HOME or the path")
     parser.add_argument("--tests", action="append", help="a folder or file of tests; default: tests/unit")
     parser.add_argument("--timeout", type=int, default=3600, help="seconds for the tests of one combination")
-    parser.add_argument("--write", type=Path, help="a Markdown file with the table")
+    parser.add_argument("--write", action="store_true", help="put the rows into .ci/versions.md")
     arguments = parser.parse_args()
     rows = []
     for python, pyspark in itertools.product(arguments.python or [sys.executable], arguments.pyspark or [None]):
@@ -193,7 +194,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             rows.append(run(combination, Path(folder)))
         if arguments.write:
-            write(arguments.write, rows)
+            write(rows)
     print(table(rows))
     sys.exit(any(row[COLUMNS.index("failed")] != "0" for row in rows))
 

@@ -42,7 +42,7 @@ def write(path: Path, megabytes: int) -> int:
     """Write a segment file of messages of 100 bytes; return their number."""
     block = iggy.encode_log(
         [
-            iggy.Message.new(os.urandom(PAYLOAD), id=n + 1, offset=n, timestamp=1_700_000_000_000_000 + n)
+            iggy.Message.new(os.urandom(PAYLOAD), id=n + 1, offset=n, timestamp=1_700_000_000_000_000 + n, layout="m45")
             for n in range(10_000)
         ],
         "m45",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from msgid.audit._rows import Rows
 
 By = Literal["offset", "minute"]
-"""What a block is: 65,536 offsets, or a minute of the messages' time."""
+"""The unit of a block: 65,536 offsets, or a minute of the messages' time."""
 BY: Final[dict[str, str]] = {"offset": f"{1 << BLOCK_SHIFT:,} offsets", "minute": "1 minute"}
 MINUTE: Final = 60_000_000
 COLUMNS: Final = ("source", "form", "rows", "low", "high", "first_time", "last_time", "sum", "xor")
@@ -136,6 +136,27 @@ def _hash_ids(ids: Ids, seed: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return result
 
 
+def content_error(name: str, kind: object) -> ValueError:
+    """Return the error of a column that a digest cannot hash; ``name`` may be a default."""
+    return ValueError(
+        "`content` of a digest must be columns of text, binary or integers, got "
+        f"{quote(name)} of type {kind}: pass other columns, or an empty list for none"
+    )
+
+
+def check_content(name: str, kind: pa.DataType) -> None:
+    """Raise an error if a column without its encoding is not one that a digest can hash."""
+    import pyarrow as pa
+
+    types = pa.types
+    allowed = (
+        types.is_integer, types.is_string, types.is_large_string, types.is_binary, types.is_large_binary,
+        types.is_fixed_size_binary, types.is_null,
+    )  # fmt: skip
+    if not any(test(kind) for test in allowed):
+        raise content_error(name, kind)
+
+
 def _as_bytes(column: pa.ChunkedArray) -> pa.Array:
     """Return contents as bytes: those of text in UTF-8, and of the digits of integers."""
     import pyarrow as pa
@@ -143,14 +164,6 @@ def _as_bytes(column: pa.ChunkedArray) -> pa.Array:
     kind = column.type
     if pa.types.is_integer(kind):
         column = column.cast(pa.large_string())
-    elif not any(
-        test(kind)
-        for test in (
-            pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary,
-            pa.types.is_fixed_size_binary, pa.types.is_null,
-        )
-    ):  # fmt: skip
-        raise ValueError(f"content must be columns of text, binary or integers for a digest, got {kind}")
     if pa.types.is_fixed_size_binary(kind):
         column = column.cast(pa.binary())
     joined = column.cast(pa.large_binary()).combine_chunks()

@@ -1,4 +1,4 @@
-"""The sides of a comparison: `compare` reads what was sent and what landed, and names the messages that differ."""
+"""The sides of a comparison: `compare` reads the sent and the landed messages, and names those that differ."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def compare(
 
     Returns:
         The report. ``lost_messages``, ``changed_messages`` and repeated messages are errors, and ``extra_messages``
-        have the severity ``info``, because ``sent`` may be a part of what was sent.
+        have the severity ``info``, because ``sent`` may be a part of the sent messages.
 
     Raises:
         FileNotFoundError: if a path does not exist.

@@ -7,10 +7,11 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid._validate import check_installed
+from msgid._validate import check_installed, quote
 from msgid.audit._block_sums import (
     Digest,
     by_of,
+    check_content,
     checked_by,
     digest_of_table,
     form_of,
@@ -60,7 +61,8 @@ def digest(
         source: Columns whose values, joined by ``/``, name the log.
         offset: Column of offsets in the log.
         timestamp: Column of the messages' own times. Default: the times of the IDs.
-        content: Columns of text, binary or integers that are hashed too.
+        content: Columns of text, binary or integers that are hashed too. Default: those of a known table, as for
+            `audit_table`; an empty list for none.
         life: The life of a log, as for `audit_table`.
         by: ``offset`` for blocks of 65,536 offsets, ``minute`` for blocks of a minute. Default: ``offset`` if the table
             has offsets.
@@ -143,7 +145,7 @@ class DigestWriter:
         offset: int | None = None,
         id: object = None,
         timestamp: datetime | None = None,
-        content: bytes | str | None = None,
+        content: bytes | str | int | None = None,
     ) -> None:
         """Add a message.
 
@@ -152,8 +154,13 @@ class DigestWriter:
             offset: Its offset; None if the queue does not have offsets.
             id: Its ID, as `msgid.parse` accepts it, or another identifier.
             timestamp: Its own time, an aware datetime.
-            content: Its content as bytes or text.
+            content: Its content as bytes, text or an integer.
+
+        Raises:
+            TypeError: if ``content`` has another type.
         """
+        if content is not None and (not isinstance(content, bytes | str | int) or isinstance(content, bool)):
+            raise TypeError(f"content must be bytes, text or an integer, got {quote(content)}")
         self._rows.append((source, offset, id, timestamp, content))
         if len(self._rows) >= self._most:
             self.flush()
@@ -167,7 +174,7 @@ class DigestWriter:
         if not self._rows:
             return
         source, offset, id, timestamp, content = zip(*self._rows, strict=True)
-        contents = [one.encode() if isinstance(one, str) else one for one in content]
+        contents = [one if one is None or isinstance(one, bytes) else str(one).encode() for one in content]
         columns: dict[str, Any] = {
             "source": pa.array(source, pa.string()),
             "offset": pa.array(offset, pa.int64()),
@@ -194,7 +201,7 @@ def store(made: pa.Table, path: Path) -> None:
     """Write a digest to a file, whole or not at all."""
     import pyarrow.parquet as pq
 
-    hidden = path.with_name(f".{path.name}.{os.getpid()}")
+    hidden = path.with_name(f".{uuid.uuid4().hex}.{path.name}")
     pq.write_table(made, hidden)
     os.replace(hidden, path)
 
@@ -203,9 +210,7 @@ def _pieces(table: Any) -> Iterator[Read]:
     """Yield a side in parts: a dataset of Parquet in steps of rows, and anything else whole."""
     import pyarrow as pa
 
-    dataset = dataset_of(table) if isinstance(table, str | os.PathLike) else None
-    if dataset is None and hasattr(table, "get_fragments"):  # a dataset
-        dataset = table
+    dataset = dataset_of(table)
     if dataset is None:
         yield read_side("table", table)
         return
@@ -219,6 +224,8 @@ def _digest_of(side: Side, by: str | None) -> Digest:
     columns = side.columns
     chosen = checked_by(by, columns)
     contents = [plain_column(side.table[name]) for name in columns.content]
+    for name, column in zip(columns.content, contents, strict=True):
+        check_content(name, column.type)
     names, sums = sums_of_rows(rows_of(side.table, columns._replace(content=())), contents, chosen)
     return Digest(names, form_of(columns, chosen), sums)
 
@@ -245,7 +252,7 @@ def rows_in_blocks(
     import numpy as np
     import pyarrow as pa
 
-    dataset = dataset_of(value) if isinstance(value, str | os.PathLike) else None
+    dataset = dataset_of(value)
     if dataset is None:
         read = read_side(which, value)
         number = read.table.num_rows
@@ -273,6 +280,7 @@ def _filtered(dataset: Any, columns: Any, blocks: Blocks, form: str) -> tuple[pa
     """Return the rows of a dataset in the ranges of blocks, and the number of rows in the row groups that have some."""
     import pyarrow as pa
     import pyarrow.compute as pc
+    import pyarrow.dataset as ds
 
     def is_in(name: str, unit: Callable[[int], Any]) -> Any:
         field = pc.field(name)
@@ -292,15 +300,16 @@ def _filtered(dataset: Any, columns: Any, blocks: Blocks, form: str) -> tuple[pa
     for part in parts[1:]:
         condition = condition | part
     number = sum(
-        group.row_groups[0].num_rows
+        sum(group.row_groups[0].num_rows for group in fragment.split_by_row_group(condition))
+        if isinstance(fragment, ds.ParquetFileFragment)
+        else fragment.count_rows()
         for fragment in dataset.get_fragments(filter=condition)
-        for group in fragment.split_by_row_group(condition)
     )
     return dataset.to_table(filter=condition), number
 
 
 def _ranges(blocks: Blocks) -> list[tuple[int, int]]:
-    """Return the ranges of offsets or times of blocks, of which neighbours are one."""
+    """Return the ranges of offsets or times of blocks; neighbours are merged."""
     ranges: list[tuple[int, int]] = []
     for low, high in sorted({*zip(blocks.low, blocks.high, strict=True)}):
         if ranges and low <= ranges[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""Who made the IDs of a table, and how likely two of their generators make an equal ID."""
+"""The makers of the IDs of a table, and the probability that two of their generators make an equal ID."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class Maker(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """What the IDs of a table say about those who made them.
+    """The findings of `doctor` about the generators of a table's IDs.
 
     Attributes:
         rows: Number of rows with a value.
-        makers: Who made the IDs, the most IDs first.
+        makers: Makers of the IDs; the one with the most IDs is first.
         shared_nodes: Nodes that several machines have, with the reason.
         restarts: How often a generator's sequence went back while its time went on.
         repeated: Number of rows whose ID an earlier row has.
@@ -93,8 +93,8 @@ class Diagnosis(NamedTuple):
 def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Diagnosis:
     """Return who made IDs: the client by its fingerprints, shared nodes, restarts, and the risk of collisions.
 
-    A fingerprint is no proof. Several clients count from 0 and differ only in what an ID does not hold; then the result
-    names them all. With the messages' times, some of them can be told apart.
+    A fingerprint does not prove the client. The IDs of several clients look alike; then the result names them all. With
+    the messages' times, some of them can be told apart.
 
     Args:
         ids: IDs as `msgid.parse` accepts them; None is left out. Text with the digits as the client wrote them.
@@ -169,7 +169,7 @@ def _makers(told: list[tuple[Sample, Fingerprint]], malformed: int) -> list[Make
 
 
 def _busiest(sample: Sample) -> int:
-    """Return the most IDs of one second; 0 for IDs that have no second."""
+    """Return the most IDs of one second; 0 if the IDs do not contain a second."""
     return max(Counter(id.seconds for id in set(sample.ids) if isinstance(id, MessageId)).values(), default=0)
 
 

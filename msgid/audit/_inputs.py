@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from msgid._known_tables import JOB_TABLES
 from msgid._validate import check_installed, is_utf8, quote
@@ -151,8 +151,10 @@ def _read(file: Path, format: Format | None) -> tuple[pa.Table, int]:
     return rows_of(decompressed(data, file.name), format)
 
 
-def dataset_of(path: str | PathLike[str]) -> ds.Dataset | None:
-    """Return a Parquet file, or a folder of such files, as a dataset; None for any other file, or the output of a job.
+def dataset_of(table: Any) -> ds.Dataset | None:
+    """Return a dataset, a Parquet file or a folder of such files as a dataset; None for any other table.
+
+    The output folder of a job is not a dataset, because its rows stand in several folders.
 
     Raises:
         ValueError: if the files cannot be read.
@@ -160,14 +162,18 @@ def dataset_of(path: str | PathLike[str]) -> ds.Dataset | None:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    file = Path(path)
+    if isinstance(table, ds.Dataset):
+        return table
+    if not isinstance(table, str | os.PathLike):
+        return None
+    file = Path(table)
     is_job = any((file / known.folder).is_dir() for known in JOB_TABLES)
     if not file.exists() or is_job or not (file.is_dir() or file.suffix.lower() == ".parquet"):
         return None
     try:
         return _dataset(file) if file.is_dir() else ds.dataset(str(file), format="parquet")
     except (pa.ArrowException, OSError, UnicodeEncodeError, Unreadable) as error:
-        raise ValueError(f"cannot read {quote(str(path))}: {' '.join(str(error).split())}") from None
+        raise ValueError(f"cannot read {quote(str(file))}: {' '.join(str(error).split())}") from None
 
 
 def _dataset(path: Path) -> ds.Dataset:

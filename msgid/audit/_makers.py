@@ -63,7 +63,7 @@ class Sample(NamedTuple):
 
 
 class Fingerprint(NamedTuple):
-    """Who may have made IDs: the possible clients, and why."""
+    """The clients that may have made IDs, and the evidence."""
 
     clients: tuple[str, ...]
     evidence: str

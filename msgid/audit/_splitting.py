@@ -26,6 +26,8 @@ _FEWEST_BY_TWO: Final = 8
 """With fewer steps of 2, the numbers between them may be lost."""
 _ALIVE: Final = 8
 """The number of IDs of a run in whose time a process that is alive makes one, and two seconds more."""
+_FEWEST_IDS: Final = 32
+"""With fewer IDs, a loss decides the pace of a run."""
 
 
 class Steps(NamedTuple):
@@ -43,6 +45,15 @@ class Near(NamedTuple):
     low: NDArray[np.int64]
     after: NDArray[np.int64]
     high: NDArray[np.int64]
+
+
+class Times(NamedTuple):
+    """The first and the last second of runs, their number of IDs, and their seconds per ID."""
+
+    begin: NDArray[np.int64]
+    until: NDArray[np.int64]
+    ids: NDArray[np.float64]
+    pace: NDArray[np.float64]
 
 
 def parts_of(cells: Cells) -> tuple[NDArray[np.int64], Steps]:
@@ -183,8 +194,9 @@ def shared_runs(
     Such processes look like one that is restarted again and again: a run ends where the numbers of one process meet
     those of another. But each of them counts on in the next run, and soon. So runs are joined if a number continues an
     earlier run and is dated before the next lower number of its own, or if a run begins where the one before goes back
-    in time. All runs of a part are joined if two of three
-    continue an earlier one, or begin inside it.
+    in time. All runs of a part are joined if two of three continue an earlier one, or begin inside it. But the run of
+    one process is not joined with those before if none of their processes was alive: there is no ID for longer than a
+    process needs for 8.
 
     Returns:
         For each cell its run, and for each run the number of its processes at one time, at least.
@@ -196,7 +208,8 @@ def shared_runs(
     runs = np.bincount(part_of)
     if runs.max() == 1:
         return run, np.ones(len(part_of), np.int64)
-    earlier, later, goes_back = _continued(ids, run, (runs > 1)[part_of])
+    times = _times(ids.cells, run)
+    earlier, later, goes_back, is_mixed = _continued(ids, run, (runs > 1)[part_of], times)
     links = np.bincount(part_of[later], minlength=len(runs))
     everywhere = (links > 1) & (2 * runs <= 3 * links + 3)
     # A link joins all runs from the earlier to the later.
@@ -204,25 +217,51 @@ def shared_runs(
     follows = np.append(False, np.cumsum(change)[:-1] > 0)
     group = np.cumsum(~follows) - 1
     is_shared = np.bincount(group[later], goes_back, group[-1] + 1) > 0
-    follows = np.where(everywhere[part_of], ~starts_of(part_of), follows & is_shared[group])
+    joined = follows | is_mixed | ~_is_after_silence(part_of, times)
+    follows = np.where(everywhere[part_of], joined & ~starts_of(part_of), follows & is_shared[group])
     heads = np.flatnonzero(~follows)
     several = np.maximum.reduceat(np.maximum(np.bincount(later, minlength=len(part_of)), 2), heads)
-    processes = np.where(np.diff(np.append(heads, len(part_of))) > 1, several, 1)
+    is_joined = np.diff(np.append(heads, len(part_of))) > 1
+    # Where processes share most runs, they also share a single one of which the clock goes back.
+    processes = np.where(is_joined | (everywhere[part_of] & is_mixed)[heads], several, 1)
     return (np.cumsum(~follows) - 1)[run], processes
 
 
+def _times(cells: Cells, run: NDArray[np.int64]) -> Times:
+    import numpy as np
+
+    order = np.argsort(run, kind="stable")
+    heads, seconds = np.flatnonzero(starts_of(run[order])), cells.seconds[order]
+    begin, until = np.minimum.reduceat(seconds, heads), np.maximum.reduceat(seconds, heads)
+    ids = np.bincount(run, cells.ids).astype(np.float64)
+    return Times(begin, until, ids, (until - begin + 1) / ids)
+
+
+def _is_after_silence(part_of: NDArray[np.int64], times: Times) -> NDArray[np.bool_]:
+    """Return for each run whether all runs of its part before it had ended for longer than a process is silent."""
+    import numpy as np
+
+    until = np.maximum.accumulate(part_of << _TIME_BITS | times.until)[:-1]
+    silence = (part_of << _TIME_BITS | times.begin)[1:] - until
+    pace = np.where(times.ids < _FEWEST_IDS, 0, times.pace)
+    slowest = np.maximum.reduceat(pace, np.flatnonzero(starts_of(part_of)))[part_of[1:]]
+    return np.append(False, (silence > _ALIVE * slowest + 2) & (slowest > 0))
+
+
 def _continued(
-    ids: Read, run: NDArray[np.int64], chosen: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    ids: Read, run: NDArray[np.int64], chosen: NDArray[np.bool_], times: Times
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
     """Return the pairs of runs where the later continues the earlier, by processes that were alive.
 
     Args:
         ids: The IDs.
         run: For each cell, its run.
         chosen: For each run, whether to look at it.
+        times: The times of the runs.
 
     Returns:
-        The earlier runs, the later runs, and whether the number is dated before the next lower one of the later run.
+        The earlier runs, the later runs, and whether the number is dated before the next lower one of the later run;
+        and for each run, whether one of its numbers is dated so.
     """
     import numpy as np
 
@@ -230,12 +269,13 @@ def _continued(
     by_low, by_high = np.lexsort((cells.low, run)), np.lexsort((cells.high, run))
     heads = np.flatnonzero(starts_of(run[by_low]))
     first, last = by_low[heads], by_high[np.append(heads[1:], len(run)) - 1]
-    begin, until = (way.reduceat(cells.seconds[by_low], heads) for way in (np.minimum, np.maximum))
-    pace = (until - begin + 1) / np.bincount(run, cells.ids)
+    begin, until, _, pace = times
     low, high = cells.low[first], cells.high[last]
     starts, ends, inserted = [], [(last[chosen], high[chosen])], []
+    is_mixed = np.zeros(len(low), bool)
     for near in neighbours(ids, run):
         goes_back = cells.seconds[near.after] < cells.seconds[near.before]
+        is_mixed[run[near.after[goes_back]]] = True
         inserted.append(_inserted(cells, run, near, goes_back, first, low, pace))
         is_open = chosen[run[near.after]] & (goes_back | (near.high > near.low + 1))
         before, end, after, start = (column[is_open] for column in near)
@@ -260,6 +300,7 @@ def _continued(
         np.concatenate((run[before[alive]], inside, between)),
         np.concatenate((run[start[which[alive]]], inside + 1, between + 1)),
         np.concatenate((goes_back[which[alive]], np.zeros(len(inside), bool), np.ones(len(between), bool))),
+        is_mixed,
     )
 
 

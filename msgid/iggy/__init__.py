@@ -1,8 +1,8 @@
 """Iggy's messages: the binary formats of every release, JSON, commands and responses.
 
 >>> from msgid import iggy
->>> message = iggy.Message.new(b"orders_data_2", id=7, timestamp=1692643862990111, headers={"kind": "order"})
->>> iggy.decode(iggy.encode(message, layout="m45")) == message
+>>> message = iggy.Message.new(b"orders_data_2", id=7, headers={"kind": "order"}, layout="h64")
+>>> iggy.decode(iggy.encode(message, layout="h64")) == message
 True
 
 Each release of Iggy writes one of the layouts in `LAYOUTS`. Readers detect the layout by checksum if it is not given.

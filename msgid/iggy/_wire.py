@@ -58,6 +58,8 @@ LAYOUTS: Final[dict[str, LayoutFacts]] = {
     "batch256": LayoutFacts(BATCH256, 48, 256, False, True, "xxh3", True),
 }
 """The layouts by name, in release order."""
+NEWEST: Final = "batch256"
+"""The layout of the latest release."""
 
 ALIASES: Final = {"current": "m45"}
 """Former names of layouts, which are still accepted."""

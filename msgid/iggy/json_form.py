@@ -24,7 +24,7 @@ _FIELDS: Final = {field.name for field in fields(Message)} - {"batch"}
 def to_json(message: Message) -> str:
     """Encode a message as JSON; a missing state or checksum is left out.
 
-    >>> print(to_json(Message.new(b"hello", id=7, headers={"n": True})))
+    >>> print(to_json(Message.new(b"hello", id=7, headers={"n": True}, layout="m45")))
     {"offset": 0, "state": "available", "timestamp": 0, "id": 7, "checksum": 907060870, "headers": {"n": \
 {"kind": "bool", "value": "AQ=="}}, "payload": "aGVsbG8="}
     """

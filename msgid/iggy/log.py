@@ -41,8 +41,8 @@ def encode(message: Message, layout: Layout) -> bytes:
     Raises:
         ValueError: if the state is missing, or the layout does not allow the key of a header.
 
-    >>> len(encode(Message.new(b"", id=1), "m45")), len(encode(Message.new(b"", id=1), "h64"))
-    (45, 64)
+    >>> len(encode(Message.new(b"", id=1), "h64")), len(encode(Message.new(b"", id=1), "batch256"))
+    (64, 304)
     """
     return encode_log([message], layout)
 
@@ -113,8 +113,8 @@ def encode_log(messages: Iterable[Message], layout: Layout, *, partition: int = 
         layout: Layout as for `encode`.
         partition: Number of the partition, which ``batch256`` writes for messages without a batch.
 
-    >>> len(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "m45"))
-    92
+    >>> len(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "h64"))
+    130
     """
     if isinstance(messages, str | bytes) or not hasattr(messages, "__iter__"):
         raise TypeError(f"messages must be a list of messages, got {quote(messages)}")
@@ -226,14 +226,14 @@ def read_log(
             position.
 
     >>> import io
-    >>> file = io.BytesIO(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "m45")[:-1])
+    >>> file = io.BytesIO(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "h64")[:-1])
     >>> try:
     ...     for message in read_log(file):
     ...         print(message.payload)
     ... except TruncatedMessage as error:
     ...     print(error.offset)
     b'a'
-    46
+    65
     """
     check_file(file)
     opened = opener(decrypt)

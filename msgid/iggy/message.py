@@ -12,7 +12,7 @@ from msgid.ids.message_id import MessageId
 from msgid.iggy._records.checksums import crc32
 from msgid.iggy._records.encoding import Batch, own_checksum
 from msgid.iggy._records.id_texts import ID_LENGTH, UUID_VARIANT, UUID_VERSIONS
-from msgid.iggy._wire import Layout, facts_of, name_of
+from msgid.iggy._wire import NEWEST, Layout, facts_of, name_of
 from msgid.iggy.headers import Header, HeaderName, HeaderValue, check_headers, headers_of
 from msgid.messages import MessageState
 
@@ -80,8 +80,8 @@ class Message(_Slots):
         ValueError: if a field is out of range or does not fit the layout.
 
     >>> message = Message.new(b"hello", id=7, offset=3)
-    >>> message.checksum, str(message.state), message.id_text
-    (907060870, 'available', '0107000000000000000000000000000000')
+    >>> message.checksum, message.id_text, message.layout
+    (1447503219077035144, '0107000000000000000000000000000000', 'batch256')
     """
 
     __slots__ = ()
@@ -154,7 +154,7 @@ class Message(_Slots):
         state: MessageState | int | str | None = MessageState.AVAILABLE,
         headers: Mapping[Any, Header | HeaderValue] | None = None,
         origin_timestamp: int | None = None,
-        layout: Layout = "m45",
+        layout: Layout = NEWEST,
     ) -> Message:
         """Create a message, with its checksum and with its headers sorted by key.
 
@@ -167,7 +167,8 @@ class Message(_Slots):
             headers: Headers by key; Python values become headers of the kind that `Header.of` returns.
             origin_timestamp: Producer time in microseconds since 1970; ignored for a layout without it. Default:
                 ``timestamp``.
-            layout: Layout of the checksum and the fields; `encode` computes those of its own layout.
+            layout: Layout of the checksum and the fields. `encode` computes those of its own layout; for ``m45`` and
+                ``batch24`` it needs a message with a state. Default: the newest layout.
 
         Raises:
             TypeError, ValueError: if an argument has the wrong type or is out of range.

@@ -212,7 +212,7 @@ def last_record(
         first_offset: The number in the file's name.
 
     >>> from msgid.iggy import Message, encode_log
-    >>> log = encode_log([Message.new(b"a" * 100, id=n, offset=n) for n in range(10)], "m45")
+    >>> log = encode_log([Message.new(b"a" * 100, id=n, offset=n, layout="m45") for n in range(10)], "m45")
     >>> index = b"".join((145 * n).to_bytes(4, "little") for n in range(10))
     >>> last_record(lambda place, length: log[place : place + length], len(log), index)
     1305
@@ -251,11 +251,11 @@ def boundary(
         limit: The longest record in bytes.
 
     >>> from msgid.iggy import Message, encode_log
-    >>> log = encode_log([Message.new(b"a" * 100, id=n, offset=n) for n in range(10)], "m45") + b"half"
+    >>> log = encode_log([Message.new(b"a" * 100, id=n, offset=n) for n in range(10)], "h64") + b"half"
     >>> boundary(lambda place, length: log[place : place + length], len(log), 500)
-    Boundary(place=580, layout='m45', found=True)
+    Boundary(place=656, layout='h64', found=True)
     >>> boundary(lambda place, length: log[place : place + length], len(log), len(log))
-    Boundary(place=1450, layout='m45', found=False)
+    Boundary(place=1640, layout='h64', found=False)
     """
     name = name_of(layout, auto=True)
     if name == AUTO:
@@ -290,9 +290,9 @@ def last_starts(
         first_offset: The number in the file's name.
 
     >>> from msgid.iggy import Message, encode_log
-    >>> log = encode_log([Message.new(b"a" * 9000, id=n, offset=n) for n in range(10)], "m45")
+    >>> log = encode_log([Message.new(b"a" * 9000, id=n, offset=n) for n in range(10)], "h64")
     >>> last_starts(lambda place, length: log[place : place + length], len(log))
-    [81405]
+    [81576]
     """
     window = _WINDOW
     while True:
@@ -329,7 +329,7 @@ def offset_after(
         first_offset: The number in the file's name.
 
     >>> from msgid.iggy import Message, encode_log
-    >>> log = encode_log([Message.new(b"a", id=n, offset=n) for n in (5, 8)], "m45")
+    >>> log = encode_log([Message.new(b"a", id=n, offset=n) for n in (5, 8)], "h64")
     >>> offset_after(lambda place, length: log[place : place + length], 0, len(log))
     9
     """
@@ -367,7 +367,7 @@ def split_points(
         limit: The longest record in bytes.
 
     >>> from msgid.iggy import Message, encode_log
-    >>> log = encode_log([Message.new(b"a" * 100, id=n, offset=n) for n in range(10)], "m45")
+    >>> log = encode_log([Message.new(b"a" * 100, id=n, offset=n, layout="m45") for n in range(10)], "m45")
     >>> index = b"".join((145 * n).to_bytes(4, "little") for n in range(10))
     >>> split_points(lambda place, length: log[place : place + length], len(log), 500, index=index)
     Split(points=[0, 580, 1160], layout='m45', source='index', dropped=0)
@@ -428,8 +428,8 @@ def read_part(
         What `read_tables` yields; positions and the places of errors count from the start of the file.
 
     >>> from msgid.iggy import Message, encode_log
-    >>> log = encode_log([Message.new(b"a" * 100, id=n, offset=n) for n in range(10)], "m45")
-    >>> parts = [(0, 580), (580, 1160), (1160, 1450)]
+    >>> log = encode_log([Message.new(b"a" * 100, id=n, offset=n) for n in range(10)], "h64")
+    >>> parts = [(0, 656), (656, 1312), (1312, 1640)]
     >>> read = lambda place, length: log[place : place + length]
     >>> [sum(found.table.num_rows for found in read_part(read, *part, len(log))) for part in parts]
     [4, 4, 2]

@@ -115,10 +115,10 @@ def decode_table(data: bytes | memoryview, layout: Layout = "auto", *, base: int
         ValueError: if the data has 2 GB or more.
 
     >>> from msgid.iggy import Message, encode_log
-    >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "m45")
+    >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "h64")
     >>> found = decode_table(log + b"?")
     >>> found.table["payload"].to_pylist(), found.length, str(found.error)
-    ([b'a', b'b'], 92, 'invalid message: half a message of 1 bytes, which needs 45, at byte 92')
+    ([b'a', b'b'], 130, 'invalid message: half a message of 1 bytes, which needs 64, at byte 130')
     """
     if len(data) > _LENGTH_MAX:
         raise ValueError(f"{len(data)} bytes, more than the {_LENGTH_MAX} of a table: read_tables makes several")
@@ -153,9 +153,9 @@ def read_tables(
 
     >>> import io
     >>> from msgid.iggy import Message, encode_log
-    >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "m45")
+    >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "h64")
     >>> [(found.table.num_rows, str(found.error)) for found in read_tables(io.BytesIO(log + b"?"), chunk=50)]
-    [(1, 'None'), (1, 'invalid message: half a message of 1 bytes, which needs 45, at byte 92')]
+    [(1, 'None'), (1, 'invalid message: half a message of 1 bytes, which needs 64, at byte 130')]
     """
     check_file(file)
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=checked_limit(limit))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
+from pyspark.util import inheritable_thread_target
 
 from msgid import layout
 from msgid.audit.definitions import COUNTED
 from msgid.audit.facts import NOTHING, Facts, merged, part_of
 from spark_ext.auditing._generators import generator_facts
 from spark_ext.auditing._id_facts import id_facts, orphans
-from spark_ext.auditing._kept import Kept
+from spark_ext.auditing._kept import keeping
 from spark_ext.auditing._log_blocks import log_facts
 from spark_ext.auditing._words import counter_words, position_words, with_fields
 from spark_ext.auditing.summaries import merged_ids, merged_logs
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from msgid._known_tables import Columns
+    from spark_ext.auditing._kept import Kept
 
 
 class Summaries(NamedTuple):
@@ -54,8 +57,7 @@ def facts_of(
         merge: Whether the summaries are several that must be merged.
         shortest: Number of offsets of the shortest gap that is a finding.
     """
-    with Kept() as kept:
-        return _facts_of(summaries, columns, clock_jump, max_gaps, df, kept, merge=merge, shortest=shortest)
+    return keeping(lambda kept: _facts_of(summaries, columns, clock_jump, max_gaps, df, kept, merge, shortest))
 
 
 def _facts_of(
@@ -65,37 +67,45 @@ def _facts_of(
     max_gaps: int,
     df: DataFrame | None,
     kept: Kept,
-    *,
     merge: bool,
     shortest: int,
 ) -> Facts:
-    # Kept rows end the plan: with the plans of the rows in each, planning would take longer than the work.
-    parts = []
-    rows = unplaced = 0
-    placed = None
-    if summaries.ids is not None:
-        ids = kept.keep(with_fields(merged_ids(summaries.ids, merge=merge)))
-        of_ids = id_facts(ids, df, columns, is_binary=summaries.is_binary)
-        parts.append(of_ids)
+    def of_ids(ids: DataFrame) -> tuple[int, list[Facts]]:
+        """Return the number of rows and the facts of the IDs, and of the logs if IDs give the positions."""
+        ids = kept.keep(with_fields(merged_ids(ids, merge=merge)))
+        own = id_facts(ids, df, columns, is_binary=summaries.is_binary)
+        parts = [own]
         if summaries.parents is not None:
             parts.append(part_of(orphans(ids, summaries.parents)))
-        rows = sum(n for _, _, n in of_ids.kinds)
-        origins = {origin for kind, origin, _ in of_ids.kinds if kind == layout.KIND_V1}
+        origins = {origin for kind, origin, _ in own.kinds if kind == layout.KIND_V1}
         if origins & set(COUNTED):
             parts.append(generator_facts(counter_words(ids), clock_jump, max_gaps, kept))
         if columns.offset is None and "position" in origins:
-            placed = position_words(ids)
-    if summaries.logs is not None:
-        placed = kept.keep(merged_logs(summaries.logs, merge=merge))
+            parts.append(log_facts(position_words(ids), columns, max_gaps, df, kept, shortest))
+        return sum(n for _, _, n in own.kinds), parts
+
+    def of_logs(logs: DataFrame) -> tuple[int, int, Facts]:
+        """Return the number of rows, of those in no log, and the facts of the logs."""
+        placed = kept.keep(merged_logs(logs, merge=merge))
         total = placed.agg(F.sum("n").alias("n"), F.sum(F.when(F.col("source").isNull(), F.col("n"))).alias("no"))
         (held,) = total.collect()
-        rows, unplaced = held["n"] or 0, held["no"] or 0
-    if placed is not None:
-        parts.append(log_facts(placed, columns, max_gaps, df, kept, shortest))
-    untimed = unlanded = 0
+        return held["n"] or 0, held["no"] or 0, log_facts(placed, columns, max_gaps, df, kept, shortest)
+
+    # Kept rows end the plan: with the plans of the rows in each, planning would take longer than the work.
+    parts: list[Facts] = []
+    rows = unplaced = untimed = unlanded = 0
+    # The two read the table each by itself. Side by side, one uses the cores while the other one is planned.
+    with ThreadPoolExecutor(1) as pool:
+        logs = None
+        if summaries.logs is not None:
+            logs = pool.submit(inheritable_thread_target(summaries.logs.sparkSession)(of_logs), summaries.logs)
+        if summaries.ids is not None:
+            rows, parts = of_ids(summaries.ids)
+    if logs is not None:
+        rows, unplaced, of_positions = logs.result()
+        parts.append(of_positions)
     if summaries.times is not None:
         (lacking,) = summaries.times.agg(F.sum("untimed"), F.sum("unlanded")).collect()
         untimed, unlanded = lacking[0] or 0, lacking[1] or 0
     own = NOTHING._replace(rows=rows, unplaced=unplaced, untimed=untimed, unlanded=unlanded, columns=columns.given)
-    parts.append(own)
-    return merged(parts, max_gaps)
+    return merged([*parts, own], max_gaps)

@@ -16,7 +16,7 @@ from msgid.audit._sides import ARGUMENTS, Side, names_in_sent
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from msgid.audit.facts import Counted
 from msgid.audit.report import comparison_report
-from spark_ext.auditing._kept import Kept
+from spark_ext.auditing._kept import keeping
 from spark_ext.auditing._small_table import collected, roles_of
 from spark_ext.auditing._values import content_columns, id_value, offset_column, source_column
 from spark_ext.auditing.digests import rows_in_blocks
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, Row
 
     from msgid._known_tables import Columns
     from msgid.audit._block_sums import Blocks
     from msgid.audit.report import Report
+    from spark_ext.auditing._kept import Kept
 
 _CONTENTS: Final = ("least_sent", "greatest_sent", "least_landed", "greatest_landed")
 
@@ -82,7 +83,7 @@ def compare(
     -------
     AuditReport
         The report. ``lost_messages``, ``changed_messages`` and repeated messages are errors; ``extra_messages`` have
-        the severity ``info``, because ``sent`` may be a part of what was sent.
+        the severity ``info``, because ``sent`` may be a part of the sent messages.
 
     Raises
     ------
@@ -153,14 +154,18 @@ def _report(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], m
     keys = ["source", "offset"] if by_position else ["id"]
     scope = F.col("source") if by_position else F.lit(TABLE)
     example = F.col("offset") if by_position else F.col("id")
-    with Kept() as kept:
+
+    def differences_of(kept: Kept) -> tuple[list[Row], list[Row]]:
+        """Return the faults of each log, and the first messages with one."""
         differing = kept.keep(_differing(rows[0], rows[1], keys))
         grouped = differing.groupBy("fault", scope.alias("scope")).agg(
             F.sum("number").alias("number"), F.count(F.lit(1)).alias("messages"), F.min(example).alias("example"),
             F.min_by("id", example).alias("id"), F.min("time").alias("time"),
             F.count_if(F.col("time").isNull()).alias("untimed"),
-        ).collect()  # fmt: skip
-        listed = differing.orderBy("fault", *keys).limit(most).collect()
+        )  # fmt: skip
+        return grouped.collect(), differing.orderBy("fault", *keys).limit(most).collect()
+
+    grouped, listed = keeping(differences_of)
     found, total, lost, untimed = [], 0, [], 0
     for row in grouped:
         x = row["example"] if by_position else None
@@ -193,7 +198,7 @@ def _collected(df: DataFrame, columns: Columns) -> Side | None:
 
 
 def _messages(df: DataFrame, columns: Columns, by_position: bool, with_ids: bool) -> DataFrame:
-    """Return the key, the ID, the hash of what is compared, and the time in microseconds of each row."""
+    """Return the key, the ID, the hash of the compared columns, and the time in microseconds of each row."""
     id = F.lit(None).cast("string") if columns.id is None else identity(id_value(df, columns.id))
     contents: list[Column] = content_columns(df, columns)
     if by_position and with_ids:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from functools import reduce
 from operator import and_, or_
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegralType, NullType, StringType, TimestampType
 
 from msgid._validate import check_installed, integer_of_text
-from msgid.audit._block_sums import MINUTE, by_of, checked_by, form_of
+from msgid.audit._block_sums import MINUTE, by_of, checked_by, content_error, form_of
 from msgid.audit._columns import checked_columns
 from msgid.audit._digests import BLOCK_SHIFT
 from msgid.audit._sides import ARGUMENTS
@@ -60,7 +60,8 @@ def digest(
     id, source, offset, timestamp, life : optional
         Columns, as for `audit`.
     content : str or sequence of str, optional
-        Columns of text, binary or integers that are hashed too.
+        Columns of text, binary or integers that are hashed too. Default: those of a known table; an empty list for
+        none.
     by : str, optional
         ``offset`` for blocks of 65,536 offsets, ``minute`` for blocks of a minute. Default: ``offset`` if the table has
         offsets.
@@ -90,18 +91,31 @@ def digest(
         raise ValueError("cannot make a digest of a stream: call `digest` in its foreachBatch")
     check_installed("a digest on Spark", "spark", "numpy", "pyarrow")
     named = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content, life), strict=True))
+    sums = sums_of(df, named, by)
+    return sums.withColumns({name: F.timestamp_micros(name) for name in ("first_time", "last_time")})
+
+
+def sums_of(df: DataFrame, named: dict[str, Any], by: By | None, *keys: str) -> DataFrame:
+    """Return the digest of a table, or of each part of it, by one aggregation; the times are microseconds.
+
+    Args:
+        df: The table.
+        named: The arguments of `digest` that name columns.
+        by: ``offset`` or ``minute``.
+        keys: Columns of the parts, which come first in the result.
+    """
     if df.columns == ["value"]:
         named["id"] = "value"
     df = completed(df, *(named[name] for name in ARGUMENTS[:-1]))
-    columns = checked_columns(df.columns, **named, landed=None, parent=None)  # type: ignore[arg-type]
+    columns = checked_columns(df.columns, **named, landed=None, parent=None)
     chosen = checked_by(by, columns)
     log, place, time, block = _places(df, columns, chosen)
     rows = df.select(
-        log.alias("source"), place.alias("offset"), time.alias("time"), block.alias("block"),
+        *keys, log.alias("source"), place.alias("offset"), time.alias("time"), block.alias("block"),
         F.xxhash64(*_hashed(df, columns)).alias("hash"),
     )  # fmt: skip
     hashed = F.col("hash")
-    sums = rows.groupBy("source", "block").agg(
+    sums = rows.groupBy(*keys, "source", "block").agg(
         F.count(F.lit(1)).alias("rows"), F.min("offset").alias("low"), F.max("offset").alias("high"),
         F.min("time").alias("first_time"), F.max("time").alias("last_time"),
         F.sum(hashed.bitwiseAND(_HALF)).alias("lower"), F.sum(F.shiftrightunsigned(hashed, 32)).alias("upper"),
@@ -111,9 +125,8 @@ def digest(
     upper = F.col("upper") + F.shiftright("lower", 32)
     total = F.call_function("shiftleft", upper, F.lit(32)).bitwiseOR(F.col("lower").bitwiseAND(_HALF))
     return sums.select(
-        "source", F.lit(form_of(columns, chosen)).alias("form"), "rows", "low", "high",
-        F.timestamp_micros("first_time").alias("first_time"), F.timestamp_micros("last_time").alias("last_time"),
-        total.alias("sum"), "xor",
+        *keys, "source", F.lit(form_of(columns, chosen)).alias("form"), "rows", "low", "high",
+        "first_time", "last_time", total.alias("sum"), "xor",
     )  # fmt: skip
 
 
@@ -144,10 +157,7 @@ def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
     for name in columns.content:
         kind, value = type_of(df, name), F.col(quoted_name(name))
         if not isinstance(kind, StringType | BinaryType | IntegralType | NullType):
-            raise ValueError(
-                "content must be columns of text, binary or integers for a digest, got "
-                f"{'no column' if kind is None else kind.simpleString()}"
-            )
+            raise content_error(name, "unknown" if kind is None else kind.simpleString())
         values.append(value.cast("string").cast("binary"))
     return values
 

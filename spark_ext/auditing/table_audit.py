@@ -60,7 +60,8 @@ def audit(
     ``content``, each message is compared by itself, which takes more time, and the times are read once more for their
     number. The driver collects a bounded number of rows.
 
-    If an executor is lost, Spark computes its part again from the table, which must not change during the audit.
+    If an executor is lost, the audit begins again, once, and then Spark computes lost parts again. So the table must
+    not change during the audit.
     If the session has a checkpoint folder, the words and blocks are written there instead.
 
     Parameters

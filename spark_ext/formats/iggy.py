@@ -52,7 +52,8 @@ def iggy_message(col: ColumnOrName, layout: Layout = "auto") -> Column:
     Examples
     --------
     >>> from msgid import iggy
-    >>> df = spark.createDataFrame([(iggy.encode(iggy.Message.new(b"hello", id=7, offset=3), "m45"),)], ["raw"])
+    >>> message = iggy.Message.new(b"hello", id=7, offset=3, layout="m45")
+    >>> df = spark.createDataFrame([(iggy.encode(message, "m45"),)], ["raw"])
     >>> df.select(iggy_message("raw").alias("m")).select("m.offset", "m.state", "m.checksum").show()
     +------+---------+---------+
     |offset|    state| checksum|
@@ -115,7 +116,7 @@ def iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
     --------
     >>> from msgid import iggy
     >>> response = iggy.PollResponse(1, 9, [iggy.Message.new(b"a", id=1), iggy.Message.new(b"b", id=2)])
-    >>> df = spark.createDataFrame([(iggy.encode_poll(response, "m45"),)], ["raw"])
+    >>> df = spark.createDataFrame([(iggy.encode_poll(response, "h64"),)], ["raw"])
     >>> df.select(iggy_messages("raw").payload.alias("payloads")).show()
     +------------+
     |    payloads|

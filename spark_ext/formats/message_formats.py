@@ -133,7 +133,7 @@ class MessageFormat(ABC):
         return files.rows(self.columns, self.pairs)
 
     def audited_rows(self, df: DataFrame) -> DataFrame:
-        """Return rows for an audit, with the column ``id`` and the columns of `log`. Default: the rows."""
+        """Return rows for an audit, with the column ``id``, the columns of `log` and all others. Default: the rows."""
         return df
 
     def chosen(self, given: Mapping[str, Any]) -> SimpleNamespace:

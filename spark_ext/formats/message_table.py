@@ -87,7 +87,7 @@ def messages(
     --------
     >>> from dataclasses import replace
     >>> from msgid import iggy
-    >>> good = iggy.Message.new(b"hello", id=7, offset=3)
+    >>> good = iggy.Message.new(b"hello", id=7, offset=3, layout="m45")
     >>> raws = [(iggy.encode(good, "m45"),), (iggy.encode(replace(good, checksum=1), "m45"),), (b"half a mess",)]
     >>> table = messages(spark.createDataFrame(raws, ["value"]), "iggy-message", layout="m45", topic="greetings")
     >>> table.select("topic", "offset", "state", "reason").show(truncate=False)
@@ -120,7 +120,7 @@ def messages(
 
 
 def check_policy(policy: Policy, registry: object) -> None:
-    """Raise ValueError if a policy is unknown, or needs a registry and has none."""
+    """Raise ValueError if a policy is unknown, or if it needs a registry and ``registry`` is None."""
     if checked_policy(policy) != "none" and registry is None:
         raise ValueError(f"policy {policy!r} needs a registry of schemas: pass registry")
 

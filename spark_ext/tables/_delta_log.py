@@ -1,4 +1,4 @@
-"""The log of a Delta table: which batches it has, of which query, and which data files.
+"""The log of a Delta table: its batches with their queries, and its data files.
 
 `deltalake` reads the log on both ways of writing, so that each way sees the batches of the other one.
 """

@@ -1,4 +1,4 @@
-"""What `write_once` records in an Iceberg table: the rules of names and records, without Spark.
+"""The records of `write_once` in an Iceberg table: the rules of names and records, without Spark.
 
 The properties of a table have the records. Their text stands in the key, because Spark hides values whose key looks
 like a password:
@@ -10,7 +10,8 @@ like a password:
 - ``msgid.query/WRITER/QUERY`` has the query of a chosen name, and ``msgid.query//QUERY`` the one query that writes to a
   job's table.
 
-A branch ``msgid/WRITER/BATCH/TOKEN`` stages the rows of a batch.
+A branch ``msgid-WRITER-BATCH-TOKEN`` stages the rows of a batch. Spark asks a REST catalog for its name as part of a
+URL, and servers refuse a name with a slash.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _PART: Final = r"(?:\w+|`[^`'\"\\/\x00-\x1f\x7f]+`)"
 _NAME: Final = re.compile(rf"{_PART}(?:\.{_PART})+")
 _SELECTORS: Final = ("branch_", "tag_", "at_timestamp_", "snapshot_id_", "changelog")
 """Iceberg takes a last part of such a name for a version of the table that the other parts name."""
-_BATCH, _PUBLISHING, _QUERY, _BRANCH = "msgid.batch/", "msgid.publishing/", "msgid.query/", "msgid/"
+_BATCH, _PUBLISHING, _QUERY, _BRANCH = "msgid.batch/", "msgid.publishing/", "msgid.query/", "msgid-"
 NO_SNAPSHOT: Final = "none"
 """The value of the property ``current-snapshot-id`` of a table that has never had rows."""
 
@@ -108,7 +109,7 @@ def quoted(parts: Iterable[str]) -> str:
 
 def batch_of(writer: Writer, batch_id: int) -> str:
     """Return the ID of a batch, which Iceberg publishes once."""
-    return f"{_BRANCH}{writer.name}/{batch_id}"
+    return f"msgid/{writer.name}/{batch_id}"
 
 
 def branch_of(writer: Writer, batch_id: int, token: str) -> str:
@@ -121,12 +122,12 @@ def branch_of(writer: Writer, batch_id: int, token: str) -> str:
     >>> staged_batch(branch_of(writer, 7, "f00d"), writer), staged_batch("main", writer)
     (7, None)
     """
-    return f"{batch_of(writer, batch_id)}/{token}"
+    return f"{_BRANCH}{writer.name}-{batch_id}-{token}"
 
 
 def staged_batch(branch: str, writer: Writer) -> int | None:
     """Return the number of the batch that a branch stages for a writer; None for other branches."""
-    found = re.fullmatch(rf"{_BRANCH}{re.escape(writer.name)}/(\d+)/\w+", branch)
+    found = re.fullmatch(rf"{_BRANCH}{re.escape(writer.name)}-(\d+)-\w+", branch)
     return None if found is None else int(found[1])
 
 

@@ -48,7 +48,7 @@ _KEPT: Final = 16
 
 
 class _Found(NamedTuple):
-    """What a table has recorded of a writer's batch."""
+    """The records of a writer's batch in a table."""
 
     recorded: list[records.Series]
     """All records of the writer, the last one first."""
@@ -272,7 +272,7 @@ class _Table:
         Raises
         ------
         TableConflict
-            if that is not known any more.
+            if that is no longer known.
         """
         records.check_queries(self.properties, writer, self._name)
         recorded = records.series_of(self.properties, writer)
@@ -407,7 +407,7 @@ def iceberg_schema(df: DataFrame) -> T.StructType:
 
 
 def _widened(type: Any, place: tuple[str, ...]) -> Any:
-    """Return the type in which Iceberg holds values: it has no integers below 32 bits."""
+    """Return the type in which Iceberg holds values: its integers have at least 32 bits."""
     return T.IntegerType() if isinstance(type, (T.ByteType, T.ShortType)) else type
 
 

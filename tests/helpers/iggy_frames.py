@@ -12,7 +12,7 @@ from msgid.iggy import Message
 DOCUMENTS = json.loads((vectors.FOLDER / "iggy.json").read_text())
 MESSAGES = {row["name"]: row for row in DOCUMENTS["messages"]}
 COMMANDS = {row["name"]: row for row in DOCUMENTS["commands"]}
-ONE = iggy.encode(Message.new(b"payload", id=1, headers={"key": 5}), "m45")
+ONE = iggy.encode(Message.new(b"payload", id=1, headers={"key": 5}, layout="m45"), "m45")
 HUGE = (1 << 32) - 1
 
 

@@ -67,7 +67,7 @@ class _Reader:
 
 
 def read_record(raw, start=0):
-    """Return the record that begins at a place of a commit log; None at the end of what is written."""
+    """Return the record that begins at a place of a commit log; None at the end of the written part."""
     size, magic = struct.unpack_from(">ii", raw, start) if len(raw) >= start + 8 else (0, 0)
     if magic not in TOPIC_LENGTH:
         return None
@@ -89,7 +89,7 @@ def read_record(raw, start=0):
 
 
 def read_log(raw):
-    """Yield the records of a commit-log file up to the end of what is written."""
+    """Yield the records of a commit-log file up to the end of the written part."""
     at = 0
     while (record := read_record(raw, at)) is not None:
         yield record

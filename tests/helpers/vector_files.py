@@ -75,7 +75,7 @@ UNIQ_ID_TIMES = [
 
 
 ROCKETMQ = json.loads((FOLDER / "rocketmq_servers.json").read_text(encoding="utf-8"))
-"""What clients and the broker of RocketMQ 5.4.0 recorded of the messages that the clients sent."""
+"""Records by clients and the broker of RocketMQ 5.4.0 of the messages that the clients sent."""
 
 
 def redelivered(columns):

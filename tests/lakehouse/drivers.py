@@ -13,6 +13,12 @@ ROUNDS = 12
 DRIVER_SECONDS = 400
 
 
+def start(log, plan):
+    """Start a driver with a plan, and return its process."""
+    with log.open("w") as output:
+        return subprocess.Popen([sys.executable, str(PROGRAM), json.dumps(plan)], stdout=output, stderr=output)
+
+
 def kill_drivers(folder, seed, place, ways, steps, between=lambda each: None):
     """Let drivers write the batches 0 to ``ROUNDS - 1``, ten rows each, and kill them; return the number of kills.
 
@@ -33,10 +39,7 @@ def kill_drivers(folder, seed, place, ways, steps, between=lambda each: None):
                 **way, "place": place, "batches": ROUNDS if step is None else each + 2, "step": step, "batch": each,
                 "delay": chance.uniform(0, 2), "told": str(folder / f"told-{number}-{each}"),
             }  # fmt: skip
-            with (folder / f"log-{number}-{each}").open("w") as log:
-                drivers.append(
-                    subprocess.Popen([sys.executable, str(PROGRAM), json.dumps(plan)], stdout=log, stderr=log)
-                )
+            drivers.append(start(folder / f"log-{number}-{each}", plan))
         codes = [driver.wait(DRIVER_SECONDS) for driver in drivers]
         logs = "".join(log.read_text()[-3000:] for log in folder.glob(f"log-*-{each}"))
         assert set(codes) <= {0, -signal.SIGKILL}, f"seed {seed}: {logs}"

@@ -102,7 +102,7 @@ def main(folder, way, adaptive, kills):
 
         return called
 
-    for name in ("collect", "count", "toArrow", "take", "persist", "checkpoint"):
+    for name in ("collect", "count", "toArrow", "take", "persist", "localCheckpoint", "checkpoint"):
         setattr(type(df), name, disturbed(getattr(type(df), name)))
     expected = spark_ext.audit(df, **columns).to_json()
     assert json.loads(expected)["findings"]

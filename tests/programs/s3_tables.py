@@ -47,7 +47,7 @@ def main(classes, server):
 
     segments = "s3a://lake/iggy/streams/1/topics/orders/partitions/0"
     files, folder = filesystem(segments)
-    messages = [iggy.Message.new(b"p", id=n + 1, offset=n, timestamp=n * 1_000_000) for n in range(6)]
+    messages = [iggy.Message.new(b"p", id=n + 1, offset=n, timestamp=n * 1_000_000, layout="m45") for n in range(6)]
     for start in (0, 3):
         with files.open_output_stream(f"{folder}/{start:020d}.log") as file:
             file.write(iggy.encode_log(messages[start : start + 3], "m45"))

@@ -165,7 +165,10 @@ class Cleaners:
     def _message(self) -> bytes:
         active = self.segments[-1]
         offset = active.first + len(active.times)
-        return encode(Message.new(b"order", id=offset + 1, offset=offset, timestamp=self.scheduler.now), layout="m45")
+        return encode(
+            Message.new(b"order", id=offset + 1, offset=offset, timestamp=self.scheduler.now, layout="m45"),
+            layout="m45",
+        )
 
     def _append(self) -> None:
         active = self.segments[-1]

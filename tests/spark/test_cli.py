@@ -28,7 +28,7 @@ def test_messages_of_segments_are_stored_and_expire(spark, tmp_path):
     folder = tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "0"
     folder.mkdir(parents=True)
     for offset in (0, 1):
-        message = iggy.Message.new(b"abc", id=offset + 1, offset=offset, timestamp=1_700_000_000_000_000)
+        message = iggy.Message.new(b"abc", id=offset + 1, offset=offset, timestamp=1_700_000_000_000_000, layout="m45")
         (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message, "m45"))
     made = run("messages", tmp_path / "in", "-f", "iggy", "-o", tmp_path / "out", "--by-segment")
     assert made.exit_code == 0, made.output

@@ -33,7 +33,7 @@ DRIVER_WORKER = "pyspark.sql.streaming.transform_with_state_driver_worker"
 
 @pytest.fixture
 def in_worker(tmp_path):
-    """Return a function that uses a value in a Python that has PySpark, and of msgid only what is passed."""
+    """Return a function that uses a value in a Python that has PySpark, and only the passed code of msgid."""
     packages = Path(sysconfig.get_path("purelib"))
     for name in ("pyspark", "py4j"):
         (tmp_path / name).symlink_to(packages / name)

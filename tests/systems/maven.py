@@ -17,11 +17,11 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <dependencies>{dependencies}</dependencies>
 </project>
 """
-DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+PARTS = ("groupId", "artifactId", "version", "classifier")
 
 
 def class_path(name: str, artifacts: list[str], *programs: str) -> str:
-    """Return the class path of artifacts (``group:artifact:version``); skip the test without Java or Maven.
+    """Return the class path of artifacts, ``group:artifact:version[:classifier]``; skip without Java or Maven.
 
     Args:
         name: The name of the folder.
@@ -32,7 +32,7 @@ def class_path(name: str, artifacts: list[str], *programs: str) -> str:
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
     folder = CACHE / name
-    pom = POM.format(name=name, dependencies="".join(DEPENDENCY.format(*part.split(":")) for part in artifacts))
+    pom = POM.format(name=name, dependencies="".join(map(_dependency, artifacts)))
     done = folder / "pom.xml"
     if not done.exists() or done.read_text(encoding="utf-8") != pom:
         shutil.rmtree(folder, ignore_errors=True)
@@ -45,3 +45,8 @@ def class_path(name: str, artifacts: list[str], *programs: str) -> str:
             pytest.skip(f"Maven cannot get {name}: {(got.stdout or got.stderr).strip()[:200]}")
         asked.rename(done)  # last, so that a download that was cut off is done again
     return f"{folder}/*"
+
+
+def _dependency(artifact: str) -> str:
+    parts = zip(PARTS, artifact.split(":"), strict=False)
+    return f"<dependency>{''.join(f'<{name}>{part}</{name}>' for name, part in parts)}</dependency>"

@@ -169,7 +169,7 @@ STEPS = {
 
 @pytest.mark.parametrize("step", STEPS)
 def test_consumer_that_ends_after_a_step_loses_nothing(kafka, tmp_path, step):
-    """The next worker gets what was not committed, and publishes an output again only if it was published before."""
+    """The next worker gets the uncommitted messages, and publishes an output again only if it was published before."""
     topic, to = topic_of(kafka, 1), topic_of(kafka, 1)
     produce(kafka, topic, [(b"k", b"%d" % n, None) for n in range(3)])
     first = worker(kafka, tmp_path, topic, to, "first", group=topic, end=step)

@@ -154,7 +154,7 @@ FAILS = {
 @pytest.mark.variants
 @pytest.mark.parametrize(("script", "said"), FAILS.values(), ids=FAILS)
 def test_what_cannot_work_is_found_before_the_query_starts(spark_cluster, work, script, said):
-    """The last line says what is missing and where."""
+    """One line names the missing or ignored file."""
     done = typed(spark_cluster, work, script)
     assert done.returncode != 0
     lines = [line for line in done.stderr.splitlines() if "WorkerError: " in line]

@@ -189,7 +189,7 @@ def create(postgres, database):
 
 
 def judge(sent, found, conninfo):
-    """Compare what was sent with what each sink holds."""
+    """Compare the sent messages with those in each sink."""
     import psycopg
 
     times, of_id = Counter(row["id"] for row in sent), {row["id"]: row for row in sent}

@@ -194,7 +194,7 @@ def test_invalid_node_of_the_environment_is_one_line(command):
 def expired_segment(folder):
     """Write an expired segment and an active one; return the path of the policy."""
     for offset in (0, 1):
-        message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=1_700_000_000_000_000)
+        message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=1_700_000_000_000_000, layout="m45")
         (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message, "m45"))
     policy = folder / "policy.toml"
     policy.write_text("default_expiry = 60\n")
@@ -330,7 +330,7 @@ def test_expire_of_odd_times_and_names_reports_what_was_removed(tmp_path):
     folder = tmp_path / os.fsdecode(b"topics/\xff/partitions/1")
     folder.mkdir(parents=True)
     for offset, timestamp in ((0, 0), (1, (1 << 64) - 1), (2, 0)):
-        message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=timestamp)
+        message = iggy.Message.new(b"x", id=1, offset=offset, timestamp=timestamp, layout="m45")
         (folder / f"{offset:020d}.log").write_bytes(iggy.encode(message, "m45"))
     policy = tmp_path / "policy.toml"
     policy.write_text("default_expiry = 60\n")
@@ -461,7 +461,7 @@ def test_grouped_help_has_each_option_once_below_its_task():
 
 
 def test_long_work_is_shown_on_a_terminal_alone(tmp_path):
-    """On a terminal, `audit` says what it reads; without one, standard error is empty."""
+    """On a terminal, `audit` names the file that it reads; without one, standard error is empty."""
     path = tmp_path / "ids.txt"
     path.write_text(msgid.generate_hex())
     command = [sys.executable, "-m", "msgid", "audit", str(path)]

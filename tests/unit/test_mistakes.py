@@ -18,7 +18,7 @@ from msgid.schemas import SchemaRegistry
 ID = "0156F7E71C361B21BC024CCDBE00000000"
 CLIENT = "C0A8F001103E214D29547ACFD6E30000"
 RANDOM = UUID("74b158ca-ddb3-498f-b0a9-9eec1c6197ae")
-MESSAGE = iggy.Message.new(b"hello", id=1)
+MESSAGE = iggy.Message.new(b"hello", id=1, layout="m45")
 ROW = {"topic": "orders", "partition": 0, "offset": 7, "timestamp": 1_700_000_000_000}
 SINCE = datetime(2026, 3, 1, tzinfo=timezone.utc)
 
@@ -263,7 +263,7 @@ def test_audit_table_accepts_what_a_user_has_at_hand():
 
 @pytest.mark.parametrize("port", [0, 10911])
 def test_parse_of_an_id_returns_it(port):
-    """The bytes of a broker's ID with port 0 could be a client's; the value knows what it is."""
+    """The bytes of a broker's ID with port 0 could be a client's; the value keeps its type."""
     for id in (msgid.BrokerOffsetId("127.0.0.1", port, 5), msgid.parse(ID), msgid.parse(CLIENT)):
         assert msgid.parse(id) is id
 

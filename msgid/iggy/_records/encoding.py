@@ -143,7 +143,7 @@ def encoded(message: Encodable, layout: str) -> bytes:
         body = _new_body(message, facts, headers)
         return (digest(facts, body) if kept is None else kept).to_bytes(8, "little") + body
     if message.state is None:
-        raise ValueError(f"cannot write a message without a state in the layout {layout!r}")
+        raise ValueError(f"cannot write a message without a state in the layout {layout!r}: pass layout to Message.new")
     sum = crc32(message.payload) if kept is None else kept
     fixed = _OLD.pack(message.offset, message.state, message.timestamp, _raw_id(message), sum, len(headers))
     if facts.code == BATCH24:

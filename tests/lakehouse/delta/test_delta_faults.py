@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.systems, pytest.mark.spark]
 @pytest.mark.variants
 @pytest.mark.parametrize("feature", [*PROPERTIES, "clustering", "no other feature"])
 def test_each_feature_with_computed_columns_has_each_batch_once(spark, feature):
-    """OPTIMIZE, VACUUM, DELETE and replays; `deltalake` refuses the columns, and says what is needed."""
+    """OPTIMIZE, VACUUM, DELETE and replays; `deltalake` refuses the columns, and the error names Delta's JAR."""
     features, clustered = (feature,) if feature in PROPERTIES else (), feature == "clustering"
     table = table_of_many_features(spark, features, clustered=clustered)
     path, other = location(spark, table), without_catalog(spark)

@@ -1,4 +1,4 @@
-"""The examples of the guide to Delta give what they show, with Delta's JAR."""
+"""The examples of the guide to Delta print the shown output, with Delta's JAR."""
 
 import pytest
 from helpers import markdown

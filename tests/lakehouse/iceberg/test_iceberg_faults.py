@@ -5,19 +5,18 @@ import time
 import pytest
 from helpers.sinks import numbers
 from lakehouse.drivers import ROUNDS, kill_drivers
-from lakehouse.iceberg.test_iceberg_sinks import maintain, read, refs, stop, write
+from lakehouse.iceberg.test_iceberg_sinks import maintain, read, refs, settings_of, stop, write
 
 from spark_ext.tables import iceberg
 
 pytestmark = [pytest.mark.systems, pytest.mark.spark, pytest.mark.faults]
 
-SNAPSHOTS = 5_000
+SNAPSHOTS, PER_COMMIT = 5_000, 100
 
 
 def test_drivers_that_are_killed_write_each_batch_once(spark, jdbc, tmp_path, seed):
     """Two drivers have the same batches at once; the table is compacted after each round, and snapshots expire."""
-    table, catalog = f"{jdbc}.t", jdbc.split(".")[0]
-    settings = {key: value for key, value in spark.conf.getAll.items() if f".{catalog}" in key}
+    table, settings = f"{jdbc}.t", settings_of(spark, jdbc)
     steps = ("before", "during", "staged", "published", "recorded", "after")
 
     def between(each):
@@ -34,6 +33,23 @@ def test_drivers_that_are_killed_write_each_batch_once(spark, jdbc, tmp_path, se
     assert refs(spark, table) == ["main"]
 
 
+def add_snapshots(spark, table):
+    """Add snapshots without rows, many per commit, since each commit writes and reads the metadata of all of them.
+
+    Py4J keeps Java objects until Python collects its cycles, and each append keeps the metadata that it has read.
+    """
+    loaded = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
+    release = spark.sparkContext._gateway.detach
+    for _ in range(SNAPSHOTS // PER_COMMIT):
+        transaction = loaded.newTransaction()
+        for _ in range(PER_COMMIT):
+            append = transaction.newFastAppend()
+            append.commit()
+            release(append)
+        transaction.commitTransaction()
+        release(transaction)
+
+
 def test_batch_is_found_among_5000_snapshots(spark, db, monkeypatch):
     """Whether it was recorded, or published by a process that ended before it recorded it."""
     table, (ended, end) = f"{db}.t", stop("finish")
@@ -42,9 +58,7 @@ def test_batch_is_found_among_5000_snapshots(spark, db, monkeypatch):
         patch.setattr(iceberg._Table, "finish", end)
         with pytest.raises(ended):
             write(spark.range(2, 4), 1, table)
-    loaded = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
-    for _ in range(SNAPSHOTS):
-        loaded.newAppend().commit()
+    add_snapshots(spark, table)
 
     def timed(rows, number):
         began = time.monotonic()

@@ -1,10 +1,12 @@
 """`write_once` and `read_table` with tables of Iceberg's JAR."""
 
+import signal
 import threading
 from random import Random
 
 import pytest
 from helpers.sinks import numbers
+from lakehouse.drivers import DRIVER_SECONDS, start
 
 import spark_ext as ids
 from spark_ext import TableConflict
@@ -26,7 +28,13 @@ def refs(spark, table):
     return [row.name for row in spark.table(f"{table}.refs").collect()]
 
 
-@pytest.mark.parametrize("catalog", ["db", "jdbc"])
+def settings_of(spark, namespace):
+    """Return the settings of a namespace's catalog."""
+    catalog = namespace.split(".")[0]
+    return {key: value for key, value in spark.conf.getAll.items() if f".{catalog}" in key}
+
+
+@pytest.mark.parametrize("catalog", ["db", "jdbc", "rest"])
 def test_replayed_batch_is_written_once(spark, request, catalog):
     """A batch and those before it are not written again, and a writer of another name has batches of its own."""
     t = request.getfixturevalue(catalog) + ".t"
@@ -227,6 +235,19 @@ def test_batch_whose_driver_ended_is_known_after_a_compaction(spark, db, monkeyp
     assert refs(spark, t) == ["main"]
 
 
+def test_batch_of_a_killed_driver_is_written_once_through_a_rest_catalog(spark, rest, tmp_path):
+    """A driver is killed between staging and publishing; the next one writes that batch and the one after it."""
+    told = tmp_path / "told"
+    plan = {"way": "iceberg", "settings": settings_of(spark, rest), "place": f"{rest}.t", "told": str(told), "batch": 1}
+    for run, (step, code) in enumerate([("staged", -signal.SIGKILL), (None, 0)]):
+        log = tmp_path / f"log-{run}"
+        driver = start(log, {**plan, "batches": 2 + run, "step": step})
+        assert driver.wait(DRIVER_SECONDS) == code, log.read_text()[-3000:]
+        assert numbers(read(spark, f"{rest}.t")) == list(range(30 if run else 10))
+    assert told.read_text().splitlines() == ["0 True", "0 False", "1 True", "2 True"]
+    assert refs(spark, f"{rest}.t") == ["main"]
+
+
 def test_batches_are_known_after_their_snapshots_have_expired(spark, db, monkeypatch):
     """Recorded batches are; one that was published and not recorded is an error, and its cure works."""
     t, (ended, end) = f"{db}.t", stop("finish")
@@ -267,7 +288,7 @@ def at_once(*writes):
 def test_drivers_at_once_write_a_batch_once(spark, jdbc):
     """Three sessions, each with a catalog of its own, write the same batch; then one batch per writer."""
     t = f"{jdbc}.t"
-    settings = {key: value for key, value in spark.conf.getAll.items() if jdbc.split(".")[0] in key}
+    settings = settings_of(spark, jdbc)
     sessions = [spark.newSession() for _ in range(3)]
     for session in sessions:
         for key, value in settings.items():

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 import msgid.audit
 import spark_ext
 from spark_ext.auditing import _generators, _id_facts, _log_blocks, _small_table
-from spark_ext.auditing._kept import Kept
+from spark_ext.auditing._kept import Kept, keeping
 
 pytestmark = pytest.mark.spark
 
@@ -65,7 +65,7 @@ def losing_blocks(spark, monkeypatch):
 @pytest.mark.details
 @pytest.mark.parametrize("columns", [PLACES, DETAILS], ids=["places", "all"])
 def test_audit_whose_kept_rows_are_lost_has_the_same_report(classic, spark, tmp_path, monkeypatch, large, columns):
-    """Spark computes lost rows again; after the audit, nothing is kept."""
+    """The audit begins again, and Spark computes lost rows again; after the audit, nothing is kept."""
     table = pa.table(simulated(3).columns())
     pq.write_table(table, tmp_path / "table.parquet", coerce_timestamps="us")
     lost = losing_blocks(spark, monkeypatch)
@@ -75,11 +75,39 @@ def test_audit_whose_kept_rows_are_lost_has_the_same_report(classic, spark, tmp_
     assert is_empty(spark)
 
 
+def test_audit_begins_again_once_if_a_local_checkpoint_is_lost(classic, spark, monkeypatch):
+    """The second time, the loss of rows costs their computation alone."""
+    ways = []
+
+    def work(kept):
+        ways.append(kept)
+        rows = kept.keep(spark.range(3))
+        return [rows.count() for _ in range(3)]
+
+    assert losing_blocks(spark, monkeypatch) == set()
+    assert keeping(work) == [3, 3, 3]
+    assert len(ways) == 2
+
+
+def test_other_errors_of_an_audit_do_not_begin_it_again(spark):
+    """An error of the rows comes at once."""
+    calls = []
+
+    def work(kept):
+        calls.append(kept)
+        return kept.keep(spark.range(3).select(F.raise_error(F.lit("wrong row")))).count()
+
+    with pytest.raises(Exception, match="wrong row"):
+        keeping(work)
+    assert len(calls) == 1
+
+
+@pytest.mark.details
 def test_rows_are_kept_for_one_audit_alone(spark, tmp_path):
     """An audit does not read the rows that another one of the same folder keeps: they may be older."""
     path = str(tmp_path / "table")
     spark.range(3).write.parquet(path)
-    with Kept() as kept, Kept() as later:
+    with Kept(survives=True) as kept, Kept(survives=True) as later:
         assert kept.keep(spark.read.parquet(path)).count() == 3
         spark.range(2).write.mode("append").parquet(str(tmp_path / "other"))
         for file in (tmp_path / "other").glob("part-*"):
@@ -92,7 +120,7 @@ def test_rows_of_an_audit_that_fails_are_not_kept(classic, spark):
     """An error ends the audit, and its rows leave the memory of the executors."""
 
     def fail():
-        with Kept() as kept:
+        with Kept(survives=True) as kept:
             kept.keep(spark.range(3)).count()
             assert not is_empty(spark)
             raise KeyError
@@ -106,7 +134,7 @@ def test_rows_are_in_the_checkpoint_folder_if_one_is_set(classic, spark, tmp_pat
     """With a checkpoint folder, the loss of an executor does not cost a computation: the rows are in the folder."""
     monkeypatch.setattr(type(spark.sparkContext), "getCheckpointDir", lambda context: str(tmp_path))
     spark.sparkContext.setCheckpointDir(str(tmp_path))
-    with Kept() as kept:
+    with Kept(survives=True) as kept:
         rows = kept.keep(spark.range(3))
         assert list(tmp_path.rglob("part-*"))
         assert is_empty(spark)
@@ -117,7 +145,7 @@ def test_rows_are_in_the_checkpoint_folder_if_one_is_set(classic, spark, tmp_pat
 @pytest.mark.parametrize("way", ["driver", "spread", "checkpoint"])
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_audit_whose_executors_are_killed_has_the_same_report(classic, tmp_path, way, adaptive):
-    """Ten audits, of each of which one executor is killed, each at another of its actions."""
+    """One executor of each of ten audits is killed, each time at another action."""
     environment = {key: value for key, value in os.environ.items() if key != "SPARK_TESTING"}
     program = str(vectors.PROGRAMS / "audit_killed.py")
     result = subprocess.run(

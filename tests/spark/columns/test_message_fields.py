@@ -166,7 +166,7 @@ def test_normalize_name_of_a_column_is_the_one_of_msgid(spark):
     assert column(spark, good, "string", ids.normalize_name("x")) == [normal(name) for name in good]
 
 
-MESSAGE = iggy.encode(iggy.Message.new(b"payload", id=1, headers={"k": 1}), "m45")
+MESSAGE = iggy.encode(iggy.Message.new(b"payload", id=1, headers={"k": 1}, layout="m45"), "m45")
 BAD = [b"", b"x", MESSAGE[:-1], MESSAGE + b"x", MESSAGE + MESSAGE, MESSAGE[:8] + b"\x07" + MESSAGE[9:], bytes(10_000)]
 
 

@@ -38,6 +38,7 @@ def messages(count, start=0):
             offset=n,
             timestamp=1_700_000_000_000_000 + n,
             headers={"n": n} if n % 3 == 0 else {},
+            layout="m45",
         )
         for n in range(start, start + count)
     ]
@@ -230,7 +231,7 @@ def test_source_of_a_missing_path_raises_and_of_an_empty_folder_is_empty(spark, 
 
 def test_states_of_the_source_are_those_of_msgid(spark, tmp_path):
     """The names of states equal those of `msgid.MessageState`."""
-    made = [iggy.Message.new(b"x", id=1, offset=int(state), state=state) for state in msgid.MessageState]
+    made = [iggy.Message.new(b"x", id=1, offset=int(state), state=state, layout="m45") for state in msgid.MessageState]
     (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(made, "m45"))
     assert {row.offset: row.state for row in read(spark, tmp_path).collect()} == {
         int(state): str(state) for state in msgid.MessageState

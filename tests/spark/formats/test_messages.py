@@ -20,7 +20,7 @@ from spark_ext.formats.iggy_source import IggyDataSource
 
 pytestmark = pytest.mark.spark
 
-GOOD = iggy.Message.new(b"hello", id=7, offset=3, timestamp=1_700_000_000_000_001, headers={"n": 1})
+GOOD = iggy.Message.new(b"hello", id=7, offset=3, timestamp=1_700_000_000_000_001, headers={"n": 1}, layout="m45")
 WRONG_SUM = replace(GOOD, checksum=1)
 DANUBE = StreamMessage(
     7, MessageID(9, "/default/events", "b:1", 42), b"5", 1_648_047_038_123, "p", attributes={"a": "1"}

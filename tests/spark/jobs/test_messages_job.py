@@ -19,7 +19,9 @@ pytestmark = pytest.mark.spark
 
 
 def made(count, start=0):
-    return [iggy.Message.new(b"p%d" % n, id=n + 1, offset=n, timestamp=n) for n in range(start, start + count)]
+    return [
+        iggy.Message.new(b"p%d" % n, id=n + 1, offset=n, timestamp=n, layout="m45") for n in range(start, start + count)
+    ]
 
 
 def danube(offset, payload=b"1", **fields):
@@ -38,7 +40,7 @@ def test_messages_job_on_segments_writes_the_message_table(spark, tmp_path):
     """The table has every message of every segment, and the summary counts each kind of malformed message."""
     folder = tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "0"
     segment(folder, made(10))
-    segment(folder, [*made(9, 10), replace(iggy.Message.new(b"x", id=1, offset=19), checksum=5)], b"half")
+    segment(folder, [*made(9, 10), replace(iggy.Message.new(b"x", id=1, offset=19, layout="m45"), checksum=5)], b"half")
     found = job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), job.Source("iggy"))
     assert found.states == [("available", 19), ("poisoned", 2)]
     assert found.reasons == [("decoding", 1), ("checksum", 1)]

@@ -21,7 +21,7 @@ CLIENT = "C0A8F001103E214D29547ACFD6E30000"
 
 
 def made(count):
-    return [iggy.Message.new(b"p%d" % n, id=n + 1, offset=n, timestamp=n) for n in range(count)]
+    return [iggy.Message.new(b"p%d" % n, id=n + 1, offset=n, timestamp=n, layout="m45") for n in range(count)]
 
 
 def segment(folder, messages):

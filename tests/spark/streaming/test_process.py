@@ -145,7 +145,7 @@ def test_process_of_a_malformed_row_is_kept_with_its_reason(spark, rocksdb, tmp_
 def test_process_on_another_state_store_is_refused(spark, default_state_store, tmp_path):
     """At once, saying what to set."""
     df = spark.readStream.schema("id string, player string").json(str(tmp_path))
-    with pytest.raises(ValueError, match="needs the RocksDB state store"):
+    with pytest.raises(ValueError, match=r"needs the RocksDB state store: .*, or spark-submit --conf spark\.sql\."):
         ids.process(df, "player", shooting_range.shoot)
 
 

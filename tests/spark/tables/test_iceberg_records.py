@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from types import SimpleNamespace
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -45,11 +46,20 @@ def test_text_that_does_not_name_an_iceberg_table_is_refused(name):
 
 
 def test_writers_with_similar_names_do_not_share_records():
-    """Dots and prefixes of names are no patterns."""
+    """Dots and prefixes of names are not patterns."""
     keys = ["msgid.batch/a.b/0-3", "msgid.batch/a/2-5", "msgid.batch/axb/0-9", "msgid.batch/a/2-4", "msgid.batch/a/x"]
     assert records.series_of(keys, Writer("a.b", None, True)) == [(0, 3)]
     assert records.series_of(keys, WRITER) == [(2, 5), (2, 4)]
-    assert records.staged_batch("msgid/axb/7/f", Writer("a.b", None, True)) is None
+    assert records.staged_batch("msgid-axb-7-f", Writer("a.b", None, True)) is None
+
+
+def test_branch_of_a_batch_has_no_sign_that_a_url_escapes():
+    """Spark asks a REST catalog for the branch as a table, in a URL, and servers refuse an escaped slash in it."""
+    writer = Writer("a-7", None, True)
+    branch = records.branch_of(writer, 7, "f00d")
+    assert quote(branch, safe="") == branch
+    assert records.staged_batch(branch, writer) == 7
+    assert records.staged_batch(branch, WRITER) is None
 
 
 def test_query_of_a_writer_is_compared_with_the_query_on_record():

@@ -62,7 +62,7 @@ def piece(times, low=FIRST_NUMBERS, high=10_000):
     ],
 )
 def test_process_that_counts_from_0_again_is_a_run(earlier, later, runs):
-    """A table that begins in the middle of a process's life may have no number of the next one twice."""
+    """In a table that begins in the middle of a process's life, the next process may share no number with it."""
     assert split_pieces([piece((0, -1), *earlier), piece((60, -1), *later)]) == runs
 
 

@@ -105,7 +105,9 @@ def shared(runs):
     """Join the runs of a part that several processes share; each with its number of processes."""
     links = [] if len(runs) == 1 else list(continued(runs))
     everywhere = len(links) > 1 and 2 * len(runs) <= 3 * len(links) + 3
-    covered = [everywhere or any(a < run <= b for a, b, _ in links) for run in range(len(runs))]
+    covered = [
+        any(a < run <= b for a, b, _ in links) or (everywhere and may_go_on(runs, run)) for run in range(len(runs))
+    ]
     groups = []
     for run in range(len(runs)):
         if run and covered[run]:
@@ -114,10 +116,25 @@ def shared(runs):
             groups.append([run])
     for group in groups:
         into = [later for _, later, _ in links if later in group]
-        if len(group) > 1 and (everywhere or any(back for _, later, back in links if later in group)):
+        mixed = everywhere and goes_back(runs[group[0]])
+        if mixed or (len(group) > 1 and (everywhere or any(back for _, later, back in links if later in group))):
             yield [id for run in group for id in runs[run]], max(2, *(into.count(run) for run in group))
         else:
             yield from ((runs[run], 1) for run in group)
+
+
+def may_go_on(runs, place):
+    """Whether a process of the runs before may be alive in a run: it is not that of one process after a silence."""
+    spans = [(min(run)[0], max(run)[0], len(run)) for run in runs]
+    slowest = max(((last - first + 1) / ids for first, last, ids in spans if ids >= 32), default=None)
+    silence = spans[place][0] - max((last for _, last, _ in spans[:place]), default=0)
+    return goes_back(runs[place]) or slowest is None or silence <= ALIVE * slowest + 2
+
+
+def goes_back(run):
+    """Whether a number is dated before the next lower one."""
+    seconds = [second for _, second in sorted((number, second) for second, number in run)]
+    return seconds != sorted(seconds)
 
 
 def continued(runs):
@@ -157,7 +174,7 @@ def counts_by_two(run):
 
 
 def begins_between(run, following):
-    """Whether a run begins between two numbers of the run before, of which the higher is dated before the lower."""
+    """Whether a run begins between two numbers of the run before, and the higher one is dated before the lower one."""
     ordered = sorted((number, second) for second, number in run)
     number, second = min((number, second) for second, number in following)
     pace = max((max(ids)[0] - min(ids)[0] + 1) / len(ids) for ids in (run, following))
@@ -218,7 +235,7 @@ def test_digest_of_processes_at_one_time_shows_what_single_ids_show(steps, other
 
 @given(st.lists(st.sampled_from([2, 2, 2, 2, 4, 6, 1]), min_size=8, max_size=40), st.sampled_from([0, 1, BLOCK - 9]))
 def test_digest_of_a_process_that_counts_by_two_shows_what_single_ids_show(steps, start):
-    """As above for numbers of which most are 2 apart."""
+    """As above, where most numbers are 2 apart."""
     numbers = list(itertools.accumulate(steps, initial=start))
     ids = {(0, 5 + place // 3, number) for place, number in enumerate(numbers)}
     shown = shown_by(ids)

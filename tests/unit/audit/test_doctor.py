@@ -166,7 +166,7 @@ def test_restarts_repetitions_and_shared_nodes_are_counted():
 
 @pytest.mark.parametrize(("processes", "ids", "starts"), [(2, 1, 50), (2, 10, 200), (5, 3, 300), (23, 1, 365)])
 def test_collision_risk_agrees_with_a_simulation(processes, ids, starts):
-    """The formula gives the share of random starts of which two are less than ``ids`` apart."""
+    """The formula gives the share of draws in which two random starts are less than ``ids`` apart."""
     draw = random.Random(processes * 1000 + starts)
     rounds, hits = 20_000, 0
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""`msgid audit` as a user meets it: which columns and files it takes without options, and what it refuses."""
+"""`msgid audit` as a user meets it: the columns and files that it takes without options, and those that it refuses."""
 
 import gzip
 import io

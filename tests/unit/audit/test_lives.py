@@ -62,7 +62,7 @@ def test_large_step_is_a_loss_if_the_generator_had_the_time_for_it():
 
 
 def test_restart_from_0_is_no_loss_in_a_table_that_begins_late():
-    """The table begins with number 187, and the next process has come to 156: no number is there twice."""
+    """The table begins with number 187, and the next process ends at 156: no number occurs twice."""
     first = [layout.pack(1, 1, 1_000 + n // 2, n) for n in range(187, 262)]
     second = [layout.pack(1, 1, 1_200 + n // 2, n) for n in range(157)]
     assert audit.audit_ids([*first, *second]).findings == []

@@ -13,7 +13,7 @@ KEY = b"a key of the tests"
 
 @given(ids, st.binary(min_size=16, max_size=40))
 def test_pseudonym_keeps_kind_and_all_fields_but_the_address(id, key):
-    """The bytes after the address, the kind, and the length stay; a node that is no network card's stays whole."""
+    """The bytes after the address, the kind, and the length stay; a node without a card's address stays whole."""
     hidden = msgid.pseudonymize(id, key)
     assert (type(hidden), hidden.kind, len(bytes(hidden))) == (type(id), id.kind, len(bytes(id)))
     rest = layout.BODY_LENGTH - 6 if isinstance(id, msgid.MessageId) else layout.TAIL_LENGTH

@@ -103,7 +103,11 @@ def test_layout_of_a_message_without_headers_is_found_by_checksum_alone():
     [
         (b"no messages, but text that is long enough to be a record of every layout" * 9, "InvalidMessage", "h64: "),
         (bytes(504), "InvalidMessage", "m45: state must be 1, 10, 20 or 30, got 0"),
-        (iggy.encode(iggy.Message.new(b"", id=1), "m45") * 2, "TruncatedMessage", "m45: no message with a payload"),
+        (
+            iggy.encode(iggy.Message.new(b"", id=1, layout="m45"), "m45") * 2,
+            "TruncatedMessage",
+            "m45: no message with a payload",
+        ),
         (iggy.encode(iggy.Message.new(b"hello", id=1), "h64")[:-1], "TruncatedMessage", "h64: the record needs 69"),
         (iggy.encode(iggy.Message.new(b"hello", id=1), "h64")[:7], "TruncatedMessage", "batch256: the record needs"),
     ],

@@ -36,9 +36,9 @@ def test_header_of_each_kind_encodes_and_reads_back(value, kind, raw):
     """A Python value is encoded as the bytes of its kind, and decoded to the same value."""
     header = Header.of(value, kind)
     assert (header.raw.hex(), header.value, type(header.value)) == (raw, value, type(value))
-    assert iggy.decode(iggy.encode(Message.new(b"", id=1, headers={"k": header}), "m45"), "m45").headers == {
-        "k": header
-    }
+    assert iggy.decode(
+        iggy.encode(Message.new(b"", id=1, headers={"k": header}, layout="m45"), "m45"), "m45"
+    ).headers == {"k": header}
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_header_key_that_is_not_text_needs_a_layout_with_kinds_of_keys():
 @LAYOUTS
 def test_message_of_one_layout_is_written_in_another_with_a_right_checksum(layout):
     """The checksum is computed again, and the server's time replaces a missing producer time."""
-    message = Message.new(b"hello", id=7, timestamp=10**15)
+    message = Message.new(b"hello", id=7, timestamp=10**15, layout="m45")
     (read,) = iggy.decode_log(iggy.encode(message, layout), layout)
     assert read.checksum_ok is not False
     assert read.origin_timestamp == (10**15 if iggy.LAYOUTS[layout].has_origin else None)

@@ -9,7 +9,7 @@ import pytest
 from msgid import iggy
 from msgid.iggy import Message
 
-GOOD = Message.new(b"hello", id=7, offset=3, headers={"n": 1})
+GOOD = Message.new(b"hello", id=7, offset=3, headers={"n": 1}, layout="m45")
 
 
 @pytest.mark.parametrize(

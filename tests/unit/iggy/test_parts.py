@@ -114,6 +114,7 @@ def test_index_of_batch24_has_entries_of_8_or_16_bytes():
         check_split(split, made, raw, 2000, "batch24")
 
 
+@pytest.mark.details
 @LAYOUTS
 def test_index_behind_its_log_is_walked_from_its_last_point(layout):
     """An index that ends early, or with half an entry, still divides the segment evenly."""
@@ -152,6 +153,7 @@ WRONG = {
 }
 
 
+@pytest.mark.details
 @LAYOUTS
 @pytest.mark.parametrize("how", WRONG)
 def test_wrong_index_never_gives_wrong_parts(layout, how):
@@ -218,7 +220,7 @@ def test_parts_of_the_file_of_an_upgraded_server_have_each_message_once(first, i
 
 def test_parts_with_empty_payloads_are_read_with_the_layout_of_the_segment():
     """No checksum tells the layout of a part with an empty payload: the planner's layout does."""
-    made = [iggy.Message.new(b"x" * (n % 2), id=n, offset=n) for n in range(9)]
+    made = [iggy.Message.new(b"x" * (n % 2), id=n, offset=n, layout="m45") for n in range(9)]
     raw = iggy.encode_log(made, "m45")
     edges = range(0, len(raw) + 1, 91)
     found = [

@@ -61,7 +61,7 @@ def test_scan_of_mutated_frames_is_the_same_compiled_and_in_python(layout):
 @pytest.mark.parametrize(("layout", "place"), [("m45", 8), ("batch24", 24 + 12)])
 def test_states_of_a_frame_are_those_of_msgid_and_no_others(layout, place):
     """Each of the other 252 bytes ends the log, compiled and in Python."""
-    raw = bytearray(iggy.encode_log([iggy.Message.new(b"x", id=1)], layout))
+    raw = bytearray(iggy.encode_log([iggy.Message.new(b"x", id=1, layout=layout)], layout))
     assert raw[place] in set(msgid.MessageState)
     arguments = (iggy.LAYOUTS[layout].code, 0, len(raw), 0, 1 << 30, 1 << 60, -1)
     for state in range(256):

@@ -71,7 +71,7 @@ def test_wrong_checksum_is_kept_or_refused(given, to, tmp_path):
 
 def test_row_that_is_not_a_message_is_refused(tmp_path):
     """The error has the reason of the row."""
-    made = [iggy.Message.new(b"x", id=1, offset=n) for n in range(3)]
+    made = [iggy.Message.new(b"x", id=1, offset=n, layout="m45") for n in range(3)]
     source = written(tmp_path / "in", made, "m45")
     (file,) = source.iterdir()
     file.write_bytes(file.read_bytes() + b"half")
@@ -82,7 +82,9 @@ def test_row_that_is_not_a_message_is_refused(tmp_path):
 @pytest.mark.parametrize("offsets", [(5, 4), (3, 3), (0, 1, 2, 1), (2, 0)])
 def test_rows_whose_offsets_do_not_rise_are_refused(offsets, tmp_path):
     """Readers take a message as superseded if a later one has its offset, or a lower one."""
-    table = iggy.decode_table(iggy.encode_log([iggy.Message.new(b"x", id=1, offset=n) for n in offsets], "m45")).table
+    table = iggy.decode_table(
+        iggy.encode_log([iggy.Message.new(b"x", id=1, offset=n, layout="m45") for n in offsets], "m45")
+    ).table
     writer = IggyWriter(str(tmp_path), "m45", False)
     with pytest.raises(ValueError, match=r"offset \d comes after \d: sort rows by offset"):
         writer.write(iter([table.slice(n, 1) for n in range(len(offsets))]))
@@ -91,7 +93,10 @@ def test_rows_whose_offsets_do_not_rise_are_refused(offsets, tmp_path):
 
 def test_rows_of_two_logs_are_refused(tmp_path):
     """A segment holds messages of one partition, within a task and among tasks."""
-    sources = [written(tmp_path / name, [iggy.Message.new(b"x", id=1, offset=n)], "m45") for n, name in enumerate("ab")]
+    sources = [
+        written(tmp_path / name, [iggy.Message.new(b"x", id=1, offset=n, layout="m45")], "m45")
+        for n, name in enumerate("ab")
+    ]
     both = [batch for source in sources for batch in batches(source, "m45")]
     writer = IggyWriter(str(tmp_path / "out"), "m45", False)
     with pytest.raises(ValueError, match="cannot write messages of two logs to one folder"):

@@ -1,4 +1,4 @@
-"""What the tests of retention have in common."""
+"""Fixtures of the tests of retention."""
 
 import pytest
 

@@ -56,7 +56,7 @@ def segments(root, topic="1", count=3):
     folder = root / "streams" / "1" / "topics" / topic / "partitions" / "0"
     folder.mkdir(parents=True)
     for first in range(0, 2 * count, 2):
-        made = [iggy.Message.new(b"a", id=1, offset=first + n, timestamp=NOW) for n in range(2)]
+        made = [iggy.Message.new(b"a", id=1, offset=first + n, timestamp=NOW, layout="m45") for n in range(2)]
         (folder / f"{first:020d}.log").write_bytes(iggy.encode_log(made, "m45"))
         (folder / f"{first:020d}.index").write_bytes(b"")
     return folder
@@ -75,7 +75,7 @@ def names(folder):
 @pytest.mark.parametrize("mode", ["ab", "r+b"])
 @pytest.mark.parametrize("file", [f"{4:020d}.log", f"{4:020d}.index"])
 def test_cleaner_of_segments_that_another_process_can_write_to_deletes_nothing(tmp_path, held, inner, mode, file):
-    """A server holds its active segment open. It goes on to serve what it has open, so nothing is deleted under it."""
+    """A server holds its active segment open. It serves its open files further, so nothing is deleted under it."""
     folder, other = segments(tmp_path), segments(tmp_path, "2")
     before = names(tmp_path)
     with held(folder / file, mode) as pid:
@@ -139,7 +139,7 @@ def test_cleaner_looks_at_the_processes_once_and_only_before_a_deletion(tmp_path
 
 
 def test_own_process_may_hold_segments_open(tmp_path):
-    """A service that reads or writes the segments itself knows what it does."""
+    """A service may clean the segments that it reads or writes itself."""
     folder = segments(tmp_path)
     with open(folder / f"{0:020d}.log", "rb"), open(folder / f"{4:020d}.log", "ab"):
         assert sum(found.removed for found in cleaner(folder).clean(apply=True)) == 2
@@ -147,7 +147,7 @@ def test_own_process_may_hold_segments_open(tmp_path):
 
 @pytest.mark.parametrize("topics", [{"orders": 0}, {"shop/orders": 0}, {"1/2": 0}, {"2": 0}])
 def test_policy_of_names_is_that_of_the_folders_in_the_map(tmp_path, topics):
-    """A server's folders are numbers. Names that the policy does not use are no error."""
+    """A server's folders are numbers. Names that the policy does not use are ignored."""
     kept, gone = segments(tmp_path, "2"), segments(tmp_path, "3")
     policy = RetentionPolicy(default_expiry=60, topics=topics)
     given = {"orders": "2", "shop/orders": "1/2", "later": "1/99"}

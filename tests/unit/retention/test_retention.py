@@ -169,7 +169,9 @@ def fill(folder, topic="orders", segments=4, ending=b"", stream="1"):
     inner.mkdir(parents=True)
     for number in range(segments):
         messages = [
-            iggy.Message.new(b"x", id=1, offset=number * 2 + k, timestamp=NOW + (number * 60 + k) * 1_000_000)
+            iggy.Message.new(
+                b"x", id=1, offset=number * 2 + k, timestamp=NOW + (number * 60 + k) * 1_000_000, layout="m45"
+            )
             for k in range(2)
         ]
         path = inner / f"{number * 2:020d}.log"
