@@ -247,7 +247,7 @@ def pseudonymize(ids: tuple[str, ...], key_file: IO[bytes]) -> None:
     All other fields stay, and equal IDs stay equal under one key. So such IDs can be given away and audited. A
     malformed ID is reported with its line number, and the exit status is 1.
     """
-    if key_file.name == "<stdin>" and "-" in ids:
+    if getattr(key_file, "name", "<stdin>") == "<stdin>" and "-" in ids:
         raise click.UsageError("only one of ID and --key-file can be standard input")
     key = key_file.read()
     _or_fail(lambda: library.pseudonymize(bytes(layout.ID_LENGTH), key))
