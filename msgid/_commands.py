@@ -102,7 +102,7 @@ class _Moment(click.ParamType):  # type: ignore[type-arg]  # not generic in clic
             self.fail(f"must be Unix seconds or ISO 8601 text with an offset from UTC, got {value!r}", param, ctx)
 
 
-class Number(click.ParamType):
+class Number(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A whole number in ASCII digits on the command line.
 
     Args:
@@ -188,8 +188,8 @@ def position(source: str, offset: int, at: float | datetime) -> None:
 def derive(parent: str, name: str, at: float | datetime | None) -> None:
     """Print the ID of an output of a message.
 
-    The same PARENT and NAME give the same ID. PARENT is an ID or a UUID. For a natural key, PARENT is a UUID of your own that stands for the set of keys, and NAME
-    is the key.
+    The same PARENT and NAME give the same ID. PARENT is an ID or a UUID. For a natural key, PARENT is a UUID of your
+    own that stands for the set of keys, and NAME is the key.
     """
     click.echo(_or_fail(lambda: library.derive_id(parent, name, at)))
 
@@ -247,7 +247,7 @@ def pseudonymize(ids: tuple[str, ...], key_file: IO[bytes]) -> None:
     All other fields stay, and equal IDs stay equal under one key. So such IDs can be given away and audited. A
     malformed ID is reported with its line number, and the exit status is 1.
     """
-    if key_file.name == "<stdin>" and "-" in ids:
+    if getattr(key_file, "name", "<stdin>") == "<stdin>" and "-" in ids:
         raise click.UsageError("only one of ID and --key-file can be standard input")
     key = key_file.read()
     _or_fail(lambda: library.pseudonymize(bytes(layout.ID_LENGTH), key))

@@ -368,8 +368,8 @@ def digest(
 ) -> None:
     """Make the missing digests of the parts of a FOLDER.
 
-    A part, such as a day, is a folder of Parquet files, or a Parquet file in FOLDER itself. The digest of a part is made once, and
-    again only if its files have changed. Two folders of digests are compared by 'audit --digests'.
+    A part, such as a day, is a folder of Parquet files, or a Parquet file in FOLDER itself. The digest of a part is
+    made once, and again only if its files have changed. Two folders of digests are compared by 'audit --digests'.
     """
     from msgid.audit import update_digests
 

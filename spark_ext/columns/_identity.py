@@ -18,7 +18,8 @@ def identity(id: ColumnOrName) -> Column:
     """Return the text by which two IDs are compared: equal if and only if they are the same ID.
 
     An ID of any version becomes its canonical text. A UUID with dashes becomes lower case. Any other text stays as it
-    is. The ASCII bytes of an ID's or a UUID's text are that text; any other bytes become ``0x`` and their hex digits. An empty value is not an ID, so it becomes NULL.
+    is. The ASCII bytes of an ID's or a UUID's text are that text; any other bytes become ``0x`` and their hex digits.
+    An empty value is not an ID, so it becomes NULL.
 
     Parameters
     ----------
