@@ -67,7 +67,7 @@ class BaseProcessor(Generic[_H, _P, _D]):
         for what, function in (("handler", handler), ("publish", publish), ("dead_letter", dead_letter or list)):
             if not callable(function):
                 raise TypeError(f"{what} must be a function, got {quote(function)}")
-        _check_parameters(handler)
+        check_parameters(handler)
         self._store = store
         self._handler = handler
         self._publish = publish
@@ -328,7 +328,7 @@ def handler_name(handler: Any) -> str:
     return f"{module}.{name}" if module else name
 
 
-def _check_parameters(handler: Any) -> None:
+def check_parameters(handler: Any) -> None:
     """Check that a handler takes three arguments."""
     try:
         signature = inspect.signature(handler)
