@@ -234,13 +234,15 @@ def _checked_window(df: DataFrame, timestamp: str | None, within: object, bucket
     bound = None if within is None else micros_in("within", within)
     if timestamp is not None:
         type = df.schema[df.columns.index(timestamp)].dataType
-        if not isinstance(type, TimestampType | TimestampNTZType):
+        is_local = isinstance(type, TimestampNTZType)
+        if not isinstance(type, TimestampType) and not (is_local and not df.isStreaming):
             cure = "; timestamp_millis makes one of milliseconds" if isinstance(type, IntegralType) else ""
+            cure = "; cast it to timestamp, in the session's time zone" if is_local else cure
             raise ValueError(
                 f"`timestamp` must be a column of timestamps, got {timestamp!r} of {type.simpleString()}{cure}"
             )
     elif bound is not None and not df.isStreaming:
-        raise ValueError(f"`timestamp` must be the name of a column if `within` is passed, got None")
+        raise ValueError("`timestamp` must be the name of a column if `within` is passed, got None")
     return bound
 
 

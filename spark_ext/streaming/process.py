@@ -68,7 +68,7 @@ def process(
     Parameters
     ----------
     df : DataFrame
-        A stream with one message per row.
+        A stream with one message per row. A batch works too: its handlers start without state, and none is kept.
     key : str
         Column of the business key, whose state a message changes: text, binary or a plain type whose values have one
         text each. Cast a timestamp, an array, a map, a struct or a VARIANT first.

@@ -116,6 +116,10 @@ STREAM = [
         lambda df: ids.deduplicate(df, timestamp="millis", within="1 day"),
         "`timestamp` must be a column of timestamps, got 'millis' of bigint; timestamp_millis makes one of",
     ),
+    (
+        lambda df: ids.deduplicate(df.withColumn("at", F.col("at").cast("timestamp_ntz")), timestamp="at", within="1 day"),
+        "`timestamp` must be a column of timestamps, got 'at' of timestamp_ntz; cast it to timestamp",
+    ),
     (lambda df: ids.deduplicate(df, timestamp="at", within=60), "within must be a timedelta or text such as '1 day'"),
     (lambda df: ids.deduplicate(df, timestamp="at"), "a stream needs `timestamp` and `within`; `within` is missing"),
 ]
