@@ -102,7 +102,7 @@ class _Moment(click.ParamType):  # type: ignore[type-arg]  # not generic in clic
             self.fail(f"must be Unix seconds or ISO 8601 text with an offset from UTC, got {value!r}", param, ctx)
 
 
-class Number(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+class Number(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
     """A whole number in ASCII digits on the command line.
 
     Args:
