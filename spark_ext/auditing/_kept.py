@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from pyspark.sql import functions as F
 
-from spark_ext._private import is_classic
+from spark_ext._private import is_classic, is_lost_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Result = TypeVar("Result")
-_LOST: Final = ("Checkpoint block", "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND")
-"""What Spark says of a local checkpoint that was lost with its executor."""
 
 
 def keeping(work: Callable[[Kept], Result]) -> Result:
@@ -30,7 +28,7 @@ def keeping(work: Callable[[Kept], Result]) -> Result:
         with Kept(survives=False) as kept:
             return work(kept)
     except Exception as error:
-        if not any(text in str(error) for text in _LOST):
+        if not is_lost_checkpoint(error):
             raise
     with Kept(survives=True) as kept:
         return work(kept)

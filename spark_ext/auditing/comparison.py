@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 
 from msgid._validate import check_installed, integer
 from msgid.audit._block_sums import COLUMNS, digest_of_table
-from msgid.audit._columns import checked_columns
 from msgid.audit._compare import complete_until, is_by_position, report_of_blocks, report_of_sides, unchecked
 from msgid.audit._comparing import FAULTS, bounded, check_by
 from msgid.audit._lists import Difference
@@ -16,13 +15,14 @@ from msgid.audit._sides import ARGUMENTS, Side, names_in_sent
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from msgid.audit.facts import Counted
 from msgid.audit.report import comparison_report
+from spark_ext._arguments import check_dataframe
 from spark_ext.auditing._kept import keeping
 from spark_ext.auditing._small_table import collected, roles_of
 from spark_ext.auditing._values import content_columns, id_value, offset_column, source_column
 from spark_ext.auditing.digests import rows_in_blocks
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.summaries import id_seconds
-from spark_ext.auditing.table_audit import completed
+from spark_ext.auditing.table_audit import audited
 from spark_ext.columns._identity import identity
 from spark_ext.columns._moments import micros_column
 
@@ -109,10 +109,16 @@ def compare(
     check_installed("a comparison on Spark", "spark", "numpy", "pyarrow")
     most = integer("max_messages", max_messages, 0, 10_000_000)
     named = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content, life), strict=True))
+    for argument, df in (("sent", sent), ("table", table)):
+        check_dataframe(df, argument)
     here = side_of("table", table, named)
     there = side_of("sent", sent, names_in_sent(sent.columns, named, sent_columns))
     if digests is None:
         return AuditReport(table.sparkSession, _report(there, here, most))
+    for df in digests:
+        check_dataframe(df, "digests")
+        if not set(COLUMNS) <= set(df.columns):
+            raise ValueError(f"`digests` must be two DataFrames that `digest` made, got the columns {df.columns}")
     queued, landed = (digest_of_table(one.select(*COLUMNS).toArrow()) for one in digests)
 
     def compared(blocks: Blocks) -> tuple[Report, tuple[int, int]]:
@@ -130,9 +136,8 @@ def side_of(which: str, df: DataFrame, named: dict[str, Any]) -> tuple[DataFrame
         raise ValueError(f"cannot compare a stream: {which} must be a table")
     if df.columns == ["value"]:
         named = {**named, "id": "value"}
-    df = completed(df, *(named[name] for name in ARGUMENTS[:-1]))
     try:
-        return df, checked_columns(df.columns, **named, landed=None, parent=None)
+        return audited(df, **named, landed=None, parent=None)
     except ValueError as error:
         raise ValueError(f"cannot compare {which}: {error}") from None
 

@@ -13,6 +13,7 @@ from msgid._validate import check_installed
 from msgid.audit._block_sums import COLUMNS, digest_of_table, table_of
 from msgid.audit._digest_folders import file_of
 from msgid.audit._sides import ARGUMENTS
+from spark_ext._arguments import check_dataframe
 from spark_ext._filesystem import filesystem
 from spark_ext.auditing.digests import sums_of
 from spark_ext.columns._expressions import quoted_name
@@ -89,6 +90,7 @@ def update_digests(
     from pyarrow.fs import FileType
 
     check_installed("a digest on Spark", "spark", "numpy", "pyarrow")
+    check_dataframe(df)
     if df.isStreaming:
         raise ValueError("cannot make digests of a stream: call `update_digests` in its foreachBatch")
     if part not in df.columns:

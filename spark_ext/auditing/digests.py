@@ -12,13 +12,13 @@ from pyspark.sql.types import BinaryType, IntegralType, NullType, StringType, Ti
 
 from msgid._validate import check_installed, integer_of_text
 from msgid.audit._block_sums import MINUTE, by_of, checked_by, content_error, form_of
-from msgid.audit._columns import checked_columns
 from msgid.audit._digests import BLOCK_SHIFT
 from msgid.audit._sides import ARGUMENTS
 from msgid.audit.definitions import TABLE
+from spark_ext._arguments import check_dataframe
 from spark_ext.auditing._values import id_value, offset_column, source_column
 from spark_ext.auditing.summaries import id_seconds
-from spark_ext.auditing.table_audit import completed
+from spark_ext.auditing.table_audit import audited
 from spark_ext.columns._expressions import hex_text, quoted_name, type_of, v1_bytes
 from spark_ext.columns._identity import identity
 from spark_ext.columns._moments import micros_column
@@ -87,6 +87,7 @@ def digest(
     |   log|offset by 65,536 ...|   1|70000|70000|
     +------+--------------------+----+-----+-----+
     """
+    check_dataframe(df)
     if df.isStreaming:
         raise ValueError("cannot make a digest of a stream: call `digest` in its foreachBatch")
     check_installed("a digest on Spark", "spark", "numpy", "pyarrow")
@@ -106,8 +107,7 @@ def sums_of(df: DataFrame, named: dict[str, Any], by: By | None, *keys: str) -> 
     """
     if df.columns == ["value"]:
         named["id"] = "value"
-    df = completed(df, *(named[name] for name in ARGUMENTS[:-1]))
-    columns = checked_columns(df.columns, **named, landed=None, parent=None)
+    df, columns = audited(df, **named, landed=None, parent=None)
     chosen = checked_by(by, columns)
     log, place, time, block = _places(df, columns, chosen)
     rows = df.select(

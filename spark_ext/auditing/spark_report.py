@@ -116,6 +116,11 @@ class AuditReport:
         """The limits of the table and of the report."""
         return self.local.notes
 
+    @property
+    def summary(self) -> str:
+        """The numbers of findings of each severity, and of rows."""
+        return self.local.summary
+
     def counts(self) -> dict[str, int]:
         """Return the number of findings of each severity."""
         return self.local.counts()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.types import BinaryType
+from pyspark.sql.types import BinaryType, IntegralType
 
 from msgid._known_tables import ids_inside
 from msgid._moments import aware
-from msgid._validate import check_installed, integer, quote
+from msgid._validate import check_installed, integer
 from msgid.audit._columns import checked_columns
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, jump_of, rules_of
 from msgid.audit.report import report_of
+from spark_ext._arguments import check_dataframe, check_ids, check_name
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers
 from spark_ext.auditing._collecting import Summaries, facts_of
@@ -19,6 +21,7 @@ from spark_ext.auditing._id_facts import parents_of
 from spark_ext.auditing._small_table import small_facts
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.summaries import id_summary, log_summary, time_summary
+from spark_ext.columns._expressions import type_of
 from spark_ext.formats.message_formats import message_format
 
 if TYPE_CHECKING:
@@ -29,6 +32,11 @@ if TYPE_CHECKING:
 
     from msgid._known_tables import Columns
     from msgid.audit.definitions import Holes
+    from msgid.audit.facts import Facts
+
+
+_IN_SECONDS: Final = (10**9, 3 * 10**9)
+"""The Unix seconds of 2001 to 2065, which as milliseconds are days of January and February 1970."""
 
 
 def audit(
@@ -106,7 +114,10 @@ def audit(
     Raises
     ------
     ValueError
-        If the table does not have a column, a column has the wrong type, or ``df`` is a stream.
+        If the table does not have a column, a column has the wrong type, or ``df`` is a stream. Also if integers of
+        ``timestamp`` are seconds.
+    TypeError
+        If ``df`` is not a DataFrame of Spark, or the name of a column is not text.
 
     Examples
     --------
@@ -125,13 +136,11 @@ def audit(
     |offset|orders|    3|   5|    3|
     +------+------+-----+----+-----+
     """
-    if not hasattr(df, "isStreaming"):
-        raise TypeError(f"df must be a DataFrame of Spark, got {quote(df)}; msgid.audit audits other tables and files")
+    check_dataframe(df, other="msgid.audit audits other tables and files")
     if df.isStreaming:
         raise ValueError("cannot audit a stream: pass `audit_batches` to its foreachBatch")
     check_installed("an audit on Spark", "spark", "numpy", "pyarrow")
-    df = completed(df, id, source, offset, timestamp, content)
-    columns = checked_columns(df.columns, id, source, offset, timestamp, landed, content, parent, life)
+    df, columns = audited(df, id, source, offset, timestamp, landed, content, parent, life)
     rules = rules_of(holes, without, not_before)
     jump = jump_of(clock_jump)
     most = integer("max_gaps", max_gaps, 0, 1_000_000)
@@ -140,14 +149,46 @@ def audit(
     facts = small_facts(df, columns, earliest, jump, most, rules.shortest)
     if facts is None:
         facts = facts_of(summaries_of(df, columns, earliest), columns, jump, most, df, shortest=rules.shortest)
+    check_unit(df, columns, facts)
     return AuditReport(df.sparkSession, report_of(facts, rules))
 
 
-def completed(df: DataFrame, *given: object) -> DataFrame:
-    """Complete the rows of a connector that keep their IDs inside another column; other rows are unchanged."""
+def audited(
+    df: DataFrame,
+    id: str | None,
+    source: str | Sequence[str] | None,
+    offset: str | None,
+    timestamp: str | None,
+    landed: str | None,
+    content: str | Sequence[str] | None,
+    parent: str | None,
+    life: str | datetime | Sequence[datetime] | None,
+) -> tuple[DataFrame, Columns]:
+    """Return the rows of a table and their columns; rows of a connector with their IDs, if another column has them."""
+    given = {
+        "id": id, "source": source, "offset": offset, "timestamp": timestamp, "landed": landed, "content": content,
+        "parent": parent,
+    }  # fmt: skip
+    for argument, names in given.items():
+        for name in names if isinstance(names, Collection) and not isinstance(names, str) else (names,):
+            if name is not None:
+                check_name(f"`{argument}`", name)
     use_own_python(df.sparkSession)
-    inside = ids_inside(df.columns, *given)
-    return df if inside is None else message_format(inside.format).audited_rows(df)
+    inside = ids_inside(df.columns, id, source, offset, timestamp, content)
+    df = df if inside is None else message_format(inside.format).audited_rows(df)
+    columns = checked_columns(df.columns, id, source, offset, timestamp, landed, content, parent, life)
+    for argument, column in (("id", columns.id), ("parent", columns.parent)):
+        if column is not None:
+            check_ids(f"`{argument}`", column, df.schema[df.columns.index(column)].dataType)
+    return df, columns
+
+
+def check_unit(df: DataFrame, columns: Columns, facts: Facts) -> None:
+    """Raise ValueError if integers of the timestamp column, which are milliseconds, are seconds of our years."""
+    last = max((log.last_time for log in facts.logs if log.last_time is not None), default=0) // 1_000
+    of_integers = columns.timestamp is not None and isinstance(type_of(df, columns.timestamp), IntegralType)
+    if of_integers and _IN_SECONDS[0] <= last < _IN_SECONDS[1]:
+        raise ValueError(f"`timestamp` must be milliseconds since 1970, got {last}: seconds?")
 
 
 def summaries_of(df: DataFrame, columns: Columns, earliest: int | None) -> Summaries:

@@ -9,6 +9,7 @@ from msgid import layout
 from msgid._moments import seconds_since_epoch
 from msgid.ids._bytes import NOT_AN_ID
 from msgid.ids.derived import assigned_node
+from spark_ext._arguments import check_dataframe
 from spark_ext._compat import arrow_udf
 from spark_ext._private import use_own_python
 from spark_ext.columns._dialect import F, is_writing_sql
@@ -219,7 +220,8 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
         Name of the run: the same name, time, partitions and order of rows give the same IDs again. Default: a random
         node, new at each call of this function.
     at : datetime or float, optional
-        Time of the run, an aware datetime or Unix seconds. Default: the time of this call.
+        Time of the run, an aware datetime or Unix seconds. Default: the time of this call. An ID keeps the seconds
+        since 2021 modulo 2**32, so the time of an ID is right for 2021 to 2157 alone.
 
     Returns
     -------
@@ -340,12 +342,16 @@ def assign_ids(
     |b  |0127A3B62B53DD00000B12790000000001|
     +---+----------------------------------+
     """
+    check_dataframe(df)
     if df.isStreaming:
         raise ValueError(f"assign_ids numbers the rows of a batch; {_IN_STREAMS}")
     if name.lower() in map(str.lower, df.columns):
         raise ValueError(f"`name` must be the name of a new column, got {name!r}: the DataFrame has that column")
     if order_by is not None:
         keys = order_by if isinstance(order_by, list) else [order_by]
+        for key in keys:
+            if isinstance(key, str) and "." not in key and key.strip("`").lower() not in map(str.lower, df.columns):
+                raise ValueError(f"`order_by` must name columns of the DataFrame, got {key!r}; it has {df.columns}")
         df = df.sortWithinPartitions(*keys)
     return df.withColumn(name, assign_id(run, at))
 

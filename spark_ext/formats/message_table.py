@@ -14,6 +14,7 @@ from msgid import _known_tables as known_tables
 from msgid.messages import MessageState
 from msgid.schemas import Framing, Policy, SchemaSource, checked_policy, frame
 from msgid.schemas.framing import checked_framing
+from spark_ext._arguments import check_dataframe
 from spark_ext.columns._expressions import CORRUPT, digits_to_bigint, misfit_reason, null_text
 from spark_ext.formats.message_formats import format_options, message_format
 from spark_ext.formats.schema_check import check_schema
@@ -99,6 +100,7 @@ def messages(
     |greetings|NULL  |poisoned |invalid message: half a message of 11 bytes, which needs 45, at byte 0|
     +---------+------+---------+----------------------------------------------------------------------+
     """
+    check_dataframe(df)
     known = message_format(format)
     unknown = next((name for name in options if name not in format_options()), None)
     if unknown is not None:

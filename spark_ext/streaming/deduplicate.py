@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType, TimestampNTZType, TimestampType
 
 from msgid._moments import micros_in
+from msgid._validate import in_range, quote
+from spark_ext._arguments import check_dataframe, check_ids, check_name
 from spark_ext._compat import WHOLE, needs
 from spark_ext.columns._expressions import column, quoted_name
 from spark_ext.columns._identity import identity
@@ -67,8 +69,8 @@ def deduplicate(
         Column or expression to compare instead of the content: rows with equal values have equal content. Default: the
         columns of ``content``.
     content : sequence of str, optional
-        Columns that are compared. Default: all columns except ``id``, ``timestamp`` and the columns that ``order_by``
-        names as text. Required if ``order_by`` has a Column and ``fingerprint`` is not passed. A stream whose columns
+        Columns that are compared, without ``id``; an empty list compares the IDs alone, so no row is a ``conflict``.
+        Default: all columns except ``id``, ``timestamp`` and the columns that ``order_by`` names as text. Required if ``order_by`` has a Column and ``fingerprint`` is not passed. A stream whose columns
         may change should name them here.
     order_by : Column or str, or a sequence of them
         Order of the rows of an ID in a batch; the first one is ``new``. Rows that are equal in ``order_by`` are ordered
@@ -81,7 +83,7 @@ def deduplicate(
         Time for which a stream remembers an ID, such as ``"1 day"``; also the maximum delay of a row. A stream
         remembers an ID until the watermark passes the time of the ID's last row plus ``within``. With ``within="10
         seconds"`` and three equal rows of one ID at 0, 8 and 16 seconds, the second and the third are duplicates. Rows
-        before the watermark are left out and counted, see `rows_too_late`.
+        before the watermark are left out and counted, see `rows_too_late`. A batch compares all its rows.
     name : str
         Name of the new column.
     buckets : int
@@ -97,11 +99,12 @@ def deduplicate(
     Raises
     ------
     ValueError
-        if a column is missing or ``name`` is taken; if a stream lacks ``timestamp`` or a valid ``within``, or
+        if a column is missing or ``name`` is taken; if ``id`` is neither text nor binary; if a stream lacks ``timestamp`` or a valid ``within``, or
         has another state store than RocksDB; if both ``fingerprint`` and ``content`` are given;
         if ``order_by`` has a Column, and both are missing.
     TypeError
-        if a compared column has a type whose values cannot be compared.
+        if ``df`` is not a DataFrame of Spark or a name is not text; if a compared column has a type whose values cannot
+        be compared.
 
     Notes
     -----
@@ -126,13 +129,16 @@ def deduplicate(
     |  b|     4|   100|      new|
     +---+------+------+---------+
     """
+    check_dataframe(df)
     if name.lower() in {taken.lower() for taken in df.columns}:
         raise ValueError(f"`name` must be a name that no column has, got {name!r}")
     if fingerprint is not None and content is not None:
         raise ValueError("`content` must be None if `fingerprint` is passed")
     order = [order_by] if isinstance(order_by, str | Column) else list(order_by)
     id = _required(df, id, "id")
+    check_ids("`id`", id, df.schema[df.columns.index(id)].dataType)
     timestamp = timestamp if timestamp is None else _required(df, timestamp, "timestamp")
+    bound = _checked_window(df, timestamp, within, buckets)
     if fingerprint is not None:
         compared = column(fingerprint)
         told = fingerprint_of([(compared, df.select(compared).schema[0])])
@@ -144,6 +150,8 @@ def deduplicate(
             names = {name for name in df.columns if name not in left_out}
         else:
             names = {_required(df, name, "content") for name in ([content] if isinstance(content, str) else content)}
+            if id in names:
+                raise ValueError(f"`content` must not have the column of IDs, which are compared by value, got {id!r}")
         told = fingerprint_of([(F.col(quoted_name(field.name)), field) for field in df.schema if field.name in names])
     key = identity(quoted_name(id))
     if not df.isStreaming:
@@ -152,17 +160,12 @@ def deduplicate(
     needs("deduplicate of a stream", WHOLE)
     from spark_ext.streaming._labelled_stream import labelled_stream
 
-    if timestamp is None or within is None:
-        raise ValueError("a stream needs `timestamp` and `within`")
-    bound = micros_in("within", within)
-    type = df.schema[df.columns.index(timestamp)].dataType
-    if not isinstance(type, TimestampType | TimestampNTZType):
-        cure = "; timestamp_millis makes one of milliseconds" if isinstance(type, IntegralType) else ""
+    if timestamp is None or bound is None:
+        missing = [name for name, value in (("timestamp", timestamp), ("within", bound)) if value is None]
+        lacks = " and ".join(f"`{name}`" for name in missing)
         raise ValueError(
-            f"`timestamp` must be a column of timestamps, got {timestamp!r} of {type.simpleString()}{cure}"
+            f"a stream needs `timestamp` and `within`; {lacks} {'is' if len(missing) == 1 else 'are'} missing"
         )
-    if not 1 <= buckets <= MAX_BUCKETS:
-        raise ValueError(f"`buckets` must be an integer from 1 to {MAX_BUCKETS}, got {buckets!r}")
     check_state_store(df.sparkSession)
     stream = labelled_stream(df, key, told, timestamp, bound, buckets, name)
     late = F.count(F.when(F.col(quoted_name(name)) == LATE, True))
@@ -191,6 +194,8 @@ def rows_too_late(query: StreamingQuery) -> int:
     >>> query.awaitTermination(60), rows_too_late(query)
     (True, 0)
     """
+    if not hasattr(query, "recentProgress"):
+        raise TypeError(f"query must be a StreamingQuery, which `start` returns, got {quote(query)}")
     return sum(
         int(metric["rows"])
         for progress in query.recentProgress
@@ -224,7 +229,27 @@ def _labelled_batch(df: DataFrame, key: Column, told: Column, order: Sequence[Co
     return marked.drop(key_name, spread_name, rows_name, told_name, place_name, first_name)
 
 
+def _checked_window(df: DataFrame, timestamp: str | None, within: object, buckets: object) -> int | None:
+    """Check the arguments of a stream, also for a batch, and return ``within`` in microseconds."""
+    if not in_range(buckets, 1, MAX_BUCKETS):
+        raise ValueError(f"`buckets` must be an integer from 1 to {MAX_BUCKETS}, got {quote(buckets)}")
+    bound = None if within is None else micros_in("within", within)
+    if timestamp is not None:
+        type = df.schema[df.columns.index(timestamp)].dataType
+        is_local = isinstance(type, TimestampNTZType)
+        if not isinstance(type, TimestampType) and not (is_local and not df.isStreaming):
+            cure = "; timestamp_millis makes one of milliseconds" if isinstance(type, IntegralType) else ""
+            cure = "; cast it to timestamp, in the session's time zone" if is_local else cure
+            raise ValueError(
+                f"`timestamp` must be a column of timestamps, got {timestamp!r} of {type.simpleString()}{cure}"
+            )
+    elif bound is not None and not df.isStreaming:
+        raise ValueError("`timestamp` must be the name of a column if `within` is passed, got None")
+    return bound
+
+
 def _required(df: DataFrame, name: str, argument: str) -> str:
+    check_name(f"`{argument}`", name)
     found = named_column(df, name)
     if found is None:
         raise ValueError(f"`{argument}` must be a column of the DataFrame, got {name!r}; it has {df.columns}")

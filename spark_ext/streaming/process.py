@@ -11,6 +11,8 @@ from pyspark.sql import types as T
 from msgid._known_tables import OUTPUTS
 from msgid._moments import duration
 from msgid._validate import is_integer, quote
+from msgid.processing._processor import check_parameters
+from spark_ext._arguments import check_dataframe, check_ids, check_name
 from spark_ext._compat import type_named
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers, shipped, shipped_processor
@@ -66,7 +68,7 @@ def process(
     Parameters
     ----------
     df : DataFrame
-        A stream with one message per row.
+        A stream with one message per row. A batch works too: its handlers start without state, and none is kept.
     key : str
         Column of the business key, whose state a message changes: text, binary or a plain type whose values have one
         text each. Cast a timestamp, an array, a map, a struct or a VARIANT first.
@@ -136,10 +138,11 @@ def process(
     >>> process(rows, "customer", count).columns
     ['id', 'number', 'input_id', 'key', 'topic', 'body', 'kind', 'reason']
     """
-    if not isinstance(key, str):
-        raise TypeError(f"key must be the name of a column, got {quote(key)}")
+    check_dataframe(df)
+    check_name("key", key)
     if not callable(handler):
         raise TypeError(f"handler must be a function of (state, message, context), got {quote(handler)}")
+    check_parameters("handler", handler, "state, message, context")
     for argument, name in (("key", key), ("id", id), ("timestamp", timestamp)):
         if name is not None and named_column(df, name) is None:
             raise ValueError(f"{argument} must be a column of the DataFrame, got {name!r}; it has {df.columns}")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgid._validate import quote
 from spark_ext._filesystem import filesystem
 from spark_ext._private import query_of_checkpoint, running_query
 
@@ -64,8 +65,11 @@ def writer_of(batch_df: DataFrame, app_id: str | None) -> Writer:
     """
     query, sole = query_id(batch_df), _CHECKPOINT.get() is not None
     if app_id is not None:
+        allowed = "app_id must be 1 to 128 letters, digits, '.', '_' or '-'"
+        if not isinstance(app_id, str):
+            raise TypeError(f"{allowed}, got {quote(app_id)}")
         if not _NAME.fullmatch(app_id):
-            raise ValueError(f"app_id must be 1 to 128 letters, digits, '.', '_' or '-', got {app_id!r}")
+            raise ValueError(f"{allowed}, got {quote(app_id)}")
         return Writer(app_id, query, chosen=True, sole=sole)
     if query is None:
         raise ValueError(

@@ -18,6 +18,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid._retrying import retry
+from spark_ext._arguments import check_name
+from spark_ext._compat import type_named
 from spark_ext._filesystem import PathError, filesystem, literal
 from spark_ext._private import FILE_SINK_LOG
 from spark_ext.columns._expressions import quoted_name
@@ -59,6 +61,10 @@ _REMOVING: Final = ".removing-"
 """Prefix of a folder that has been renamed, and must be compared with the files that were checked."""
 _REMOVED: Final = ".removed-"
 """Prefix of a folder that has been compared, and is being deleted."""
+_NO_PARTITION: Final = (T.ArrayType, T.MapType, T.StructType, T.CalendarIntervalType)
+"""Types whose values cannot be names of folders."""
+_NO_TABLE: Final = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
+"""Spark's errors for a folder without data files."""
 _OURS: Final = re.compile(rf"(?:{re.escape(_REMOVING)}|{re.escape(_REMOVED)})(?:[0-9a-f]{{32}}-)?(.+)")
 _MARKING: Final = ".marking-"
 _BUSY: Final = ("_temporary", ".spark-staging")
@@ -191,6 +197,9 @@ def _claim(
     """Check that this writer may write these columns to the table; with its first batch, record the writer."""
     claim = f"{base}/writer={writer.name}/{_CLAIM}"
     said = _read_json(files, claim)
+    if said is not None and said["partition_by"] != list(partition_by):
+        if not _data_files(files, f"{base}/writer={writer.name}"):  # the first batch has failed, so it fixes nothing
+            said = {"query": said["query"], "partition_by": list(partition_by)}
     if said is not None:
         _check_claim(said, path, writer, partition_by)
     else:
@@ -274,7 +283,7 @@ def _fitting(df: DataFrame, path: str) -> T.StructType | None:
     try:
         columns = df.sparkSession.read.parquet(literal(path)).schema
     except AnalysisException as error:
-        if error.getCondition() in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
+        if error.getCondition() in _NO_TABLE:
             return None
         raise
     check_fits(df.schema, columns, path)
@@ -329,10 +338,23 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
 
 
 def _check_partitions(df: DataFrame, partition_by: tuple[str, ...]) -> None:
-    """Raise ValueError for a timestamp and a hidden folder.
+    """Raise an error for columns that Spark refuses, for a timestamp and for a hidden folder.
 
     Spark names the folders of a timestamp by local times, which two moments may share.
     """
+    types = {field.name.lower(): field.dataType for field in df.schema}
+    for name in partition_by:
+        check_name("partition_by", name)
+        type = types.get(name.lower())
+        if type is None:
+            raise ValueError(f"partition_by must name columns of the rows, got {name!r}; they have {df.columns}")
+        if isinstance(type, _NO_PARTITION) or type_named(type, "variant"):
+            raise ValueError(f"partition_by must name columns of a plain type, got {name!r} of {type.simpleString()}")
+    chosen = {name.lower() for name in partition_by}
+    if len(chosen) < len(partition_by):
+        raise ValueError(f"partition_by must name each column once, got {partition_by}")
+    if chosen and len(chosen) == len(types):
+        raise ValueError(f"partition_by must leave a column for the files, got all: {partition_by}")
     for name in partition_by:
         if name.startswith("."):
             raise ValueError(f"partition_by must not name {name!r} in a Parquet table: readers skip its folders")
@@ -460,7 +482,14 @@ def _read(spark: SparkSession, path: str, options: Mapping[str, str] | None = No
     if recorded:
         return _with_types(reader, recorded[0], path)
     if options is None:
-        return reader.parquet(path)
+        rows = reader.parquet(path)
+        try:
+            rows.schema  # noqa: B018  over Connect, Spark looks for the files only now
+        except AnalysisException as error:
+            if error.getCondition() in _NO_TABLE:
+                raise FileNotFoundError(f"cannot read {path}: no batch has been written to it") from None
+            raise
+        return rows
     found = reader.parquet(literal(path)).schema
     types = [T.StructField(field.name, _KEY_TYPES.get(field.name, field.dataType)) for field in found]
     return reader.schema(T.StructType(types)).parquet(literal(path))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._moments import aware
 from msgid.retention.policy import GAP, cautious, checked_policy
+from spark_ext._arguments import check_dataframe
 from spark_ext.columns._dialect import F
 from spark_ext.columns.expiry import has_expired
 from spark_ext.tables.table_formats import table_format
@@ -110,6 +111,7 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime, 
     """
     from pyspark.sql import Window
 
+    check_dataframe(messages, "messages")
     checked_policy(policy)
     _check_types(messages)
     careful, why_longer = cautious(policy, ())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from msgid._validate import INT64_MAX, integer
+from spark_ext._arguments import check_dataframe
 from spark_ext.tables._writers import writer_of
 from spark_ext.tables.table_formats import DEFAULT, REASON, TableName, format_of_table, table_format
 
@@ -107,6 +108,11 @@ def write_once(
     >>> def write(batch_df, batch_id):
     ...     write_once(batch_df, batch_id, "/data/orders", format="delta")
     """
+    check_dataframe(batch_df, "batch_df")
+    if batch_df.isStreaming:
+        raise ValueError("cannot write a stream: call `write_once` in its foreachBatch")
+    if not batch_df.columns:
+        raise ValueError("batch_df must have columns, got none")
     known = table_format(format)
     place = _place(known, path, table)
     if isinstance(partition_by, str):

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid._retrying import retry
+from spark_ext._arguments import check_dataframe
 from spark_ext._private import python_error_in, use_own_python
 from spark_ext._shipping import shipped
 from spark_ext._spill import Limit, Spill, written
@@ -179,6 +180,7 @@ def upsert_postgres(
     ...     upsert_postgres(batch_df, "host=db dbname=shop", "orders")
     >>> query = orders.writeStream.foreachBatch(write).start()  # doctest: +SKIP
     """
+    check_dataframe(batch_df, "batch_df")
     parts = tuple(table.split(".")) if isinstance(table, str) else tuple(table)
     if len(parts) not in (1, 2) or not all(parts):
         raise ValueError(f"table must be a name or a schema and a name, got {table!r}")

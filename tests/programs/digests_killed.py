@@ -1,23 +1,20 @@
 """Kill a process that makes the digests of a table, at each step, and make the rest in another process. Not a test.
 
-python digests_killed.py LANDED FOLDER [KILLS]
+python digests_killed.py LANDED FOLDER
 
-The process is killed at each of its steps, then KILLS times at any moment. FOLDER/N has the digests of the N-th kill.
+FOLDER/N has the digests after the kill at the N-th step. A step is before or after a digest is made, merged, written to
+a hidden file, or renamed.
 """
 
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from msgid.audit import _digest_folders, _digest_tables, update_digests
-
-LATEST = 0.05
-"""The seconds of the latest kill at any moment, of which the first are usually before the first digest."""
 
 
 def stepping(function, counted):
@@ -51,28 +48,13 @@ def make(landed, folder, at=None):
     os._exit(0)
 
 
-def kill_in(landed, folder, seconds):
-    """Make the digests in a process of their own, and kill it after some seconds."""
-    child = os.fork()
-    if not child:
-        update_digests(folder, landed, offset="offset")
-        os._exit(0)
-    time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-
-
-def main(landed, folder, kills="0"):
+def main(landed, folder):
     """Kill at each step until a process is not killed any more, and print the number of kills."""
     pa.set_cpu_count(1)
     number = 0
     while make(landed, Path(folder) / str(number), number):
         make(landed, Path(folder) / str(number))
         number += 1
-    for kill in range(int(kills)):
-        target = Path(folder) / str(number + 1 + kill)
-        kill_in(landed, target, LATEST * kill / int(kills))
-        make(landed, target)
     print(number)
 
 

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta, timezone
 
+import pandas
 import pytest
 from pyspark.sql import functions as F
 
@@ -10,6 +11,14 @@ from msgid.retention import RetentionPolicy
 
 pytestmark = pytest.mark.spark
 NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
+
+
+PANDAS = pandas.DataFrame()
+
+
+def row(df, text):
+    """A DataFrame of one row, from the expressions of a query."""
+    return df.sparkSession.sql(f"SELECT {text}")
 
 
 def keep(state, message, context):
@@ -37,6 +46,50 @@ BATCH = [
     (lambda df: ids.parse_id(5), "must be a Column or the name of a column, got 5"),
     (lambda df: ids.v0_time("id", 5, F.lit("UTC")), "near must be a Column or the name of a column, got 5"),
     (lambda df: ids.deduplicate(df, "message"), "`id` must be a column of the DataFrame, got 'message'; it has ['id'"),
+    (lambda df: ids.deduplicate(df, "offset"), "`id` must be a column of text or binary, got 'offset' of bigint; cast"),
+    (lambda df: ids.deduplicate(df, F.col("id")), "`id` must be the name of a column, got Column<'id'>"),
+    (lambda df: ids.deduplicate(df, content=[F.col("at")]), "`content` must be the name of a column, got Column<'at'>"),
+    (
+        lambda df: ids.deduplicate(df, content=["ID"]),
+        "`content` must not have the column of IDs, which are compared by",
+    ),
+    (
+        lambda df: ids.deduplicate(df, timestamp="at", within="1 fortnight"),
+        "within must be a timedelta or text such as",
+    ),
+    (lambda df: ids.deduplicate(df, within="1 day"), "`timestamp` must be the name of a column if `within` is passed"),
+    (lambda df: ids.deduplicate(df, timestamp="millis"), "`timestamp` must be a column of timestamps, got 'millis' of"),
+    (lambda df: ids.deduplicate(df, buckets=0), "`buckets` must be an integer from 1 to 65536, got 0"),
+    (lambda df: ids.deduplicate([1]), "df must be a DataFrame of Spark, got [1]"),
+    (lambda df: ids.process(PANDAS, "topic", keep), "df must be a DataFrame of Spark, got Empty DataFrame Columns: ["),
+    (lambda df: ids.assign_ids(PANDAS), "df must be a DataFrame of Spark, got Empty DataFrame"),
+    (lambda df: ids.messages(PANDAS, "kafka"), "df must be a DataFrame of Spark, got Empty DataFrame"),
+    (lambda df: ids.digest(PANDAS), "df must be a DataFrame of Spark, got Empty DataFrame"),
+    (lambda df: ids.update_digests(PANDAS, "d", "part"), "df must be a DataFrame of Spark, got Empty DataFrame"),
+    (
+        lambda df: ids.write_once(PANDAS, 0, "t", app_id="a"),
+        "batch_df must be a DataFrame of Spark, got Empty DataFrame",
+    ),
+    (lambda df: ids.upsert_postgres(PANDAS, "", "t"), "batch_df must be a DataFrame of Spark, got Empty DataFrame"),
+    (
+        lambda df: ids.segment_report(PANDAS, RetentionPolicy(5), NOW),
+        "messages must be a DataFrame of Spark, got Empty",
+    ),
+    (lambda df: ids.compare(["01"], df), "sent must be a DataFrame of Spark, got ['01']"),
+    (lambda df: ids.compare(df, "/tmp/x"), "table must be a DataFrame of Spark, got '/tmp/x'"),
+    (lambda df: ids.compare(df, df, digests=(df, df)), "`digests` must be two DataFrames that `digest` made, got the"),
+    (ids.rows_too_late, "query must be a StreamingQuery, which `start` returns, got DataFrame[id: string"),
+    (lambda df: ids.assign_ids(df, "x", order_by="zz"), "`order_by` must name columns of the DataFrame, got 'zz'; it"),
+    (lambda df: ids.audit(df, "millis"), "`id` must be a column of text or binary, got 'millis' of bigint; cast it to"),
+    (lambda df: ids.audit(df, parent="offset"), "`parent` must be a column of text or binary, got 'offset' of bigint"),
+    (
+        lambda df: ids.audit(df, None, F.col("topic"), "offset"),
+        "`source` must be the name of a column, got Column<'topic'>",
+    ),
+    (
+        lambda df: ids.audit(row(df, "0 AS offset, 1700000000L AS at"), None, None, "offset", "at"),
+        "`timestamp` must be milliseconds since 1970, got 1700000000: seconds?",
+    ),
     (lambda df: ids.audit("messages"), "df must be a DataFrame of Spark, got 'messages'; msgid.audit audits other"),
     (lambda df: ids.audit(df, offset="ofset"), "`offset` must be a column of the table, got 'ofset'; it has ['id'"),
     (lambda df: ids.audit(df, clock_jump=60), "clock_jump must be a timedelta or text such as '1 day', got 60"),
@@ -45,6 +98,15 @@ BATCH = [
     (lambda df: ids.messages(df, "kafka", policy="enforce"), "policy 'enforce' needs a registry of schemas"),
     (lambda df: ids.write_once(df, "5", "table", app_id="a"), "batch_id must be an integer, got '5'"),
     (lambda df: ids.write_once(df, 5, "table", app_id="a", format="csv"), "format must be 'parquet' or"),
+    (
+        lambda df: ids.write_once(df, 5, "table", app_id=5),
+        "app_id must be 1 to 128 letters, digits, '.', '_' or '-', got 5",
+    ),
+    (lambda df: ids.write_once(df.select(), 5, "table", app_id="a"), "batch_df must have columns, got none"),
+    (
+        lambda df: ids.write_once(df, 5, "table", app_id="a", partition_by=(F.col("id"),)),
+        "partition_by must be the name of a column, got Column<'id'>",
+    ),
     (lambda df: ids.clean("table", {"orders": 5}, NOW), "policy must be a RetentionPolicy, got {'orders': 5}"),
     (lambda df: ids.clean("table", RetentionPolicy(5), datetime(2026, 3, 1)), "now must be an aware datetime (with a"),
     (lambda df: ids.clean("/no/table", RetentionPolicy(5), NOW, spark=df.sparkSession), "/no/table"),
@@ -60,13 +122,26 @@ BATCH = [
     ),
 ]
 STREAM = [
+    (
+        lambda df: ids.write_once(df, 5, "table", app_id="a"),
+        "cannot write a stream: call `write_once` in its foreachBatch",
+    ),
+    (lambda df: ids.process(df, "topic", lambda state, message: state), "handler must take three arguments (state, m"),
+    (ids.deduplicate, "a stream needs `timestamp` and `within`; `timestamp` and `within` are missing"),
+    (lambda df: ids.deduplicate(df, within="1 day"), "a stream needs `timestamp` and `within`; `timestamp` is missing"),
     (ids.audit, "cannot audit a stream: pass `audit_batches` to its foreachBatch"),
     (
         lambda df: ids.deduplicate(df, timestamp="millis", within="1 day"),
         "`timestamp` must be a column of timestamps, got 'millis' of bigint; timestamp_millis makes one of",
     ),
+    (
+        lambda df: ids.deduplicate(
+            df.withColumn("at", F.col("at").cast("timestamp_ntz")), timestamp="at", within="1 day"
+        ),
+        "`timestamp` must be a column of timestamps, got 'at' of timestamp_ntz; cast it to timestamp",
+    ),
     (lambda df: ids.deduplicate(df, timestamp="at", within=60), "within must be a timedelta or text such as '1 day'"),
-    (lambda df: ids.deduplicate(df, timestamp="at"), "a stream needs `timestamp` and `within`"),
+    (lambda df: ids.deduplicate(df, timestamp="at"), "a stream needs `timestamp` and `within`; `within` is missing"),
 ]
 
 

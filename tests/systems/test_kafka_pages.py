@@ -26,6 +26,27 @@ def test_guide_to_ids_of_kafka(broker, spark):
     assert pages.run("kafka.md", broker.address, {"spark": spark}) == 2
 
 
+def test_guide_to_audits_finds_the_losses_of_a_landed_topic(broker):
+    """Three messages did not land: one inside, the last and the first of a partition, which gaps do not show."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from confluent_kafka import Producer
+
+    broker.create_topic("orders", 2)
+    producer = Producer({"bootstrap.servers": broker.address})
+    sent = [(n % 3 == 2, n) for n in range(150)]
+    for partition, number in sent:
+        producer.produce("orders", b"%d" % number, partition=int(partition))
+    producer.flush(60)
+    positions = [(partition, n) for partition, count in ((0, 100), (1, 50)) for n in range(count)]
+    landed = [place for place in positions if place not in {(0, 41), (0, 99), (1, 0)}]
+    partitions, offsets = map(list, zip(*landed, strict=True))
+    pq.write_table(pa.table({"topic": ["orders"] * 147, "partition": partitions, "offset": offsets}), "landed.parquet")
+    (block,) = (block for block in markdown.blocks(markdown.PAGES / "guides" / "audit.md") if block.mark == "cluster")
+    code = ">>> import msgid.audit\n" + block.code.replace('"broker:9092"', repr(broker.address))
+    markdown.run_text(code, "audit.md", {})
+
+
 def test_guide_to_consumers(broker):
     """The loop of each client, batches, dead letters, transactions, and two workers that end by SIGTERM."""
     pytest.importorskip("aiokafka")

@@ -1,5 +1,6 @@
 """`spark_ext.update_digests`, `audit_batches(digests=)` and the commands: a digest is made once, as in Python."""
 
+import contextlib
 import json
 
 import pytest
@@ -30,13 +31,13 @@ def test_digest_of_a_day_is_made_once_and_is_that_of_python(spark, tmp_path, mon
     msgid.audit.update_digests(tmp_path / "python", tmp_path / "landed", offset="offset")
     for path in (tmp_path / "python").glob("*.parquet"):
         assert pq.read_table(tmp_path / "made" / path.name) == pq.read_table(path)
-    made = []
+    made, sums_of = [], digest_folders.sums_of
 
-    def counted(*given, **named):
+    def counted(*given):
         made.append(1)
-        return spark_ext.digest(*given, **named)
+        return sums_of(*given)
 
-    monkeypatch.setattr(digest_folders, "digest", counted)
+    monkeypatch.setattr(digest_folders, "sums_of", counted)
     assert spark_ext.update_digests(df, f"{tmp_path}/made", "day", offset="offset") == []
     assert spark_ext.update_digests(df, f"{tmp_path}/made", "day", offset="offset", again=DAYS[:1]) == DAYS[:1]
     assert made == [1]
@@ -46,6 +47,72 @@ def test_digest_of_a_day_is_made_once_and_is_that_of_python(spark, tmp_path, mon
         spark_ext.update_digests(df, f"{tmp_path}/made", "no")
     with pytest.raises(ValueError, match="`part` must not be NULL"):
         spark_ext.update_digests(df.selectExpr("offset", "nullif(day, day) AS day"), f"{tmp_path}/made", "day")
+
+
+@pytest.mark.parametrize("most", [pytest.param(2, marks=pytest.mark.details), 1_000])
+def test_digests_of_all_missing_parts_are_made_by_one_reading(spark, tmp_path, monkeypatch, most):
+    """Rows with hostile IDs and parts; the driver asks for a bounded number of parts at once."""
+    monkeypatch.setattr(digest_folders, "_MOST_PARTS", most)
+    read = spark.sparkContext.accumulator(0)
+    parts = ["a b=ü", "/", "é'\"\\", "..", "%2F", ""]
+    ids = [None, "", "x", "0156F7E71C361B21BC024CCDBE00000007", "7F0000010000238F000000000001E240", "é"]
+    rows = [(parts[n % 6], ids[n // 6 % 6], None if n % 13 == 0 else n * 3_000) for n in range(600)]
+    schema = "part string, id string, offset bigint"
+    table = spark.createDataFrame(rows, schema)
+
+    def counting(batches):
+        for batch in batches:
+            read.add(batch.num_rows)
+            yield batch
+
+    df = table.mapInArrow(counting, schema)
+    names = sorted(f"part={part}" for part in parts)
+    assert spark_ext.update_digests(df, f"{tmp_path}/made", "part", offset="offset") == names
+    assert read.value == len(rows) * (1 + -(-len(parts) // most))  # once for the names of the parts
+    for part in parts:
+        own = pa.table({"id": [row[1] for row in rows if row[0] == part],
+                        "offset": pa.array([row[2] for row in rows if row[0] == part], pa.int64())})  # fmt: skip
+        file = tmp_path / "made" / msgid.audit._digest_folders.file_of(f"part={part}")
+        assert pq.read_table(file) == msgid.audit.digest(own, offset="offset")
+
+
+@pytest.mark.details
+def test_digests_after_an_error_at_any_step_are_those_without_one(spark, tmp_path, monkeypatch):
+    """A call ends before or after it writes or renames a digest; the next one makes what is missing."""
+    df = spark.range(6).selectExpr("id AS offset", "CAST(id % 2 AS string) AS day")
+    store, write = digest_folders._store, pq.write_table
+    for step in range(6):
+        folder = tmp_path / str(step)
+        steps = iter(range(6))
+
+        def stepped(function, steps=steps, step=step):
+            def called(*given, **named):
+                if next(steps) == step:
+                    raise KeyboardInterrupt
+                return function(*given, **named)
+
+            return called
+
+        with monkeypatch.context() as patched:
+            patched.setattr(digest_folders, "_store", stepped(store))
+            patched.setattr(pq, "write_table", stepped(write))
+            with contextlib.suppress(KeyboardInterrupt):
+                spark_ext.update_digests(df, str(folder), "day", offset="offset")
+        made = sorted(path.name for path in folder.glob("day*"))
+        again = spark_ext.update_digests(df, str(folder), "day", offset="offset")
+        assert sorted([*made, *(f"{name}.parquet" for name in again)]) == ["day=0.parquet", "day=1.parquet"]
+        for day in (0, 1):
+            found = pq.read_table(folder / f"day={day}.parquet")
+            assert found == msgid.audit.digest(pa.table({"offset": [day, day + 2, day + 4]}), offset="offset")
+
+
+def test_default_content_of_another_type_is_the_error_of_python(spark):
+    """An empty list leaves it out."""
+    df = spark.createDataFrame([(7, 0.5)], "offset bigint, content double")
+    with pytest.raises(ValueError, match="got 'content' of type double: pass other columns, or an empty list for none"):
+        spark_ext.digest(df)
+    made = spark_ext.digest(df, content=[]).toArrow()
+    assert msgid.audit.merge_digests([made]) == msgid.audit.digest([7])
 
 
 @pytest.mark.details

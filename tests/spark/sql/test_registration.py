@@ -244,6 +244,42 @@ def test_sql_functions_of_a_moment_without_a_zone_raise(registered, ansi, zone):
         registered.conf.unset("spark.sql.session.timeZone")
 
 
+WRONG_TYPES = [
+    *(f"msgid_position({arguments})" for arguments in ("'a', 'x', 5", "'a', true, 5", "true, 1, 5", "'a', 1, 1e30")),
+    *(f"msgid_position({arguments})" for arguments in ("X'41', 1, 5", "'a', 1, '2024-01-01'", "'a', '7', '5'")),
+    f"msgid_derive('{V1}', true)",
+    f"msgid_derive('{V1}', 1.5D)",
+    "msgid_derive(5, 'a')",
+    f"msgid_derive_at('{V1}', 'a', 'x')",
+    *(f"msgid_{name}(5)" for name in ("parse", "kind", "time", "to_binary", "from_uuid", "translate_v0")),
+    *(f"msgid_{name}(5)" for name in ("try_parse", "is_valid", "to_iggy_id", "from_iggy_id")),
+    f"msgid_v0_time('{CLIENT}', 'x', 'UTC')",
+    f"msgid_v0_time('{CLIENT}', 5, 5)",
+    *(f"msgid_message_state({code})" for code in ("'x'", "'10'", "9e30")),
+    *(f"msgid_checksum_ok({arguments})" for arguments in ("'a', 'x'", "5, 5", "X'41', 1e30")),
+    *(f"msgid_is_expired({arguments})" for arguments in ("'x', 5, 5", "5, 'x', 5", "5, 1e30, 5", "5, 5, 'x'")),
+]
+
+
+def test_sql_functions_of_wrong_types_are_the_same_with_and_without_ansi_mode(registered):
+    """Neither a silent NULL nor another ID: what a function returns or raises never depends on ANSI mode."""
+    results = []
+    for ansi in ("true", "false"):
+        registered.conf.set("spark.sql.ansi.enabled", ansi)
+        results.append({call: outcome_of(registered, call) for call in WRONG_TYPES})
+    registered.conf.unset("spark.sql.ansi.enabled")
+    assert results[0] == results[1]
+    assert results[0]["msgid_position('a', 1, '2024-01-01')"] == "CAST_INVALID_INPUT"
+
+
+def outcome_of(spark, call):
+    """Return the value of a call, or the condition of its error."""
+    try:
+        return spark.sql(f"SELECT {call}").first()[0]
+    except PySparkException as error:
+        return error.getCondition()
+
+
 @pytest.mark.parametrize(
     ("case", "ansi"),
     covering(

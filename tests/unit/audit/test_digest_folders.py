@@ -1,8 +1,13 @@
 """`msgid.audit.update_digests`: the digest of a day is made once, and again only if its files have changed."""
 
 import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
+from helpers import vector_files as vectors
 from helpers.commands import invoke
 
 pytest.importorskip("numpy")
@@ -118,6 +123,34 @@ def test_names_of_parts_are_names_of_files(tmp_path, name):
     assert not file.name.startswith((".", "_"))
     assert audit.update_digests(tmp_path, {name: pa.table({"offset": [0]})}, offset="offset") == []
     assert audit.compare(None, None, digests=(tmp_path, tmp_path)).sent == 1
+
+
+def test_two_writers_at_once_make_the_same_digests(tmp_path, landed, monkeypatch):
+    """Both make each part: they meet before each rename, and a reader finds one whole digest of each part."""
+    meeting, replace = Barrier(2, timeout=60), os.replace
+
+    def met(*paths):
+        meeting.wait()
+        replace(*paths)
+
+    monkeypatch.setattr(os, "replace", met)
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(audit.update_digests, tmp_path / "made", landed, offset="offset") for _ in range(2)]
+        assert [run.result() for run in runs] == [DAYS, DAYS]
+    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == [f"{day}.parquet" for day in DAYS]
+    assert whole(tmp_path / "made") == audit.digest(landed, offset="offset")
+
+
+def test_digests_after_a_kill_at_any_step_are_those_without_one(tmp_path, landed):
+    """A process is killed before or after each step; the next one makes what is missing, with the same bytes."""
+    program = [sys.executable, str(vectors.PROGRAMS / "digests_killed.py"), str(landed), str(tmp_path / "killed")]
+    done = subprocess.run(program, check=True, capture_output=True, text=True)
+    kills = int(done.stdout)
+    assert kills == 8 * len(DAYS)
+    audit.update_digests(tmp_path / "made", landed, offset="offset")
+    for kill in range(kills):
+        for path in (tmp_path / "made").iterdir():
+            assert (tmp_path / "killed" / str(kill) / path.name).read_bytes() == path.read_bytes()
 
 
 def test_commands_make_digests_and_compare_them(tmp_path, landed):

@@ -36,6 +36,19 @@ def changed(table, row, name, value):
     return table.set_column(table.column_names.index(name), name, pa.array(values, table[name].type))
 
 
+def hostile(rows):
+    """Messages with IDs that are missing, malformed, or of several spellings, and without offsets, logs and times."""
+    ids = queue(rows)["id"].to_pylist()
+    broker = "7F0000010000238F000000000001E240"
+    uuid = "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"
+    ids[:9] = [None, "", "x", "größe", broker, "00" + broker.lower(), "0156F7", uuid, ids[20].upper()]
+    table = queue(rows)
+    for name, step in (("source", 5), ("offset", 7), ("at", 3), ("body", 4)):
+        values = [None if n % step == 0 else value for n, value in enumerate(table[name].to_pylist())]
+        table = table.set_column(table.column_names.index(name), name, pa.array(values, table[name].type))
+    return table.set_column(2, "id", pa.array(ids, pa.string()))
+
+
 def without(table, *rows):
     return table.filter(pa.array([n not in rows for n in range(table.num_rows)]))
 
@@ -61,15 +74,14 @@ def test_digest_has_one_row_of_64_bytes_per_block():
 
 
 @settings(max_examples=20)
-@given(seed=st.integers(0, 1 << 30), parts=st.integers(1, 5))
-def test_digests_of_parts_merge_in_any_order_to_the_same_bytes(seed, parts):
+@given(seed=st.integers(0, 1 << 30), parts=st.integers(1, 5), table=st.sampled_from([queue(60), hostile(60)]))
+def test_digests_of_parts_merge_in_any_order_to_the_same_bytes(seed, parts, table):
     """The bytes of the Arrow table are equal, whatever the order of rows and parts."""
     chance = random.Random(seed)
-    table = queue(60)
     order = chance.sample(range(60), 60)
     pieces = [table.take(order[n::parts]) for n in range(parts)]
     chance.shuffle(pieces)
-    for columns in ({**PLACES, "timestamp": "at"}, {"by": "minute"}):
+    for columns in ({**PLACES, "timestamp": "at", "content": "body"}, {"by": "minute"}):
         whole = audit.digest(table, **columns)
         merged = audit.merge_digests([audit.digest(piece, **columns) for piece in pieces])
         again = audit.merge_digests([merged])
@@ -197,7 +209,10 @@ def test_rows_without_a_place_are_counted():
         (lambda: audit.digest(pa.table({"offset": [1]}), offset="offset", by="hour"), "by must be offset or minute"),
         (lambda: audit.digest(pa.table({"id": ["x"]}), by="offset"), "the table must have offsets"),
         (lambda: audit.digest(pa.table({"offset": [1]}), offset="offset", by="minute"), "a timestamp or IDs"),
-        (lambda: audit.digest(pa.table({"offset": [1], "x": [0.5]}), offset="offset", content="x"), "content must be"),
+        (
+            lambda: audit.digest(pa.table({"offset": [1], "x": [0.5]}), offset="offset", content="x"),
+            "`content` of a digest must be columns of text, binary or integers, got 'x' of type double",
+        ),
         (lambda: audit.merge_digests([pa.table({"a": [1]})]), "a digest must have the columns"),
         (lambda: audit.merge_digests([audit.digest(range(3)), audit.digest(["x"])]), "digests must have one form"),
         (
@@ -220,6 +235,51 @@ def test_empty_tables_have_empty_digests():
     assert audit.merge_digests([empty, full]) == full
     assert audit.compare(None, None, digests=(empty, empty)).findings == []
     assert audit.compare(queue(60), queue(60)[:0], **PLACES, digests=(full, empty)).findings[0].count == 20
+
+
+@pytest.mark.parametrize("values", [[0.5], [[1]], [{"a": 1}], [True]])
+def test_default_content_of_another_type_is_an_error_with_the_cure(values):
+    """A column named content is hashed by default. An empty list leaves it out, on each side of a comparison."""
+    table = pa.table({"offset": [7], "content": values})
+    with pytest.raises(ValueError, match=r"got 'content' of type .*: pass other columns, or an empty list for none"):
+        audit.digest(table)
+    made = audit.digest(table, content=[])
+    assert made == audit.digest([7])
+    assert audit.compare(table, table, content=[], digests=(made, made)).findings == []
+    report = audit.compare([7, 8], table, content=[], digests=(audit.digest([7, 8]), made))
+    assert [(one.fault, one.offset) for one in report.differences] == [("lost", 8)]
+
+
+def test_content_of_a_writer_is_that_of_a_table(tmp_path):
+    """Bytes, text and integers have the same hash, and another value is an error when it is added."""
+    with audit.DigestWriter(tmp_path) as writer:
+        for offset, content in enumerate(["7", b"7", 7]):
+            writer.add("a", offset, content=content)
+        with pytest.raises(TypeError, match=r"content must be bytes, text or an integer, got 0\.5"):
+            writer.add("a", 3, content=0.5)
+    table = pa.table({"source": ["a"] * 3, "offset": range(3), "content": [7] * 3})
+    assert audit.merge_digests([pq.read_table(tmp_path)]) == audit.digest(table)
+
+
+def test_digest_of_a_dataset_is_that_of_its_rows(tmp_path):
+    """A dataset is read in parts, also by a comparison; its files may have another format than Parquet."""
+    import pyarrow.dataset as ds
+
+    offsets = [pa.array(range(start, start + 70_000)) for start in (0, 70_000)]
+    for name in ("parquet", "feather"):
+        for n, values in enumerate(offsets):
+            ds.write_dataset(pa.table({"offset": values}), tmp_path / name / str(n), format=name)
+        files = [str(path) for path in sorted((tmp_path / name).rglob(f"*.{name}"))]
+        sent, table = (ds.dataset(some, format=name) for some in (files, files[:1]))
+        digests = [audit.digest(side, offset="offset") for side in (sent, table)]
+        report = audit.compare(sent, table, offset="offset", digests=digests)
+        assert (report.sent, report.rows, report.counts()["error"], len(report.differences)) == (
+            140_000,
+            70_000,
+            1,
+            10_000,
+        )
+        assert report.findings[0].count == 70_000
 
 
 def test_writer_writes_the_digest_of_its_messages(tmp_path):
