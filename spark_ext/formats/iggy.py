@@ -392,9 +392,7 @@ def _table_columns(options: SimpleNamespace) -> dict[str, Column]:
         "state": F.when(wrong, F.lit(_POISONED)).otherwise(state),
         "reason": F.when(wrong, words).otherwise(F.col("reason")),
         "original": F.when(wrong, F.col("payload")).otherwise(F.col("original")),
-        **{
-            name: F.col(name) for name in ("segment", "offset", "timestamp", "checksum", "headers", "payload", "layout")
-        },
+        **{name: F.col(name) for name in _UNCHANGED},
     }
 
 
