@@ -163,7 +163,9 @@ def deduplicate(
     if timestamp is None or bound is None:
         missing = [name for name, value in (("timestamp", timestamp), ("within", bound)) if value is None]
         lacks = " and ".join(f"`{name}`" for name in missing)
-        raise ValueError(f"a stream needs `timestamp` and `within`; {lacks} {'is' if len(missing) == 1 else 'are'} missing")
+        raise ValueError(
+            f"a stream needs `timestamp` and `within`; {lacks} {'is' if len(missing) == 1 else 'are'} missing"
+        )
     check_state_store(df.sparkSession)
     stream = labelled_stream(df, key, told, timestamp, bound, buckets, name)
     late = F.count(F.when(F.col(quoted_name(name)) == LATE, True))

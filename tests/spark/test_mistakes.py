@@ -49,8 +49,14 @@ BATCH = [
     (lambda df: ids.deduplicate(df, "offset"), "`id` must be a column of text or binary, got 'offset' of bigint; cast"),
     (lambda df: ids.deduplicate(df, F.col("id")), "`id` must be the name of a column, got Column<'id'>"),
     (lambda df: ids.deduplicate(df, content=[F.col("at")]), "`content` must be the name of a column, got Column<'at'>"),
-    (lambda df: ids.deduplicate(df, content=["ID"]), "`content` must not have the column of IDs, which are compared by"),
-    (lambda df: ids.deduplicate(df, timestamp="at", within="1 fortnight"), "within must be a timedelta or text such as"),
+    (
+        lambda df: ids.deduplicate(df, content=["ID"]),
+        "`content` must not have the column of IDs, which are compared by",
+    ),
+    (
+        lambda df: ids.deduplicate(df, timestamp="at", within="1 fortnight"),
+        "within must be a timedelta or text such as",
+    ),
     (lambda df: ids.deduplicate(df, within="1 day"), "`timestamp` must be the name of a column if `within` is passed"),
     (lambda df: ids.deduplicate(df, timestamp="millis"), "`timestamp` must be a column of timestamps, got 'millis' of"),
     (lambda df: ids.deduplicate(df, buckets=0), "`buckets` must be an integer from 1 to 65536, got 0"),
@@ -60,9 +66,15 @@ BATCH = [
     (lambda df: ids.messages(PANDAS, "kafka"), "df must be a DataFrame of Spark, got Empty DataFrame"),
     (lambda df: ids.digest(PANDAS), "df must be a DataFrame of Spark, got Empty DataFrame"),
     (lambda df: ids.update_digests(PANDAS, "d", "part"), "df must be a DataFrame of Spark, got Empty DataFrame"),
-    (lambda df: ids.write_once(PANDAS, 0, "t", app_id="a"), "batch_df must be a DataFrame of Spark, got Empty DataFrame"),
+    (
+        lambda df: ids.write_once(PANDAS, 0, "t", app_id="a"),
+        "batch_df must be a DataFrame of Spark, got Empty DataFrame",
+    ),
     (lambda df: ids.upsert_postgres(PANDAS, "", "t"), "batch_df must be a DataFrame of Spark, got Empty DataFrame"),
-    (lambda df: ids.segment_report(PANDAS, RetentionPolicy(5), NOW), "messages must be a DataFrame of Spark, got Empty"),
+    (
+        lambda df: ids.segment_report(PANDAS, RetentionPolicy(5), NOW),
+        "messages must be a DataFrame of Spark, got Empty",
+    ),
     (lambda df: ids.compare(["01"], df), "sent must be a DataFrame of Spark, got ['01']"),
     (lambda df: ids.compare(df, "/tmp/x"), "table must be a DataFrame of Spark, got '/tmp/x'"),
     (lambda df: ids.compare(df, df, digests=(df, df)), "`digests` must be two DataFrames that `digest` made, got the"),
@@ -86,7 +98,10 @@ BATCH = [
     (lambda df: ids.messages(df, "kafka", policy="enforce"), "policy 'enforce' needs a registry of schemas"),
     (lambda df: ids.write_once(df, "5", "table", app_id="a"), "batch_id must be an integer, got '5'"),
     (lambda df: ids.write_once(df, 5, "table", app_id="a", format="csv"), "format must be 'parquet' or"),
-    (lambda df: ids.write_once(df, 5, "table", app_id=5), "app_id must be 1 to 128 letters, digits, '.', '_' or '-', got 5"),
+    (
+        lambda df: ids.write_once(df, 5, "table", app_id=5),
+        "app_id must be 1 to 128 letters, digits, '.', '_' or '-', got 5",
+    ),
     (lambda df: ids.write_once(df.select(), 5, "table", app_id="a"), "batch_df must have columns, got none"),
     (
         lambda df: ids.write_once(df, 5, "table", app_id="a", partition_by=(F.col("id"),)),
@@ -107,7 +122,10 @@ BATCH = [
     ),
 ]
 STREAM = [
-    (lambda df: ids.write_once(df, 5, "table", app_id="a"), "cannot write a stream: call `write_once` in its foreachBatch"),
+    (
+        lambda df: ids.write_once(df, 5, "table", app_id="a"),
+        "cannot write a stream: call `write_once` in its foreachBatch",
+    ),
     (lambda df: ids.process(df, "topic", lambda state, message: state), "handler must take three arguments (state, m"),
     (ids.deduplicate, "a stream needs `timestamp` and `within`; `timestamp` and `within` are missing"),
     (lambda df: ids.deduplicate(df, within="1 day"), "a stream needs `timestamp` and `within`; `timestamp` is missing"),
@@ -117,7 +135,9 @@ STREAM = [
         "`timestamp` must be a column of timestamps, got 'millis' of bigint; timestamp_millis makes one of",
     ),
     (
-        lambda df: ids.deduplicate(df.withColumn("at", F.col("at").cast("timestamp_ntz")), timestamp="at", within="1 day"),
+        lambda df: ids.deduplicate(
+            df.withColumn("at", F.col("at").cast("timestamp_ntz")), timestamp="at", within="1 day"
+        ),
         "`timestamp` must be a column of timestamps, got 'at' of timestamp_ntz; cast it to timestamp",
     ),
     (lambda df: ids.deduplicate(df, timestamp="at", within=60), "within must be a timedelta or text such as '1 day'"),
