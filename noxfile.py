@@ -111,10 +111,10 @@ def docs(session: nox.Session) -> None:
     session.run(
         "python", "-m", "mkdocs", "build", "--strict", "-f", "docs/mkdocs.yml", env={"NO_MKDOCS_2_WARNING": "1"}
     )
-    if shutil.which("chromium") or shutil.which("chromium-browser"):
+    if shutil.which("chromedriver") and (shutil.which("chromium") or shutil.which("chromium-browser")):
         session.run("python", "docs/check_site.py")
     else:
-        session.warn("Chromium is not installed, so the site was not checked in a browser")
+        session.warn("Chromium or chromedriver is not installed, so the site was not checked in a browser")
 
 
 @nox.session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -86,21 +87,46 @@ class _Moment(click.ParamType):  # type: ignore[type-arg]  # not generic in clic
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | datetime:
-        try:
-            return int(value)
-        except ValueError:
-            pass
-        try:
-            return float(value)
-        except ValueError:
-            pass
+        if isinstance(value, str) and value.isascii():
+            try:
+                return int(value)
+            except ValueError:
+                pass
+            try:
+                return float(value)
+            except ValueError:
+                pass
         try:
             return moment_of("the time", value)
         except library.InvalidMessage:
             self.fail(f"must be Unix seconds or ISO 8601 text with an offset from UTC, got {value!r}", param, ctx)
 
 
+class Number(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """A whole number in ASCII digits on the command line.
+
+    Args:
+        low: The least number, or None.
+    """
+
+    name = "integer"
+
+    def __init__(self, low: int | None = None) -> None:
+        self._low = low
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        if not re.fullmatch(r"-?[0-9]{1,4000}", value):
+            self.fail(f"must be a whole number, got {quote(value)}", param, ctx)
+        number = int(value)
+        if self._low is not None and number < self._low:
+            self.fail(f"must be {self._low} or more, got {number}", param, ctx)
+        return number
+
+
 _TIME = _Moment()
+_NUMBER = Number()
 
 
 def _or_fail(make: Callable[[], _Result]) -> _Result:
@@ -112,7 +138,7 @@ def _or_fail(make: Callable[[], _Result]) -> _Result:
 
 
 @click.command(epilog=examples("msgid generate -n 3", "msgid generate --node random", "msgid generate -n 1000 -o ids"))
-@click.option("-n", "--number", default=1, show_default=True, type=click.IntRange(min=0), help="Number of IDs.")
+@click.option("-n", "--number", default=1, show_default=True, type=Number(0), help="Number of IDs.")
 @click.option(
     "-o", "--output", type=click.File("w", lazy=False), default="-", help="Output file; default: standard output."
 )
@@ -137,14 +163,18 @@ def generate(number: int, output: IO[str], node: str | None) -> None:
 
 
 @click.command(
+    context_settings={"ignore_unknown_options": True},  # -1 is an offset that is out of range, and not an option
     epilog=examples("msgid position kafka://orders/3 1234 --at 1648047038",
                     "msgid position kafka://orders/3 1234 --at 2022-03-23T14:50:38Z")
 )  # fmt: skip
 @click.argument("source")
-@click.argument("offset", type=int)
+@click.argument("offset", type=_NUMBER)
 @click.option("--at", required=True, type=_TIME, help="The message's own time: Unix seconds, or ISO 8601 text.")
 def position(source: str, offset: int, at: float | datetime) -> None:
-    """Print the ID of the message at an OFFSET of the log SOURCE; the same input gives the same ID."""
+    """Print the ID of the message at an offset of a log.
+
+    The same SOURCE, OFFSET and time give the same ID.
+    """
     click.echo(_or_fail(lambda: library.position_id(source, offset, at)))
 
 
@@ -156,10 +186,10 @@ def position(source: str, offset: int, at: float | datetime) -> None:
 @click.argument("name")
 @click.option("--at", type=_TIME, help="The output's time: Unix seconds, or ISO 8601 text.  [default: the parent's]")
 def derive(parent: str, name: str, at: float | datetime | None) -> None:
-    """Print the ID of an output NAME of the message PARENT; the same input gives the same ID.
+    """Print the ID of an output of a message.
 
-    PARENT is an ID or a UUID. For a natural key, PARENT is a UUID of your own that stands for the set of keys, and NAME
-    is the key.
+    The same PARENT and NAME give the same ID. PARENT is an ID or a UUID. For a natural key, PARENT is a UUID of your
+    own that stands for the set of keys, and NAME is the key.
     """
     click.echo(_or_fail(lambda: library.derive_id(parent, name, at)))
 
@@ -167,6 +197,8 @@ def derive(parent: str, name: str, at: float | datetime | None) -> None:
 class _Line(NamedTuple):
     number: int
     text: str
+    place: str
+    """``line`` of standard input, or ``argument``."""
 
 
 @click.command(
@@ -215,6 +247,8 @@ def pseudonymize(ids: tuple[str, ...], key_file: IO[bytes]) -> None:
     All other fields stay, and equal IDs stay equal under one key. So such IDs can be given away and audited. A
     malformed ID is reported with its line number, and the exit status is 1.
     """
+    if getattr(key_file, "name", "<stdin>") == "<stdin>" and "-" in ids:
+        raise click.UsageError("only one of ID and --key-file can be standard input")
     key = key_file.read()
     _or_fail(lambda: library.pseudonymize(bytes(layout.ID_LENGTH), key))
     _for_each(ids, lambda _, id: click.echo(library.pseudonymize(id, key).hex))
@@ -232,7 +266,7 @@ def _for_each(ids: tuple[str, ...], show: Callable[[_Line, AnyId], None], as_jso
             failed = True
             if as_json:
                 click.echo(json.dumps({"line": line.number, "input": line.text, "error": str(error)}))
-            click.echo(f"line {line.number}: {error}", err=True)
+            click.echo(f"{line.place} {line.number}: {error}", err=True)
             continue
         show(line, id)
     sys.exit(1 if failed else 0)
@@ -247,15 +281,19 @@ def _lines(ids: Iterable[str]) -> Iterator[_Line]:
             texts: Iterable[str] = (raw.rstrip(b"\r\n").decode("utf-8", "backslashreplace") for raw in stream)
         else:
             texts = (id,)
-        for text in texts:
+        for place, text in enumerate(texts):
             number += 1
-            yield _Line(number, text)
+            is_first = id == "-" and place == 0  # Windows writes a byte order mark in front of a file
+            yield _Line(number, text.removeprefix("\ufeff") if is_first else text, "line" if id == "-" else "argument")
 
 
 @click.command(epilog=examples("msgid node", "MSGID_NODE=random msgid node --json"))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def node(as_json: bool) -> None:
-    """Show the node (MAC address) of new IDs and the reason for the choice."""
+    """Show the node (MAC address) of new IDs.
+
+    The reason for the choice is shown, too.
+    """
     choice = _or_fail(library.explain_node)
     if not as_json:
         click.echo(choice)

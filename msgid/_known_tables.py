@@ -243,15 +243,14 @@ def ids_inside(names: Collection[str], *given: object) -> Inside | None:
 
     Args:
         names: The columns of the table.
-        given: The arguments of the audit that name columns. The ID's is the first, and decides.
+        given: The arguments of the audit that name columns, None for those that are not passed; the ID's first.
 
     Returns:
-        None if the table has a column of IDs, or if the caller names one.
+        None if the table has a column of IDs, or if the caller names one or says that there is none.
     """
     known = known_table(names)
     inside = None if known is None else known.inside
-    is_named = any(name is not None for name in given[1:])
-    by_default = "id" not in names and (given[0] == "id" or (given[0] is None and not is_named))
+    by_default = (given[0] == "id" or all(name is None for name in given)) and "id" not in names
     return inside if inside is not None and inside.column in names and by_default else None
 
 

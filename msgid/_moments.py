@@ -10,7 +10,7 @@ import re
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, TypeGuard
 
-from msgid._validate import in_range, integer_of_text, is_number, quote
+from msgid._validate import INT64_MAX, INT64_MIN, in_range, integer, integer_of_text, is_integer, is_number, quote
 from msgid.errors import InvalidMessage
 from msgid.layout import EPOCH_UNIX
 
@@ -36,6 +36,7 @@ def last_moment(units_per_second: int) -> int:
     return (UNIX_SECONDS_MAX + 1) * units_per_second - 1
 
 
+_SIZES: Final = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 _HINTED: Final = 10**9
 """Seconds since 1970 of 2001; three times as many are of 2065."""
 _LAST_MILLISECOND: Final = last_moment(1_000)
@@ -120,19 +121,45 @@ def seconds_since_epoch(name: str, at: object) -> int:
     """
     if is_number(at):
         if not UNIX_SECONDS_MIN <= at < UNIX_SECONDS_MAX + 1:
-            raise ValueError(f"{name} must be Unix seconds within the years 1 to 9999, got {quote(at)}{_unit_of(at)}")
+            raise ValueError(
+                f"{name} must be Unix seconds within the years 1 to 9999, got {quote(at)}{unit_hint(at, 1)}"
+            )
         return math.floor(at) - EPOCH_UNIX
     if not is_datetime(at):
         raise TypeError(f"{name} must be an aware datetime or Unix seconds, got {quote(at)}")
     return (aware(name, at) - EPOCH) // _SECOND
 
 
-def _unit_of(at: float) -> str:
-    """Return a hint if a number too large for seconds is a time of our years in a smaller unit."""
-    for unit, per_second in (("milliseconds", 10**3), ("microseconds", 10**6), ("nanoseconds", 10**9)):
-        if _HINTED <= at / per_second < 3 * _HINTED:
+def unit_hint(moment: float, per_second: int) -> str:
+    """Return a hint if a number is a time of our years, 2001 to 2064, in another unit than the expected one.
+
+    Args:
+        moment: The number, since 1970.
+        per_second: How often the expected unit occurs per second.
+
+    >>> unit_hint(1_700_000_000, 1), unit_hint(1_700_000_000, 1_000)
+    ('', ': seconds?')
+    """
+    for unit, size in _SIZES.items():
+        if size != per_second and _HINTED * size <= moment < 3 * _HINTED * size:
             return f": {unit}?"
     return ""
+
+
+def check_unit(name: str, moment: object, per_second: int, error: type[ValueError] = ValueError) -> None:
+    """Raise an error with its ``name`` if an integer, or its digits, is a time of our years in another unit."""
+    number = integer_of_text(moment) if isinstance(moment, str) else moment
+    hint = unit_hint(number, per_second) if is_integer(number) else ""
+    if hint:
+        unit = next(unit for unit, size in _SIZES.items() if size == per_second)
+        raise error(f"{name} must be {unit} since 1970, got {quote(moment)}{hint}")
+
+
+def micros_since_1970(name: str, value: object) -> int:
+    """Return microseconds since 1970, or raise TypeError or ValueError with their ``name``."""
+    micros = integer(name, value, INT64_MIN, INT64_MAX)
+    check_unit(name, micros, 1_000_000)
+    return micros
 
 
 def unix_micros(moment: datetime) -> int:

@@ -108,7 +108,9 @@ def _topic_names(names: Iterable[str]) -> dict[str, str]:
 def clean(
     folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: bool, names: tuple[str, ...], allow_open: bool
 ) -> None:
-    """Report expired Iggy segments in a FOLDER; with --apply, delete them.
+    """Report or delete expired Iggy segments.
+
+    The segments are those in a FOLDER. Without --apply, nothing is deleted.
 
     The policy sets default_expiry, in seconds or as text such as "7 days" (0: never), and the expiry of single topics
     under [topics]. A topic has the name of its folder: 2, or 1/2 in stream 1. To use other names in the policy, pass
@@ -144,8 +146,9 @@ def clean(
         shown = found.path.encode(errors="backslashreplace").decode()
         row = (shown, last, f"{segment.size:,}", latest, "\n".join(filter(None, (verdict, found.reason))))
         table.add_row(*map(Text, row))
-    if report:
-        Console().print(table)
+    if not report:
+        raise click.ClickException(f"no segments in {folder}: it must hold files such as {0:020}.log")
+    Console().print(table)
     gone = [found.segment.size for found in report if (found.removed if apply else found.expired)]
     done = "removed" if apply else "would be removed; --apply removes them"
     click.echo(f"{len(gone):,} of {len(report):,} segments, {sum(gone):,} bytes: {done}")
@@ -326,7 +329,7 @@ def audit(
     format: Format | None,
     **options: Any,
 ) -> None:
-    """Find the lost, duplicated and late messages of a FILE by their IDs and offsets.
+    """Find lost, duplicated and late messages in a FILE.
 
     FILE is text with one ID per line, CSV, TSV, JSON lines, Parquet or Arrow, or the output folder of a job; '-' is
     standard input. The columns of such outputs, and of tables of Kafka and RocketMQ, are known, and so are columns
@@ -363,10 +366,10 @@ def audit(
 def digest(
     folder: str, to: str, id: str | None, source: tuple[str, ...], content: tuple[str, ...], **options: Any
 ) -> None:
-    """Make the digests of the parts of a FOLDER, such as its days, that are missing or have changed.
+    """Make the missing digests of the parts of a FOLDER.
 
-    A part is a folder of Parquet files, or a Parquet file in FOLDER itself. The digest of a part is made once, and
-    again only if its files have changed. Two folders of digests are compared by 'audit --digests'.
+    A part, such as a day, is a folder of Parquet files, or a Parquet file in FOLDER itself. The digest of a part is
+    made once, and again only if its files have changed. Two folders of digests are compared by 'audit --digests'.
     """
     from msgid.audit import update_digests
 
@@ -386,7 +389,9 @@ def digest(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @_format
 def doctor(file: str, id: str | None, timestamp: str | None, as_json: bool, format: Format | None) -> None:
-    """Print which clients made the IDs of a FILE, and how likely two of their processes repeat an ID.
+    """Print which clients made the IDs of a FILE.
+
+    It also prints how likely two of their processes repeat an ID.
 
     FILE is as for audit. The traces that a client leaves in its IDs name it; they prove nothing.
     """

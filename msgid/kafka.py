@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from uuid import UUID
@@ -14,15 +15,14 @@ from uuid import UUID
 from msgid import layout
 from msgid._known_tables import Columns, KnownTable
 from msgid._message import Message, key_text
-from msgid._moments import moment_of, unix_micros
+from msgid._moments import check_unit, moment_of, unix_micros
 from msgid._validate import INT32_MAX, in_range, quote
 from msgid.errors import InvalidMessage
 from msgid.ids._bytes import header_identity
 from msgid.ids.derived import position_id
-from msgid.messages import Encoding, bytes_of
+from msgid.messages import Encoding, bytes_of, check_row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
 __all__ = ["CLUSTER", "ID_HEADER", "Record"]
@@ -92,7 +92,7 @@ class Record:
         Args:
             row: ``topic``, ``partition``, ``offset``, ``timestamp`` (as `msgid._moments.moment_of` reads it), and
                 optionally ``key``, ``value`` and ``headers``: a list of pairs, or of mappings with ``key`` and
-                ``value``. Other columns are ignored.
+                ``value``; or a mapping of names to values. Other columns are ignored.
             encoding: How text in ``key``, ``value`` and header values stands for bytes: ``utf-8`` or ``base64``.
 
         Raises:
@@ -102,9 +102,11 @@ class Record:
         >>> Record.of(row, encoding="base64").value
         b'hi'
         """
+        check_row(row)
         missing = [name for name in ("topic", "partition", "offset", "timestamp") if row.get(name) is None]
         if missing:
             raise InvalidMessage(f"a Kafka row must have {missing[0]}, got {quote(dict(row))}")
+        check_unit("timestamp", row["timestamp"], 1_000, InvalidMessage)
         return cls(
             row["topic"],
             row["partition"],
@@ -141,7 +143,8 @@ class Record:
         if row["timestamp"] in (None, -1):  # Kafka's number for a message without a timestamp
             place = f"{row['topic']}/{row['partition']}/{row['offset']}"
             raise InvalidMessage(f"timestamp is missing in the message {place}: {_NO_TIME}")
-        return cls.of(row)
+        # The broker's own number is in milliseconds, even if a producer has sent seconds.
+        return cls.of({**row, "timestamp": moment_of("timestamp", row["timestamp"])})
 
     def source(self, cluster: str = CLUSTER) -> str:
         """Return the name of the record's log: ``kafka:<cluster>/<topic>/<partition>``."""
@@ -190,10 +193,19 @@ class Record:
             bytes, or None for a tombstone. Its key is the record's key as text; a key that is not text in UTF-8 becomes
             ``0x`` and its hex digits. A record without a key gets its ID as key, so that it has a state of its own.
 
+        Raises:
+            InvalidMessage: if the header is present and does not hold an ID: a message that is sent twice would get two
+                IDs by its positions. Pass ``header=None`` if the header has another meaning.
+
         >>> row = {"topic": "orders", "partition": 3, "offset": 7, "timestamp": 0, "key": b"shop 5", "value": b"12"}
         >>> Record.of(row).message()
         Message(id='011B10B399F8D80000A0119A0000000007', key='shop 5', body=b'12', timestamp=0)
         """
+        if self.note(header, header_type=header_type) is not None:
+            raise InvalidMessage(
+                f"header {header} must hold an ID or a UUID, got {quote(self._held(header))}: "
+                "send str(derive_id(a UUID of your own, the text)), or pass header=None for the ID of the position"
+            )
         id = self.message_id(cluster, header, header_type=header_type)
         if key is None:
             key = id if self.key is None else key_text(self.key)
@@ -226,7 +238,9 @@ def _identity_of(held: bytes | None, header_type: HeaderType) -> str | None:
 
 def _headers(held: Any, encoding: Encoding) -> Headers:
     pairs = []
-    if held is not None and not hasattr(held, "__iter__"):
+    if isinstance(held, Mapping):
+        held = held.items()
+    if held is not None and (isinstance(held, str | bytes) or not hasattr(held, "__iter__")):
         raise InvalidMessage(f"headers must be a list of pairs of name and value, got {quote(held)}")
     for header in held or ():
         try:

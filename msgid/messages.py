@@ -93,6 +93,12 @@ def normalize_name(name: str) -> str:
     return normal
 
 
+def check_row(row: object) -> None:
+    """Raise InvalidMessage if a row is not a mapping of columns to values."""
+    if not hasattr(row, "get") or not hasattr(row, "keys"):
+        raise InvalidMessage(f"row must be a mapping of columns to values, got {quote(row)}")
+
+
 def bytes_of(name: str, value: Any, encoding: Encoding = "utf-8") -> bytes | None:
     """Return the bytes that a row of an export holds; None stays None.
 

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 from msgid import layout
 from msgid._known_tables import Columns, Inside, KnownTable
 from msgid._message import Message
-from msgid._moments import moment_of, unix_micros
+from msgid._moments import check_unit, moment_of, unix_micros
 from msgid._validate import INT32_MAX, in_range, quote
 from msgid.errors import InvalidMessage
 from msgid.ids._bytes import header_identity
 from msgid.ids.derived import position_id
-from msgid.messages import Encoding, bytes_of
+from msgid.messages import Encoding, bytes_of, check_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,11 +119,14 @@ class Record:
         Raises:
             InvalidMessage: if a column is missing or malformed.
         """
+        check_row(row)
         needed = ("topic", "brokerName", "queueId", "queueOffset", "storeTimestamp")
         missing = [name for name in needed if row.get(name) is None]
         if missing:
             raise InvalidMessage(f"a RocketMQ row must have {missing[0]}, got {quote(dict(row))}")
         born = row.get("bornTimestamp")
+        for name in ("storeTimestamp", "bornTimestamp"):
+            check_unit(name, row.get(name), 1_000, InvalidMessage)
         return cls(
             row["topic"],
             row["brokerName"],
@@ -262,7 +265,9 @@ def audited_rows(table: pa.Table) -> pa.Table:
         with suppress(InvalidMessage):
             properties = _properties(row["properties"])
             id, log = properties.get(UNIQUE_KEY), log_of(*log, properties)
-            id = id or Record.of(row).message_id()
+            if row.get("storeTimestamp") is not None:  # the broker's own number, whatever a clock has said
+                row["storeTimestamp"] = moment_of("storeTimestamp", row["storeTimestamp"])
+            id = id or Record.of({**row, "bornTimestamp": None}).message_id()
         for name, value in zip(added, (id, *log), strict=True):
             added[name].append(value)
     for name, values in added.items():

@@ -115,6 +115,8 @@ def read_file(path: str | PathLike[str] | IO[bytes], format: Format | None = Non
 
     if format is not None and format not in FORMATS:
         raise ValueError(f"format must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, got {quote(format)}")
+    if not isinstance(path, str | os.PathLike) and not hasattr(path, "read"):
+        raise TypeError(f"path must be the path of a file, or an open file, got {quote(path)}")
     file = Path(path) if isinstance(path, str | os.PathLike) else path
     shown = str(file if isinstance(file, Path) else getattr(file, "name", "the open file"))
     if isinstance(file, Path) and not file.exists():

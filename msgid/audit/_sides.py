@@ -8,7 +8,7 @@ from datetime import datetime
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._known_tables import ids_inside, known_table
+from msgid._known_tables import ids_inside, known_columns
 from msgid._validate import quote
 from msgid.audit._columns import checked_columns
 from msgid.audit._inputs import read_file
@@ -55,14 +55,13 @@ def names_in_sent(
                 return value if not value or value in names else None
             if isinstance(value, datetime) or not all(isinstance(one, str) for one in value):
                 return value  # the times of lives
-            return [name for name in value if name in names] or (None if value else [])
+            return [name for name in value if name in names] or None
 
         found = {argument: kept(value) for argument, value in named.items()}
-        lacks_source = named["source"] is not None and kept(named["source"]) != _plain(named["source"])
-        if lacks_source or found["offset"] is None:
-            is_named = lacks_source or named["offset"] is not None
-            is_other = is_named and known_table(names) is None  # the columns of a known table name its positions
-            found["source"], found["offset"] = ((), "") if is_other else (None, None)
+        known = known_columns(names) if named["offset"] is None else None
+        lacks_offset = found["offset"] is None and (known is None or known.offset is None)
+        if lacks_offset or (named["source"] is not None and kept(named["source"]) != _plain(named["source"])):
+            found["source"] = found["offset"] = None
         return {**found, "id": found["id"] or "id"}
     wrong = sorted(set(sent_columns) - set(ARGUMENTS))
     if wrong:

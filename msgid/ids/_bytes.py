@@ -21,9 +21,12 @@ NOT_HEX: Final = "must have hex digits only"
 UNKNOWN_VERSION: Final = "unknown version {version}"
 NOT_V1: Final = "must be of version 1, got version 0"
 NOT_AN_ID: Final = "must be a message ID or a UUID"
+EMPTY: Final = "must be an ID of any version, a UUID or other text, got nothing"
 NOT_V0: Final = "must be of version 0, got version 1"
 
 _UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
+_ASCII_LENGTHS: Final = frozenset({32, 34, 36, 56, 58})
+"""The numbers of characters of an ID or a UUID with dashes; bytes of an ID have none of these lengths."""
 _LENGTHS: Final = frozenset({ID_LENGTH, *V0_LENGTHS, *(1 + length for length in V0_LENGTHS)})
 
 
@@ -108,8 +111,10 @@ def identity(value: object) -> str:
     """Return the text by which two IDs are compared: equal if and only if they are the same ID.
 
     An ID of any version becomes its canonical text, so the case of the digits and the version byte of a version-0 ID
-    do not matter. A UUID with dashes becomes lower case. Any other text stays unchanged. Any other bytes become ``0x``
-    and their hex digits.
+    do not matter. A UUID with dashes becomes lower case. Any other text stays unchanged: an ID with white space around
+    it, a UUID in braces, or one with ``urn:uuid:`` in front. The 32 digits of a UUID without dashes, and its 16 bytes,
+    are an ID of version 0. The ASCII bytes of an ID's or a UUID's text are that text, as a header of Kafka holds them.
+    Any other bytes become ``0x`` and their hex digits.
 
     Raises:
         InvalidMessageId: if `plain` makes neither text nor bytes of the value, or if it is empty.
@@ -123,11 +128,13 @@ def identity(value: object) -> str:
         raw = id_bytes(value)
     except InvalidMessageId:
         value = plain(value)
-        if not isinstance(value, str | bytes) or not value:
+        if not isinstance(value, str | bytes):
             raise
+        if not value:
+            raise InvalidMessageId(quote(value), EMPTY) from None
         if isinstance(value, str):
             return value.lower() if is_uuid(value) else value
-        return f"0x{value.hex().upper()}"
+        return (header_identity(value) if len(value) in _ASCII_LENGTHS else None) or f"0x{value.hex().upper()}"
     v0 = strip_version(raw)
     return (raw if v0 is None else bytes([VERSION_0]) + v0).hex().upper()
 

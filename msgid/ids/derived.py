@@ -33,7 +33,8 @@ def position_id(source: str, offset: int, at: datetime | float) -> MessageId:
     Args:
         source: Name of one ordered log, such as ``"kafka://orders/3"``.
         offset: Position of the message in the log, 0 to 2**48 - 1.
-        at: Timestamp of the message, as an aware datetime or in Unix seconds.
+        at: Timestamp of the message, as an aware datetime or in Unix seconds. The ID holds the lower 32 bits of the
+            seconds since 2021, so the time of an ID is wrong if ``at`` is before 2021 or after February 2157.
 
     Returns:
         A `MessageId` of the origin ``position``. Its node holds 44 bits of the SHA-256 of ``source``; its pid and

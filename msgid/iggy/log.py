@@ -44,8 +44,6 @@ def encode(message: Message, layout: Layout) -> bytes:
     >>> len(encode(Message.new(b"", id=1), "h64")), len(encode(Message.new(b"", id=1), "batch256"))
     (64, 304)
     """
-    if not isinstance(message, Message):
-        raise TypeError(f"message must be a Message, got {quote(message)}")
     return encode_log([message], layout)
 
 
@@ -118,7 +116,15 @@ def encode_log(messages: Iterable[Message], layout: Layout, *, partition: int = 
     >>> len(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "h64"))
     130
     """
-    return b"".join(batches(messages, name_of(layout), partition))
+    if isinstance(messages, str | bytes) or not hasattr(messages, "__iter__"):
+        raise TypeError(f"messages must be a list of messages, got {quote(messages)}")
+    return b"".join(batches(map(_checked, messages), name_of(layout), partition))
+
+
+def _checked(message: Message) -> Message:
+    if not isinstance(message, Message):
+        raise TypeError(f"message must be a Message, got {quote(message)}")
+    return message
 
 
 def decode_log(

@@ -12,7 +12,8 @@ from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from msgid._message import Message
-from msgid._validate import INT64_MAX, INT64_MIN, integer, quote
+from msgid._moments import micros_since_1970
+from msgid._validate import quote
 from msgid.processing._json import dumps, loads
 from msgid.processing.context import Output, canonical_id
 from msgid.processing.errors import ChangedOutputs, TooLate
@@ -33,7 +34,11 @@ class Outcome(NamedTuple):
     kind: Kind
     """``new`` and ``duplicate`` messages are handled. For other kinds, `error` is the reason."""
     state: Any = None
-    """The state that the message made, at this delivery or at the first one."""
+    """The state that the message made, at this delivery or at the first one.
+
+    Without ``keep_outputs``, the handler makes it again from the delivered body. A redelivery with another body is
+    reported only if its outputs differ; then `ChangedOutputs` is the error.
+    """
     outputs: Sequence[Output] = ()
     error: BaseException | None = None
     """`TooLate`, `ChangedOutputs`, the handler's error, or the error of a malformed ID, key or time."""
@@ -228,7 +233,7 @@ class Flow:
         """Yield the actions for a batch; return the outcome of each message."""
         for message in messages:
             if not isinstance(message, Message):
-                raise TypeError(f"message must be a Message, got {quote(message)}")
+                raise TypeError(f"message must be a Message, got {quote(message)}: Message(id, key, body)")
         outcomes: list[Outcome | None] = [None] * len(messages)
         named: list[Message] = list(messages)
         left = []
@@ -316,7 +321,7 @@ def _checked(message: Message) -> Message:
     """Return a message with the canonical form of its ID, or raise TypeError or ValueError."""
     id = canonical_id(message.id)
     if message.timestamp is not None:
-        integer("timestamp", message.timestamp, INT64_MIN, INT64_MAX)
+        micros_since_1970("timestamp", message.timestamp)
     if not isinstance(message.key, str):
         raise TypeError(f"key must be text, got {quote(message.key)}")
     for name, text in (("key", message.key), ("id", id)):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 import time
+from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from msgid._message import Message
-from msgid._moments import duration, micros_in
-from msgid._validate import integer, quote
+from msgid._moments import duration, micros_in, unit_hint
+from msgid._validate import integer, is_integer, quote
 from msgid.processing._flow import (
     AppendAll,
     DeadLetter,
@@ -31,12 +32,13 @@ from msgid.processing.forgetting import Forgetting
 from msgid.processing.store import moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from datetime import datetime, timedelta
 
     from msgid.processing._flow import Action
     from msgid.processing.store import Store, Version
 
+_NUMBERS: Final = {0: "no arguments", 1: "one argument", 3: "three arguments"}
 BATCH: Final = 1000
 """The number of messages that `handle_many` stores in one transaction."""
 
@@ -63,11 +65,24 @@ class BaseProcessor(Generic[_H, _P, _D]):
         loads: Callable[[bytes], Any] = loads,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        check_store(store)
-        for what, function in (("handler", handler), ("publish", publish), ("dead_letter", dead_letter or list)):
+        check_store(store, handler)
+        functions = {"handler": handler, "publish": publish, "dumps": dumps, "loads": loads, "clock": clock}
+        if dead_letter is not None:
+            functions["dead_letter"] = dead_letter
+        for what, function in functions.items():
             if not callable(function):
-                raise TypeError(f"{what} must be a function, got {quote(function)}")
-        check_parameters(handler)
+                hint = f"; pass its method {what}=letters.append" if isinstance(function, list) else ""
+                raise TypeError(f"{what} must be a function, got {quote(function)}{hint}")
+        check_parameters("handler", handler, "state, message, context")
+        check_parameters("publish", publish, "outputs")
+        check_parameters("dead_letter", dead_letter, "letter")
+        check_parameters("clock", clock)
+        if not isinstance(keep_outputs, bool):
+            raise TypeError(f"keep_outputs must be True or False, got {quote(keep_outputs)}")
+        now = clock()
+        if not is_integer(now) or (hint := unit_hint(now, 1_000_000_000)):
+            hint = hint if is_integer(now) else ": time.time_ns?"
+            raise TypeError(f"clock must return integers of nanoseconds since 1970, got {quote(now)}{hint}")
         self._store = store
         self._handler = handler
         self._publish = publish
@@ -88,6 +103,8 @@ class BaseProcessor(Generic[_H, _P, _D]):
 
     def history(self, key: str) -> list[Version]:
         """Return the states of a key that this handler made, oldest first."""
+        if not isinstance(key, str):
+            raise TypeError(f"key must be text, got {quote(key)}")
         return self._store.history(key, handler=self.name)
 
     def forget(self, before: int | datetime | None = None, *, older_than: timedelta | str | None = None) -> int:
@@ -155,6 +172,7 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
     Args:
         store: Store of the states.
         handler: Pure function of (state, message, context) that returns the new state. Each attempt has its own copies.
+            None is a state too: a handler without ``return`` resets the state of the key.
         publish: Function that sends outputs, in order. It is called again with equal outputs if a message is
             redelivered.
         name: Name of the handler, under which its states are stored. Handlers with different names do not share
@@ -239,10 +257,8 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
             BatchFailed: if messages were not handled and ``dead_letter`` is None. It contains all outcomes.
             Exception: any error of the store or the publisher. All messages must be delivered again.
         """
-        integer("batch", batch, 1, 1_000_000)
         outcomes: list[Outcome] = []
-        rest = iter(messages)
-        while chunk := list(islice(rest, batch)):
+        for chunk in batches_of(messages, batch):
             outcomes += self._drive(chunk)
         return self._all_finished(outcomes)
 
@@ -303,10 +319,25 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
         return self._ran(finished("handler", self._handler(state, message, context)), context)
 
 
-def check_store(store: object) -> None:
+def batches_of(messages: Iterable[Message], batch: int) -> Iterator[list[Message]]:
+    """Yield messages in lists of at most ``batch``; raise TypeError for a single message."""
+    integer("batch", batch, 1, 1_000_000)
+    if isinstance(messages, Message | str | bytes | Mapping) or not hasattr(messages, "__iter__"):
+        raise TypeError(f"messages must be a list of messages, got {quote(messages)}")
+    rest = iter(messages)
+    while chunk := list(islice(rest, batch)):
+        yield chunk
+
+
+def check_store(store: object, handler: object = None) -> None:
     """Raise TypeError if an object is not a store."""
-    if isinstance(store, type) or not hasattr(store, "forget"):
-        raise TypeError(f"store must be a store, such as MemoryStore(), got {quote(store)}")
+    if isinstance(store, type) and hasattr(store, "forget"):
+        raise TypeError(
+            f"store must be a store, such as MemoryStore(), got {quote(store)}: call it, {store.__name__}()"
+        )
+    if not hasattr(store, "forget"):
+        hint = ": store and handler are swapped" if hasattr(handler, "forget") else ""
+        raise TypeError(f"store must be a store, such as MemoryStore(), got {quote(store)}{hint}")
 
 
 def handler_name(handler: Any) -> str:
@@ -328,15 +359,17 @@ def handler_name(handler: Any) -> str:
     return f"{module}.{name}" if module else name
 
 
-def check_parameters(handler: Any) -> None:
-    """Check that a handler takes three arguments."""
+def check_parameters(what: str, function: Any, names: str = "") -> None:
+    """Raise TypeError if a function cannot be called with as many arguments as ``names`` lists; None is no function."""
     try:
-        signature = inspect.signature(handler)
-    except ValueError:  # of a function in C that does not say
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # None, or a function in C that does not say
         return
+    arguments = names.split(", ") if names else []
     try:
-        signature.bind(None, None, None)
+        signature.bind(*arguments)
     except TypeError:
+        number = _NUMBERS[len(arguments)]
         raise TypeError(
-            f"handler must take three arguments (state, message, context), got {quote(handler)} with {signature}"
+            f"{what} must take {number}{f' ({names})' if names else ''}, got {quote(function)} with {signature}"
         ) from None

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from msgid._validate import INT32_MAX, INT64_MIN, integer
+from msgid._validate import INT32_MAX, INT64_MIN, integer, is_number, quote
 from msgid.processing.errors import InvalidStore
 from msgid.processing.store import (
     DEFAULT_REMEMBER,
@@ -117,14 +117,25 @@ def rows_of(append: Append, deltas: int) -> Rows:
     return Rows((version, packed, base), entries, bases)
 
 
+MAX_TIMEOUT: Final = 86_400
+"""The longest time in seconds to wait for a database: a day."""
+
+
 class SqlStore:
     """A store in a database; `SqliteStore` and `PostgresStore` add the connection and its SQL dialect."""
 
     blank = "?"
     """The placeholder of a value in a statement."""
 
-    def __init__(self, deltas: int = 0, remember: timedelta | str | None = DEFAULT_REMEMBER) -> None:
+    def __init__(
+        self, deltas: int = 0, remember: timedelta | str | None = DEFAULT_REMEMBER, timeout: float = 30
+    ) -> None:
         self._deltas = integer("deltas", deltas, 0, 1_000_000)
+        if not is_number(timeout):
+            raise TypeError(f"timeout must be a number of seconds, got {quote(timeout)}")
+        if not 0 <= timeout <= MAX_TIMEOUT:
+            raise ValueError(f"timeout must be 0 to {MAX_TIMEOUT} seconds, got {quote(timeout)}")
+        self._timeout = float(timeout)
         self._remember = remembered(remember)
         self._numbers: dict[str, int] = {}
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from msgid._validate import integer
 from msgid.processing._flow import AppendAll, Publish, Read, Run, finished
-from msgid.processing._processor import BATCH, BaseProcessor
+from msgid.processing._processor import BATCH, BaseProcessor, batches_of
 from msgid.processing.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -44,10 +42,8 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
 
     async def handle_many(self, messages: Iterable[Message], *, batch: int = BATCH) -> list[Outcome]:
         """Handle messages with one transaction per batch, one handler call at a time; see `Processor.handle_many`."""
-        integer("batch", batch, 1, 1_000_000)
         outcomes: list[Outcome] = []
-        rest = iter(messages)
-        while chunk := list(islice(rest, batch)):
+        for chunk in batches_of(messages, batch):
             outcomes += await self._drive(chunk)
         return self._all_finished(outcomes)
 

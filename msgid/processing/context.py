@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._message import Known, Message, read_id
-from msgid._moments import UNIX_EPOCH
+from msgid._moments import UNIX_EPOCH, micros_since_1970
 from msgid._validate import is_utf8, quote
 from msgid.ids.derived import derive_from_bytes, derived_text
 from msgid.processing._json import canonical, own_copy, plain
@@ -141,7 +141,13 @@ def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Outpu
     >>> state, after, outputs[0].body
     (['a'], ['a', 'b'], {'seen': 1})
     """
+    if not callable(handler):
+        raise TypeError(f"handler must be a function, got {quote(handler)}")
+    if not isinstance(message, Message):
+        raise TypeError(f"message must be a Message, got {quote(message)}: Message(id, key, body)")
     known = read_id(message.id)
+    if message.timestamp is not None:
+        micros_since_1970("timestamp", message.timestamp)
     own = Message(known.text, message.key, own_copy(message.body), message.timestamp)
     context = Context(own)
     context._id = known

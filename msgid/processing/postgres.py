@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgid._retrying import retry, within
-from msgid._validate import check_installed
+from msgid._validate import check_installed, quote
 from msgid.processing._fork import register
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
 from msgid.processing.errors import InvalidStore
@@ -98,9 +98,10 @@ class PostgresStore(SqlStore):
         timeout: float = 30,
         remember: timedelta | str | None = DEFAULT_REMEMBER,
     ) -> None:
-        super().__init__(deltas, remember)
+        super().__init__(deltas, remember, timeout)
+        if not isinstance(conninfo, str):
+            raise TypeError(f"conninfo must be a connection string of psycopg, got {quote(conninfo)}")
         self._conninfo = conninfo
-        self._timeout = timeout
         self._idle: list[Any] = []
         self._inherited: list[Any] = []
         self._lock = threading.RLock()
@@ -210,6 +211,11 @@ class PostgresStore(SqlStore):
             connection = psycopg.connect(self._conninfo, autocommit=True, client_encoding="utf8")
         except psycopg.OperationalError as error:
             raise type(error)(" ".join(str(error).split())) from None  # one line
+        except psycopg.ProgrammingError as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(
+                f"conninfo must be a connection string of psycopg, got {quote(self._conninfo)}: {reason}"
+            ) from None
         # Every statement looks up rows by keys. A plan from a time when the tables were small must not scan them, and
         # must not read all rows of a handler for each message.
         for setting in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_material"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import sqlite3
 import sys
 import threading
@@ -12,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgid._retrying import retry, within
+from msgid._validate import quote
 from msgid.processing._fork import CLOSING, at_each_fork, register
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
 from msgid.processing.errors import InvalidStore
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from msgid.processing.store import Append, Reading
 
 _T = TypeVar("_T")
+_URL: Final = re.compile("file:|[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _SIZES: Final = (4, 32, 256)
 """The numbers of rows that one statement reads; only a few, so that each statement stays prepared."""
 _UPDATE: Final = (
@@ -125,12 +128,15 @@ class SqliteStore(SqlStore):
         timeout: float = 30,
         remember: timedelta | str | None = DEFAULT_REMEMBER,
     ) -> None:
-        super().__init__(deltas, remember)
+        super().__init__(deltas, remember, timeout)
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"path must be the path of a file, got {quote(path)}")
         self._path = os.fspath(path)
+        if isinstance(self._path, str) and _URL.match(self._path):
+            raise ValueError(f"path must be the path of a file, not a URL, got {quote(self._path)}")
         if not self._path or self._path == ":memory:":
             raise ValueError(f"path must be the path of a file, got {self._path!r}; MemoryStore keeps states in memory")
         self._path = os.path.abspath(self._path)  # of the folder that is current now, also for later connections
-        self._timeout = timeout
         self._lock = threading.RLock()
         self._held: list[_Connection] = []  # at most one
         weakref.finalize(self, _close, self._held).atexit = False

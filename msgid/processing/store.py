@@ -29,8 +29,8 @@ import zlib
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from msgid._moments import aware, micros_in, unix_micros
-from msgid._validate import INT64_MAX, INT64_MIN, integer, quote
+from msgid._moments import aware, micros_in, micros_since_1970, unix_micros
+from msgid._validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -161,7 +161,7 @@ def moment(name: str, value: int | datetime) -> int:
     """Return a time, given as an aware datetime or in microseconds since 1970, in microseconds since 1970."""
     if isinstance(value, datetime):
         return unix_micros(aware(name, value))
-    return integer(name, value, INT64_MIN, INT64_MAX)
+    return micros_since_1970(name, value)
 
 
 def remembered(remember: timedelta | str | None) -> int | None:

@@ -25,18 +25,18 @@ from uuid import uuid4
 from msgid._moments import last_moment
 from msgid._validate import integer, quote
 from msgid.errors import InvalidMessage, TruncatedMessage
+from msgid.iggy._wire import name_of
 from msgid.iggy.index import Blocks
 from msgid.iggy.log import read_log
 from msgid.iggy.parts import last_record
 from msgid.retention._disk import Files, OsFiles, State
-from msgid.retention.policy import MICROSECONDS, InvalidPolicy, Segment, checked_policy, decide
+from msgid.retention.policy import MICROSECONDS, InvalidPolicy, RetentionPolicy, Segment, checked_policy, decide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from msgid.iggy._wire import Layout
     from msgid.retention._holders import Holder
-    from msgid.retention.policy import RetentionPolicy
 
 _SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _BESIDE: Final = re.compile(r"(\d{20})\.(?:index|timeindex)", re.ASCII)
@@ -200,8 +200,11 @@ class Cleaner:
         names: Mapping[str, str] | None = None,
         allow_open: bool = False,
     ) -> None:
+        if isinstance(folder, RetentionPolicy):
+            raise TypeError(f"folder must be the path of a folder, got {quote(folder)}: folder and policy are swapped")
         self.folder = os.fspath(folder)
         self.policy = checked_policy(policy)
+        name_of(layout, auto=True)
         self.layout: Layout = layout
         self.allow_gaps = allow_gaps
         self.allow_open = allow_open

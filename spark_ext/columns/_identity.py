@@ -18,7 +18,8 @@ def identity(id: ColumnOrName) -> Column:
     """Return the text by which two IDs are compared: equal if and only if they are the same ID.
 
     An ID of any version becomes its canonical text. A UUID with dashes becomes lower case. Any other text stays as it
-    is; any other bytes become ``0x`` and their hex digits. An empty value is not an ID, so it becomes NULL.
+    is. The ASCII bytes of an ID's or a UUID's text are that text; any other bytes become ``0x`` and their hex digits.
+    An empty value is not an ID, so it becomes NULL.
 
     Parameters
     ----------
@@ -48,8 +49,9 @@ def identity(id: ColumnOrName) -> Column:
     # The cast to a text gives it Spark's default collation, and leaves the bytes of a binary value as they are.
     text = value.cast("string")
     digits = F.hex(text.cast("binary"))
-    of_bytes = _canonical(digits, digits).otherwise(F.concat(F.lit("0x"), digits))
-    of_text = _canonical(text, F.upper(text)).when(is_uuid(text), F.lower(text)).otherwise(text)
+    read = _canonical(text, F.upper(text)).when(is_uuid(text), F.lower(text))
+    of_bytes = _canonical(digits, digits).otherwise(F.coalesce(read, F.concat(F.lit("0x"), digits)))
+    of_text = read.otherwise(text)
     return F.when(is_binary, of_bytes).otherwise(of_text)
 
 

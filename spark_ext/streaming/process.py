@@ -142,7 +142,7 @@ def process(
     check_name("key", key)
     if not callable(handler):
         raise TypeError(f"handler must be a function of (state, message, context), got {quote(handler)}")
-    check_parameters(handler)
+    check_parameters("handler", handler, "state, message, context")
     for argument, name in (("key", key), ("id", id), ("timestamp", timestamp)):
         if name is not None and named_column(df, name) is None:
             raise ValueError(f"{argument} must be a column of the DataFrame, got {name!r}; it has {df.columns}")

@@ -225,15 +225,6 @@ class Queue:
             found["time_backwards", name] += sum(b < a for a, b in itertools.pairwise(times))
         return {key: count for key, count in found.items() if count}
 
-    def minted(self, rows):
-        """The numbers that a process made whose IDs some rows do not have."""
-        present = {row.made for row in rows}
-        found = set()
-        for life in self.generator.lives:
-            landed = {number for second, number in life.ids if (second, number) in present}
-            found |= {*range(life.ids[0][1], life.ids[-1][1] + 1)} - landed
-        return found
-
     def lives(self, rows):
         """The processes with the IDs that some rows have; without those that do not have any."""
         present = {row.made for row in rows}

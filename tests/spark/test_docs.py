@@ -16,7 +16,7 @@ LONG = {"tutorial/spark.md", "tutorial/three-formats.md"}
 DATABASE = '"host=db dbname=shop"'
 """The connection string on a page; a test passes that of its own server instead."""
 PAGES = [
-    pytest.param(page, id=name, marks=[pytest.mark.variants] if name in LONG else [])
+    pytest.param(page, id=name, marks=pytest.mark.variants if name in LONG else pytest.mark.details)
     for page in markdown.pages(needs_spark=True)
     for name in [markdown.name_of(page)]
 ]

@@ -12,10 +12,11 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 from helpers import vector_files as vectors
 
 import msgid
-from msgid import iggy
+from msgid import cli, iggy
 
 pytest.importorskip("click")
 pytest.importorskip("rich")
@@ -370,7 +371,7 @@ def test_command_prints_the_id_that_the_function_returns(arguments, printed):
         (["derive", "order-17", "invoice"], 1, "'order-17'"),
         (["generate", "--node", "here"], 1, "got 'here'"),
         (["translate"], 2, "pass one or more IDs"),
-        (["translate", V1, "no-id"], 1, "line 2: invalid message id 'no-id'"),
+        (["translate", V1, "no-id"], 1, "argument 2: invalid message id 'no-id'"),
     ],
 )
 def test_wrong_argument_is_one_line_that_quotes_it(arguments, status, said):
@@ -467,3 +468,37 @@ def test_long_work_is_shown_on_a_terminal_alone(tmp_path):
     command = [sys.executable, "-m", "msgid", "audit", str(path)]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
     assert b"auditing" in on_terminal(command)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["pseudonymize", "-", "--key-file", "-"], "only one of ID and --key-file can be standard input"),
+        (["position", "orders/0", "-1", "--at", "0"], "offset must be 0 to 281474976710655, got -1"),
+        (["position", "orders/0", "\u0663", "--at", "0"], "must be a whole number"),
+        (["position", "orders/0", "3", "--at", "\u0663"], "must be Unix seconds"),
+        (["generate", "-n", "\u0663"], "must be a whole number"),
+        (["inspect", "nope"], "argument 1: invalid message id 'nope'"),
+        (["clean", ".", "--policy", "policy.toml"], "no segments in .: it must hold files such as 0000"),
+    ],
+)
+def test_odd_input_is_refused(arguments, words, tmp_path, monkeypatch):
+    """Standard input is read once; numbers have ASCII digits; a job of the cleaner that finds nothing fails."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.toml").write_text("default_expiry = 60\n")
+    result = CliRunner().invoke(cli.msgid, arguments, input="")
+    assert result.exit_code != 0
+    assert words in result.output
+
+
+def test_byte_order_mark_of_standard_input_is_skipped():
+    """Windows writes one in front of a file."""
+    result = CliRunner().invoke(
+        cli.msgid, ["translate", "-"], input=b"\xef\xbb\xbf0156F7E71C361B21BC024CCDBE00000000\n"
+    )
+    assert (result.exit_code, result.stdout) == (0, "0156F7E71C361B21BC024CCDBE00000000\n")
+
+
+def test_summaries_of_the_commands_are_whole_at_80_columns():
+    """No summary is cut with dots."""
+    assert "..." not in CliRunner().invoke(cli.msgid, ["-h"], terminal_width=80).output.partition("Commands:")[2]

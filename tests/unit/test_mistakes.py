@@ -11,7 +11,7 @@ import pytest
 import msgid
 from msgid import iggy, kafka, rocketmq
 from msgid.audit import audit_file, audit_ids, audit_table
-from msgid.processing import MemoryStore, Message, Processor, SqliteStore
+from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore, run
 from msgid.retention import Cleaner, RetentionPolicy, is_expired
 from msgid.schemas import SchemaRegistry
 
@@ -19,6 +19,7 @@ ID = "0156F7E71C361B21BC024CCDBE00000000"
 CLIENT = "C0A8F001103E214D29547ACFD6E30000"
 RANDOM = UUID("74b158ca-ddb3-498f-b0a9-9eec1c6197ae")
 MESSAGE = iggy.Message.new(b"hello", id=1, layout="m45")
+ROW = {"topic": "orders", "partition": 0, "offset": 7, "timestamp": 1_700_000_000_000}
 SINCE = datetime(2026, 3, 1, tzinfo=timezone.utc)
 
 
@@ -54,6 +55,67 @@ PROCESSING = [
         "message must be a Message, got {}",
     ),
     (lambda: Processor(MemoryStore(), keep, print, attempts=0), "attempts must be"),
+    (lambda: Processor(MemoryStore, keep, print), "call it, MemoryStore()"),
+    (lambda: Processor(keep, MemoryStore(), print), "store and handler are swapped"),
+    (lambda: Processor(MemoryStore(), keep, print, dead_letter=[]), "pass its method dead_letter=letters.append"),
+    (lambda: Processor(MemoryStore(), keep, print, dead_letter=5), "dead_letter must be a function, got 5"),
+    (lambda: Processor(MemoryStore(), keep, print, dumps=5), "dumps must be a function, got 5"),
+    (lambda: Processor(MemoryStore(), keep, print, loads=0), "loads must be a function, got 0"),
+    (lambda: Processor(MemoryStore(), keep, print, clock=0), "clock must be a function, got 0"),
+    (
+        lambda: Processor(MemoryStore(), keep, print, clock=lambda: 1_700_000_000.5),
+        "clock must return integers of nanoseconds since 1970, got 1700000000.5: time.time_ns?",
+    ),
+    (
+        lambda: Processor(MemoryStore(), keep, print, clock=lambda: 1_700_000_000_000),
+        "clock must return integers of nanoseconds since 1970, got 1700000000000: milliseconds?",
+    ),
+    (
+        lambda: Processor(MemoryStore(), keep, print, keep_outputs="yes"),
+        "keep_outputs must be True or False, got 'yes'",
+    ),
+    (lambda: Processor(MemoryStore(), keep, lambda: None), "publish must take one argument (outputs), got <function"),
+    (
+        lambda: Processor(MemoryStore(), keep, print, dead_letter=lambda: None),
+        "dead_letter must take one argument (letter), got <function",
+    ),
+    (
+        lambda: Processor(MemoryStore(), keep, print).handle_many(Message("a", "k", 1)),
+        "messages must be a list of messages, got Message(id='a'",
+    ),
+    (lambda: Processor(MemoryStore(), keep, print).handle({}), "message must be a Message, got {}: Message(id, key"),
+    (lambda: Processor(MemoryStore(), keep, print).history(None), "key must be text, got None"),
+    (
+        lambda: Processor(MemoryStore(), keep, print).handle(Message("", "k", 1)),
+        "invalid message id '': must be an ID of any version, a UUID or other text, got nothing",
+    ),
+    (
+        lambda: Processor(MemoryStore(), keep, print).handle(Message("a", "k", 1, 1_700_000_000)),
+        "timestamp must be microseconds since 1970, got 1700000000: seconds?",
+    ),
+    (
+        lambda: Processor(MemoryStore(), keep, print).handle(Message("a", "k", 1, 1_700_000_000 * 10**9)),
+        "timestamp must be microseconds since 1970, got 1700000000000000000: nanoseconds?",
+    ),
+    (
+        lambda: MemoryStore().forget(1_700_000_000_000),
+        "before must be microseconds since 1970, got 1700000000000: milliseconds?",
+    ),
+    (lambda: run(keep, None, {}), "message must be a Message, got {}: Message(id, key, body)"),
+    (lambda: run(None, keep, Message("a", "k", 1)), "handler must be a function, got None"),
+    (lambda: SqliteStore(None), "path must be the path of a file, got None"),
+    (lambda: SqliteStore(5), "path must be the path of a file, got 5"),
+    (lambda: SqliteStore("file:states.db"), "path must be the path of a file, not a URL, got 'file:states.db'"),
+    (lambda: SqliteStore("sqlite:///states.db"), "path must be the path of a file, not a URL, got 'sqlite:///"),
+    (lambda: SqliteStore("states.db", timeout="5"), "timeout must be a number of seconds, got '5'"),
+    (lambda: SqliteStore("states.db", timeout=-1), "timeout must be 0 to 86400 seconds, got -1"),
+    (lambda: SqliteStore("states.db", timeout=float("inf")), "timeout must be 0 to 86400 seconds, got inf"),
+    (lambda: PostgresStore(None), "conninfo must be a connection string of psycopg, got None"),
+    pytest.param(
+        lambda: PostgresStore("gibberish"),
+        "conninfo must be a connection string of psycopg, got 'gibberish'",
+        marks=pytest.mark.skipif(importlib.util.find_spec("psycopg") is None, reason="needs psycopg"),
+    ),
     (
         lambda: Processor(MemoryStore(), keep, print).forget(older_than=60),
         "older_than must be a timedelta or text such as '1 day', got 60: timedelta(seconds=60)?",
@@ -106,6 +168,24 @@ MESSAGES = [
         lambda: kafka.Record.from_consumer(Polled()),
         "timestamp is missing in the message orders/0/7: make a Record with a time of your own",
     ),
+    (lambda: kafka.Record.of(None), "row must be a mapping of columns to values, got None"),
+    (lambda: rocketmq.Record.of(None), "row must be a mapping of columns to values, got None"),
+    (
+        lambda: kafka.Record.of({**ROW, "timestamp": 1_700_000_000}),
+        "timestamp must be milliseconds since 1970, got 1700000000: seconds?",
+    ),
+    (
+        lambda: rocketmq.Record.of(
+            {"topic": "a", "brokerName": "b", "queueId": 0, "queueOffset": 0, "storeTimestamp": 1_700_000_000}
+        ),
+        "storeTimestamp must be milliseconds since 1970, got 1700000000: seconds?",
+    ),
+    (
+        lambda: kafka.Record.of({**ROW, "headers": {"message_id": b"order 1"}}).message(),
+        "header message_id must hold an ID or a UUID, got b'order 1': send str(derive_id(",
+    ),
+    (lambda: iggy.encode_log(["x"], "h64"), "message must be a Message, got 'x'"),
+    (lambda: iggy.encode_log(None, "h64"), "messages must be a list of messages, got None"),
     (lambda: rocketmq.Record.from_consumer(None), "a message of a consumer must have topic, got None"),
     (lambda: SchemaRegistry().register("orders", "{"), "invalid schema '{': not JSON"),
 ]
@@ -120,6 +200,8 @@ AUDITS = [
     (lambda: audit_ids([ID], without=["lost"]), "without must name checks, got 'lost'; the checks are lost_messages"),
     (lambda: audit_ids([ID]).failure("fatal"), "must be error, warning or info, got 'fatal'"),
     (lambda: audit_file("no.parquet"), "no file 'no.parquet'"),
+    (lambda: audit_file(None), "path must be the path of a file, or an open file, got None"),
+    (lambda: audit_file(5), "path must be the path of a file, or an open file, got 5"),
 ]
 RETENTION = [
     (lambda: RetentionPolicy.of({"default_expriy": 5}), "settings must be among default_expiry, topics"),
@@ -128,6 +210,8 @@ RETENTION = [
         lambda: Cleaner(".", {"default_expiry": 5}).clean(),
         "policy must be a RetentionPolicy, got {'default_expiry': 5}",
     ),
+    (lambda: Cleaner(RetentionPolicy(5), "."), "folder and policy are swapped"),
+    (lambda: Cleaner(".", RetentionPolicy(5), layout="zzz"), "layout must be one of"),
     (lambda: Cleaner("/no/folder", RetentionPolicy(5)).clean(), "no folder /no/folder"),
     (lambda: is_expired(SINCE, 10, 5), "timestamp must be an integer of microseconds since 1970, got datetime"),
     (lambda: is_expired(0, "soon", 5), "expiry must be a timedelta or text such as '1 day', of 0 or more, got 'soon'"),
@@ -182,6 +266,26 @@ def test_parse_of_an_id_returns_it(port):
     """The bytes of a broker's ID with port 0 could be a client's; the value keeps its type."""
     for id in (msgid.BrokerOffsetId("127.0.0.1", port, 5), msgid.parse(ID), msgid.parse(CLIENT)):
         assert msgid.parse(id) is id
+
+
+@pytest.mark.parametrize("spelling", [ID.lower(), ID.encode(), bytes.fromhex(ID), msgid.parse(ID)], ids=str)
+def test_spellings_of_an_id_are_one_message(spelling):
+    """IDs are compared by value; a header of Kafka holds the ASCII bytes of an ID's text."""
+    processor = Processor(MemoryStore(), keep, print)
+    assert [processor.handle(Message(id, "k", None)).kind for id in (ID, spelling)] == ["new", "duplicate"]
+
+
+def test_ascii_bytes_of_a_uuid_are_the_uuid():
+    """Other texts of a UUID are texts of their own."""
+    processor = Processor(MemoryStore(), keep, print)
+    ids = [RANDOM, str(RANDOM).upper(), str(RANDOM).encode(), f"{{{RANDOM}}}", RANDOM.urn]
+    assert [processor.handle(Message(id, "k", None)).kind for id in ids] == ["new", *["duplicate"] * 2, *["new"] * 2]
+
+
+def test_record_of_a_broker_keeps_the_time_of_a_producer_in_seconds():
+    """Only the caller's own numbers are checked: a consumer must not stop at such a record."""
+    polled = type("Polled", (), {**ROW, "timestamp": 1_700_000_000})()
+    assert kafka.Record.from_consumer(polled).message().timestamp == 1_700_000_000_000
 
 
 def test_a_day_is_a_day_in_each_spelling():

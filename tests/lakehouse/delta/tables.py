@@ -6,6 +6,8 @@ import threading
 from pathlib import Path
 from uuid import uuid4
 
+from pyspark.sql.utils import is_remote
+
 import spark_ext as ids
 
 FIELDS = [
@@ -108,7 +110,7 @@ def numbers(df):
 
 def without_catalog(spark):
     """Return a session of the same Spark without Delta's catalog."""
-    session = spark.newSession()
+    session = spark.cloneSession() if is_remote() else spark.newSession()
     session.conf.unset("spark.sql.catalog.spark_catalog")
     return session
 

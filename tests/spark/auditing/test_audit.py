@@ -116,6 +116,7 @@ def test_audit_of_processes_that_share_a_pid_is_that_of_python(spark, tmp_path, 
     same(spark_ext.audit(read(spark, table, tmp_path)), report)
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("way", SUMMARIES_OFTEN, indirect=True)
 def test_holes_and_lives_are_those_of_python(spark, tmp_path, way):
     """Gaps of one offset in blocks and between them, lives by a column and by a time, and checks that are left out."""
@@ -287,6 +288,7 @@ def test_audit_of_times_outside_the_years_is_that_of_python(spark, tmp_path, way
         same(spark_ext.audit(df, **columns), local)
 
 
+@pytest.mark.details
 @pytest.mark.parametrize(
     ("way", "ansi"), [("driver", "true"), *(pytest.param(w, "false", marks=pytest.mark.variants) for w in WAYS[1:])],
     indirect=True,

@@ -102,6 +102,7 @@ def test_other_errors_of_an_audit_do_not_begin_it_again(spark):
     assert len(calls) == 1
 
 
+@pytest.mark.details
 def test_rows_are_kept_for_one_audit_alone(spark, tmp_path):
     """An audit does not read the rows that another one of the same folder keeps: they may be older."""
     path = str(tmp_path / "table")

@@ -52,6 +52,7 @@ def largest_method(df):
     return max(map(int, sizes))
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("name", COLUMNS)
 def test_column_is_a_method_that_java_compiles(ids, name):
     """Spark's generated code of each column function fits into methods that Java compiles."""
@@ -64,6 +65,7 @@ def test_filter_by_column_is_a_method_that_java_compiles(ids, name):
     assert largest_method(ids.where(getattr(spark_ext, name)("id").isNotNull())) <= LIMIT
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_sql_function_is_a_method_that_java_compiles(ids, spark, name):
     """Spark's generated code of each SQL function fits into methods that Java compiles."""

@@ -91,6 +91,7 @@ def test_kafka_header_that_is_not_an_id_is_named_in_the_reason(spark):
     assert (row["state"], row["reason"]) == ("available", "header trace does not hold an ID")
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("type", ["id", "uuid"])
 def test_kafka_header_that_may_be_a_uuid_is_read_as_in_python(spark, type):
     """16 bytes are a UUID if the caller says so; other headers are read as before, with the same note."""
@@ -145,6 +146,7 @@ def test_kafka_headers_of_another_type_are_refused_before_the_query_runs(spark, 
         ids.messages(df, "kafka")
 
 
+@pytest.mark.details
 def test_rocketmq_properties_with_a_repeated_name_have_its_last_value(spark, ansi):
     """As in Python; and the text of JSON's null is the same as missing properties."""
     schema = "topic string, body string, brokerName string, queueId long, queueOffset long, storeTimestamp long, " + (
@@ -213,6 +215,7 @@ TIMES = [
 ]
 
 
+@pytest.mark.details
 @pytest.mark.parametrize(("times", "format"), covering(TIMES, list(ROWS), strength=1))
 def test_time_outside_the_years_1_to_9999_is_poisoned(spark, times, format):
     """A producer may send any number as the time. No ID is made of it, and the other rows are read."""

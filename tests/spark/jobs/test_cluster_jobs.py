@@ -42,6 +42,7 @@ def test_settings_of_the_cluster_are_kept(tmp_path, monkeypatch):
     assert _session.configured_settings() == {"spark.master", "spark.ui.enabled", "spark.a-b.c"}
 
 
+@pytest.mark.details
 def test_run_after_an_interrupted_one_replaces_what_spark_left(spark, tmp_path):
     """A killed process leaves ``_temporary`` alone, which holds no results; complete results are still refused."""
     (tmp_path / "in.txt").write_text(f"{ID}\n")

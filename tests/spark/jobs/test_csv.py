@@ -190,6 +190,7 @@ def test_read_rows_of_a_column_that_the_job_adds_is_refused(spark, tmp_path, nam
     assert [tuple(row)[::-1] for row in found] == [(None, V1[0]), (lines[1], V1[1]), (lines[2], None)]
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("note", first_by_default(['"open\n0,"x', '"open', '"a" b'], 1))
 @pytest.mark.parametrize("header", first_by_default(["id,note", "note,id"], 1))
 def test_ids_job_on_a_quotation_mark_that_is_not_closed_loses_no_line(spark, tmp_path, note, header):

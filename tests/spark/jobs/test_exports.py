@@ -43,6 +43,7 @@ def kafka_frame(spark):
     return rows, spark.createDataFrame([tuple(row.values()) for row in rows], KAFKA)
 
 
+@pytest.mark.details
 @pytest.mark.parametrize(("how", "stream"), covering(["parquet", "json"], [False, True], strength=1))
 def test_messages_job_on_a_kafka_export_has_the_ids_of_plain_python(spark, tmp_path, how, stream):
     """Parquet and JSON exports give the same IDs, as a batch and as a stream, in a folder without an ending."""

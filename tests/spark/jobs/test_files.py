@@ -95,6 +95,7 @@ def test_format_of_a_pattern_without_an_ending_is_asked_for(spark, tmp_path):
         format_of(str(tmp_path / "2026-*"))
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("job", ["ids", "audit"])
 def test_command_on_a_folder_reads_its_files_by_their_endings(spark, tmp_path, job):
     """A folder of JSON files is not read as lines of text."""

@@ -49,6 +49,7 @@ def test_ids_job_on_keys_in_another_case_loses_no_value(spark, tmp_path, stream,
     assert [row.reason for row in bad] == ["the line has a key twice, compared without regard to case"]
 
 
+@pytest.mark.details
 def test_ids_job_on_lines_with_a_key_twice_keeps_them_whole(spark, tmp_path):
     """Such a line is in quarantine with its reason, also if its keys are in another case; the other lines are read."""
     good = [{"id": V1.format(0), "n": 1, "s": {"x": 1}}, {"id": V1.format(1), "n": 2}]
@@ -67,6 +68,7 @@ def test_ids_job_on_lines_with_a_key_twice_keeps_them_whole(spark, tmp_path):
     assert {row.reason for row in bad} == {"the line has a key twice, compared without regard to case"}
 
 
+@pytest.mark.details
 def test_read_rows_of_a_nested_key_twice_keeps_the_text(spark, tmp_path):
     """A table cannot store both values, so the column has the JSON of each object; folders give columns too."""
     (tmp_path / "in").mkdir()
@@ -92,6 +94,7 @@ def test_ids_command_on_keys_in_another_case_says_so(spark, tmp_path):
     assert {row.Key for row in read_table(spark, f"{tmp_path}/out/ids").collect()} == {V1.format(0), V1.format(1)}
 
 
+@pytest.mark.details
 def test_read_rows_of_spellings_with_other_types_keeps_their_text(spark, tmp_path):
     """A column of two types, or with fields that differ in case only, holds the JSON of each value."""
     lines = [{"a": 1.50, "b": {"k": 1}}, {"A": {"x": [1]}, "b": {"K": 2}}, {"A": "t", "b": None}]
@@ -122,6 +125,7 @@ VALUES = {
 BIG = 12345678901234567
 
 
+@pytest.mark.details
 def test_read_rows_of_numbers_that_a_double_cannot_hold_loses_no_digit(spark, tmp_path):
     """A column of such integers and fractions has their text, and a number out of range keeps its line."""
     lines = [
@@ -148,6 +152,7 @@ def test_read_rows_of_numbers_that_a_double_cannot_hold_loses_no_digit(spark, tm
     assert {row._corrupt_record for row in df.collect() if row._corrupt_record is not None} == set(far)
 
 
+@pytest.mark.details
 def test_read_rows_of_known_columns_keeps_a_line_that_a_double_cannot_hold(spark, tmp_path):
     """In a stream, the type of a column is known before its numbers are."""
     schema = StructType.fromDDL("id string, n bigint, f double, s struct<n: bigint, f: double>, _corrupt_record string")
@@ -162,6 +167,7 @@ def test_read_rows_of_known_columns_keeps_a_line_that_a_double_cannot_hold(spark
     assert found == {"good": [None] * len(good), "lost": texts}
 
 
+@pytest.mark.details
 def test_read_rows_of_a_line_that_is_nested_900_deep_keeps_the_line(spark, tmp_path):
     """Spark cannot have a column of such a type; the other lines are read."""
     texts = {
@@ -177,6 +183,7 @@ def test_read_rows_of_a_line_that_is_nested_900_deep_keeps_the_line(spark, tmp_p
     assert kept == [text for (_, depth), text in texts.items() if depth > 20]
 
 
+@pytest.mark.details
 def test_read_rows_of_later_files_reads_keys_in_any_case(spark, tmp_path):
     """Each type is read from keys in another case too, and a value that does not fit keeps its line."""
     write_lines(tmp_path / "in", "1.json", VALUES)
@@ -199,6 +206,7 @@ def test_read_rows_of_later_files_reads_keys_in_any_case(spark, tmp_path):
     assert len(rows) == 1 + len(texts)
 
 
+@pytest.mark.details
 def test_read_rows_of_known_columns_gives_the_rows_of_spark(spark, tmp_path):
     """Lines with the spelling of the columns give the same rows as Spark's own reader; arrays give several."""
     lines = [
@@ -246,6 +254,7 @@ def test_ids_job_on_several_objects_in_a_line_keeps_the_line(spark, tmp_path, st
     assert {row.reason for row in bad} == {"the line has more text after its JSON object"}
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("line", [b'{"id": "\xff", "n": 1}', b'{"ID": "\xff"}', b'[{"id": "\xff"}]'])
 def test_read_rows_of_bytes_that_are_not_utf_8_keeps_the_line(spark, tmp_path, line):
     """A byte is never replaced by another character in silence."""
@@ -256,6 +265,7 @@ def test_read_rows_of_bytes_that_are_not_utf_8_keeps_the_line(spark, tmp_path, l
     assert [bytes(row.line) for row in held] == [line]
 
 
+@pytest.mark.details
 def test_read_rows_of_folders_with_values_keeps_the_columns_of_folders(spark, tmp_path):
     """A folder ``name=value`` is a column, also if a key or a step of the reader has its name."""
     for name in ("unit=1", "unit=2"):

@@ -76,6 +76,7 @@ def test_process_job_of_a_damaged_file_goes_on_and_takes_the_repaired_one(spark,
     assert (summary.outputs, summary.unreadable) == (2001, [])
 
 
+@pytest.mark.details
 def test_process_job_of_a_history_is_many_micro_batches_of_the_limit(spark, rocksdb, tmp_path):
     """The outputs are those of one micro-batch; a file above the limit is a micro-batch of its own."""
     (tmp_path / "in").mkdir()

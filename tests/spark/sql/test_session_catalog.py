@@ -68,6 +68,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("in_catalog", [True, False], ids=["in the catalog", "by statements"])
 def test_functions_mean_the_same_whatever_the_settings_at_their_creation(session, monkeypatch, in_catalog):
     """Backslashes in the text of a function, and names of its parameters, are read as Spark reads them by default."""

@@ -42,6 +42,7 @@ def test_segment_report_of_two_streams_with_equal_topics_keeps_them_apart(spark)
     ]
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("mark", [False, True])
 def test_clean_of_a_folder_with_an_active_segment_of_another_stream_keeps_it(spark, tmp_path, mark):
     """A table that is not partitioned by source has both segments in one folder."""
@@ -60,6 +61,7 @@ def test_clean_of_a_folder_with_an_active_segment_of_another_stream_keeps_it(spa
     assert {(row.source[5], row.segment) for row in left_rows.collect()} == {("1", 0), ("1", 4), ("2", 0)}
 
 
+@pytest.mark.details
 def test_clean_of_a_table_parted_by_source_deletes_one_streams_segment(spark, tmp_path):
     """The segment of the same name of the other stream stays."""
     path = str(tmp_path / "parted")
@@ -69,6 +71,7 @@ def test_clean_of_a_table_parted_by_source_deletes_one_streams_segment(spark, tm
     assert found == {("iggy:1/orders#0", 4), ("iggy:2/orders#0", 0)}
 
 
+@pytest.mark.details
 def test_clean_with_a_policy_that_is_not_allowed_raises(spark, table):
     """A negative expiry is an error in every argument, and nothing is deleted."""
     policy = RetentionPolicy(default_expiry=60)
@@ -94,6 +97,7 @@ MANAGED = {
 }
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("mark", [False, True])
 def test_clean_of_a_folder_that_another_system_manages_raises(spark, table, mark):
     """The other system has a list of the files, and cannot read its table if some are missing."""
@@ -121,6 +125,7 @@ def test_clean_of_a_table_of_500_topics_judges_each(spark, tmp_path):
     assert [segment.topic for segment in found if segment.action == "removed"] == ["other"]
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("missing", ["segment", "topic", "timestamp"])
 def test_clean_of_a_table_with_a_row_without_a_value_keeps_the_row(spark, tmp_path, missing):
     """A row without a segment is never deleted, and other segments are still deleted."""
@@ -133,6 +138,7 @@ def test_clean_of_a_table_with_a_row_without_a_value_keeps_the_row(spark, tmp_pa
     assert spark.read.parquet(path).where(f"{missing} is null").count() == 2
 
 
+@pytest.mark.details
 @pytest.mark.parametrize(
     ("column", "type", "says"),
     [

@@ -30,6 +30,7 @@ def before_the_first_removal(monkeypatch, action):
     monkeypatch.setattr(SegmentFolders, "remove", remove)
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("rename", [True, False], ids=["rename", "no-rename"])
 def test_clean_of_a_segment_that_a_writer_has_added_to_puts_it_back(spark, table, monkeypatch, rename):
     """Rows that are committed between two deletions stay, with the rows that were checked."""
@@ -50,6 +51,7 @@ def test_clean_of_a_segment_that_a_writer_has_added_to_puts_it_back(spark, table
     assert ("orders", 0) not in left(spark, table)
 
 
+@pytest.mark.details
 def test_clean_puts_files_back_into_a_folder_that_was_made_anew(spark, table):
     """A writer creates the folder again after the rename; then the folder has the files of both."""
     folder = table / "topic=orders" / "partition=0" / "segment=0"
@@ -63,6 +65,7 @@ def test_clean_puts_files_back_into_a_folder_that_was_made_anew(spark, table):
     assert not hidden.exists()
 
 
+@pytest.mark.details
 def test_clean_killed_between_rename_and_comparison_judges_the_folder_again(spark, table):
     """The folder may have rows that were never checked, so it gets its name back first."""
     folder = table / "topic=orders" / "partition=0" / "segment=0"
@@ -72,6 +75,7 @@ def test_clean_killed_between_rename_and_comparison_judges_the_folder_again(spar
     assert left(spark, table) >= {("orders", 0)}
 
 
+@pytest.mark.details
 def test_two_clean_ups_at_once_delete_each_segment_once(spark, table, monkeypatch):
     """The second clean-up reports that another process deleted the segment, and does not fail."""
     others = []
@@ -84,6 +88,7 @@ def test_two_clean_ups_at_once_delete_each_segment_once(spark, table, monkeypatc
     assert {part.reason for part in found if part.expired} == {"another process has removed it or put it back"}
 
 
+@pytest.mark.details
 def test_clean_of_a_folder_that_cannot_be_deleted_reports_the_others(spark, table, monkeypatch):
     """The report lists the deleted segments, and the reason for the segment that stays."""
     original = SegmentFolders.remove
@@ -111,6 +116,7 @@ def test_clean_of_a_folder_that_cannot_be_deleted_reports_the_others(spark, tabl
     assert [part.reason for part in found if part.reason] == ["cannot delete it: [Errno 13] Permission denied"]
 
 
+@pytest.mark.details
 def test_clean_of_a_table_with_symbolic_links_raises(spark, table, tmp_path):
     """Symbolic links are rejected: they may lead to another table, or form a circle."""
     outside = tmp_path / "outside"
@@ -121,6 +127,7 @@ def test_clean_of_a_table_with_symbolic_links_raises(spark, table, tmp_path):
     assert list(outside.iterdir())
 
 
+@pytest.mark.details
 def test_clean_of_odd_names_deletes_the_segments_that_were_judged(spark, tmp_path):
     """Paths with characters of patterns, and topics with characters of escapes, are handled correctly."""
     topics = ["a b", "a%20b", "a/b", "it's", 'x"y', "a=b", "[a]*?{b}", "ü\n"]
@@ -134,6 +141,7 @@ def test_clean_of_odd_names_deletes_the_segments_that_were_judged(spark, tmp_pat
     assert len(list(base.rglob("segment=2"))) == len(topics)
 
 
+@pytest.mark.details
 def test_clean_never_leaves_out_a_file_that_cannot_be_read(spark, table):
     """A corrupt file is an error under all settings of the session, because its rows cannot be checked."""
     folder = table / "topic=orders" / "partition=0" / "segment=0"

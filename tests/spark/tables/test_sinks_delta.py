@@ -77,6 +77,7 @@ def test_write_once_delta_jobs_that_start_at_once_do_not_share_a_table(spark, tm
     assert sorted(row["id"] for row in both(spark, tmp_path / "out")) == [0, 1, 2]
 
 
+@pytest.mark.details
 def test_write_once_delta_batches_in_any_order_are_never_lost_or_repeated(spark, tmp_path):
     """True means new rows, False means that they are in the table, and an unknown batch is an error."""
     random = Random("jar False")

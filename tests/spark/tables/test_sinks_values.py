@@ -62,6 +62,7 @@ def is_partition(case, format):
     return fits and (format == "parquet" or not case.is_odd or NUL in case.sql)
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("format", ["parquet", pytest.param("delta", marks=pytest.mark.variants)])
 def test_write_once_keeps_every_value_of_a_partition(spark, tmp_path, edges, format):
     """Parted by a column of each plain type, a table has each row once and unchanged, in every zone."""
@@ -104,6 +105,7 @@ def exact(value, type):
     return (value - date(1970, 1, 1)).days if isinstance(value, date) else value
 
 
+@pytest.mark.details
 def test_process_keeps_every_value(spark, rocksdb, tmp_path, edges):
     """The handler gets each value unchanged, at each delivery; a row that Python lacks is malformed, with its values.
 

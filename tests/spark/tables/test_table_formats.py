@@ -112,6 +112,7 @@ def test_table_format_without_a_clean_up_says_so(spark, tmp_path, monkeypatch):
         ids.clean(str(tmp_path), POLICY, now(0), spark=spark, format="json-lines")
 
 
+@pytest.mark.details
 def test_jobs_and_audits_use_an_own_table_format(spark, tmp_path, json_tables):
     """The job `ids` writes it, in a batch run and as a stream, and the job `audit` reads it."""
     made = [str(msgid.position_id("log", n, 1_700_000_000)) for n in range(5)]

@@ -304,6 +304,7 @@ def test_message_with_wrong_bytes_that_holds_another_one_is_not_torn():
     assert [message.checksum_ok for message in found] == [True, False, True]
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("layout", TORN)
 def test_stream_reads_a_segment_with_torn_messages_at_every_stage_of_its_growth(layout, tmp_path):
     """Each message comes once, and each torn one is in a row, wherever a micro-batch ends."""

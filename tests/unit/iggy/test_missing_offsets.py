@@ -403,6 +403,7 @@ class Server:
         return {message.id for raw in files for message in whole(raw)}
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(n, marks=pytest.mark.volume) for n in range(4, 200))])
 def test_stream_of_a_busy_server_reads_or_reports_each_message_once(seed):
     """Each loss after the first look at a topic is in one row, with other limits after each restart; no more is."""

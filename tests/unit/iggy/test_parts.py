@@ -114,6 +114,7 @@ def test_index_of_batch24_has_entries_of_8_or_16_bytes():
         check_split(split, made, raw, 2000, "batch24")
 
 
+@pytest.mark.details
 @LAYOUTS
 def test_index_behind_its_log_is_walked_from_its_last_point(layout):
     """An index that ends early, or with half an entry, still divides the segment evenly."""
@@ -152,6 +153,7 @@ WRONG = {
 }
 
 
+@pytest.mark.details
 @LAYOUTS
 @pytest.mark.parametrize("how", WRONG)
 def test_wrong_index_never_gives_wrong_parts(layout, how):

@@ -176,3 +176,38 @@ def test_processor_of_plain_functions_refuses_objects_that_are_called_as_corouti
     functions = {"handler": careless, "publish": list, argument: Later()}
     with pytest.raises(TypeError, match=f"{argument} must be a plain function; AsyncProcessor takes coroutine"):
         Processor(MemoryStore(), name="h", **functions)
+
+
+class Timeout(BaseException):
+    """An error of a user that is not an `Exception`."""
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, Timeout])
+@pytest.mark.parametrize("processor_class", [Processor, AsyncProcessor])
+def test_exception_that_is_no_error_ends_handle_at_once(kind, processor_class):
+    """SIGTERM can raise `SystemExit` in a handler: the message is not settled, and nothing is stored or tried again."""
+    store, calls, letters = MemoryStore(), [], []
+
+    def handler(state, message, context):
+        calls.append(message.id)
+        if len(calls) == 1:
+            raise kind
+        return "done"
+
+    async def later(state, message, context):
+        return handler(state, message, context)
+
+    async def handled(processor):
+        return await processor.handle(message("a"))
+
+    is_async = processor_class is AsyncProcessor
+    processor = processor_class(store, later if is_async else handler, list, name="h", dead_letter=letters.append)
+    raised = None
+    try:  # asyncio itself ends its loop with some of these
+        asyncio.run(handled(processor)) if is_async else processor.handle(message("a"))
+    except BaseException as error:
+        raised = error
+    assert isinstance(raised, kind)
+    assert (calls, letters, processor.history("key")) == (["a"], [], [])
+    plain = Processor(store, handler, list, name="h")
+    assert plain.handle(message("a")).kind == "new"
