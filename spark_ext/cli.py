@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import sys
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -583,6 +585,8 @@ def audit(
         except ValueError as error:
             raise click.ClickException(str(error)) from None
     with _one_line_errors(input):
+        for path in (input, sent, *(digests or ())):
+            check_exists(path)
         found = job.run(session(), input, sent, format=format, digests=digests, **named)
     output.finish(found)
 
@@ -632,6 +636,21 @@ def _check_stream_options(stream: bool, overwrite: bool, interval: float | None,
     for name, number in limit._asdict().items():
         if number is not None and not stream:
             raise click.UsageError(f"--{name.replace('_', '-')}-per-trigger needs --stream")
+
+
+_PATTERN: Final = re.compile(r"[*?\[\]{}]")
+"""Characters of a path that names several files."""
+
+
+def check_exists(path: str | None) -> None:
+    """Raise BadInput for a local file or folder that is missing, which Spark would find out only after its start."""
+    from spark_ext._filesystem import resolve
+
+    if path is None or _PATTERN.search(path) or os.environ.keys() & {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"}:
+        return
+    resolved = resolve(path)
+    if resolved.startswith("/") and not os.path.exists(resolved):
+        raise BadInput(f"cannot read {path}: it does not exist")
 
 
 @contextmanager

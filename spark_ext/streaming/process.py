@@ -12,7 +12,7 @@ from msgid._known_tables import OUTPUTS
 from msgid._moments import duration
 from msgid._validate import is_integer, quote
 from msgid.processing._processor import check_parameters
-from spark_ext._arguments import check_dataframe, check_ids, check_name
+from spark_ext._arguments import check_dataframe, check_name
 from spark_ext._compat import type_named
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers, shipped, shipped_processor

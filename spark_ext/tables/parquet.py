@@ -198,7 +198,8 @@ def _claim(
     claim = f"{base}/writer={writer.name}/{_CLAIM}"
     said = _read_json(files, claim)
     if said is not None and said["partition_by"] != list(partition_by):
-        if not _data_files(files, f"{base}/writer={writer.name}"):  # the first batch has failed, so it fixes nothing
+        # A writer without rows has failed in its first batch, which fixes nothing.
+        if not _data_files(files, f"{base}/writer={writer.name}"):
             said = {"query": said["query"], "partition_by": list(partition_by)}
     if said is not None:
         _check_claim(said, path, writer, partition_by)
@@ -353,8 +354,6 @@ def _check_partitions(df: DataFrame, partition_by: tuple[str, ...]) -> None:
     chosen = {name.lower() for name in partition_by}
     if len(chosen) < len(partition_by):
         raise ValueError(f"partition_by must name each column once, got {partition_by}")
-    if chosen and len(chosen) == len(types):
-        raise ValueError(f"partition_by must leave a column for the files, got all: {partition_by}")
     for name in partition_by:
         if name.startswith("."):
             raise ValueError(f"partition_by must not name {name!r} in a Parquet table: readers skip its folders")
@@ -363,6 +362,8 @@ def _check_partitions(df: DataFrame, partition_by: tuple[str, ...]) -> None:
                 f"partition_by must not name the timestamp {name!r} in a Parquet table, whose folders have local "
                 "times: add a date, or use the format delta"
             )
+    if chosen and len(chosen) == len(types):
+        raise ValueError(f"partition_by must leave a column for the files, got all: {partition_by}")
 
 
 def _write(batch_df: DataFrame, path: str, inner: str, mode: str, partition_by: tuple[str, ...]) -> None:
@@ -482,9 +483,9 @@ def _read(spark: SparkSession, path: str, options: Mapping[str, str] | None = No
     if recorded:
         return _with_types(reader, recorded[0], path)
     if options is None:
-        rows = reader.parquet(path)
         try:
-            rows.schema  # noqa: B018  over Connect, Spark looks for the files only now
+            rows = reader.parquet(path)
+            _ = rows.schema  # over Connect, Spark looks for the files only now
         except AnalysisException as error:
             if error.getCondition() in _NO_TABLE:
                 raise FileNotFoundError(f"cannot read {path}: no batch has been written to it") from None

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from helpers.sinks import numbers, run_query
+from pyspark.sql import functions as F
 
 import spark_ext as ids
 from spark_ext import TableConflict
@@ -22,6 +23,30 @@ def test_write_once_replayed_batch_is_written_once(spark, tmp_path):
     assert not ids.write_once(spark.range(7), 0, path, app_id="a")
     assert ids.write_once(spark.range(3), 1, path, app_id="a")
     assert spark.read.parquet(path).count() == 8
+
+
+def test_a_first_write_that_fails_fixes_nothing(spark, tmp_path):
+    """Wrong partition columns are refused before anything is stored, and a batch that failed leaves no rule behind."""
+    path, rows = str(tmp_path / "table"), spark.range(3).selectExpr("id", "id % 2 AS k", "array(id) AS a")
+    for partition_by, words in (
+        (("zz",), "partition_by must name columns of the rows, got 'zz'; they have"),
+        (("a",), "partition_by must name columns of a plain type, got 'a' of array<bigint>"),
+        (("k", "K"), "partition_by must name each column once"),
+        (("k", "id"), "partition_by must leave a column for the files, got all"),
+    ):
+        written = rows.drop("a") if "id" in partition_by else rows
+        with pytest.raises(ValueError, match=words):
+            ids.write_once(written, 0, path, app_id="a", partition_by=partition_by)
+    assert not (tmp_path / "table").exists()
+    failing = rows.withColumn("k", F.raise_error(F.lit("no k")).cast("bigint"))
+    with pytest.raises(Exception, match="no k"):
+        ids.write_once(failing, 0, path, app_id="a", partition_by=("k",))
+    with pytest.raises(FileNotFoundError, match="cannot read .*none: no batch has been written to it"):
+        ids.read_table(spark, str(tmp_path / "none"))
+    assert ids.write_once(rows.withColumn("more", F.lit(1)), 0, path, app_id="a", partition_by=("ID",))
+    with pytest.raises(TableConflict, match=r"partition_by must stay \('ID',\), got \('k',\)"):
+        ids.write_once(rows, 1, path, app_id="a", partition_by=("k",))
+    assert ids.read_table(spark, path).where("more = 1").count() == 3
 
 
 def test_write_once_into_an_incomplete_folder_is_refused(spark, tmp_path):
