@@ -292,8 +292,7 @@ def result_of(mutation: Mutation, folder: Path, *, night: bool) -> str:
     try:
         if path.suffix == ".c":
             build(folder)
-        by_default = ["-m", "not slow"] if '"slow:' in (folder / "pyproject.toml").read_text(encoding="utf-8") else []
-        if is_caught(mutation, folder, *by_default):
+        if is_caught(mutation, folder):
             return "default"
         return "nightly" if night and is_caught(mutation, folder, "-m", "") else "missed"
     finally:

@@ -202,6 +202,16 @@ def hostile():
     return pa.table({"id": values, "parent": parents, "landed": landed, "n": range(len(values))})
 
 
+@pytest.mark.parametrize("way", ["summaries"], indirect=True)
+def test_positions_in_ids_are_audited_without_offsets(spark, tmp_path, way):
+    """A table of position IDs alone has the lost and the repeated positions of its logs, in words of 32 and beyond."""
+    held = [("a", n) for n in (0, 1, 2, 6, 7, 7, 31, 32, 70)] + [("b", n) for n in (5, 6, 40)]
+    table = pa.table({"id": [str(msgid.position_id(source, n, 1_790_000_000)) for source, n in held]})
+    report = msgid.audit.audit_table(table)
+    assert {"missing_offsets", "duplicate_ids"} <= {one.check for one in report.findings}
+    same(spark_ext.audit(read(spark, table, tmp_path)), report)
+
+
 @pytest.mark.details
 @pytest.mark.parametrize(("way", "ansi"), WITHOUT_ANSI, indirect=True)
 def test_audit_of_hostile_ids_is_that_of_python(spark, tmp_path, ansi, way):
