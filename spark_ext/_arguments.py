@@ -1,4 +1,4 @@
-"""Check arguments that are DataFrames, names of columns or columns of IDs; the errors name the argument and the value."""
+"""Check arguments: DataFrames, names of columns, and columns of IDs. The errors name the argument and the value."""
 
 from __future__ import annotations
 

@@ -70,8 +70,9 @@ def deduplicate(
         columns of ``content``.
     content : sequence of str, optional
         Columns that are compared, without ``id``; an empty list compares the IDs alone, so no row is a ``conflict``.
-        Default: all columns except ``id``, ``timestamp`` and the columns that ``order_by`` names as text. Required if ``order_by`` has a Column and ``fingerprint`` is not passed. A stream whose columns
-        may change should name them here.
+        Default: all columns except ``id``, ``timestamp`` and the columns that ``order_by`` names as text. Required if
+        ``order_by`` has a Column and ``fingerprint`` is not passed. A stream whose columns may change should name them
+        here.
     order_by : Column or str, or a sequence of them
         Order of the rows of an ID in a batch; the first one is ``new``. Rows that are equal in ``order_by`` are ordered
         by their fingerprints, so every run gives the same labels. A stream orders the rows of a micro-batch by
@@ -99,9 +100,9 @@ def deduplicate(
     Raises
     ------
     ValueError
-        if a column is missing or ``name`` is taken; if ``id`` is neither text nor binary; if a stream lacks ``timestamp`` or a valid ``within``, or
-        has another state store than RocksDB; if both ``fingerprint`` and ``content`` are given;
-        if ``order_by`` has a Column, and both are missing.
+        if a column is missing or ``name`` is taken; if ``id`` is neither text nor binary; if a stream lacks
+        ``timestamp`` or a valid ``within``, or has another state store than RocksDB; if both ``fingerprint`` and
+        ``content`` are given; if ``order_by`` has a Column, and both are missing.
     TypeError
         if ``df`` is not a DataFrame of Spark or a name is not text; if a compared column has a type whose values cannot
         be compared.

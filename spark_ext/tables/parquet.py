@@ -197,10 +197,10 @@ def _claim(
     """Check that this writer may write these columns to the table; with its first batch, record the writer."""
     claim = f"{base}/writer={writer.name}/{_CLAIM}"
     said = _read_json(files, claim)
-    if said is not None and said["partition_by"] != list(partition_by):
-        # A writer without rows has failed in its first batch, which fixes nothing.
-        if not _data_files(files, f"{base}/writer={writer.name}"):
-            said = {"query": said["query"], "partition_by": list(partition_by)}
+    is_other = said is not None and said["partition_by"] != list(partition_by)
+    # A writer without rows has failed in its first batch, which fixes nothing.
+    if said is not None and is_other and not _data_files(files, f"{base}/writer={writer.name}"):
+        said = {"query": said["query"], "partition_by": list(partition_by)}
     if said is not None:
         _check_claim(said, path, writer, partition_by)
     else:

@@ -41,7 +41,7 @@ def test_a_first_write_that_fails_fixes_nothing(spark, tmp_path):
     failing = rows.withColumn("k", F.raise_error(F.lit("no k")).cast("bigint"))
     with pytest.raises(Exception, match="no k"):
         ids.write_once(failing, 0, path, app_id="a", partition_by=("k",))
-    with pytest.raises(FileNotFoundError, match="cannot read .*none: no batch has been written to it"):
+    with pytest.raises(FileNotFoundError, match=r"cannot read .*none: no batch has been written to it"):
         ids.read_table(spark, str(tmp_path / "none"))
     assert ids.write_once(rows.withColumn("more", F.lit(1)), 0, path, app_id="a", partition_by=("ID",))
     with pytest.raises(TableConflict, match=r"partition_by must stay \('ID',\), got \('k',\)"):
