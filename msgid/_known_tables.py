@@ -246,7 +246,7 @@ def ids_inside(names: Collection[str], *given: object) -> Inside | None:
         given: The arguments of the audit that name columns, None for those that are not passed; the ID's first.
 
     Returns:
-        None if the table has a column of IDs, or if the caller names one or says that there is none.
+        None if the table has a column of IDs, or if the caller names one or turns it off.
     """
     known = known_table(names)
     inside = None if known is None else known.inside

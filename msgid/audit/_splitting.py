@@ -222,7 +222,7 @@ def shared_runs(
     heads = np.flatnonzero(~follows)
     several = np.maximum.reduceat(np.maximum(np.bincount(later, minlength=len(part_of)), 2), heads)
     is_joined = np.diff(np.append(heads, len(part_of))) > 1
-    # Where processes share most runs, they also share a single one of which the clock goes back.
+    # Where processes share most runs, they also share a single one whose clock goes back.
     processes = np.where(is_joined | (everywhere[part_of] & is_mixed)[heads], several, 1)
     return (np.cumsum(~follows) - 1)[run], processes
 

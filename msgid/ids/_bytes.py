@@ -26,7 +26,7 @@ NOT_V0: Final = "must be of version 0, got version 1"
 
 _UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
 _ASCII_LENGTHS: Final = frozenset({32, 34, 36, 56, 58})
-"""The numbers of characters of an ID or a UUID with dashes; bytes of an ID have none of these lengths."""
+"""The numbers of characters of an ID or a UUID with dashes; bytes of an ID have other lengths."""
 _LENGTHS: Final = frozenset({ID_LENGTH, *V0_LENGTHS, *(1 + length for length in V0_LENGTHS)})
 
 

@@ -360,7 +360,7 @@ def handler_name(handler: Any) -> str:
 
 
 def check_parameters(what: str, function: Any, names: str = "") -> None:
-    """Raise TypeError if a function cannot be called with as many arguments as ``names`` lists; None is no function."""
+    """Raise TypeError if a function cannot be called with as many arguments as ``names`` lists; None passes."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # None, or a function in C that does not say

@@ -38,8 +38,8 @@ class Kept(ExitStack):
     """Keeps DataFrames until it is closed.
 
     A kept DataFrame is computed once, and a later query does not plan it again. If the session has a checkpoint folder,
-    the rows are there. Else they are a local checkpoint or, if they must survive the loss of an executor, cached rows,
-    of which Spark computes the lost part again.
+    the rows are there. Else they are a local checkpoint or, if they must survive the loss of an executor, cached rows.
+    Spark computes lost cached rows again.
     """
 
     def __init__(self, *, survives: bool) -> None:

@@ -160,7 +160,7 @@ def overlap(one, other):
 
 
 class Reading(NamedTuple):
-    """What an audit says of the IDs of a node and pid.
+    """The verdict of an audit on the IDs of a node and pid.
 
     Attributes:
         shared: Whether processes are at the same time.

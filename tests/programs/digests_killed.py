@@ -49,7 +49,7 @@ def make(landed, folder, at=None):
 
 
 def main(landed, folder):
-    """Kill at each step until a process is not killed any more, and print the number of kills."""
+    """Kill at each step until a process ends by itself, and print the number of kills."""
     pa.set_cpu_count(1)
     number = 0
     while make(landed, Path(folder) / str(number), number):

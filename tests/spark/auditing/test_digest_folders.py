@@ -78,7 +78,7 @@ def test_digests_of_all_missing_parts_are_made_by_one_reading(spark, tmp_path, m
 
 @pytest.mark.details
 def test_digests_after_an_error_at_any_step_are_those_without_one(spark, tmp_path, monkeypatch):
-    """A call ends before or after it writes or renames a digest; the next one makes what is missing."""
+    """A call ends before or after it writes or renames a digest; the next one makes the missing digests."""
     df = spark.range(6).selectExpr("id AS offset", "CAST(id % 2 AS string) AS day")
     store, write = digest_folders._store, pq.write_table
     for step in range(6):
