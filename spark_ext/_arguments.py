@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """Check arguments that are DataFrames, names of columns or columns of IDs. The errors name argument and value."""
-=======
-"""Check arguments: DataFrames, names of columns, and columns of IDs. The errors name the argument and the value."""
->>>>>>> build-b5
 
 from __future__ import annotations
 

@@ -198,13 +198,8 @@ def _claim(
     claim = f"{base}/writer={writer.name}/{_CLAIM}"
     said = _read_json(files, claim)
     is_other = said is not None and said["partition_by"] != list(partition_by)
-<<<<<<< HEAD
     if is_other and not _data_files(files, f"{base}/writer={writer.name}"):
         # A writer without rows has failed in its first batch, which fixes nothing.
-=======
-    # A writer without rows has failed in its first batch, which fixes nothing.
-    if said is not None and is_other and not _data_files(files, f"{base}/writer={writer.name}"):
->>>>>>> build-b5
         said = {"query": said["query"], "partition_by": list(partition_by)}
     if said is not None:
         _check_claim(said, path, writer, partition_by)
