@@ -195,8 +195,8 @@ def shared_runs(
     those of another. But each of them counts on in the next run, and soon. So runs are joined if a number continues an
     earlier run and is dated before the next lower number of its own, or if a run begins where the one before goes back
     in time. All runs of a part are joined if two of three continue an earlier one, or begin inside it. But the run of
-    one process is not joined with those before if none of their processes was alive: the IDs are silent for longer than a
-    process needs for 8.
+    one process is not joined with those before if none of their processes was alive: the IDs are silent for longer
+    than a process needs for 8.
 
     Returns:
         For each cell its run, and for each run the number of its processes at one time, at least.

@@ -197,11 +197,10 @@ def _claim(
     """Check that this writer may write these columns to the table; with its first batch, record the writer."""
     claim = f"{base}/writer={writer.name}/{_CLAIM}"
     said = _read_json(files, claim)
-    is_other = said is not None and said["partition_by"] != list(partition_by)
-    if is_other and not _data_files(files, f"{base}/writer={writer.name}"):
-        # A writer without rows has failed in its first batch, which fixes nothing.
-        said = {"query": said["query"], "partition_by": list(partition_by)}
     if said is not None:
+        # A writer without rows has failed in its first batch, which fixes nothing.
+        if said["partition_by"] != list(partition_by) and not _data_files(files, f"{base}/writer={writer.name}"):
+            said = {"query": said["query"], "partition_by": list(partition_by)}
         _check_claim(said, path, writer, partition_by)
     else:
         _check_free(files, base, path, writer)
