@@ -186,6 +186,14 @@ MUTATIONS = [
         tests=("tests/unit/audit",),
     ),
     *of(
+        "audit",
+        ("positions of one process are words of another", "spark_ext/auditing/_words.py", "F.lit(32 - 5)", "F.lit(32 - 4)"),
+        ("derived IDs are positions", "spark_ext/auditing/_words.py",
+         'words = _version_1(ids).where(_origin_is("position"))', 'words = _version_1(ids).where(_origin_is("derived"))'),
+        ("an audit does not begin again", "spark_ext/auditing/_kept.py", "if not is_lost_checkpoint(error):", "if True:"),
+        tests=("tests/spark/auditing/test_audit.py", "tests/spark/auditing/test_audit_lost_blocks.py"),
+    ),
+    *of(
         "retention",
         ("a message expires a microsecond late", "msgid/retention/policy.py", "seconds * MICROSECONDS <= now",
          "seconds * MICROSECONDS < now"),
@@ -305,7 +313,12 @@ def main() -> None:
     """Print a table with a row per mutation; the exit code is 1 if no test notices one of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--revision", default="HEAD", help="the commit whose code and tests run")
-    parser.add_argument("--only", action="append", help="a group of mutations; repeat it for several")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=sorted({one.group for one in MUTATIONS}),
+        help="a group of mutations; repeat it for several",
+    )
     parser.add_argument("--spark", action="store_true", help="the mutations that need Spark, too")
     parser.add_argument("--default", action="store_true", help="the default tests alone")
     arguments = parser.parse_args()
