@@ -12,11 +12,11 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 from helpers import vector_files as vectors
+from helpers.commands import invoke
 
 import msgid
-from msgid import cli, iggy
+from msgid import iggy
 
 pytest.importorskip("click")
 pytest.importorskip("rich")
@@ -486,7 +486,7 @@ def test_odd_input_is_refused(arguments, words, tmp_path, monkeypatch):
     """Standard input is read once; numbers have ASCII digits; a job of the cleaner that finds nothing fails."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "policy.toml").write_text("default_expiry = 60\n")
-    result = CliRunner().invoke(cli.msgid, arguments, input="")
+    result = invoke(arguments, input="")
     assert result.exit_code != 0
     assert words in result.output
 
