@@ -493,12 +493,10 @@ def test_odd_input_is_refused(arguments, words, tmp_path, monkeypatch):
 
 def test_byte_order_mark_of_standard_input_is_skipped():
     """Windows writes one in front of a file."""
-    result = CliRunner().invoke(
-        cli.msgid, ["translate", "-"], input=b"\xef\xbb\xbf0156F7E71C361B21BC024CCDBE00000000\n"
-    )
+    result = invoke(["translate", "-"], input=b"\xef\xbb\xbf0156F7E71C361B21BC024CCDBE00000000\n")
     assert (result.exit_code, result.stdout) == (0, "0156F7E71C361B21BC024CCDBE00000000\n")
 
 
 def test_summaries_of_the_commands_are_whole_at_80_columns():
     """No summary is cut with dots."""
-    assert "..." not in CliRunner().invoke(cli.msgid, ["-h"], terminal_width=80).output.partition("Commands:")[2]
+    assert "..." not in invoke(["-h"], terminal_width=80).output.partition("Commands:")[2]
