@@ -174,6 +174,8 @@ class Report:
     def failure(self, fail_on: Severity = "error", allow: Mapping[str, int] | None = None) -> str | None:
         """Return one line with the number of such findings and the three largest; None without findings.
 
+        If most rows do not have a valid offset or source, the line says so instead: their losses cannot be found.
+
         Args:
             fail_on: ``error``, ``warning`` or ``info``.
             allow: The largest number of each check that is not a failure.
@@ -185,6 +187,8 @@ class Report:
         >>> report.failure("warning", {"missing_ids": 2})
         """
         held = self.failures(fail_on, allow)
+        if not held and 2 * self.unplaced > self.rows:
+            return f"{self.unplaced:,} of {self.rows:,} rows do not have a valid offset or source"
         if not held:
             return None
         which = "error" if fail_on == "error" else f"{fail_on} or above"

@@ -119,3 +119,16 @@ def test_command_writes_openmetrics_text(tmp_path):
     assert done.exit_code == 0
     assert families(metrics.read_text())["msgid_audit_messages"]["missing_offsets", "error"] == 1
     assert sorted(one.name for one in tmp_path.iterdir()) == ["a.csv", "audit.prom"]
+
+
+@pytest.mark.parametrize("offsets", ["0.0 1.0 5.0", "x y z", "0 x y"])
+def test_offsets_that_are_mostly_unreadable_are_a_failure(offsets, tmp_path):
+    """Their losses cannot be found, so a gate does not pass; one such row among valid ones is a note."""
+    path = tmp_path / "table.csv"
+    path.write_text("offset\n" + "\n".join(offsets.split()) + "\n")
+    report = audit.audit_file(path)
+    assert not report.findings
+    assert report.failure() == f"{report.unplaced} of 3 rows do not have a valid offset or source"
+    assert invoke(["audit", str(path), "--fail-on", "error"]).exit_code == 3
+    path.write_text("offset\n0\n1\nx\n")
+    assert audit.audit_file(path).failure() is None
