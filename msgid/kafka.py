@@ -169,8 +169,7 @@ class Record:
         >>> Record.of({**row, "headers": [("message_id", b"0156f7e71c361b21bc024ccdbe00000000")]}).message_id()
         '0156F7E71C361B21BC024CCDBE00000000'
         """
-        own = _identity_of(self._held(header), header_type)
-        return own or str(position_id(self.source(cluster), self.offset, self.timestamp))
+        return _identity_of(self._held(header), header_type) or self._position_id(cluster)
 
     def message(
         self,
@@ -201,12 +200,14 @@ class Record:
         >>> Record.of(row).message()
         Message(id='011B10B399F8D80000A0119A0000000007', key='shop 5', body=b'12', timestamp=0)
         """
-        if self.note(header, header_type=header_type) is not None:
+        held = self._held(header)
+        own = _identity_of(held, header_type)
+        if held is not None and not own:
             raise InvalidMessage(
-                f"header {header} must hold an ID or a UUID, got {quote(self._held(header))}: "
+                f"header {header} must hold an ID or a UUID, got {quote(held)}: "
                 "send str(derive_id(a UUID of your own, the text)), or pass header=None for the ID of the position"
             )
-        id = self.message_id(cluster, header, header_type=header_type)
+        id = own or self._position_id(cluster)
         if key is None:
             key = id if self.key is None else key_text(self.key)
         return Message(id, key, self.value, unix_micros(self.timestamp))
@@ -222,6 +223,9 @@ class Record:
         """
         held = self._held(header)
         return None if held is None or _identity_of(held, header_type) else NO_ID.format(header=header)
+
+    def _position_id(self, cluster: str) -> str:
+        return str(position_id(self.source(cluster), self.offset, self.timestamp))
 
     def _held(self, header: str | None) -> bytes | None:
         held = [value for name, value in self.headers if name == header]

@@ -187,10 +187,11 @@ class Report:
         >>> report.failure("warning", {"missing_ids": 2})
         """
         held = self.failures(fail_on, allow)
-        if not held and 2 * self.unplaced > self.rows:
-            return f"{self.unplaced:,} of {self.rows:,} rows do not have a valid offset or source"
         if not held:
-            return None
+            is_unread = 2 * self.unplaced > self.rows
+            return (
+                f"{self.unplaced:,} of {self.rows:,} rows do not have a valid offset or source" if is_unread else None
+            )
         which = "error" if fail_on == "error" else f"{fail_on} or above"
         largest = ", ".join(f"{finding.count:,} {finding.check} in {_shown(finding.scope)}" for finding in held[:3])
         return f"{len(held):,} finding{'' if len(held) == 1 else 's'} of severity {which}: {largest}"

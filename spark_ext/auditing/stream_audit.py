@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgid import layout
 from msgid._moments import aware
 from msgid._validate import check_installed, integer
+from msgid.audit._sides import ARGUMENTS
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, jump_of, rules_of
 from msgid.audit.report import report_of
 from spark_ext._filesystem import filesystem
 from spark_ext.auditing._collecting import Summaries, facts_of
 from spark_ext.auditing.digests import digest
 from spark_ext.auditing.spark_report import AuditReport
-from spark_ext.auditing.table_audit import audited, check_unit, summaries_of
+from spark_ext.auditing.table_audit import audited, check_milliseconds, summaries_of
 from spark_ext.tables._writers import writer_of
 from spark_ext.tables.sinks import read_table, write_once
 
@@ -123,11 +124,13 @@ def audit_batches(
     kept = None if last is None else integer("last", last, 1, layout.UINT32_MASK)
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
 
+    named: dict[str, Any] = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content, life), strict=True))
+
     def update(batch: DataFrame, number: int) -> None:
-        batch, chosen = audited(batch, id, source, offset, timestamp, landed, content, parent, life)
+        batch, chosen = audited(batch, **named, landed=landed, parent=parent)
         new = summaries_of(batch, chosen, earliest)
         if digests is not None:
-            made = digest(batch, id=id, source=source, offset=offset, timestamp=timestamp, content=content, life=life)
+            made = digest(batch, **named)
             write_once(made, number, digests, app_id=app_id)
         stored = {}
         for name in _STORED:
@@ -140,7 +143,7 @@ def audit_batches(
         ids, logs, parents, times = map(stored.get, _STORED)
         merged = Summaries(ids, logs, parents, times, new.is_binary)
         facts = facts_of(merged, chosen, jump, most, None, merge=True, shortest=rules.shortest)
-        check_unit(batch, chosen, facts)
+        check_milliseconds(batch, chosen, facts)
         report(AuditReport(batch.sparkSession, report_of(facts, rules)))
         if kept is not None:
             for name in stored:

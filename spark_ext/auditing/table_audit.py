@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import BinaryType, IntegralType
 
 from msgid._known_tables import ids_inside
-from msgid._moments import aware
+from msgid._moments import aware, check_unit
 from msgid._validate import check_installed, integer
 from msgid.audit._columns import checked_columns
+from msgid.audit._sides import ARGUMENTS
 from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, jump_of, rules_of
 from msgid.audit.report import report_of
 from spark_ext._arguments import check_dataframe, check_ids, check_name
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
     from msgid._known_tables import Columns
     from msgid.audit.definitions import Holes
     from msgid.audit.facts import Facts
-
-
-_IN_SECONDS: Final = (10**9, 3 * 10**9)
-"""The Unix seconds of 2001 to 2065, which as milliseconds are days of January and February 1970."""
 
 
 def audit(
@@ -140,7 +137,8 @@ def audit(
     if df.isStreaming:
         raise ValueError("cannot audit a stream: pass `audit_batches` to its foreachBatch")
     check_installed("an audit on Spark", "spark", "numpy", "pyarrow")
-    df, columns = audited(df, id, source, offset, timestamp, landed, content, parent, life)
+    named: dict[str, Any] = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content, life), strict=True))
+    df, columns = audited(df, **named, landed=landed, parent=parent)
     rules = rules_of(holes, without, not_before)
     jump = jump_of(clock_jump)
     most = integer("max_gaps", max_gaps, 0, 1_000_000)
@@ -149,46 +147,38 @@ def audit(
     facts = small_facts(df, columns, earliest, jump, most, rules.shortest)
     if facts is None:
         facts = facts_of(summaries_of(df, columns, earliest), columns, jump, most, df, shortest=rules.shortest)
-    check_unit(df, columns, facts)
+    check_milliseconds(df, columns, facts)
     return AuditReport(df.sparkSession, report_of(facts, rules))
 
 
-def audited(
-    df: DataFrame,
-    id: str | None,
-    source: str | Sequence[str] | None,
-    offset: str | None,
-    timestamp: str | None,
-    landed: str | None,
-    content: str | Sequence[str] | None,
-    parent: str | None,
-    life: str | datetime | Sequence[datetime] | None,
-) -> tuple[DataFrame, Columns]:
-    """Return the rows of a table and their columns; rows of a connector with their IDs, if another column has them."""
-    given = {
-        "id": id, "source": source, "offset": offset, "timestamp": timestamp, "landed": landed, "content": content,
-        "parent": parent,
-    }  # fmt: skip
-    for argument, names in given.items():
+def audited(df: DataFrame, **named: Any) -> tuple[DataFrame, Columns]:
+    """Return the rows of a table and their columns; rows of a connector with their IDs, if another column has them.
+
+    Args:
+        df: The table.
+        named: The arguments of `checked_columns` that name columns, all of them.
+    """
+    for argument, names in named.items():
+        if argument == "life":
+            continue
         for name in names if isinstance(names, Collection) and not isinstance(names, str) else (names,):
             if name is not None:
                 check_name(f"`{argument}`", name)
     use_own_python(df.sparkSession)
-    inside = ids_inside(df.columns, id, source, offset, timestamp, content)
+    inside = ids_inside(df.columns, *(named[argument] for argument in ARGUMENTS if argument != "life"))
     df = df if inside is None else message_format(inside.format).audited_rows(df)
-    columns = checked_columns(df.columns, id, source, offset, timestamp, landed, content, parent, life)
+    columns = checked_columns(df.columns, **named)
     for argument, column in (("id", columns.id), ("parent", columns.parent)):
         if column is not None:
             check_ids(f"`{argument}`", column, df.schema[df.columns.index(column)].dataType)
     return df, columns
 
 
-def check_unit(df: DataFrame, columns: Columns, facts: Facts) -> None:
+def check_milliseconds(df: DataFrame, columns: Columns, facts: Facts) -> None:
     """Raise ValueError if integers of the timestamp column, which are milliseconds, are seconds of our years."""
-    last = max((log.last_time for log in facts.logs if log.last_time is not None), default=0) // 1_000
-    of_integers = columns.timestamp is not None and isinstance(type_of(df, columns.timestamp), IntegralType)
-    if of_integers and _IN_SECONDS[0] <= last < _IN_SECONDS[1]:
-        raise ValueError(f"`timestamp` must be milliseconds since 1970, got {last}: seconds?")
+    if columns.timestamp is not None and isinstance(type_of(df, columns.timestamp), IntegralType):
+        last = max((log.last_time for log in facts.logs if log.last_time is not None), default=0) // 1_000
+        check_unit("`timestamp`", last, 1_000)
 
 
 def summaries_of(df: DataFrame, columns: Columns, earliest: int | None) -> Summaries:
