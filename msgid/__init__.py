@@ -51,4 +51,4 @@ __all__ = [
     "translate_v0",
 ]
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"

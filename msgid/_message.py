@@ -22,7 +22,8 @@ class Message(NamedTuple):
     id: str
     """A message ID of any version, a UUID, or any other text that identifies the message.
 
-    A processor also takes bytes, IDs as values and `uuid.UUID`, and passes their canonical text to the handler.
+    A processor also takes bytes, IDs as values and `uuid.UUID`, and passes their canonical text to the handler. A UUID
+    in braces or after ``urn:uuid:`` is other text, so it is another message: pass ``uuid.UUID(text)`` instead.
     """
     key: str
     """The business key whose state the message changes."""

@@ -15,7 +15,7 @@ from uuid import UUID
 from msgid import layout
 from msgid._known_tables import Columns, KnownTable
 from msgid._message import Message, key_text
-from msgid._moments import check_unit, moment_of, unix_micros
+from msgid._moments import check_unit, moment_of, unit_hint, unix_micros
 from msgid._validate import INT32_MAX, in_range, quote
 from msgid.errors import InvalidMessage
 from msgid.ids._bytes import header_identity
@@ -194,7 +194,8 @@ class Record:
 
         Raises:
             InvalidMessage: if the header is present and does not hold an ID: a message that is sent twice would get two
-                IDs by its positions. Pass ``header=None`` if the header has another meaning.
+                IDs by its positions. Pass ``header=None`` if the header has another meaning. Or if the record's time is
+                one of 1970 that becomes a time of our years when its number is read as seconds.
 
         >>> row = {"topic": "orders", "partition": 3, "offset": 7, "timestamp": 0, "key": b"shop 5", "value": b"12"}
         >>> Record.of(row).message()
@@ -210,7 +211,13 @@ class Record:
         id = own or self._position_id(cluster)
         if key is None:
             key = id if self.key is None else key_text(self.key)
-        return Message(id, key, self.value, unix_micros(self.timestamp))
+        micros = unix_micros(self.timestamp)
+        if unit_hint(micros, 1_000_000):
+            raise InvalidMessage(
+                f"timestamp of {self.source(cluster)} at offset {self.offset} is {self.timestamp.isoformat()}: "
+                "has the producer sent seconds instead of milliseconds?"
+            )
+        return Message(id, key, self.value, micros)
 
     def note(self, header: str | None = ID_HEADER, *, header_type: HeaderType = "id") -> str | None:
         """Return that a header does not hold an ID; None if it holds one or is missing.
@@ -228,8 +235,9 @@ class Record:
         return str(position_id(self.source(cluster), self.offset, self.timestamp))
 
     def _held(self, header: str | None) -> bytes | None:
+        """Return the last header of a name, or None if there is none; a header without a value is empty."""
         held = [value for name, value in self.headers if name == header]
-        return held[-1] if held else None
+        return (held[-1] or b"") if held else None
 
 
 def _identity_of(held: bytes | None, header_type: HeaderType) -> str | None:

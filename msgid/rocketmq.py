@@ -220,13 +220,20 @@ class Record:
             has a state of its own.
 
         Raises:
-            InvalidMessage: if the record has several keys and ``key`` is not given, or if it does not have an ID.
+            InvalidMessage: if the record has several keys and ``key`` is not given; if it has neither an ID nor a
+                position; or if ``UNIQ_KEY`` is present and does not hold an ID: a message that is delivered twice would
+                get two IDs by its positions.
 
         >>> row = {"topic": "orders", "brokerName": "a", "queueId": 2, "queueOffset": 7, "storeTimestamp": 0}
         >>> Record.of({**row, "properties": {"KEYS": "shop-5"}, "body": b"12"}).message()
         Message(id='014B6528F2FD850000A0119A0000000007', key='shop-5', body=b'12', timestamp=0)
         """
         id = self.message_id()
+        if self.original is not None and not header_identity(self.original):
+            raise InvalidMessage(
+                f"{UNIQUE_KEY} must hold an ID or a UUID, got {quote(self.original)}: "
+                "make a Message with str(derive_id(a UUID of your own, the text)) as its ID"
+            )
         if key is None:
             keys = (self.properties or {}).get(KEYS, "").split()
             if len(keys) > 1:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(/.*|$)", re.DOTALL)
 """A scheme has at least two letters: one letter is a drive of Windows."""
-_IN_PATTERNS: Final = re.compile(r"[\\*?\[\]{}]")
+IN_PATTERNS: Final = re.compile(r"[\\*?\[\]{}]")
+"""Characters with a meaning in a path that names several files."""
 _SAME: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _ARROW: Final = ("s3", "gs", "abfs", "abfss", "hdfs", "viewfs")
 _DBFS: Final = Path("/dbfs")
@@ -106,7 +107,7 @@ def literal(path: str) -> str:
     >>> print(literal("/data/a[1].csv"))
     /data/a\[1\].csv
     """
-    return _IN_PATTERNS.sub(r"\\\g<0>", path)
+    return IN_PATTERNS.sub(r"\\\g<0>", path)
 
 
 @lru_cache(maxsize=32)

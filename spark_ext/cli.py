@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -638,15 +637,11 @@ def _check_stream_options(stream: bool, overwrite: bool, interval: float | None,
             raise click.UsageError(f"--{name.replace('_', '-')}-per-trigger needs --stream")
 
 
-_PATTERN: Final = re.compile(r"[*?\[\]{}]")
-"""Characters of a path that names several files."""
-
-
 def check_exists(path: str | None) -> None:
     """Raise BadInput for a local file or folder that is missing, which Spark would find out only after its start."""
-    from spark_ext._filesystem import resolve
+    from spark_ext._filesystem import IN_PATTERNS, resolve
 
-    if path is None or _PATTERN.search(path) or os.environ.keys() & {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"}:
+    if path is None or IN_PATTERNS.search(path) or os.environ.keys() & {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"}:
         return
     resolved = resolve(path)
     if resolved.startswith("/") and not os.path.exists(resolved):

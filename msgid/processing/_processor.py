@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from msgid.processing.store import Store, Version
 
 _NUMBERS: Final = {0: "no arguments", 1: "one argument", 3: "three arguments"}
+_OTHER_CLOCKS: Final = (time.monotonic_ns, time.perf_counter_ns, time.process_time_ns, time.thread_time_ns)
+"""Clocks of integers that do not count from 1970."""
 BATCH: Final = 1000
 """The number of messages that `handle_many` stores in one transaction."""
 
@@ -80,8 +82,8 @@ class BaseProcessor(Generic[_H, _P, _D]):
         if not isinstance(keep_outputs, bool):
             raise TypeError(f"keep_outputs must be True or False, got {quote(keep_outputs)}")
         now = clock()
-        if not is_integer(now) or (hint := unit_hint(now, 1_000_000_000)):
-            hint = hint if is_integer(now) else ": time.time_ns?"
+        is_other = clock in _OTHER_CLOCKS or not is_integer(now)
+        if hint := ": time.time_ns?" if is_other else unit_hint(now, 1_000_000_000):
             raise TypeError(f"clock must return integers of nanoseconds since 1970, got {quote(now)}{hint}")
         self._store = store
         self._handler = handler

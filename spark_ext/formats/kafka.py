@@ -56,8 +56,9 @@ def _rows(
     key = bytes_column(F.col("`key`"), key_type, encoding) if key_type else F.lit(None).cast("binary")
     value = bytes_column(F.col("`value`"), value_type, encoding)
     headers, broken = _headers(df, encoding)
-    # No header has the name NULL.
-    own_header = F.try_element_at(F.filter(headers, lambda h: h["key"] == F.lit(header)), F.lit(-1))["value"]
+    # No header has the name NULL. A header without a value is empty, and so is not an ID.
+    last = F.try_element_at(F.filter(headers, lambda h: h["key"] == F.lit(header)), F.lit(-1))
+    own_header = F.when(last.isNotNull(), F.coalesce(last["value"], F.lit(b"")))
     own = own_id(own_header)
     if header_type == "uuid":
         own = F.when(F.octet_length(own_header) == UUID_LENGTH, _uuid_text(own_header)).otherwise(own)

@@ -12,11 +12,11 @@ from pyspark.sql.types import IntegralType, TimestampNTZType, TimestampType
 from msgid._moments import micros_in
 from msgid._validate import in_range, quote
 from spark_ext._arguments import check_dataframe, check_ids, check_name
+from spark_ext._column_names import free_name, named_column
 from spark_ext._compat import WHOLE, needs
 from spark_ext.columns._expressions import column, quoted_name
 from spark_ext.columns._identity import identity
 from spark_ext.streaming._buckets import MAX_BUCKETS
-from spark_ext.streaming._column_names import free_name, named_column
 from spark_ext.streaming._fingerprint import fingerprint_of
 from spark_ext.streaming._state_store import check_state_store
 

@@ -13,6 +13,7 @@ from msgid._moments import duration
 from msgid._validate import is_integer, quote
 from msgid.processing._processor import check_parameters
 from spark_ext._arguments import check_dataframe, check_name
+from spark_ext._column_names import named_column
 from spark_ext._compat import type_named
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers, shipped, shipped_processor
@@ -20,7 +21,6 @@ from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quote
 from spark_ext.columns._moments import moment_in_utc
 from spark_ext.streaming._bucket_state import states
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
-from spark_ext.streaming._column_names import named_column
 from spark_ext.streaming._packing import PACKED, packer
 from spark_ext.streaming._processing.handling import Settings
 from spark_ext.streaming._processing.operator import Operator

@@ -161,6 +161,13 @@ class RocketMQ:
         assert "error" not in found, f"{do} of {topic}: {found['error']}"
         return found["answer"]
 
+    def mqadmin(self, *arguments: str) -> str:
+        """Run a command of RocketMQ's administration tool, and return what it prints."""
+        tool = ["-Xmx128m", "-cp", self._class_path, "org.apache.rocketmq.tools.command.MQAdminStartup"]
+        command = self._namespace.command([*JAVA, f"-Duser.home={self._folder}", *tool, *arguments])
+        settings = {"ROCKETMQ_HOME": str(self._folder), "NAMESRV_ADDR": self._addresses[0]}
+        return subprocess.check_output(command, cwd=self._folder, env=os.environ | settings, text=True, timeout=120)
+
     def rows(self, do: str, topic: str, **request: Any) -> list[dict[str, Any]]:
         """Return the rows of a Java consumer, with bodies as bytes."""
         return [{**row, "body": base64.b64decode(row["body"])} for row in self.ask(do, topic, **request)]

@@ -101,6 +101,18 @@ def test_broker_finds_messages_by_the_ids_that_are_built_from_its_log(rocketmq):
                 rocketmq.ask("by_unique_key", topic, id=other)
 
 
+@pytest.mark.variants
+def test_mqadmin_finds_a_message_by_its_broker_offset_id_and_its_topic(rocketmq):
+    """The command of the guide to RocketMQ. The ID of the message itself is not what it looks for."""
+    topic = topic_of(rocketmq)
+    [receipt] = rocketmq.ask("send", topic, bodies=["one"])
+    [record] = in_log(rocketmq, topic).values()
+    found = rocketmq.mqadmin("queryMsgById", "-t", topic, "-i", offset_id(rocketmq, record))
+    assert receipt["msgId"] in found
+    assert receipt["offsetMsgId"] in found
+    assert "Queue ID" not in rocketmq.mqadmin("queryMsgById", "-t", topic, "-i", receipt["msgId"])
+
+
 @pytest.mark.parametrize("kind", ["NORMAL", "FIFO", "DELAY", "TRANSACTION"])
 def test_rows_of_the_grpc_client_have_the_ids_that_it_returned(rocketmq, kind):
     """A transaction takes two sequence numbers, and that is all that an audit finds; a lost row is found."""

@@ -78,6 +78,7 @@ def test_message_id_with_header_is_the_headers_id_or_else_the_position(value, ex
         (bytes(15), None, None),
         (b"order 7", None, None),
         (b"", None, None),
+        (None, None, None),
     ],
 )
 def test_header_of_16_bytes_is_a_uuid_if_the_caller_says_so(value, as_id, as_uuid):
@@ -91,8 +92,8 @@ def test_header_of_16_bytes_is_a_uuid_if_the_caller_says_so(value, as_id, as_uui
 
 
 def test_note_without_the_header_is_none():
-    """A missing header, a NULL one and other headers are not told."""
-    for headers in (None, [("message_id", None)], [("other", b"x")]):
+    """A missing header and other headers are not told."""
+    for headers in (None, [("other", b"x")]):
         record = Record.of({**ROW, "headers": headers})
         assert record.note() is None
         assert record.note("other") == ("header other does not hold an ID" if headers == [("other", b"x")] else None)
@@ -205,6 +206,20 @@ def test_message_of_a_record_is_its_id_key_value_and_time():
     assert record.message("eu", None).id == record.message_id("eu", None)
     assert Record.of({**ROW, "headers": [("id", bytes(16))]}).message("eu", "id", header_type="uuid").id == UUID_0
     assert record.message(key="customer 7").key == "customer 7"
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"headers": [("message_id", None)]}, "header message_id must hold an ID or a UUID, got b''"),
+        ({"timestamp": "1970-01-20T16:13:20Z"}, "timestamp of kafka:kafka/orders/3 at offset 1234 is 1970-01-20T16:13:20"),
+    ],
+)
+def test_message_of_a_record_without_an_identity_or_a_time_of_its_own_is_refused(changed, reason):
+    """A header without a value is not an ID, and seconds in the place of milliseconds are a time of January 1970."""
+    with pytest.raises(InvalidMessage) as caught:
+        Record.of({**ROW, **changed}).message()
+    assert reason in str(caught.value)
 
 
 def test_message_of_a_tombstone_has_the_body_none():

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import sys
+import time
 from datetime import datetime, timedelta, timezone
 from uuid import UUID
 
@@ -69,6 +70,10 @@ PROCESSING = [
     (
         lambda: Processor(MemoryStore(), keep, print, clock=lambda: 1_700_000_000_000),
         "clock must return integers of nanoseconds since 1970, got 1700000000000: milliseconds?",
+    ),
+    (
+        lambda: Processor(MemoryStore(), keep, print, clock=time.monotonic_ns),
+        "clock must return integers of nanoseconds since 1970, got ",
     ),
     (
         lambda: Processor(MemoryStore(), keep, print, keep_outputs="yes"),

@@ -160,6 +160,15 @@ def test_message_of_a_record_with_several_keys_names_the_choice():
     assert record.message(key="order-7").key == "order-7"
 
 
+def test_message_of_a_record_whose_unique_key_is_not_an_id_is_refused():
+    """A redelivered message has another position, so its ID would change; `message_id` and `original` still tell."""
+    for held in ("order 17", ""):
+        record = Record.of({**ROW, "properties": {"UNIQ_KEY": held}})
+        with pytest.raises(msgid.InvalidMessage, match=f"UNIQ_KEY must hold an ID or a UUID, got '{held}'"):
+            record.message()
+        assert record.original == held
+
+
 def test_record_of_a_python_consumer_is_the_message_of_the_row():
     """The ID, the key, the body and the time are those of the same message read as a row; the position is not known."""
     record = Record.from_consumer(received())
