@@ -164,7 +164,7 @@ def spark(connect, request, tmp_path_factory):
     session.stop()
 
 
-@pytest.fixture(params=["true", "false"], ids=["ansi", "not-ansi"])
+@pytest.fixture(params=["true", pytest.param("false", marks=pytest.mark.details)], ids=["ansi", "not-ansi"])
 def ansi(request, spark):
     """Run a test with ANSI mode on and off: the results must not depend on it."""
     before = spark.conf.get("spark.sql.ansi.enabled")

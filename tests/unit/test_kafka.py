@@ -212,7 +212,10 @@ def test_message_of_a_record_is_its_id_key_value_and_time():
     ("changed", "reason"),
     [
         ({"headers": [("message_id", None)]}, "header message_id must hold an ID or a UUID, got b''"),
-        ({"timestamp": "1970-01-20T16:13:20Z"}, "timestamp of kafka:kafka/orders/3 at offset 1234 is 1970-01-20T16:13:20"),
+        (
+            {"timestamp": "1970-01-20T16:13:20Z"},
+            "of kafka:kafka/orders/3 at offset 1234 is 1970-01-20T16:13:20",
+        ),
     ],
 )
 def test_message_of_a_record_without_an_identity_or_a_time_of_its_own_is_refused(changed, reason):

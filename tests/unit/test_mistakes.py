@@ -287,10 +287,12 @@ def test_ascii_bytes_of_a_uuid_are_the_uuid():
     assert [processor.handle(Message(id, "k", None)).kind for id in ids] == ["new", *["duplicate"] * 2, *["new"] * 2]
 
 
-def test_record_of_a_broker_keeps_the_time_of_a_producer_in_seconds():
-    """Only the caller's own numbers are checked: a consumer must not stop at such a record."""
+def test_record_of_a_broker_has_an_id_with_the_time_of_a_producer_in_seconds():
+    """The broker's number is the record's time, so its ID is made. Only `message` refuses it: see `test_kafka`."""
     polled = type("Polled", (), {**ROW, "timestamp": 1_700_000_000})()
-    assert kafka.Record.from_consumer(polled).message().timestamp == 1_700_000_000_000
+    assert kafka.Record.from_consumer(polled).message_id()
+    with pytest.raises(msgid.InvalidMessage, match="has the producer sent seconds instead of milliseconds"):
+        kafka.Record.from_consumer(polled).message()
 
 
 def test_a_day_is_a_day_in_each_spelling():

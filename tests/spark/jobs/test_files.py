@@ -159,6 +159,7 @@ def test_ids_job_on_a_folder_of_text_reads_lines(spark, tmp_path):
     assert ids_job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), column="value").rows == 1
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("job", ["ids", pytest.param("messages", marks=pytest.mark.details), "audit"])
 def test_job_on_a_delta_table_does_not_read_deleted_rows(spark, tmp_path, job):
     """The files of deleted rows are still in the folder, so it is read by its log; a stream is refused."""

@@ -26,6 +26,7 @@ def write_lines(folder, name, *lines):
     return texts
 
 
+@pytest.mark.details
 @pytest.mark.parametrize(
     ("stream", "table_format"),
     [

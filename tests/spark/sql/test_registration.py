@@ -261,6 +261,7 @@ WRONG_TYPES = [
 ]
 
 
+@pytest.mark.details
 def test_sql_functions_of_wrong_types_are_the_same_with_and_without_ansi_mode(registered):
     """Neither a silent NULL nor another ID: what a function returns or raises never depends on ANSI mode."""
     results = []

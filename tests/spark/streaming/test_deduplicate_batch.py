@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import spark_ext as ids
 from spark_ext import _compat
-from spark_ext.tables.upsert import with_canonical_key
+from spark_ext.tables._postgres_rows import with_canonical_key
 
 pytestmark = pytest.mark.spark
 

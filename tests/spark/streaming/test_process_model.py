@@ -147,7 +147,9 @@ BATCHES = st.tuples(
 REMEMBER = st.sampled_from([0, 1000, 10**9])
 
 
-@pytest.fixture(scope="module", params=["usual sizes", "tiny sizes", "tiny slices"])
+@pytest.fixture(
+    scope="module", params=["usual sizes", pytest.param("tiny sizes", marks=pytest.mark.details), "tiny slices"]
+)
 def sizes(request):
     """The usual sizes of pages, segments and slices; and so small that a few entries or messages fill many of them."""
     with pytest.MonkeyPatch.context() as changed:

@@ -194,6 +194,7 @@ def count(state, message, context):
     return (state or 0) + 1
 
 
+@pytest.mark.details
 def test_process_compares_numbers_as_keys_by_value(spark, rocksdb, tmp_path):
     """-0.0 and 0.0 are one key, and so is every NaN; a reason with text that is not UTF-8 does not end the query."""
     from pyspark import cloudpickle

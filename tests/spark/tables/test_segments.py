@@ -176,6 +176,7 @@ def test_clean_stopped_half_way_and_run_again_does_the_rest(spark, table):
     assert not hidden.exists()
 
 
+@pytest.mark.details
 def test_clean_with_mark_sets_the_state_and_keeps_the_messages(spark, table):
     """The messages stay with the state ``marked_for_deletion``; a second run changes nothing."""
     for _ in range(2):

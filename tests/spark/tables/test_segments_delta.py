@@ -72,6 +72,7 @@ WRITTEN = 1
 ALL = {(source, topic, segment) for source, topic, _, segment, *_ in ROWS}
 
 
+@pytest.mark.details
 def test_clean_of_a_delta_table_deletes_the_expired_segments_in_one_commit(spark, path):
     """A dry run commits nothing, and a second run finds no expired segment and commits nothing."""
     found = clean(spark, path)
@@ -83,6 +84,7 @@ def test_clean_of_a_delta_table_deletes_the_expired_segments_in_one_commit(spark
     assert version(path) == WRITTEN + 1
 
 
+@pytest.mark.details
 def test_clean_of_a_delta_table_with_mark_sets_the_state_in_one_commit(spark, path):
     """The rows stay with the state ``marked_for_deletion``, in one commit."""
     clean(spark, path, apply=True, mark=True)

@@ -7,7 +7,7 @@ import pytest
 from helpers.message_tables import EXPIRED, ONLY_DEFAULT, POLICY, SCHEMA, START, left, now, rows, write_table
 
 import spark_ext as ids
-from spark_ext.tables.parquet import SegmentFolders
+from spark_ext.tables._segment_folders import SegmentFolders
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +34,7 @@ def before_the_first_removal(monkeypatch, action):
 @pytest.mark.parametrize("rename", [True, False], ids=["rename", "no-rename"])
 def test_clean_of_a_segment_that_a_writer_has_added_to_puts_it_back(spark, table, monkeypatch, rename):
     """Rows that are committed between two deletions stay, with the rows that were checked."""
-    import spark_ext.tables.parquet as module
+    import spark_ext.tables._segment_folders as module
 
     if not rename:
         monkeypatch.setattr(module, "RENAMES", ())

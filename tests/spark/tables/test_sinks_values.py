@@ -18,7 +18,7 @@ import spark_ext as ids
 from msgid.processing import loads
 from spark_ext import Upserted, upsert_postgres
 from spark_ext.tables import delta, parquet
-from spark_ext.tables.upsert import column_types
+from spark_ext.tables._postgres_rows import column_types
 
 pytestmark = pytest.mark.spark
 

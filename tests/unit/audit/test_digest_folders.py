@@ -141,6 +141,7 @@ def test_two_writers_at_once_make_the_same_digests(tmp_path, landed, monkeypatch
     assert whole(tmp_path / "made") == audit.digest(landed, offset="offset")
 
 
+@pytest.mark.details
 def test_digests_after_a_kill_at_any_step_are_those_without_one(tmp_path, landed):
     """A process is killed before or after each step; the next one makes the missing digests, with the same bytes."""
     program = [sys.executable, str(vectors.PROGRAMS / "digests_killed.py"), str(landed), str(tmp_path / "killed")]

@@ -256,6 +256,7 @@ def test_stores_are_the_model_in_long_histories(postgres):
     run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=60, deadline=None))
 
 
+@pytest.mark.details
 def test_model_finds_a_store_that_loses_hashes(monkeypatch):
     """The test above can fail: it does for a store that forgets without a trace."""
     monkeypatch.setattr(MemoryStore, "_forget", lambda self, handler, before: 0)
