@@ -31,7 +31,7 @@ class Runs(NamedTuple):
     last_sequence: NDArray[np.int64]
     missing: NDArray[np.int64]
     processes: NDArray[np.int64]
-    """The number of processes of the run at one time, at least."""
+    """The number of processes of the run at one time, at least: 1 or 2."""
 
 
 class Shown(NamedTuple):

@@ -30,6 +30,9 @@ _FEWEST_IDS: Final = 32
 """With fewer IDs, a loss decides the pace of a run."""
 
 
+_SEVERAL: Final = 2
+
+
 class Steps(NamedTuple):
     """IDs at which the clock or the sequence of a generator stepped: the sequence numbers, and by how much."""
 
@@ -199,7 +202,7 @@ def shared_runs(
     than a process needs for 8.
 
     Returns:
-        For each cell its run, and for each run the number of its processes at one time, at least.
+        For each cell its run, and for each run the number of its processes at one time, at least: 1 or 2.
     """
     import numpy as np
 
@@ -220,10 +223,10 @@ def shared_runs(
     joined = follows | is_mixed | ~_is_after_silence(part_of, times)
     follows = np.where(everywhere[part_of], joined & ~starts_of(part_of), follows & is_shared[group])
     heads = np.flatnonzero(~follows)
-    several = np.maximum.reduceat(np.maximum(np.bincount(later, minlength=len(part_of)), 2), heads)
     is_joined = np.diff(np.append(heads, len(part_of))) > 1
     # Where processes share most runs, they also share a single one whose clock goes back.
-    processes = np.where(is_joined | (everywhere[part_of] & is_mixed)[heads], several, 1)
+    # The IDs do not tell how many processes those are: a link may be one of chance.
+    processes = np.where(is_joined | (everywhere[part_of] & is_mixed)[heads], _SEVERAL, 1)
     return (np.cumsum(~follows) - 1)[run], processes
 
 

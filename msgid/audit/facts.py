@@ -50,7 +50,7 @@ class LogFact(NamedTuple):
 
 
 class RunFact(NamedTuple):
-    """One run of a generator. Times are Unix seconds; ``processes`` is the least number of processes at one time."""
+    """One run of a generator. Times are Unix seconds; ``processes`` is 2 if several processes share it."""
 
     node: int
     pid: int

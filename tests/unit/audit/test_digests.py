@@ -115,10 +115,9 @@ def shared(runs):
         else:
             groups.append([run])
     for group in groups:
-        into = [later for _, later, _ in links if later in group]
         mixed = everywhere and goes_back(runs[group[0]])
         if mixed or (len(group) > 1 and (everywhere or any(back for _, later, back in links if later in group))):
-            yield [id for run in group for id in runs[run]], max(2, *(into.count(run) for run in group))
+            yield [id for run in group for id in runs[run]], 2
         else:
             yield from ((runs[run], 1) for run in group)
 
