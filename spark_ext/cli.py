@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -669,13 +670,28 @@ def _one_line_errors(output: str) -> Iterator[None]:
             raise click.ClickException(f"{output} holds results already; --overwrite replaces them") from None
         raise click.ClickException(cause_of(error)) from None
     except Exception as error:
-        if not (is_java_error(error) or isinstance(error, PySparkException)):
+        if _is_interrupt(error) or not (is_java_error(error) or isinstance(error, PySparkException)):
             raise
         said = worker_error_in(error) or python_error_in(error, _MISSING_ROWS) or reason_of(error)
         raise click.ClickException(f"Spark failed: {said}") from None
 
 
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Return whether an interrupt is behind an error: Py4J raises its own error for some."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
+
+
 def main(name: str = "python -m spark_ext") -> None:
     """Run the command line; ``name`` is the program's name in the help. SIGTERM ends a job as Ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(spark_ext(prog_name=name))
+    # Py4J logs the traceback of each call that an interrupt ends, some of them by the root logger.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.root.addFilter(lambda record: "py4j" not in record.pathname)
+    try:
+        sys.exit(spark_ext(prog_name=name))
+    except Exception as error:
+        if not _is_interrupt(error):
+            raise
+        sys.exit("Aborted!")

@@ -30,6 +30,7 @@ By = Literal["offset", "minute"]
 BY: Final[dict[str, str]] = {"offset": f"{1 << BLOCK_SHIFT:,} offsets", "minute": "1 minute"}
 MINUTE: Final = 60_000_000
 COLUMNS: Final = ("source", "form", "rows", "low", "high", "first_time", "last_time", "sum", "xor")
+_SAME: Final = "pass the same columns; content='' leaves the content out"
 _STRANGE: Final = -(1 << 63)
 """The block of rows without a log, an offset or a time."""
 
@@ -235,7 +236,7 @@ def merged_sums(parts: Iterable[Digest]) -> Digest:
     digests = list(parts)
     forms = sorted({one.form for one in digests if len(one.sums.rows)})
     if len(forms) > 1:
-        raise ValueError(f"digests must have one form, got {' and '.join(map(quote, forms))}: pass the same columns")
+        raise ValueError(f"digests must have one form, got {' and '.join(map(quote, forms))}: {_SAME}")
     names: list[str | None] = [*sorted({name for one in digests for name in one.names if name is not None}), None]
     places = {name: place for place, name in enumerate(names)}
     columns = []
@@ -293,7 +294,7 @@ def digest_of_table(table: pa.Table) -> Digest:
         raise ValueError(f"a digest must have the columns {', '.join(COLUMNS)}; {missing[0]} is missing")
     forms = pc.unique(table["form"].cast(pa.string())).to_pylist()
     if len(forms) > 1:
-        raise ValueError(f"digests must have one form, got {' and '.join(map(quote, forms))}: pass the same columns")
+        raise ValueError(f"digests must have one form, got {' and '.join(map(quote, forms))}: {_SAME}")
     form = forms[0] if forms else ""
     texts = table["source"].cast(pa.string()).to_pylist()
     names: list[str | None] = [*sorted({text for text in texts if text is not None}), None]
@@ -331,9 +332,7 @@ def differing_blocks(sent: Digest, landed: Digest) -> Blocks:
     import numpy as np
 
     if len(sent.sums.rows) and len(landed.sums.rows) and sent.form != landed.form:
-        raise ValueError(
-            f"digests must have one form, got {quote(sent.form)} and {quote(landed.form)}: pass the same columns"
-        )
+        raise ValueError(f"digests must have one form, got {quote(sent.form)} and {quote(landed.form)}: {_SAME}")
     form = sent.form or landed.form
     names = sorted({name for one in (sent, landed) for name in one.names if name is not None})
     at: dict[str | None, int] = {name: place for place, name in enumerate(names)} | {None: len(names)}

@@ -387,7 +387,7 @@ def _findings(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa: B
 
 def _skipped(rules: Rules) -> dict[str, str]:
     """Return the checks that the caller leaves out, each with the reason."""
-    compacted = dict.fromkeys(_GAPS.values(), "holes='compacted': compare with a digest of the queue")
+    compacted = dict.fromkeys(_GAPS.values(), "holes='compacted': compare with the queue")
     return (compacted if rules.holes == "compacted" else {}) | dict.fromkeys(rules.without, "left out by the caller")
 
 
@@ -403,7 +403,7 @@ def _not_checked(facts: Facts, rules: Rules) -> list[NotChecked]:
     found = [NotChecked(check, reasons[check]) for check in CHECKS if check in reasons]
     if facts.holes and "missing_offsets" not in reasons:
         gaps = "gap of one offset is" if facts.holes == 1 else "gaps of one offset are"
-        reason = f"{facts.holes:,} {gaps} a marker or a loss: compare with a digest of the queue"
+        reason = f"{facts.holes:,} {gaps} a marker or a loss: compare with the queue"
         found.append(NotChecked("missing_offsets", reason))
     return found
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.errors import PySparkException
 
-from spark_ext import _session, read_table
+from spark_ext import _session, cli, read_table
 from spark_ext.cli import spark_ext
 from spark_ext.jobs import _shared_paths
 from spark_ext.jobs._formats import BadInput
@@ -119,3 +119,34 @@ def test_run_after_a_signal_succeeds(tmp_path, number):
     assert os.path.exists(left.parent)
     done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_while_spark_starts_prints_no_traceback_of_python(tmp_path, number):
+    """Py4J logs each call that the signal ends, and raises its own error for some."""
+    (tmp_path / "in.txt").write_text(f"{ID}\n")
+    command = [sys.executable, "-m", "spark_ext", "ids", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out")]
+    with subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True) as job:
+        said = []
+        for line in job.stderr:
+            said.append(line)
+            if "setLogLevel" in line:  # Spark's context is there, and the command goes on with calls
+                time.sleep(0.5)
+                job.send_signal(number)
+        job.wait(120)
+    assert job.returncode != 0
+    assert not any("Traceback" in line for line in said), said
+    assert said[-1] == "Aborted!\n"
+
+
+def test_error_that_an_interrupt_has_caused_is_an_interrupt():
+    """Python keeps the interrupt as the context of the error that Py4J raises for it."""
+    try:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise RuntimeError("Gateway must be connected") from None
+    except RuntimeError as error:
+        assert cli._is_interrupt(error)
+    assert not cli._is_interrupt(RuntimeError("other"))

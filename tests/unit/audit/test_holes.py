@@ -47,7 +47,7 @@ def test_markers_of_transactions_are_not_a_loss():
 def test_report_says_that_a_marker_may_be_a_loss():
     """The number of such gaps stands in the text, the JSON and the page."""
     report = audit.audit_table(kafka(transactions()), holes="markers")
-    reason = "39 gaps of one offset are a marker or a loss: compare with a digest of the queue"
+    reason = "39 gaps of one offset are a marker or a loss: compare with the queue"
     assert audit.NotChecked("missing_offsets", reason) in report.not_checked
     assert reason in str(report)
     assert {"check": "missing_offsets", "reason": reason} in json.loads(report.to_json())["not_checked"]
@@ -83,7 +83,7 @@ def test_a_compacted_topic_is_clean():
     assert (report.findings, report.gaps) == ([], [])
     skipped = {one.check: one.reason for one in report.not_checked}
     assert skipped["missing_offsets"] == skipped["missing_sequences"] == (
-        "holes='compacted': compare with a digest of the queue"
+        "holes='compacted': compare with the queue"
     )  # fmt: skip
 
 
