@@ -142,11 +142,7 @@ def test_signal_while_spark_starts_prints_no_traceback_of_python(tmp_path, numbe
 
 def test_error_that_an_interrupt_has_caused_is_an_interrupt():
     """Python keeps the interrupt as the context of the error that Py4J raises for it."""
-    try:
-        try:
-            raise KeyboardInterrupt
-        except KeyboardInterrupt:
-            raise RuntimeError("Gateway must be connected") from None
-    except RuntimeError as error:
-        assert cli._is_interrupt(error)
+    caused = RuntimeError("Gateway must be connected")
+    caused.__context__ = KeyboardInterrupt()
+    assert cli._is_interrupt(caused)
     assert not cli._is_interrupt(RuntimeError("other"))
