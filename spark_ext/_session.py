@@ -60,11 +60,23 @@ def session(*, bar: bool = True) -> SparkSession:
             # Without a master, Spark takes that of its configuration, or all cores of this machine.
             for key in wanted.keys() - configured_settings():
                 builder = builder.config(key, wanted[key])
-    spark = builder.getOrCreate()
+    try:
+        spark = builder.getOrCreate()
+    except KeyboardInterrupt:
+        _kill_children()
+        raise
     use_own_python(spark)
     if is_new and "RocksDB" not in (spark.conf.get(PROVIDER, None) or ""):
         spark.conf.set(PROVIDER, ROCKSDB)  # for the stateful functions
     return spark
+
+
+def _kill_children() -> None:
+    """Kill the JVM: one that PySpark has not connected to yet would stay for ever."""
+    import psutil
+
+    for child in psutil.Process().children(recursive=True):
+        child.kill()
 
 
 def configured_settings() -> set[str]:

@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 
+import psutil
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -123,21 +125,35 @@ def test_run_after_a_signal_succeeds(tmp_path, number):
 
 @pytest.mark.programs
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_while_spark_starts_prints_no_traceback_of_python(tmp_path, number):
-    """Py4J logs each call that the signal ends, and raises its own error for some."""
+@pytest.mark.parametrize("moment", ["WARNING", "setLogLevel"], ids=["before the JVM answers", "after it"])
+def test_signal_while_spark_starts_prints_no_traceback_and_leaves_no_process(tmp_path, moment, number):
+    """Py4J logs each call that the signal ends, and a JVM without a connection does not see that Python has ended."""
     (tmp_path / "in.txt").write_text(f"{ID}\n")
     command = [sys.executable, "-m", "spark_ext", "ids", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out")]
     with subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True) as job:
         said = []
         for line in job.stderr:
             said.append(line)
-            if "setLogLevel" in line:  # Spark's context is there, and the command goes on with calls
+            if moment in line:
                 time.sleep(0.5)
                 job.send_signal(number)
         job.wait(120)
     assert job.returncode != 0
     assert not any("Traceback" in line for line in said), said
-    assert said[-1] == "Aborted!\n"
+    assert "Aborted!\n" in said
+    end = time.monotonic() + 60
+    while is_alive(job.pid):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def is_alive(group):
+    """Return whether a group has a process that has not ended."""
+    for process in psutil.process_iter(["status"]):
+        with suppress(ProcessLookupError):
+            if os.getpgid(process.pid) == group and process.info["status"] != psutil.STATUS_ZOMBIE:
+                return True
+    return False
 
 
 def test_error_that_an_interrupt_has_caused_is_an_interrupt():
