@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from msgid.errors import InvalidMessageId
+from msgid._validate import quote
+from msgid.errors import InvalidMessage, InvalidMessageId
 from msgid.ids._bytes import id_bytes, identity, identity_bytes
 from msgid.layout import EPOCH_UNIX, FIELDS, ID_LENGTH, VERSION_1
 
@@ -61,6 +62,12 @@ def read_id(id: object) -> Known:
         return Known(raw.hex().upper(), raw, int.from_bytes(raw[_SECONDS], "big"))
     same = identity(id)
     return Known(same, identity_bytes(same), None)
+
+
+def check_key(key: object) -> None:
+    """Raise `InvalidMessage` if a business key is not text."""
+    if not isinstance(key, str):
+        raise InvalidMessage(f"key must be text, got {quote(key)}")
 
 
 def key_text(key: bytes) -> str:

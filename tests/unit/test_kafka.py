@@ -202,10 +202,15 @@ def test_message_of_a_record_is_its_id_key_value_and_time():
     """A processor takes it as it is; the settings of the ID are those of `message_id`."""
     record = Record.of({**ROW, "headers": [("order", UUID.encode())]})
     assert record.message() == Message(record.message_id(), "k", b"v", 1648047038000000)
-    assert record.message("eu", "order").id == UUID
-    assert record.message("eu", None).id == record.message_id("eu", None)
-    assert Record.of({**ROW, "headers": [("id", bytes(16))]}).message("eu", "id", header_type="uuid").id == UUID_0
+    assert record.message(cluster="eu", header="order").id == UUID
+    assert record.message(cluster="eu", header=None).id == record.message_id("eu", None)
+    assert (
+        Record.of({**ROW, "headers": [("id", bytes(16))]}).message(cluster="eu", header="id", header_type="uuid").id
+        == UUID_0
+    )
     assert record.message(key="customer 7").key == "customer 7"
+    with pytest.raises(InvalidMessage, match="key must be text, got b'customer 7'"):
+        record.message(key=b"customer 7")
 
 
 @pytest.mark.parametrize(

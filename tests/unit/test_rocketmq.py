@@ -148,6 +148,8 @@ def test_message_of_a_record_is_its_id_key_body_and_time():
     assert Record.of(ROW).message() == Message(V1, "order-7", b"hi", 1648047037000000)
     assert Record.of({**ROW, "bornTimestamp": None}).message().timestamp == 1648047038000000
     assert Record.of(ROW).message(key="customer 5").key == "customer 5"
+    with pytest.raises(msgid.InvalidMessage, match="key must be text, got 5"):
+        Record.of(ROW).message(key=5)
     without = Record.of({**ROW, "properties": None})
     assert without.message().key == without.message().id == without.message_id()
 

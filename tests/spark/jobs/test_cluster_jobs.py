@@ -130,17 +130,17 @@ def test_signal_while_spark_starts_prints_no_traceback_and_leaves_no_process(tmp
     """Py4J logs each call that the signal ends, and a JVM without a connection does not see that Python has ended."""
     (tmp_path / "in.txt").write_text(f"{ID}\n")
     command = [sys.executable, "-m", "spark_ext", "ids", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out")]
-    with subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True) as job:
-        said = []
-        for line in job.stderr:
-            said.append(line)
-            if moment in line:
-                time.sleep(0.5)
-                job.send_signal(number)
+    errors, end = tmp_path / "errors", time.monotonic() + 120
+    with errors.open("w") as out, subprocess.Popen(command, start_new_session=True, stderr=out) as job:
+        while moment not in errors.read_text():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        job.send_signal(number)
         job.wait(120)
+    said = errors.read_text()
     assert job.returncode != 0
-    assert not any("Traceback" in line for line in said), said
-    assert "Aborted!\n" in said
+    assert "Traceback" not in said
+    assert "Aborted!" in said
     end = time.monotonic() + 60
     while is_alive(job.pid):
         assert time.monotonic() < end
