@@ -236,7 +236,7 @@ class Record:
         return str(position_id(self.source(cluster), self.offset, self.timestamp))
 
     def _held(self, header: str | None) -> bytes | None:
-        """Return the last header of a name, or None if there is none; a header without a value is empty."""
+        """Return the last header of a name, or None without one; a header without a value is empty."""
         held = [value for name, value in self.headers if name == header]
         return (held[-1] or b"") if held else None
 

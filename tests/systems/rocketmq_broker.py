@@ -162,7 +162,7 @@ class RocketMQ:
         return found["answer"]
 
     def mqadmin(self, *arguments: str) -> str:
-        """Run a command of RocketMQ's administration tool, and return what it prints."""
+        """Run a command of RocketMQ's administration tool, and return its output."""
         tool = ["-Xmx128m", "-cp", self._class_path, "org.apache.rocketmq.tools.command.MQAdminStartup"]
         command = self._namespace.command([*JAVA, f"-Duser.home={self._folder}", *tool, *arguments])
         settings = {"ROCKETMQ_HOME": str(self._folder), "NAMESRV_ADDR": self._addresses[0]}

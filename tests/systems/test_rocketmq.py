@@ -1,5 +1,6 @@
 """RocketMQ: what its clients and its broker say of the IDs, and consumers to which messages are delivered again."""
 
+import re
 import uuid
 from datetime import timedelta
 
@@ -102,15 +103,16 @@ def test_broker_finds_messages_by_the_ids_that_are_built_from_its_log(rocketmq):
 
 
 @pytest.mark.variants
-def test_mqadmin_finds_a_message_by_its_broker_offset_id_and_its_topic(rocketmq):
-    """The command of the guide to RocketMQ. The ID of the message itself is not what it looks for."""
+def test_mqadmin_finds_a_message_by_each_of_its_ids(rocketmq):
+    """With the commands of the guide to RocketMQ: the ID of its place, and the ID of its producer."""
     topic = topic_of(rocketmq)
     [receipt] = rocketmq.ask("send", topic, bodies=["one"])
     [record] = in_log(rocketmq, topic).values()
-    found = rocketmq.mqadmin("queryMsgById", "-t", topic, "-i", offset_id(rocketmq, record))
-    assert receipt["msgId"] in found
-    assert receipt["offsetMsgId"] in found
-    assert "Queue ID" not in rocketmq.mqadmin("queryMsgById", "-t", topic, "-i", receipt["msgId"])
+    place, own = offset_id(rocketmq, record), receipt["msgId"]
+    for command, id in (("queryMsgById", place), ("queryMsgById", own), ("queryMsgByUniqueKey", own)):
+        found = rocketmq.mqadmin(command, "-t", topic, "-i", id)
+        assert re.search(rf"Queue ID: +{record.row(rocketmq.name)['queueId']}\n", found), found
+        assert re.search("Queue Offset: +0\n", found), found
 
 
 @pytest.mark.parametrize("kind", ["NORMAL", "FIFO", "DELAY", "TRANSACTION"])
