@@ -70,7 +70,8 @@ class CountedRows:
             return
         raise MissingRows(
             f"cannot write to {path}: the tasks wrote {written:,} rows, and the driver sees {seen:,} rows in {files:,} "
-            "files. A worker may not share this folder with the driver: choose a store that all machines share"
+            "files. Another driver of the query may have written the batch, or a worker may not share this folder with "
+            "the driver: choose a store that all machines share"
         )
 
 

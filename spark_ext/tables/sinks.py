@@ -61,7 +61,8 @@ def write_once(
         ``parquet``, ``delta``, or a format that `register_table_format` has made known.
     app_id : str, optional
         name of the writer instead of the query's ID; one name per checkpoint. Required over Spark Connect and outside a
-        streaming query, because the query's ID is unknown there.
+        streaming query, because the query's ID is unknown there. Never change the name under a checkpoint: batches are
+        counted by it, so the batch that ran last may be written once more.
     partition_by : tuple of str
         columns by which the rows are partitioned; the same for every batch. A value must fit into the name of a folder:
         on most systems 255 bytes; some characters take three. Empty text, other text that Spark would read as NULL,
