@@ -320,6 +320,7 @@ def test_assign_id_of_rows_numbers_partitions_and_rows(spark, ansi):
         assert id.node == msgid.ids.derived.assigned_node(run)
 
 
+@pytest.mark.details
 def test_assign_id_of_many_partitions(spark):
     """Those after the 256th are numbered as those before it."""
     df = spark.range(0, 3 * 600, numPartitions=600).select("id", spark_ext.assign_id("run", 0).alias("new"))
