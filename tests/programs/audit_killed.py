@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from threading import Lock
 
 import psutil
 from pyspark.sql import SparkSession
@@ -88,13 +89,15 @@ def main(folder, way, adaptive, kills):
         spark.sparkContext.setCheckpointDir(str(Path(folder) / "checkpoints"))
     df = messages(spark, str(Path(folder) / "table"))
     columns = {"source": "source", "offset": "offset"} | ({} if way == "driver" else {"timestamp": "timestamp"})
-    actions, fatal, killed = 0, 0, 0
+    actions, fatal, killed, lock = 0, 0, 0, Lock()
 
     def disturbed(action):
         def called(*arguments, **options):
             nonlocal actions, killed
-            actions += 1
-            if actions == fatal:
+            with lock:  # an audit has two threads
+                actions += 1
+                is_fatal = actions == fatal
+            if is_fatal:
                 running = executors(spark)
                 os.kill(running[fatal % len(running)], signal.SIGKILL)
                 killed += 1
@@ -106,6 +109,8 @@ def main(folder, way, adaptive, kills):
         setattr(type(df), name, disturbed(getattr(type(df), name)))
     expected = spark_ext.audit(df, **columns).to_json()
     assert json.loads(expected)["findings"]
+    actions = 0  # the first audit of a session looks at the workers, too
+    assert spark_ext.audit(df, **columns).to_json() == expected
     total, same = actions, 0
     for number in range(kills):
         while len(executors(spark)) < 2:
