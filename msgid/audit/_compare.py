@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import check_installed, integer
-from msgid.audit._block_sums import differing_blocks
+from msgid.audit._block_sums import by_of, differing_blocks
 from msgid.audit._columns import content_codes
 from msgid.audit._comparing import bounded, codes_of, counted, differing, joint_keys, listed
 from msgid.audit._digest_tables import loaded, rows_in_blocks
@@ -14,7 +14,7 @@ from msgid.audit._sides import ARGUMENTS, Side, names_in_sent, read_side, side_o
 from msgid.audit._tables import rows_of
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from msgid.audit.facts import Counted
-from msgid.audit.report import comparison_report, lacking_notes
+from msgid.audit.report import PLACE, add_uncompared, comparison_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -149,8 +149,10 @@ def report_of_blocks(
     )
     if blocks.block and not report.findings:
         report.notes.append("These blocks have repeated messages of sent, or differ in columns that are not compared.")
-    unplaced = [digest.unplaced() for digest in (sent, landed)]
-    report.notes += lacking_notes(unplaced)
+    if sent.unplaced():
+        report.complete_until = None
+    is_by_offset = by_of(sent.form or landed.form) == "offset"
+    add_uncompared(report, [one.unplaced() for one in (sent, landed)], PLACE if is_by_offset else "a valid time")
     return report
 
 
@@ -226,7 +228,8 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
     lacking = [int((~valid[side]).sum()) for side in (~landed, landed)]
     return comparison_report(
         facts, rows[0].number, listed(found, scopes, names, text, offset, most), len(found.row),
-        lacking, unchecked(sent.columns, table.columns, by_position), complete_until(*_until(rows[0], found)),
+        lacking, unchecked(sent.columns, table.columns, by_position),
+        complete_until(*_until(rows[0], found, ~valid[~landed])), by_position,
     )  # fmt: skip
 
 
@@ -269,8 +272,8 @@ def _text_of(ids: Ids, row: int) -> str | None:
     return ids.text(row) if ids.is_v1[row] else ids.others[ids.other[row]].identity
 
 
-def _until(sent: Rows, found: Any) -> tuple[int | None, int | None]:
-    """Return the last time of the sent messages, and the first time of a lost one, in microseconds."""
+def _until(sent: Rows, found: Any, uncompared: NDArray[np.bool_]) -> tuple[int | None, int | None]:
+    """Return the last time of the sent messages, and the first time of one that may be lost, in microseconds."""
     import numpy as np
 
     times = sent.timestamp
@@ -278,7 +281,7 @@ def _until(sent: Rows, found: Any) -> tuple[int | None, int | None]:
         times = (sent.ids.unix * 1_000_000, sent.ids.is_v1)
     if times is None or not times[1].any():
         return None, None
-    lost = np.zeros(len(times[0]), bool)
+    lost = uncompared.copy()
     lost[found.row[found.fault == 0]] = True
     if (lost & ~times[1]).any():
         return None, None

@@ -16,10 +16,12 @@ from msgid.audit.definitions import (
     MAY_BE_UUID,
     NULL_KIND,
     SEVERITIES,
+    TABLE,
     Check,
     Rules,
     check_names,
 )
+from msgid.audit.facts import Counted, part_of
 from msgid.ids.node import shared_by
 from msgid.layout import format_mac, origin_of
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from msgid.audit._lists import Difference
     from msgid.audit._page import Content
     from msgid.audit.definitions import Severity
-    from msgid.audit.facts import Counted, Facts, RateFact
+    from msgid.audit.facts import Facts, RateFact
 
 _WIDEST: Final = 100
 """Number of characters of the longest name or example in a printed report."""
@@ -65,6 +67,9 @@ _NEEDS: Final = {
 }  # fmt: skip
 """The checks that need a column, and the reason why they are not made without it."""
 _WRONG_COLUMN: Final = "Most values are not IDs. The wrong column or the wrong file usually causes it."
+_SENT: Final = "sent"
+"""The scope of a finding about the sent side of a comparison."""
+PLACE: Final = "a valid offset or source"
 _NAMED: Final = 3
 """The most checks of one reason that a printed report names."""
 
@@ -193,7 +198,7 @@ class Report:
                 f"{self.unplaced:,} of {self.rows:,} rows do not have a valid offset or source" if is_unread else None
             )
         which = "error" if fail_on == "error" else f"{fail_on} or above"
-        largest = ", ".join(f"{finding.count:,} {finding.check} in {_shown(finding.scope)}" for finding in held[:3])
+        largest = ", ".join(_in_short(finding) for finding in held[:3])
         return f"{len(held):,} finding{'' if len(held) == 1 else 's'} of severity {which}: {largest}"
 
     def __str__(self) -> str:
@@ -312,14 +317,17 @@ def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # 
     )
 
 
-def lacking_notes(lacking: Sequence[int]) -> list[str]:
-    """Return a note for each side with rows without a position or an ID: of sent, and of the table."""
-    sides = zip(("sent", "the table"), lacking, strict=True)
-    return [
-        f"{_lacking(rows)} a position or an ID in {side}, and {'is' if rows == 1 else 'are'} not compared."
-        for side, rows in sides
-        if rows
-    ]
+def add_uncompared(report: Report, lacking: Sequence[int], what: str) -> None:
+    """Add a finding for each side with rows that a comparison cannot match.
+
+    Args:
+        report: The report of the comparison.
+        lacking: Number of such rows of sent and of the table.
+        what: What these rows lack.
+    """
+    sides = zip((_SENT, TABLE), lacking, strict=True)
+    counts = [Counted("uncompared_messages", side, rows, text=f"without {what}") for side, rows in sides]
+    report.findings = _in_order([*report.findings, *_findings(part_of(counts))])
 
 
 def comparison_report(
@@ -330,6 +338,7 @@ def comparison_report(
     lacking: Sequence[int],
     not_checked: dict[str, str],
     complete_until: datetime | None,
+    by_position: bool = True,
 ) -> Report:
     """Return the report of two sides.
 
@@ -341,14 +350,17 @@ def comparison_report(
         lacking: Number of rows without a position or an ID, of the other side and of the table.
         not_checked: The checks that were not made, with the reasons.
         complete_until: The moment before which all sent messages have landed, or None.
+        by_position: Whether messages are matched by their positions, or by their IDs.
     """
-    notes = lacking_notes(lacking)
-    if total > len(differences):
-        notes.append(f"The report lists {len(differences):,} of {total:,} messages; the findings count all.")
-    return Report(
-        facts.rows, _findings(facts), (), (), (), (), (), notes, not_checked=map(NotChecked._make, not_checked.items()),
+    is_cut = total > len(differences)
+    cut = f"The report lists {len(differences):,} of {total:,} messages; the findings count all."
+    report = Report(
+        facts.rows, _findings(facts), (), (), (), (), (), [cut] if is_cut else [],
+        not_checked=map(NotChecked._make, not_checked.items()),
         differences=differences, sent=sent, complete_until=complete_until,
     )  # fmt: skip
+    add_uncompared(report, lacking, PLACE if by_position else "a valid ID")
+    return report
 
 
 def _overlap(overlapping: bool) -> str | None:
@@ -359,8 +371,10 @@ def _findings(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa: B
     malformed = sum(number for kind, _, number in facts.kinds if kind == MALFORMED_KIND)
     values = sum(number for kind, _, number in facts.kinds if kind != NULL_KIND)
 
-    def check_of(name: str, example: str | None) -> Check:
+    def check_of(name: str, scope: str, example: str | None) -> Check:
         check = CHECKS[name]
+        if name == "uncompared_messages" and scope == TABLE:
+            return check._replace(severity="warning")  # each sent message has another row
         if name == "malformed_ids" and 2 * malformed > values:
             return Check("error", _WRONG_COLUMN)
         if rules.holes == "compacted" and (name == "clock_backwards" or (name == "shared_node" and example is None)):
@@ -368,7 +382,7 @@ def _findings(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa: B
         return Check("info", _TWO_READINGS) if rules.holes == "markers" and name in _GAPS.values() else check
 
     def finding(check: str, scope: str, count: int, example: str | None) -> Finding:
-        severity, meaning = check_of(check, example)
+        severity, meaning = check_of(check, scope, example)
         return Finding(check, severity, scope, count, example, meaning)
 
     findings = [finding(c.check, c.scope, c.count, _example(c)) for c in facts.found]
@@ -378,11 +392,21 @@ def _findings(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa: B
             rest = count - sum(listed)
             others = f"{scopes - len(listed):,} others"
             findings.append(finding(check, others, rest, None))
+    return _in_order(findings)
+
+
+def _in_order(findings: Iterable[Finding]) -> list[Finding]:
     order = list(CHECKS)
     return sorted(
         findings,
         key=lambda f: (SEVERITIES.index(f.severity), order.index(f.check), f.example is None, -f.count, f.scope),
     )
+
+
+def _in_short(finding: Finding) -> str:
+    """Return a finding as a part of a line."""
+    why = f" ({finding.example})" if finding.check == "uncompared_messages" else ""
+    return f"{finding.count:,} {finding.check} in {_shown(finding.scope)}{why}"
 
 
 def _skipped(rules: Rules) -> dict[str, str]:
