@@ -14,7 +14,7 @@ from msgid.audit._sides import ARGUMENTS, Side, names_in_sent, read_side, side_o
 from msgid.audit._tables import rows_of
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from msgid.audit.facts import Counted
-from msgid.audit.report import PLACE, add_uncompared, comparison_report
+from msgid.audit.report import add_uncompared, comparison_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -151,8 +151,8 @@ def report_of_blocks(
         report.notes.append("These blocks have repeated messages of sent, or differ in columns that are not compared.")
     if sent.unplaced():
         report.complete_until = None
-    is_by_offset = by_of(sent.form or landed.form) == "offset"
-    add_uncompared(report, [one.unplaced() for one in (sent, landed)], PLACE if is_by_offset else "a valid time")
+    lacking = [one.unplaced() for one in (sent, landed)]
+    add_uncompared(report, lacking, "timestamp" if by_of(sent.form or landed.form) == "minute" else "offset")
     return report
 
 
@@ -274,8 +274,6 @@ def _text_of(ids: Ids, row: int) -> str | None:
 
 def _until(sent: Rows, found: Any, uncompared: NDArray[np.bool_]) -> tuple[int | None, int | None]:
     """Return the last time of the sent messages, and the first time of one that may be lost, in microseconds."""
-    import numpy as np
-
     times = sent.timestamp
     if times is None and sent.ids is not None:
         times = (sent.ids.unix * 1_000_000, sent.ids.is_v1)

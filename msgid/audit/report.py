@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import INT64_MAX, integer, quote
@@ -69,9 +69,27 @@ _NEEDS: Final = {
 _WRONG_COLUMN: Final = "Most values are not IDs. The wrong column or the wrong file usually causes it."
 _SENT: Final = "sent"
 """The scope of a finding about the sent side of a comparison."""
-PLACE: Final = "a valid offset or source"
+_VALUES: Final = {
+    "offset": "a valid offset or source",
+    "timestamp": "a valid timestamp",
+    "landed": "a valid landing time",
+    "id": "a valid ID",
+}
+"""What a row lacks if a value of a column cannot be read."""
 _NAMED: Final = 3
 """The most checks of one reason that a printed report names."""
+
+
+class Unread(NamedTuple):
+    """Rows without a value that checks need.
+
+    Attributes:
+        what: What they lack.
+        rows: Their number, by the check that counts them or by the column.
+    """
+
+    what: str
+    rows: dict[str, int]
 
 
 class Report:
@@ -122,6 +140,7 @@ class Report:
         differences: Iterable[Difference] = (),
         sent: int | None = None,
         complete_until: datetime | None = None,
+        unread: Iterable[Unread] = (),
     ) -> None:
         self.rows = rows
         self.findings = list(findings)
@@ -140,6 +159,7 @@ class Report:
         self.sent = sent
         self.complete_until = complete_until
         self.rows_read: tuple[int, int] | None = None
+        self._unread = list(unread)
 
     def counts(self) -> dict[str, int]:
         """Return the number of findings of each severity.
@@ -179,7 +199,9 @@ class Report:
     def failure(self, fail_on: Severity = "error", allow: Mapping[str, int] | None = None) -> str | None:
         """Return one line with the number of such findings and the three largest; None without findings.
 
-        If most rows do not have a valid offset or source, the line says so instead: their losses cannot be found.
+        Without such findings, the line says that nothing was checked if there are no rows, or if most of them do not
+        have a value that the checks need: a valid offset and source, timestamp or landing time, or a valid ID in a
+        table without offsets.
 
         Args:
             fail_on: ``error``, ``warning`` or ``info``.
@@ -193,13 +215,20 @@ class Report:
         """
         held = self.failures(fail_on, allow)
         if not held:
-            is_unread = 2 * self.unplaced > self.rows
-            return (
-                f"{self.unplaced:,} of {self.rows:,} rows do not have a valid offset or source" if is_unread else None
-            )
+            return self._unchecked(allow or {})
         which = "error" if fail_on == "error" else f"{fail_on} or above"
         largest = ", ".join(_in_short(finding) for finding in held[:3])
         return f"{len(held):,} finding{'' if len(held) == 1 else 's'} of severity {which}: {largest}"
+
+    def _unchecked(self, allow: Mapping[str, int]) -> str | None:
+        """Return one line that says why the rows were not checked, or None."""
+        if not (self.rows if self.sent is None else self.sent):
+            return f"no rows{'' if self.sent is None else f' in {_SENT}'}: nothing was checked"
+        for what, numbers in self._unread:
+            number = sum(rows for check, rows in numbers.items() if rows > allow.get(check, 0))
+            if 2 * number > self.rows:
+                return f"{number:,} of {self.rows:,} rows do not have {what}"
+        return None
 
     def __str__(self) -> str:
         until = [] if self.complete_until is None else [_complete(self.complete_until)]
@@ -211,9 +240,9 @@ class Report:
         """The number of findings and rows in one line."""
         counts = [f"{n:,} {severity}{'' if n == 1 else 's'}" for severity, n in self.counts().items()]
         lacking = {
-            "a valid offset or source": self.unplaced,
-            "a valid timestamp": self.untimed,
-            "a valid landing time": self.unlanded,
+            _VALUES["offset"]: self.unplaced,
+            _VALUES["timestamp"]: self.untimed,
+            _VALUES["landed"]: self.unlanded,
         }
         asides = [f", {n:,} without {what}" for what, n in lacking.items() if n]
         aside = "".join(asides).replace(" without", " of them without", 1)
@@ -291,6 +320,7 @@ def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # 
         gaps=[gap for gap in facts.gaps if _GAPS[gap.kind] not in skipped],
         gap_total=0 if set(_GAPS.values()) <= set(skipped) else facts.gap_total,
     )
+    not_checked, unread = _not_checked(facts, rules)
     return Report(
         facts.rows,
         _findings(facts, rules),
@@ -313,20 +343,21 @@ def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # 
         facts.unplaced,
         facts.untimed,
         facts.unlanded,
-        _not_checked(facts, rules),
+        not_checked,
+        unread=unread,
     )
 
 
-def add_uncompared(report: Report, lacking: Sequence[int], what: str) -> None:
+def add_uncompared(report: Report, lacking: Sequence[int], column: str) -> None:
     """Add a finding for each side with rows that a comparison cannot match.
 
     Args:
         report: The report of the comparison.
         lacking: Number of such rows of sent and of the table.
-        what: What these rows lack.
+        column: The column whose value they lack.
     """
     sides = zip((_SENT, TABLE), lacking, strict=True)
-    counts = [Counted("uncompared_messages", side, rows, text=f"without {what}") for side, rows in sides]
+    counts = [Counted("uncompared_messages", side, rows, text=f"without {_VALUES[column]}") for side, rows in sides]
     report.findings = _in_order([*report.findings, *_findings(part_of(counts))])
 
 
@@ -359,7 +390,7 @@ def comparison_report(
         not_checked=map(NotChecked._make, not_checked.items()),
         differences=differences, sent=sent, complete_until=complete_until,
     )  # fmt: skip
-    add_uncompared(report, lacking, PLACE if by_position else "a valid ID")
+    add_uncompared(report, lacking, "offset" if by_position else "id")
     return report
 
 
@@ -415,8 +446,11 @@ def _skipped(rules: Rules) -> dict[str, str]:
     return (compacted if rules.holes == "compacted" else {}) | dict.fromkeys(rules.without, "left out by the caller")
 
 
-def _not_checked(facts: Facts, rules: Rules) -> list[NotChecked]:
-    """Return the checks that the table or the caller does not allow, in the order of `CHECKS`."""
+def _not_checked(facts: Facts, rules: Rules) -> tuple[list[NotChecked], list[Unread]]:
+    """Return the checks that the table or the caller does not allow, in the order of `CHECKS`, and what cannot be read.
+
+    A value that cannot be read counts only if a check needs it that is made otherwise.
+    """
     given = {**facts.columns, "offset": facts.columns["offset"] or bool(facts.log_total)}
     reasons = _skipped(rules)
     for column, (reason, checks) in _NEEDS.items():
@@ -424,12 +458,27 @@ def _not_checked(facts: Facts, rules: Rules) -> list[NotChecked]:
             reasons |= {check: reason for check in checks if check not in reasons}
     if given["id"] and not facts.run_total:
         reasons |= {check: "no ID carries a counter" for check in _COUNTERS if check not in reasons}
+    unread: list[Unread] = []
+    for column, number in (("offset", facts.unplaced), ("timestamp", facts.untimed), ("landed", facts.unlanded)):
+        by_earliest = ("future_ids",) if column == "landed" and rules.has_earliest else ()
+        needed = [check for check in _NEEDS[column][1] if check not in (*reasons, *by_earliest)]
+        if number and needed:
+            unread.append(Unread(_VALUES[column], {column: number}))
+            if number == facts.rows:
+                reasons |= dict.fromkeys(needed, f"no row has {_VALUES[column]}")
+    if not facts.columns["offset"]:
+        rows = {
+            check: sum(number for kind, _, number in facts.kinds if kind == of)
+            for check, of in (("missing_ids", NULL_KIND), ("malformed_ids", MALFORMED_KIND))
+            if check not in reasons
+        }
+        unread.append(Unread(_VALUES["id"], rows))
     found = [NotChecked(check, reasons[check]) for check in CHECKS if check in reasons]
     if facts.holes and "missing_offsets" not in reasons:
         gaps = "gap of one offset is" if facts.holes == 1 else "gaps of one offset are"
         reason = f"{facts.holes:,} {gaps} a marker or a loss: compare with the queue"
         found.append(NotChecked("missing_offsets", reason))
-    return found
+    return found, unread
 
 
 def _range(c: Counted) -> str:

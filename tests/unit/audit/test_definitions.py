@@ -5,8 +5,8 @@ import pytest
 from msgid.audit.definitions import CHECKS, FIRST_NUMBERS, MAX_RUNS, SEVERITIES, Piece, rate_width, split_pieces
 
 ERRORS = {
-    "lost_messages", "changed_messages", "uncompared_messages", "missing_offsets", "duplicate_messages", "conflicting_messages",
-    "duplicate_ids", "conflicting_ids",
+    "lost_messages", "changed_messages", "uncompared_messages", "missing_offsets", "duplicate_messages",
+    "conflicting_messages", "duplicate_ids", "conflicting_ids",
 }  # fmt: skip
 WARNINGS = {
     "late_messages", "time_backwards", "missing_sequences", "clock_backwards", "clock_jump", "shared_node",
