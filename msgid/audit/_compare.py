@@ -9,6 +9,7 @@ from msgid._validate import check_installed, integer
 from msgid.audit._block_sums import by_of, differing_blocks
 from msgid.audit._columns import content_codes
 from msgid.audit._comparing import bounded, codes_of, counted, differing, joint_keys, listed
+from msgid.audit._digest_folders import check_current
 from msgid.audit._digest_tables import loaded, rows_in_blocks
 from msgid.audit._sides import ARGUMENTS, Side, names_in_sent, read_side, side_of
 from msgid.audit._tables import rows_of
@@ -74,7 +75,8 @@ def compare(
     Raises:
         FileNotFoundError: if a path does not exist.
         TypeError: if a side is not a path, a table or an iterable.
-        ValueError: if a column is missing, or the sides cannot be matched.
+        ValueError: if a column is missing, the sides cannot be matched, or the digests of a folder that
+            `update_digests` made are older than its files.
 
     >>> sent = [("orders", 0, offset) for offset in range(5, 9)]
     >>> landed = {"topic": ["orders"] * 3, "partition": [0] * 3, "offset": [5, 7, 8]}
@@ -109,6 +111,8 @@ def _compare_blocks(
     most: int,
 ) -> Report:
     """Return the report of the blocks in which two digests differ."""
+    for which, side, made in (("sent", sent, digests[0]), ("the table", table, digests[1])):
+        check_current(which, side, made)
     loaded_digests = loaded(digests[0]), loaded(digests[1])
 
     def compared(blocks: Blocks) -> tuple[Report, tuple[int, int]]:
