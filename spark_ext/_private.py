@@ -7,6 +7,7 @@ other module uses such an interface; a test checks it. Prefer a public interface
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import subprocess
@@ -512,3 +513,12 @@ def stored_like(model: str, wanted: SqlDefinition) -> str:
     if not wanted.parameters:
         del form[_PARAMETERS]
     return json.dumps(form)
+
+
+def leave_out_logs_of_calls() -> None:
+    """Leave out of the logs the traceback of each call to the JVM that an interrupt ends.
+
+    Reason: Py4J logs it by its own loggers and by the root logger. Spark 4.0 to 4.3; elsewhere the traceback is logged.
+    """
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.root.addFilter(lambda record: "py4j" not in record.pathname)

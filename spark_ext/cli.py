@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -27,6 +26,7 @@ from msgid.cli import (
     digest_options,
     echo_digests,
 )
+from spark_ext._private import leave_out_logs_of_calls
 from spark_ext._session import NoJava, session
 from spark_ext.formats.message_formats import format_options, message_formats
 from spark_ext.jobs._formats import MAX_BYTES, MOST_BYTES, MOST_FILES, BadInput, BatchLimit
@@ -686,9 +686,7 @@ def _is_interrupt(error: BaseException | None) -> bool:
 def main(name: str = "python -m spark_ext") -> None:
     """Run the command line; ``name`` is the program's name in the help. SIGTERM ends a job as Ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # Py4J logs the traceback of each call that an interrupt ends, some of them by the root logger.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    logging.root.addFilter(lambda record: "py4j" not in record.pathname)
+    leave_out_logs_of_calls()
     try:
         sys.exit(spark_ext(prog_name=name))
     except Exception as error:

@@ -75,6 +75,7 @@ def test_audit_whose_kept_rows_are_lost_has_the_same_report(classic, spark, tmp_
     assert is_empty(spark)
 
 
+@pytest.mark.details
 def test_audit_begins_again_once_if_a_local_checkpoint_is_lost(classic, spark, monkeypatch):
     """The second time, the loss of rows costs their computation alone."""
     ways = []

@@ -249,6 +249,7 @@ def test_columns_of_numbers_are_null(spark):
     assert column(df, *(function(name) for name in "abc" for function in functions)) == [(None, False, None) * 3]
 
 
+@pytest.mark.details
 @pytest.mark.skipif(_compat.version() < (4, 0), reason="Spark 3.5 has neither type")
 def test_text_of_any_collation_is_read_and_a_variant_is_not(spark, ansi):
     """A collation does not change the digits of an ID. The text or number in a variant is an ID in SQL alone."""
@@ -319,6 +320,7 @@ def test_assign_id_of_rows_numbers_partitions_and_rows(spark, ansi):
         assert id.node == msgid.ids.derived.assigned_node(run)
 
 
+@pytest.mark.details
 def test_assign_id_of_many_partitions(spark):
     """Those after the 256th are numbered as those before it."""
     df = spark.range(0, 3 * 600, numPartitions=600).select("id", spark_ext.assign_id("run", 0).alias("new"))

@@ -74,6 +74,7 @@ def read(spark, path, **options):
     return spark.read.format("iggy").options(**options).load(str(path)).withColumn("micros", F.unix_micros("timestamp"))
 
 
+@pytest.mark.details
 def test_source_of_the_messages_of_the_document_has_their_values(spark, tmp_path):
     """The bytes in Iggy's documents, as a segment file, have the documented values."""
     (tmp_path / f"{0:020d}.log").write_bytes(b"".join(DOCUMENTS))

@@ -201,6 +201,7 @@ def test_stream_of_a_former_checkpoint_goes_on(spark, tmp_path):
         reader.latestOffset({"/elsewhere/0.log": 1}, reader.getDefaultReadLimit())
 
 
+@pytest.mark.details
 def test_stream_waits_for_a_folder_that_is_away(tmp_path):
     """The look and the tasks wait, so that nothing is lost; after a stated time the query ends with one line."""
     path = tmp_path / "streams"

@@ -189,6 +189,7 @@ def test_messages_of_the_layout_without_states_have_none(spark):
     assert (row.state, row.checksum, row.reason, row.id) == ("available", None, None, GOOD.id_text)
 
 
+@pytest.mark.details
 def test_messages_without_a_log_have_no_id(spark):
     """Messages of a producer that stays at offset 0 do not get an ID, and the reason says so."""
 

@@ -292,6 +292,7 @@ def test_rocketmq_rows_have_the_ids_of_plain_python(spark, ansi):
     assert found[3]["reason"] == "property UNIQ_KEY does not hold an ID"
 
 
+@pytest.mark.details
 def test_rocketmq_offset_id_is_kept_in_the_attributes(spark):
     """The broker-offset ID of a row is kept in its attributes, and does not replace the message's ID."""
     row = {**rocketmq_row(), "offsetMsgId": "7F0000010000238F000000000001E240"}

@@ -133,6 +133,7 @@ def test_messages_job_on_properties_in_json_reads_an_object_and_its_text(spark, 
     assert [row.id for row in written(spark, tmp_path / "out")] == expected == [UUID, UUID]
 
 
+@pytest.mark.details
 def test_messages_job_with_framed_payloads_checks_what_is_framed(spark, tmp_path):
     """The schema ID of Confluent's framing is in the table; a payload without the framing is poisoned."""
     registry = SchemaRegistry(tmp_path / "registry.json")

@@ -164,6 +164,7 @@ def test_ids_job_on_names_that_clash_is_refused(spark, tmp_path, name):
         job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"))
 
 
+@pytest.mark.details
 def test_ids_job_on_a_missing_column_names_the_columns(spark, tmp_path):
     """The error lists the columns of the input."""
     (tmp_path / "in.csv").write_text(f"message id,b\n{V1},1\n")

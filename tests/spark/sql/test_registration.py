@@ -220,6 +220,7 @@ AT_A_MOMENT = [
 ]
 
 
+@pytest.mark.details
 @pytest.mark.parametrize(
     ("zone", "ansi"), covering(["UTC", "Asia/Tokyo"], ["true", "false"], strength=0), indirect=["ansi"]
 )

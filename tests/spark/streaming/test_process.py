@@ -206,6 +206,7 @@ def test_process_of_a_killed_executor_gives_the_undisturbed_table(spark, tmp_pat
     assert_undisturbed(spark, tmp_path / "query", batches)
 
 
+@pytest.mark.details
 def test_process_with_available_now_ends_by_itself(spark, rocksdb, tmp_path):
     """With Spark's default settings, the query has one micro-batch for its rows, and at most one without rows."""
     put(tmp_path / "in", "1.json", shots(6))

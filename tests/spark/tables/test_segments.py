@@ -163,6 +163,7 @@ def test_clean_of_expired_segments_deletes_them_whole(spark, table):
     assert {segment.action for segment in again} == {"kept"}
 
 
+@pytest.mark.details
 def test_clean_stopped_half_way_and_run_again_does_the_rest(spark, table):
     """A run that ends between rename and deletion, or within the deletion, never shows a part of a segment."""
     folder = table / "topic=orders" / "partition=0"

@@ -172,6 +172,7 @@ def test_inner_functions_with_bad_arguments_raise_and_keep_no_memory():
         gc.enable()
 
 
+@pytest.mark.details
 def test_millions_of_ids_leave_no_memory_behind():
     """After 4 M IDs are made, read, compared and copied, the process is as large as after the first ones."""
     pytest.importorskip("pyarrow")
@@ -245,6 +246,7 @@ def test_generator_without_init_raises_type_error():
             unfinished._begin(MessageId, Run, None, first)
 
 
+@pytest.mark.details
 @compiled_only
 def test_offsets_that_change_while_they_are_read_do_no_harm():
     """If another thread moves a row outside the data, the call reads only the data or raises an error."""
