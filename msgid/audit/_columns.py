@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgid import layout
 from msgid._contents import codes as codes_of_contents
 from msgid._known_tables import Columns, chosen_columns
-from msgid._moments import UNIX_EPOCH, UNIX_SECONDS_MIN, aware, last_moment, moment_of, unix_micros
+from msgid._moments import UNIX_EPOCH, UNIX_SECONDS_MIN, aware, check_unit, last_moment, moment_of, unix_micros
 from msgid._validate import INT64_MAX, INT64_MIN, in_range, integer_of_text, quote
 from msgid.errors import InvalidMessage
 
@@ -190,6 +190,9 @@ def micros(name: str, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArr
 
     A moment is a timestamp, a date, an integer of milliseconds since 1970 or its digits, or text that names its offset
     from UTC. A timestamp without time zone and a date are in UTC. A moment outside the years 1 to 9999 is not read.
+
+    Raises:
+        ValueError: if the column has another type, or its last number is a time of our years in seconds.
     """
     import numpy as np
     import pyarrow as pa
@@ -205,15 +208,22 @@ def micros(name: str, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArr
         numbers = np.where(known, numbers, 0)
         return numbers // 1_000 if per_second > 1_000_000 else numbers * (1_000_000 // per_second), known  # noqa: PLR2004
     if pa.types.is_integer(column.type) or _is_text(column.type) or pa.types.is_null(column.type):
-        return _each(column, lambda value: _moment(name, value))
+        numbers_read: list[int] = []
+        found = _each(column, lambda value: _moment(name, value, numbers_read))
+        check_unit(f"`{name}`", max(numbers_read, default=0), 1_000)
+        return found
     raise ValueError(f"{name} must be a column of timestamps, of integers or of text, got {column.type}")
 
 
-def _moment(name: str, value: Any) -> int | None:
+def _moment(name: str, value: Any, numbers: list[int]) -> int | None:
+    """Return a moment in microseconds, or None; a number of milliseconds is added to the list."""
     try:
-        return unix_micros(moment_of(name, value))
+        micros = unix_micros(moment_of(name, value))
     except InvalidMessage:
         return None
+    if not isinstance(value, str) or integer_of_text(value) is not None:
+        numbers.append(micros // 1_000)
+    return micros
 
 
 def sources(columns: list[pa.ChunkedArray], count: int, prefix: str) -> tuple[NDArray[np.int64], list[str]]:

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import check_installed, integer
-from msgid.audit._block_sums import differing_blocks
+from msgid.audit._block_sums import by_of, differing_blocks
 from msgid.audit._columns import content_codes
 from msgid.audit._comparing import bounded, codes_of, counted, differing, joint_keys, listed
+from msgid.audit._digest_folders import check_current
 from msgid.audit._digest_tables import loaded, rows_in_blocks
 from msgid.audit._sides import ARGUMENTS, Side, names_in_sent, read_side, side_of
 from msgid.audit._tables import rows_of
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from msgid.audit.facts import Counted
-from msgid.audit.report import comparison_report, lacking_notes
+from msgid.audit.report import add_uncompared, comparison_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -74,7 +75,8 @@ def compare(
     Raises:
         FileNotFoundError: if a path does not exist.
         TypeError: if a side is not a path, a table or an iterable.
-        ValueError: if a column is missing, or the sides cannot be matched.
+        ValueError: if a column is missing, the sides cannot be matched, or the digests of a folder that
+            `update_digests` made are older than its files.
 
     >>> sent = [("orders", 0, offset) for offset in range(5, 9)]
     >>> landed = {"topic": ["orders"] * 3, "partition": [0] * 3, "offset": [5, 7, 8]}
@@ -109,6 +111,8 @@ def _compare_blocks(
     most: int,
 ) -> Report:
     """Return the report of the blocks in which two digests differ."""
+    for which, side, made in (("sent", sent, digests[0]), ("the table", table, digests[1])):
+        check_current(which, side, made)
     loaded_digests = loaded(digests[0]), loaded(digests[1])
 
     def compared(blocks: Blocks) -> tuple[Report, tuple[int, int]]:
@@ -149,8 +153,10 @@ def report_of_blocks(
     )
     if blocks.block and not report.findings:
         report.notes.append("These blocks have repeated messages of sent, or differ in columns that are not compared.")
-    unplaced = [digest.unplaced() for digest in (sent, landed)]
-    report.notes += lacking_notes(unplaced)
+    if sent.unplaced():
+        report.complete_until = None
+    lacking = [one.unplaced() for one in (sent, landed)]
+    add_uncompared(report, lacking, "timestamp" if by_of(sent.form or landed.form) == "minute" else "offset")
     return report
 
 
@@ -226,7 +232,8 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
     lacking = [int((~valid[side]).sum()) for side in (~landed, landed)]
     return comparison_report(
         facts, rows[0].number, listed(found, scopes, names, text, offset, most), len(found.row),
-        lacking, unchecked(sent.columns, table.columns, by_position), complete_until(*_until(rows[0], found)),
+        lacking, unchecked(sent.columns, table.columns, by_position),
+        complete_until(*_until(rows[0], found, ~valid[~landed])), by_position,
     )  # fmt: skip
 
 
@@ -269,16 +276,14 @@ def _text_of(ids: Ids, row: int) -> str | None:
     return ids.text(row) if ids.is_v1[row] else ids.others[ids.other[row]].identity
 
 
-def _until(sent: Rows, found: Any) -> tuple[int | None, int | None]:
-    """Return the last time of the sent messages, and the first time of a lost one, in microseconds."""
-    import numpy as np
-
+def _until(sent: Rows, found: Any, uncompared: NDArray[np.bool_]) -> tuple[int | None, int | None]:
+    """Return the last time of the sent messages, and the first time of one that may be lost, in microseconds."""
     times = sent.timestamp
     if times is None and sent.ids is not None:
         times = (sent.ids.unix * 1_000_000, sent.ids.is_v1)
     if times is None or not times[1].any():
         return None, None
-    lost = np.zeros(len(times[0]), bool)
+    lost = uncompared.copy()
     lost[found.row[found.fault == 0]] = True
     if (lost & ~times[1]).any():
         return None, None

@@ -120,6 +120,40 @@ def is_current(path: Path, fingerprint: str | None) -> bool:
     return fingerprint is None or held == fingerprint.encode()
 
 
+def check_current(which: str, side: Any, digests: Any) -> None:
+    """Raise ValueError if the digests of a folder of files were made before its files changed, or a part lacks one.
+
+    Digests show their files if `update_digests` made them of a path. Others cannot be checked, and neither can a side
+    that is not a path.
+    """
+    import pyarrow.parquet as pq
+
+    if not all(isinstance(one, str | os.PathLike) and Path(one).exists() for one in (side, digests)):
+        return
+    folder, root = Path(digests), Path(side)
+    files = parquet_files(folder) if folder.is_dir() else [str(folder)] if folder.suffix == ".parquet" else []
+    made_of = {fingerprint for file in files if (fingerprint := (pq.read_schema(file).metadata or {}).get(_INPUT))}
+    if not made_of:
+        return
+    held = {fingerprint.decode() for fingerprint in made_of}
+    parts = _parts_of(root) if root.is_dir() else {root.stem: (root, _fingerprint_of_path(root))}
+    for name, (_, fingerprint) in sorted(parts.items()):
+        path = folder / file_of(name)
+        is_unknown = path.exists() and _INPUT not in (pq.read_schema(path).metadata or {})
+        if fingerprint in held or is_unknown or any(_fingerprint_of_path(one) in held for one in _above(root, name)):
+            continue
+        state = "is older than its files" if path.exists() else "is missing"
+        raise ValueError(
+            f"cannot compare {which} by digests: the digest of its part {name!a} {state}; call update_digests, or run "
+            f"'msgid digest {root} --to {folder}' with the same columns"
+        )
+
+
+def _above(root: Path, name: str) -> list[Path]:
+    """Return the folders that have a part, of which a digest may have been made."""
+    return [one for one in (root / name, *(root / name).parents) if one.is_dir() and one.is_relative_to(root)]
+
+
 def _parts_of(parts: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, tuple[Any, str | None]]:
     """Return the table of each part by name, and the fingerprint of its files; None for a table in memory."""
     if isinstance(parts, Mapping):

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from msgid.audit._lists import Finding, NotChecked
 
-_OF_TWO_SIDES: Final = (*FAULTS.values(), check_by(FAULTS["duplicate"], is_position=False))
+_OF_TWO_SIDES: Final = (*FAULTS.values(), check_by(FAULTS["duplicate"], is_position=False), "uncompared_messages")
 """The checks of a comparison."""
-_ONLY_OF_TWO_SIDES: Final = ("lost_messages", "changed_messages", "extra_messages")
+_ONLY_OF_TWO_SIDES: Final = ("lost_messages", "changed_messages", "extra_messages", "uncompared_messages")
 
 
 def metrics(

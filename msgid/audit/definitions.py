@@ -89,6 +89,11 @@ CHECKS: Final[dict[str, Check]] = {
         "Messages of the table differ from those that were sent. A log that was deleted and created again usually "
         "causes it, or a job that changes rows.",
     ),
+    "uncompared_messages": Check(
+        "error",
+        "Rows do not have a position or an ID that can be read, so they are not compared. A row that was cut usually "
+        "causes it, or offsets that were written as decimal fractions.",
+    ),
     "missing_offsets": Check(
         "error",
         f"Offsets between the first and the last of a log are not in the table. {_LOST} "

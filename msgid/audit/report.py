@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import INT64_MAX, integer, quote
@@ -16,10 +16,12 @@ from msgid.audit.definitions import (
     MAY_BE_UUID,
     NULL_KIND,
     SEVERITIES,
+    TABLE,
     Check,
     Rules,
     check_names,
 )
+from msgid.audit.facts import Counted, part_of
 from msgid.ids.node import shared_by
 from msgid.layout import format_mac, origin_of
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from msgid.audit._lists import Difference
     from msgid.audit._page import Content
     from msgid.audit.definitions import Severity
-    from msgid.audit.facts import Counted, Facts, RateFact
+    from msgid.audit.facts import Facts, RateFact
 
 _WIDEST: Final = 100
 """Number of characters of the longest name or example in a printed report."""
@@ -65,8 +67,29 @@ _NEEDS: Final = {
 }  # fmt: skip
 """The checks that need a column, and the reason why they are not made without it."""
 _WRONG_COLUMN: Final = "Most values are not IDs. The wrong column or the wrong file usually causes it."
+_SENT: Final = "sent"
+"""The scope of a finding about the sent side of a comparison."""
+_VALUES: Final = {
+    "offset": "a valid offset or source",
+    "timestamp": "a valid timestamp",
+    "landed": "a valid landing time",
+    "id": "a valid ID",
+}
+"""What a row lacks if a value of a column cannot be read."""
 _NAMED: Final = 3
 """The most checks of one reason that a printed report names."""
+
+
+class Unread(NamedTuple):
+    """Rows without a value that checks need.
+
+    Attributes:
+        what: What they lack.
+        rows: Their number, by the check that counts them or by the column.
+    """
+
+    what: str
+    rows: dict[str, int]
 
 
 class Report:
@@ -117,6 +140,7 @@ class Report:
         differences: Iterable[Difference] = (),
         sent: int | None = None,
         complete_until: datetime | None = None,
+        unread: Iterable[Unread] = (),
     ) -> None:
         self.rows = rows
         self.findings = list(findings)
@@ -135,6 +159,7 @@ class Report:
         self.sent = sent
         self.complete_until = complete_until
         self.rows_read: tuple[int, int] | None = None
+        self._unread = list(unread)
 
     def counts(self) -> dict[str, int]:
         """Return the number of findings of each severity.
@@ -174,7 +199,9 @@ class Report:
     def failure(self, fail_on: Severity = "error", allow: Mapping[str, int] | None = None) -> str | None:
         """Return one line with the number of such findings and the three largest; None without findings.
 
-        If most rows do not have a valid offset or source, the line says so instead: their losses cannot be found.
+        Without such findings, the line says that nothing was checked if there are no rows, or if most of them do not
+        have a value that the checks need: a valid offset and source, timestamp or landing time, or a valid ID in a
+        table without offsets.
 
         Args:
             fail_on: ``error``, ``warning`` or ``info``.
@@ -188,13 +215,20 @@ class Report:
         """
         held = self.failures(fail_on, allow)
         if not held:
-            is_unread = 2 * self.unplaced > self.rows
-            return (
-                f"{self.unplaced:,} of {self.rows:,} rows do not have a valid offset or source" if is_unread else None
-            )
+            return self._unchecked(allow or {})
         which = "error" if fail_on == "error" else f"{fail_on} or above"
-        largest = ", ".join(f"{finding.count:,} {finding.check} in {_shown(finding.scope)}" for finding in held[:3])
+        largest = ", ".join(_in_short(finding) for finding in held[:3])
         return f"{len(held):,} finding{'' if len(held) == 1 else 's'} of severity {which}: {largest}"
+
+    def _unchecked(self, allow: Mapping[str, int]) -> str | None:
+        """Return one line that says why the rows were not checked, or None."""
+        if not (self.rows if self.sent is None else self.sent):
+            return f"no rows{'' if self.sent is None else f' in {_SENT}'}: nothing was checked"
+        for what, numbers in self._unread:
+            number = sum(rows for check, rows in numbers.items() if rows > allow.get(check, 0))
+            if 2 * number > self.rows:
+                return f"{number:,} of {self.rows:,} rows do not have {what}"
+        return None
 
     def __str__(self) -> str:
         until = [] if self.complete_until is None else [_complete(self.complete_until)]
@@ -206,9 +240,9 @@ class Report:
         """The number of findings and rows in one line."""
         counts = [f"{n:,} {severity}{'' if n == 1 else 's'}" for severity, n in self.counts().items()]
         lacking = {
-            "a valid offset or source": self.unplaced,
-            "a valid timestamp": self.untimed,
-            "a valid landing time": self.unlanded,
+            _VALUES["offset"]: self.unplaced,
+            _VALUES["timestamp"]: self.untimed,
+            _VALUES["landed"]: self.unlanded,
         }
         asides = [f", {n:,} without {what}" for what, n in lacking.items() if n]
         aside = "".join(asides).replace(" without", " of them without", 1)
@@ -286,6 +320,7 @@ def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # 
         gaps=[gap for gap in facts.gaps if _GAPS[gap.kind] not in skipped],
         gap_total=0 if set(_GAPS.values()) <= set(skipped) else facts.gap_total,
     )
+    not_checked, unread = _not_checked(facts, rules)
     return Report(
         facts.rows,
         _findings(facts, rules),
@@ -308,18 +343,22 @@ def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # 
         facts.unplaced,
         facts.untimed,
         facts.unlanded,
-        _not_checked(facts, rules),
+        not_checked,
+        unread=unread,
     )
 
 
-def lacking_notes(lacking: Sequence[int]) -> list[str]:
-    """Return a note for each side with rows without a position or an ID: of sent, and of the table."""
-    sides = zip(("sent", "the table"), lacking, strict=True)
-    return [
-        f"{_lacking(rows)} a position or an ID in {side}, and {'is' if rows == 1 else 'are'} not compared."
-        for side, rows in sides
-        if rows
-    ]
+def add_uncompared(report: Report, lacking: Sequence[int], column: str) -> None:
+    """Add a finding for each side with rows that a comparison cannot match.
+
+    Args:
+        report: The report of the comparison.
+        lacking: Number of such rows of sent and of the table.
+        column: The column whose value they lack.
+    """
+    sides = zip((_SENT, TABLE), lacking, strict=True)
+    counts = [Counted("uncompared_messages", side, rows, text=f"without {_VALUES[column]}") for side, rows in sides]
+    report.findings = _in_order([*report.findings, *_findings(part_of(counts))])
 
 
 def comparison_report(
@@ -330,6 +369,7 @@ def comparison_report(
     lacking: Sequence[int],
     not_checked: dict[str, str],
     complete_until: datetime | None,
+    by_position: bool = True,
 ) -> Report:
     """Return the report of two sides.
 
@@ -341,14 +381,17 @@ def comparison_report(
         lacking: Number of rows without a position or an ID, of the other side and of the table.
         not_checked: The checks that were not made, with the reasons.
         complete_until: The moment before which all sent messages have landed, or None.
+        by_position: Whether messages are matched by their positions, or by their IDs.
     """
-    notes = lacking_notes(lacking)
-    if total > len(differences):
-        notes.append(f"The report lists {len(differences):,} of {total:,} messages; the findings count all.")
-    return Report(
-        facts.rows, _findings(facts), (), (), (), (), (), notes, not_checked=map(NotChecked._make, not_checked.items()),
+    is_cut = total > len(differences)
+    cut = f"The report lists {len(differences):,} of {total:,} messages; the findings count all."
+    report = Report(
+        facts.rows, _findings(facts), (), (), (), (), (), [cut] if is_cut else [],
+        not_checked=map(NotChecked._make, not_checked.items()),
         differences=differences, sent=sent, complete_until=complete_until,
     )  # fmt: skip
+    add_uncompared(report, lacking, "offset" if by_position else "id")
+    return report
 
 
 def _overlap(overlapping: bool) -> str | None:
@@ -359,8 +402,10 @@ def _findings(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa: B
     malformed = sum(number for kind, _, number in facts.kinds if kind == MALFORMED_KIND)
     values = sum(number for kind, _, number in facts.kinds if kind != NULL_KIND)
 
-    def check_of(name: str, example: str | None) -> Check:
+    def check_of(name: str, scope: str, example: str | None) -> Check:
         check = CHECKS[name]
+        if name == "uncompared_messages" and scope == TABLE:
+            return check._replace(severity="warning")  # each sent message has another row
         if name == "malformed_ids" and 2 * malformed > values:
             return Check("error", _WRONG_COLUMN)
         if rules.holes == "compacted" and (name == "clock_backwards" or (name == "shared_node" and example is None)):
@@ -368,7 +413,7 @@ def _findings(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa: B
         return Check("info", _TWO_READINGS) if rules.holes == "markers" and name in _GAPS.values() else check
 
     def finding(check: str, scope: str, count: int, example: str | None) -> Finding:
-        severity, meaning = check_of(check, example)
+        severity, meaning = check_of(check, scope, example)
         return Finding(check, severity, scope, count, example, meaning)
 
     findings = [finding(c.check, c.scope, c.count, _example(c)) for c in facts.found]
@@ -378,11 +423,21 @@ def _findings(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa: B
             rest = count - sum(listed)
             others = f"{scopes - len(listed):,} others"
             findings.append(finding(check, others, rest, None))
+    return _in_order(findings)
+
+
+def _in_order(findings: Iterable[Finding]) -> list[Finding]:
     order = list(CHECKS)
     return sorted(
         findings,
         key=lambda f: (SEVERITIES.index(f.severity), order.index(f.check), f.example is None, -f.count, f.scope),
     )
+
+
+def _in_short(finding: Finding) -> str:
+    """Return a finding as a part of a line."""
+    why = f" ({finding.example})" if finding.check == "uncompared_messages" else ""
+    return f"{finding.count:,} {finding.check} in {_shown(finding.scope)}{why}"
 
 
 def _skipped(rules: Rules) -> dict[str, str]:
@@ -391,8 +446,11 @@ def _skipped(rules: Rules) -> dict[str, str]:
     return (compacted if rules.holes == "compacted" else {}) | dict.fromkeys(rules.without, "left out by the caller")
 
 
-def _not_checked(facts: Facts, rules: Rules) -> list[NotChecked]:
-    """Return the checks that the table or the caller does not allow, in the order of `CHECKS`."""
+def _not_checked(facts: Facts, rules: Rules) -> tuple[list[NotChecked], list[Unread]]:
+    """Return the checks that the table or the caller does not allow, in the order of `CHECKS`, and what cannot be read.
+
+    A value that cannot be read counts only if a check needs it that is made otherwise.
+    """
     given = {**facts.columns, "offset": facts.columns["offset"] or bool(facts.log_total)}
     reasons = _skipped(rules)
     for column, (reason, checks) in _NEEDS.items():
@@ -400,12 +458,27 @@ def _not_checked(facts: Facts, rules: Rules) -> list[NotChecked]:
             reasons |= {check: reason for check in checks if check not in reasons}
     if given["id"] and not facts.run_total:
         reasons |= {check: "no ID carries a counter" for check in _COUNTERS if check not in reasons}
+    unread: list[Unread] = []
+    for column, number in (("offset", facts.unplaced), ("timestamp", facts.untimed), ("landed", facts.unlanded)):
+        by_earliest = ("future_ids",) if column == "landed" and rules.has_earliest else ()
+        needed = [check for check in _NEEDS[column][1] if check not in (*reasons, *by_earliest)]
+        if number and needed:
+            unread.append(Unread(_VALUES[column], {column: number}))
+            if number == facts.rows:
+                reasons |= dict.fromkeys(needed, f"no row has {_VALUES[column]}")
+    if not facts.columns["offset"]:
+        rows = {
+            check: sum(number for kind, _, number in facts.kinds if kind == of)
+            for check, of in (("missing_ids", NULL_KIND), ("malformed_ids", MALFORMED_KIND))
+            if check not in reasons
+        }
+        unread.append(Unread(_VALUES["id"], rows))
     found = [NotChecked(check, reasons[check]) for check in CHECKS if check in reasons]
     if facts.holes and "missing_offsets" not in reasons:
         gaps = "gap of one offset is" if facts.holes == 1 else "gaps of one offset are"
         reason = f"{facts.holes:,} {gaps} a marker or a loss: compare with the queue"
         found.append(NotChecked("missing_offsets", reason))
-    return found
+    return found, unread
 
 
 def _range(c: Counted) -> str:

@@ -184,12 +184,16 @@ def _report(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], m
         Difference(_NAMES[row["fault"]], row["source"] if by_position else TABLE, row["offset"], row["id"])
         for row in listed
     ]
+    if counts[0]["lacking"]:
+        lost.append(counts[0]["first_lacking"])
+        untimed += counts[0]["untimed_lacking"]
     if untimed:
         last, lost = None, []
     first = min((time for time in lost if time is not None), default=None)
     return comparison_report(
         bounded(found)._replace(rows=counts[1]["rows"]), counts[0]["rows"], differences, total,
         [side["lacking"] for side in counts], unchecked(sent[1], table[1], by_position), complete_until(last, first),
+        by_position,
     )  # fmt: skip
 
 
@@ -225,8 +229,11 @@ def _messages(df: DataFrame, columns: Columns, by_position: bool, with_ids: bool
 
 
 def _counts(rows: DataFrame) -> Any:
-    lacking = F.count_if(~F.col("valid")).alias("lacking")
-    (row,) = rows.agg(F.count(F.lit(1)).alias("rows"), lacking, F.max("time").alias("last")).collect()
+    lacks, time = ~F.col("valid"), F.col("time")
+    (row,) = rows.agg(
+        F.count(F.lit(1)).alias("rows"), F.max(time).alias("last"), F.count_if(lacks).alias("lacking"),
+        F.min(F.when(lacks, time)).alias("first_lacking"), F.count_if(lacks & time.isNull()).alias("untimed_lacking"),
+    ).collect()  # fmt: skip
     return row
 
 

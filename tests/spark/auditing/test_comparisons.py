@@ -31,6 +31,7 @@ def sides(seed, rows=600):
     for row in chance.sample(landed, 20):
         row[chance.choice((2, 3))] = f"other {chance.random()}"
     landed += chance.sample(landed, 10)
+    sent += [("log 1", None, None, None), (None, 2, layout.pack(7, 1, 9, 900).hex(), "")]
     landed += [["log 9", 5, "extra", "x"], [None, 1, None, None], ["log 1", None, "", ""]]
     landed = [[log, offset, id.lower() if id and id.startswith("01") else id, body] for log, offset, id, body in landed]
     columns = ("source", "offset", "id", "body")

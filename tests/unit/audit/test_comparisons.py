@@ -123,14 +123,34 @@ def test_sides_without_rows_are_compared():
     assert counts(audit.compare([], pa.table({"offset": [1]}), offset="offset")) == {("extra_messages", "log"): 1}
 
 
-def test_rows_without_a_position_or_an_id_are_counted_and_not_compared():
-    """NULL is not a message."""
+def test_rows_without_a_position_or_an_id_are_findings_and_not_compared():
+    """NULL is not a message. Such a row of sent may be a loss; one of the table stands for no other message."""
     report = audit.compare(["a", None, ""], ["a", None])
-    assert report.findings == []
-    assert report.notes == [
-        "2 rows lack a position or an ID in sent, and are not compared.",
-        "1 row lacks a position or an ID in the table, and is not compared.",
-    ]
+    assert counts(report) == {("uncompared_messages", "sent"): 2, ("uncompared_messages", "table"): 1}
+    assert [one.severity for one in report.findings] == ["error", "warning"]
+    why = "1 finding of severity error: 2 uncompared_messages in sent (without a valid ID)"
+    assert report.failure() == why
+    assert report.failure(allow={"uncompared_messages": 3}) is None
+    report = audit.compare(pa.table({"offset": ["1", "2", "x"]}), pa.table({"offset": [1, 2]}), offset="offset")
+    assert report.failure() == why.replace("2", "1").replace("ID", "offset or source")
+    for text in (str(report), report.to_json(), report.to_html(), report.to_openmetrics()):
+        assert "uncompared_messages" in text
+
+
+@pytest.mark.parametrize("digests", [False, True])
+def test_table_is_complete_until_the_first_row_that_is_not_compared(digests):
+    """Such a row may be a lost message; the digest of the rows without a place does not show all their times."""
+    at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    times = [at + timedelta(minutes=n) for n in range(4)]
+    columns = {"offset": "offset", "timestamp": "time"}
+    sent, landed = pa.table({"offset": ["0", "1", "x", "3"], "time": times}), pa.table({"offset": [0, 1, 3]})
+    made = [audit.digest(side, offset="offset") for side in (sent, landed)]
+    sent_columns = {"sent_columns": columns, "digests": made if digests else None}
+    report = audit.compare(sent, landed, offset="offset", **sent_columns)
+    assert report.complete_until == (None if digests else times[2])
+    assert counts(report) == {("uncompared_messages", "sent"): 1}
+    untimed = sent.set_column(1, "time", pa.array([*times[:2], None, times[3]]))
+    assert audit.compare(untimed, landed, offset="offset", **sent_columns).complete_until is None
 
 
 def test_contents_are_compared_if_both_sides_have_them():

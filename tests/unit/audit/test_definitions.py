@@ -5,8 +5,8 @@ import pytest
 from msgid.audit.definitions import CHECKS, FIRST_NUMBERS, MAX_RUNS, SEVERITIES, Piece, rate_width, split_pieces
 
 ERRORS = {
-    "lost_messages", "changed_messages", "missing_offsets", "duplicate_messages", "conflicting_messages",
-    "duplicate_ids", "conflicting_ids",
+    "lost_messages", "changed_messages", "uncompared_messages", "missing_offsets", "duplicate_messages",
+    "conflicting_messages", "duplicate_ids", "conflicting_ids",
 }  # fmt: skip
 WARNINGS = {
     "late_messages", "time_backwards", "missing_sequences", "clock_backwards", "clock_jump", "shared_node",
@@ -16,7 +16,7 @@ INFOS = {"extra_messages", "sequence_jump", "synthetic_node", "v0_month_wrap"}
 
 
 def test_checks_have_the_severity_of_their_kind():
-    """A lost, repeated or changed message is an error; reports sort by severity, as the checks do."""
+    """A lost, repeated, changed or uncompared message is an error; reports sort by severity, as the checks do."""
     assert {name for name, check in CHECKS.items() if check.severity == "error"} == ERRORS
     assert {name for name, check in CHECKS.items() if check.severity == "warning"} == WARNINGS
     assert {name for name, check in CHECKS.items() if check.severity == "info"} == INFOS

@@ -173,3 +173,38 @@ def test_commands_make_digests_and_compare_them(tmp_path, landed):
     assert "lost_messages log 1 offset 30" in " ".join(done.output.split())
     done = run("audit", landed, "--digests", *digests, "--fail-on", "error", "--allow", "lost_messages=1")
     assert (done.exit_code, "lost_messages log 1 0 to 65535" in " ".join(done.output.split())) == (0, True)
+
+
+def test_digests_that_are_older_than_their_files_are_refused(tmp_path, landed):
+    """They would hide a loss. The error names the part and the command, after which the loss is found."""
+    queue, made = tmp_path / "landed", tmp_path / "digests"
+    sent, command = tmp_path / "sent.parquet", ["audit", str(landed), "--sent", str(queue), "--offset", "offset"]
+    pq.write_table(audit.digest(range(30)), sent)
+    audit.update_digests(made, landed, offset="offset")
+    command += ["--digests", str(sent), str(made), "--fail-on", "error"]
+    assert invoke(command).exit_code == 0
+    write(landed, DAYS[1], range(11, 20))
+    done = invoke(command)
+    assert done.exit_code == 1
+    assert f"cannot compare the table by digests: the digest of its part '{DAYS[1]}' is older" in done.output
+    assert f"'msgid digest {landed} --to {made}'" in done.output
+    audit.update_digests(made, landed, offset="offset")
+    done = invoke([*command[:2], *command[4:]])
+    assert (done.exit_code, "lost_messages" in done.output) == (3, True)
+    write(landed, "day=2026-11-30", range(30, 40))
+    with pytest.raises(ValueError, match="part 'day=2026-11-30' is missing"):
+        audit.compare(None, landed, offset="offset", digests=(sent, made))
+
+
+@pytest.mark.parametrize("parts", [{"all": ""}, {"first": "day=2026-11-20", "rest": "day=2026-11-2[12]"}])
+def test_digests_of_parts_with_other_names_are_told_by_their_files(tmp_path, landed, parts):
+    """A part that is a folder is current by any name; digests of tables in memory cannot be checked."""
+    made = tmp_path / "digests"
+    for name, pattern in parts.items():
+        tables = sorted(landed.glob(pattern)) if pattern else [landed]
+        named = {f"{name} {n}": table for n, table in enumerate(tables)}
+        audit.update_digests(made, named, offset="offset")
+    assert audit.compare(None, landed, offset="offset", digests=(made, made)).failure() is None
+    memory = tmp_path / "memory"
+    audit.update_digests(memory, {"all": pa.table({"offset": range(30)})}, offset="offset")
+    assert audit.compare(None, landed, offset="offset", digests=(memory, memory)).failure() is None

@@ -196,11 +196,10 @@ def test_rows_without_a_place_are_counted():
         {"source": "a", "rows": 1, "low": 1}, {"source": None, "rows": 3, "low": None},
     ]  # fmt: skip
     report = audit.compare(table, table, **PLACES, digests=(made, made))
-    assert report.findings == []
-    assert report.notes[1:] == [
-        "3 rows lack a position or an ID in sent, and are not compared.",
-        "3 rows lack a position or an ID in the table, and are not compared.",
-    ]
+    assert [(one.check, one.severity, one.scope, one.count, one.example) for one in report.findings] == [
+        ("uncompared_messages", "error", "sent", 3, "without a valid offset or source"),
+        ("uncompared_messages", "warning", "table", 3, "without a valid offset or source"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_openmetrics_text_of_a_comparison_has_the_time_up_to_which_the_table_is_
     assert found["msgid_audit_sent_rows"] == {(): 4}
     assert found["msgid_audit_messages"] == {
         ("lost_messages", "error"): 1, ("duplicate_messages", "error"): 0, ("extra_messages", "info"): 0,
-        ("duplicate_ids", "error"): 0,
+        ("duplicate_ids", "error"): 0, ("uncompared_messages", "error"): 0,
     }  # fmt: skip
 
 
@@ -132,3 +132,84 @@ def test_offsets_that_are_mostly_unreadable_are_a_failure(offsets, tmp_path):
     assert invoke(["audit", str(path), "--fail-on", "error"]).exit_code == 3
     path.write_text("offset\n0\n1\nx\n")
     assert audit.audit_file(path).failure() is None
+
+
+NAIVE = ["2026-11-24 14:00:00"]
+MICROS = [1_795_000_000_000_000]
+
+
+@pytest.mark.parametrize("times", [NAIVE, MICROS, [None]])
+@pytest.mark.parametrize(
+    ("column", "what", "checks"),
+    [("timestamp", "timestamp", {"time_backwards"}), ("landed", "landing time", {"late_messages", "future_ids"})],
+)
+def test_times_that_cannot_be_read_are_a_failure(times, column, what, checks):
+    """The checks that need them are not made, and are not 0 in OpenMetrics text, if no row has a time."""
+    rows = pa.table({"offset": range(3), "id": [f"order-{n}" for n in range(3)], "at": pa.array(times * 3)})
+    report = audit.audit_table(rows, offset="offset", without=["malformed_ids"], **{column: "at"})
+    assert not report.findings
+    assert {one.check for one in report.not_checked if one.reason == f"no row has a valid {what}"} == checks
+    assert not any(check in report.to_openmetrics() for check in checks)
+    assert report.failure() == f"3 of 3 rows do not have a valid {what}"
+    without = ["malformed_ids", *checks]
+    assert audit.audit_table(rows, offset="offset", without=without, **{column: "at"}).failure() is None
+
+
+@pytest.mark.parametrize(("times", "failed"), [(["2026-11-24T14:00:00Z", *NAIVE], False), (NAIVE * 2, True)])
+@pytest.mark.parametrize(("column", "check"), [("timestamp", "time_backwards"), ("landed", "late_messages")])
+def test_most_times_must_be_read(times, failed, column, check):
+    """The check is made of those that can be read."""
+    at = ["2026-11-24T14:00:00Z", *times]
+    report = audit.audit_table(table(*range(3), at=at), offset="offset", **{column: "at"})
+    assert (report.failure() is not None) == failed
+    assert check not in {one.check for one in report.not_checked}
+
+
+def test_offsets_that_cannot_be_read_leave_their_checks_out():
+    """A check that was not made is not 0 in OpenMetrics text."""
+    report = audit.audit_table(table("x", "y", at=[AT, AT]), offset="offset", timestamp="at")
+    assert {"missing_offsets", "duplicate_messages", "time_backwards"} <= {
+        one.check for one in report.not_checked if one.reason == "no row has a valid offset or source"
+    }
+    assert "missing_offsets" not in report.to_openmetrics()
+
+
+@pytest.mark.parametrize("column", ["timestamp", "landed"])
+@pytest.mark.parametrize("times", [[1_795_000_000, 1_795_000_060], ["1795000000", "1795000060"]])
+def test_seconds_in_place_of_milliseconds_are_refused(times, column):
+    """They would be times of January 1970; such a time as text of ISO 8601 is one."""
+    with pytest.raises(ValueError, match=f"`{column}` must be milliseconds since 1970, got 1795000060: seconds?"):
+        audit.audit_table(table(0, 1, at=times), offset="offset", **{column: "at"})
+    report = audit.audit_table(table(0, at=["1970-01-21T18:00:00Z"]), offset="offset", **{column: "at"})
+    assert report.failure() is None
+
+
+V1 = "0156F7E71C361B21BC024CCDBE00000007"
+
+
+@pytest.mark.parametrize("values", [[None] * 3, [V1, None, None], [V1, V1[:-1] + "8", None, "x", None]])
+def test_ids_that_are_mostly_unreadable_are_a_failure(values):
+    """Of a table without positions, losses cannot be found then; an allowance covers them."""
+    report = audit.audit_ids(values)
+    rows, valid = len(values), sum(value == V1 or (value or "").startswith("01") for value in values)
+    assert report.failure() == f"{rows - valid} of {rows} rows do not have a valid ID"
+    assert report.failure(allow={"missing_ids": 3, "malformed_ids": 1}) is None
+    assert audit.audit_ids(values, without=["missing_ids", "malformed_ids"]).failure() is None
+    positions = audit.audit_table({"id": values, "offset": list(range(rows))})
+    assert positions.failure() is None
+
+
+def test_a_table_without_rows_is_a_failure(tmp_path):
+    """Nothing was checked; a table that lacks all sent messages was compared."""
+    empty = table()
+    assert audit.audit_table(empty, offset="offset").failure() == "no rows: nothing was checked"
+    assert audit.audit_ids([]).failure("warning") == "no rows: nothing was checked"
+    assert audit.compare([], table(0), offset="offset").failure() == "no rows in sent: nothing was checked"
+    assert audit.compare([0], empty, offset="offset").failure(allow={"lost_messages": 1}) is None
+    digests = [audit.digest(empty.cast(pa.schema({"offset": pa.int64()})), offset="offset")] * 2
+    assert audit.compare(None, None, digests=digests).failure() == "no rows in sent: nothing was checked"
+    path = tmp_path / "table.csv"
+    path.write_text("offset\n")
+    assert invoke(["audit", str(path)]).exit_code == 0
+    done = invoke(["audit", str(path), "--fail-on", "error"])
+    assert (done.exit_code, "audit failed: no rows: nothing was checked" in done.output) == (3, True)
