@@ -150,7 +150,7 @@ def check_current(which: str, side: Any, digests: Any) -> None:
 
 
 def _above(root: Path, name: str) -> list[Path]:
-    """Return the folders that have a part, of which a digest may have been made."""
+    """Return the folders around a part. A digest may be that of one of them."""
     return [one for one in (root / name, *(root / name).parents) if one.is_dir() and one.is_relative_to(root)]
 
 

@@ -75,7 +75,7 @@ _VALUES: Final = {
     "landed": "a valid landing time",
     "id": "a valid ID",
 }
-"""What a row lacks if a value of a column cannot be read."""
+"""The value that a row lacks, by the column that cannot be read."""
 _NAMED: Final = 3
 """The most checks of one reason that a printed report names."""
 
@@ -84,7 +84,7 @@ class Unread(NamedTuple):
     """Rows without a value that checks need.
 
     Attributes:
-        what: What they lack.
+        what: The value that they lack.
         rows: Their number, by the check that counts them or by the column.
     """
 
@@ -199,9 +199,9 @@ class Report:
     def failure(self, fail_on: Severity = "error", allow: Mapping[str, int] | None = None) -> str | None:
         """Return one line with the number of such findings and the three largest; None without findings.
 
-        Without such findings, the line says that nothing was checked if there are no rows, or if most of them do not
-        have a value that the checks need: a valid offset and source, timestamp or landing time, or a valid ID in a
-        table without offsets.
+        Without such findings, the line says that nothing was checked if the table is empty. It says which value is
+        missing if most rows lack one that the checks need: a valid offset and source, timestamp or landing time, or a
+        valid ID in a table without offsets.
 
         Args:
             fail_on: ``error``, ``warning`` or ``info``.
