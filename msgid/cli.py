@@ -232,6 +232,9 @@ def echo_digests(made: list[str]) -> None:
     click.echo(f"digests made: {len(made):,}", err=True)
 
 
+SENT_COLUMN_ALONE = "--sent-column needs --sent"
+
+
 def compared_columns(columns: dict[str, Any], sent_column: Iterable[str]) -> dict[str, Any]:
     """Return the arguments of ``compare`` for the options of ``audit`` with ``--sent``."""
     for name in ("landed", "parent", "life", "holes", "without"):
@@ -259,13 +262,18 @@ class AuditOutput(NamedTuple):
     @classmethod
     def taken_from(cls, options: dict[str, Any]) -> AuditOutput:
         """Take the options of the output out of all options of the command, before anything is read."""
-        from msgid.audit.definitions import CHECKS
+        from msgid.audit.definitions import check_names
 
-        pairs = [text.rpartition("=") for text in options.pop("allow")]
-        for name, _, number in pairs:
-            if name not in CHECKS or not number.isdecimal():
-                raise click.UsageError(f"--allow must be CHECK=N, such as late_messages=10, got {f'{name}={number}'!r}")
-        allow = {name: int(number) for name, _, number in pairs}
+        allow = {}
+        for text in options.pop("allow"):
+            name, _, number = text.partition("=")
+            if not number.isdecimal():
+                raise click.UsageError(f"--allow must be CHECK=N, such as late_messages=10, got {text!r}")
+            try:
+                check_names("--allow", [name])
+            except ValueError as error:
+                raise click.UsageError(str(error)) from None
+            allow[name] = int(number)
         if allow and not options["fail_on"]:
             raise click.UsageError("--allow needs --fail-on")
         taken = {name: options.pop(name) for name in cls._fields if name != "allow"}
@@ -294,9 +302,12 @@ def write_whole(path: str, text: str) -> None:
             file.write(text)
         return
     hidden = f"{path}.{os.getpid()}.tmp"
-    with open(hidden, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(hidden, path)
+    try:
+        with open(hidden, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(hidden, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
 
 
 def input_of(file: str) -> Any:
@@ -347,6 +358,8 @@ def audit(
     try:
         with working(f"auditing {file}"):
             if sent is None and digests is None:
+                if sent_column:
+                    raise click.UsageError(SENT_COLUMN_ALONE)
                 found = audit_file(input_of(file), format=format, **named)
             else:
                 table = read_file(file, format)[0] if format else input_of(file)

@@ -19,6 +19,7 @@ from msgid._known_tables import QUARANTINE
 from msgid._moments import duration
 from msgid.cli import (
     AUDIT_GROUPS,
+    SENT_COLUMN_ALONE,
     AuditOutput,
     Commands,
     audit_options,
@@ -576,6 +577,8 @@ def audit(
     output = AuditOutput.taken_from(options)
     if digests and sent is None:
         raise click.UsageError("--digests needs --sent")
+    if sent_column and sent is None:
+        raise click.UsageError(SENT_COLUMN_ALONE)
     named = {**options, "source": source or None, "content": content or None}
     if sent is not None:
         named = compared_columns(named, sent_column)

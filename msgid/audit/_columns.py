@@ -44,9 +44,8 @@ def checked_columns(
     columns = columns._replace(life=life) if isinstance(life, str) else columns._replace(lives=_lives(life))
     for argument, name in columns.names.items():
         if name not in names:
-            raise ValueError(
-                f"`{argument.split()[0]}` must be a column of the table, got {quote(name)}; it has {list(names)}"
-            )
+            told = f"`{argument.split()[0]}` must be a column of the table, got {quote(name)}; it has {list(names)}"
+            raise ValueError(f"{told}: pass id, or offset and source" if argument == "id" else told)
         if list(names).count(name) > 1:
             raise ValueError(
                 f"`{argument.split()[0]}` must be one column of the table, got {quote(name)} several times"
