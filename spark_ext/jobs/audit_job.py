@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from msgid._known_tables import JOB_TABLES
+from msgid.audit._digest_folders import check_current
 from spark_ext.auditing.comparison import compare
 from spark_ext.auditing.digest_folders import update_digests
 from spark_ext.auditing.table_audit import audit
@@ -42,8 +43,13 @@ def run(
         columns: the arguments of `spark_ext.audit` or `spark_ext.compare`.
 
     Raises:
-        BadInput: if the input does not have a column.
+        BadInput: if the input does not have a column, or the digests that `msgid digest` made are older than its files.
     """
+    try:
+        for which, side, folder in zip(("sent", "the table"), (sent, input), digests or (), strict=False):
+            check_current(which, side, folder)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
     df = _rows(spark, input, format, columns)
     try:
         if sent is None:

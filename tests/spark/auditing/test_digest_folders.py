@@ -10,6 +10,8 @@ import msgid.audit
 import spark_ext
 from spark_ext.auditing import digest_folders
 from spark_ext.cli import spark_ext as command
+from spark_ext.jobs import audit_job
+from spark_ext.jobs._formats import BadInput
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -153,3 +155,14 @@ def test_stream_keeps_the_digest_of_each_batch_once(spark, tmp_path):
         digests=(spark_ext.digest(spark.range(6).toDF("offset"), offset="offset"), kept),
     )
     assert (report.local.findings, report.local.sent, report.rows) == ([], 6, 6)
+
+
+def test_job_refuses_digests_that_are_older_than_the_files(tmp_path):
+    """By the rule of `msgid audit`, before Spark reads a row."""
+    table, made = tmp_path / "table", tmp_path / "digests"
+    table.mkdir()
+    pq.write_table(pa.table({"offset": [1, 2]}), table / "day.parquet")
+    msgid.audit.update_digests(made, table, offset="offset")
+    pq.write_table(pa.table({"offset": [1]}), table / "day.parquet")
+    with pytest.raises(BadInput, match="cannot compare the table by digests: the digest of its part 'day' is older"):
+        audit_job.run(None, str(table), "sent.csv", digests=(str(tmp_path / "sent"), str(made)), offset="offset")
