@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
-from pyspark.errors import PySparkException
+from pyspark.errors import IllegalArgumentException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -372,7 +372,13 @@ class _Table:
         self._spark.sql(f"CALL {self._catalog}.system.cherrypick_snapshot({arguments})")
 
     def _drop(self, branch: str) -> None:
-        self._run(f"ALTER TABLE {self.sql_name} DROP BRANCH IF EXISTS `{branch}`")
+        # Another driver may drop the branch between Iceberg's look for it and the commit, which then raises.
+        statement = f"ALTER TABLE {self.sql_name} DROP BRANCH IF EXISTS `{branch}`"
+        retry(
+            lambda: self._spark.sql(statement),
+            lambda error: is_lost_commit(error) or isinstance(error, IllegalArgumentException),
+            _DELAYS,
+        )
 
     def _set(self, keys: list[str]) -> None:
         pairs = ", ".join(f"'{key}' = ''" for key in keys)
