@@ -191,7 +191,7 @@ def micros(name: str, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArr
     from UTC. A timestamp without time zone and a date are in UTC. A moment outside the years 1 to 9999 is not read.
 
     Raises:
-        ValueError: if the column has another type, or its last number is a time of our years in seconds.
+        ValueError: if the column has another type, or its latest number is a time of our years in seconds.
     """
     import numpy as np
     import pyarrow as pa

@@ -111,8 +111,7 @@ def _compare_blocks(
     most: int,
 ) -> Report:
     """Return the report of the blocks in which two digests differ."""
-    for which, side, made in (("sent", sent, digests[0]), ("the table", table, digests[1])):
-        check_current(which, side, made)
+    check_current((sent, table), digests)
     loaded_digests = loaded(digests[0]), loaded(digests[1])
 
     def compared(blocks: Blocks) -> tuple[Report, tuple[int, int]]:

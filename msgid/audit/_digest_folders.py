@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -112,41 +113,50 @@ def file_of(name: str) -> str:
 
 def is_current(path: Path, fingerprint: str | None) -> bool:
     """Return whether the digest of a part is there, and was made of the same input; None stands for any input."""
-    import pyarrow.parquet as pq
-
-    if not path.exists():
-        return False
-    held = (pq.read_schema(path).metadata or {}).get(_INPUT)
-    return fingerprint is None or held == fingerprint.encode()
+    return path.exists() and fingerprint in (None, _input_of(path))
 
 
-def check_current(which: str, side: Any, digests: Any) -> None:
+def check_current(sides: Iterable[Any], digests: Iterable[Any]) -> None:
     """Raise ValueError if the digests of a folder of files were made before its files changed, or a part lacks one.
 
     Digests show their files if `update_digests` made them of a path. Others cannot be checked, and neither can a side
     that is not a path.
-    """
-    import pyarrow.parquet as pq
 
-    if not all(isinstance(one, str | os.PathLike) and Path(one).exists() for one in (side, digests)):
-        return
-    folder, root = Path(digests), Path(side)
+    Args:
+        sides: The other side and the table.
+        digests: The digests of both.
+    """
+    for which, side, made in zip(("sent", "the table"), sides, digests, strict=True):
+        if all(isinstance(one, str | os.PathLike) and Path(one).exists() for one in (side, made)):
+            _check_folder(which, Path(side), Path(made))
+
+
+def _check_folder(which: str, root: Path, folder: Path) -> None:
     files = parquet_files(folder) if folder.is_dir() else [str(folder)] if folder.suffix == ".parquet" else []
-    made_of = {fingerprint for file in files if (fingerprint := (pq.read_schema(file).metadata or {}).get(_INPUT))}
-    if not made_of:
+    inputs = {Path(file): _input_of(Path(file)) for file in files}
+    held = set(inputs.values()) - {None}
+    if not held:
         return
-    held = {fingerprint.decode() for fingerprint in made_of}
-    parts = _parts_of(root) if root.is_dir() else {root.stem: (root, _fingerprint_of_path(root))}
+    whole = cache(_fingerprint_of_path)
+    parts = _parts_of(root) if root.is_dir() else {root.stem: (root, whole(root))}
     for name, (_, fingerprint) in sorted(parts.items()):
         path = folder / file_of(name)
-        is_unknown = path.exists() and _INPUT not in (pq.read_schema(path).metadata or {})
-        if fingerprint in held or is_unknown or any(_fingerprint_of_path(one) in held for one in _above(root, name)):
+        is_unknown = inputs.get(path, "") is None
+        if fingerprint in held or is_unknown or any(whole(one) in held for one in _above(root, name)):
             continue
         state = "is older than its files" if path.exists() else "is missing"
         raise ValueError(
             f"cannot compare {which} by digests: the digest of its part {name!a} {state}; call update_digests, or run "
             f"'msgid digest {root} --to {folder}' with the same columns"
         )
+
+
+def _input_of(path: Path) -> str | None:
+    """Return the fingerprint of the files of a digest; None if the digest does not show them."""
+    import pyarrow.parquet as pq
+
+    held = (pq.read_schema(path).metadata or {}).get(_INPUT)
+    return None if held is None else held.decode()
 
 
 def _above(root: Path, name: str) -> list[Path]:

@@ -46,8 +46,8 @@ def run(
         BadInput: if the input does not have a column, or the digests that `msgid digest` made are older than its files.
     """
     try:
-        for which, side, folder in zip(("sent", "the table"), (sent, input), digests or (), strict=False):
-            check_current(which, side, folder)
+        if digests is not None:
+            check_current((sent, input), digests)
     except ValueError as error:
         raise BadInput(str(error)) from None
     df = _rows(spark, input, format, columns)

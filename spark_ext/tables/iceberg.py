@@ -28,6 +28,8 @@ from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.table_formats import TableFormat
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame
 
     from spark_ext.tables._writers import Writer
@@ -373,12 +375,10 @@ class _Table:
 
     def _drop(self, branch: str) -> None:
         # Another driver may drop the branch between Iceberg's look for it and the commit, which then raises.
-        statement = f"ALTER TABLE {self.sql_name} DROP BRANCH IF EXISTS `{branch}`"
-        retry(
-            lambda: self._spark.sql(statement),
-            lambda error: is_lost_commit(error) or isinstance(error, IllegalArgumentException),
-            _DELAYS,
-        )
+        def may_pass(error: Exception) -> bool:
+            return is_lost_commit(error) or isinstance(error, IllegalArgumentException)
+
+        self._run(f"ALTER TABLE {self.sql_name} DROP BRANCH IF EXISTS `{branch}`", may_pass)
 
     def _set(self, keys: list[str]) -> None:
         pairs = ", ".join(f"'{key}' = ''" for key in keys)
@@ -388,8 +388,8 @@ class _Table:
         names = ", ".join(f"'{key}'" for key in keys)
         self._run(f"ALTER TABLE {self.sql_name} UNSET TBLPROPERTIES IF EXISTS ({names})")
 
-    def _run(self, statement: str) -> None:
-        retry(lambda: self._spark.sql(statement), is_lost_commit, _DELAYS)
+    def _run(self, statement: str, again: Callable[[Exception], bool] = is_lost_commit) -> None:
+        retry(lambda: self._spark.sql(statement), again, _DELAYS)
 
 
 def _catalog_class(spark: SparkSession, name: str) -> str | None:
