@@ -26,6 +26,7 @@ def skipping(reason):
     }
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("workers", ["0", "1"])
 def test_a_skip_that_is_not_listed_fails_the_run(suite, workers):
     """A test and a whole module count, in this process and in a worker."""
@@ -37,6 +38,7 @@ def test_a_skip_that_is_not_listed_fails_the_run(suite, workers):
     assert "test_other.py: needs Chromium" in shown
 
 
+@pytest.mark.details
 @pytest.mark.parametrize(
     ("reason", "option"), [("no release rebuilt such an index", "--strict-skips"), ("needs Chromium", "-q")]
 )

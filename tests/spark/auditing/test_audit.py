@@ -202,6 +202,7 @@ def hostile():
     return pa.table({"id": values, "parent": parents, "landed": landed, "n": range(len(values))})
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("way", ["summaries"], indirect=True)
 def test_positions_in_ids_are_audited_without_offsets(spark, tmp_path, way):
     """A table of position IDs alone has the lost and the repeated positions of its logs, in words of 32 and beyond."""
@@ -222,6 +223,7 @@ def test_audit_of_hostile_ids_is_that_of_python(spark, tmp_path, ansi, way):
         same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
+@pytest.mark.details
 @pytest.mark.parametrize(("way", "ansi"), WITHOUT_ANSI, indirect=True)
 def test_audit_of_binary_ids_is_that_of_text(spark, tmp_path, ansi, way):
     """The bytes of IDs are the same IDs; other bytes are malformed for the same reasons, in both ANSI modes."""

@@ -213,7 +213,7 @@ def check_functions(table, functions, held):
     compared(table.select(held), made)
 
 
-@pytest.mark.parametrize(("held", "ansi", "zone", "timestamps"), covering(list(COLUMNS), *CHOICES))
+@pytest.mark.parametrize(("held", "ansi", "zone", "timestamps"), covering(list(COLUMNS), *CHOICES, strength=1))
 def test_functions_of_an_id_in_column_sql_and_python_are_equal(registered, held, ansi, zone, timestamps):
     """Functions of an ID give one result for text, char, varchar, binary, NULL and odd spellings."""
 

@@ -57,7 +57,9 @@ def python_moment(value):
     return math.floor(value) if isinstance(value, Decimal) else value
 
 
-@pytest.mark.parametrize(("ansi", "zone"), [("true", "UTC"), ("false", "America/New_York")])
+@pytest.mark.parametrize(
+    ("ansi", "zone"), [("false", "America/New_York"), pytest.param("true", "UTC", marks=pytest.mark.details)]
+)
 def test_position_of_a_moment_is_one_id_in_python_columns_and_sql(spark, tables, ansi, zone):
     """Seconds round down, before 1970 too; neither the session's time zone nor ANSI mode matters."""
     spark.conf.set("spark.sql.ansi.enabled", ansi)

@@ -138,28 +138,37 @@ def test_messages_of_rows_without_the_columns_of_the_source_names_those_that_are
 SURROGATE_KEY = '{"offset":0,"timestamp":1,"id":7,"payload":"","headers":{"\\ud800":{"kind":"raw","value":"AQ=="}}}'
 
 
+TEXT = DANUBE.to_json()
+
+
 @pytest.mark.parametrize(
-    ("format", "good", "bad"),
+    ("format", "good", "malformed"),
     [
-        ("iggy-message", iggy.encode(GOOD, "m45"), iggy.encode(GOOD, "m45")[:-1]),
-        ("iggy-poll", iggy.encode_poll(iggy.PollResponse(1, 1, [GOOD]), "m45"), bytes(12) + b"\xff" * 4),
-        ("iggy-json", iggy.to_json(GOOD), "[1"),
-        ("danube", DANUBE.encode(), b"\xff"),
-        ("danube-json", DANUBE.to_json(), '{"a": 1.5}'),
-        ("danube-json", DANUBE.to_json(), "{}"),
-        ("danube-json", DANUBE.to_json(), DANUBE.to_json().replace('"msg_id"', '"subscription_name": null, "msg"')),
-        ("danube-json", DANUBE.to_json(), DANUBE.to_json().replace('"producer_name": "', '"producer_name": "\\ud800')),
-        ("iggy-json", iggy.to_json(GOOD), SURROGATE_KEY),
+        ("iggy-message", iggy.encode(GOOD, "m45"), [iggy.encode(GOOD, "m45")[:-1]]),
+        ("iggy-poll", iggy.encode_poll(iggy.PollResponse(1, 1, [GOOD]), "m45"), [bytes(12) + b"\xff" * 4]),
+        ("iggy-json", iggy.to_json(GOOD), ["[1", SURROGATE_KEY]),
+        ("danube", DANUBE.encode(), [b"\xff"]),
+        (
+            "danube-json",
+            TEXT,
+            [
+                '{"a": 1.5}',
+                "{}",
+                TEXT.replace('"msg_id"', '"subscription_name": null, "msg"'),
+                TEXT.replace('"producer_name": "', '"producer_name": "\\ud800'),
+            ],
+        ),
     ],
 )
-def test_messages_that_do_not_decode_are_poisoned(spark, format, good, bad):
+def test_messages_that_do_not_decode_are_poisoned(spark, format, good, malformed):
     """Malformed messages and NULL are poisoned with the reason; other messages are unchanged."""
-    first, second, third = table(spark, [good, bad, None], format)
+    first, *poisoned, last = table(spark, [good, *malformed, None], format)
     assert (first.state, first.reason, first.original) == ("available", None, None)
-    assert second.state == "poisoned"
-    assert second.reason.startswith("invalid message: ")
-    assert bytes(second.original) == (bad.encode() if isinstance(bad, str) else bad)
-    assert (third.state, third.reason, third.original) == ("poisoned", "no message", None)
+    for bad, row in zip(malformed, poisoned, strict=True):
+        assert row.state == "poisoned"
+        assert row.reason.startswith("invalid message: ")
+        assert bytes(row.original) == (bad.encode() if isinstance(bad, str) else bad)
+    assert (last.state, last.reason, last.original) == ("poisoned", "no message", None)
 
 
 def test_messages_of_text_that_is_not_utf8_keep_their_bytes(spark, tmp_path):

@@ -104,38 +104,40 @@ def test_kafka_header_that_may_be_a_uuid_is_read_as_in_python(spark, type):
     assert [row["reason"] for row in found] == [record.note(header_type=type) for record in records]
 
 
-def test_kafka_headers_with_a_repeated_name_keep_every_value(spark):
-    """A repeated name gets a number, so that no value is lost."""
-    headers = [{"key": "a", "value": b"1"}, {"key": "b", "value": None}, {"key": "a", "value": b"2"}]
-    rows = [tuple(kafka_row(headers=headers).values())]
-    (row,) = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka").collect()
-    assert {name: header["value"] for name, header in row["headers"].items()} == {"a": b"1", "b": None, "a#2": b"2"}
+def test_kafka_headers_with_repeated_names_keep_every_value(spark):
+    """A repeated name gets a number. If a header has such a name already, all names start with their places."""
+    headers = [
+        [("a", b"1"), ("b", None), ("a", b"2")],
+        [("a", b"1"), ("a", b"2"), ("a#2", b"3")],
+    ]
+    rows = [tuple(kafka_row(offset=number, headers=held).values()) for number, held in enumerate(headers)]
+    found = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka").sort("offset").collect()
+    assert [{name: header["value"] for name, header in row["headers"].items()} for row in found] == [
+        {"a": b"1", "b": None, "a#2": b"2"},
+        {"1#a": b"1", "2#a#2": b"2", "3#a#2": b"3"},
+    ]
 
 
-def test_kafka_headers_named_like_repeated_names_keep_every_value(spark):
-    """Names that the numbers of repeated names would repeat start with their places."""
-    headers = [{"key": key, "value": value} for key, value in (("a", b"1"), ("a", b"2"), ("a#2", b"3"))]
-    rows = [tuple(kafka_row(headers=headers).values())]
-    (row,) = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka").collect()
-    found = {name: header["value"] for name, header in row["headers"].items()}
-    assert found == {"1#a": b"1", "2#a#2": b"2", "3#a#2": b"3"}
-
-
-def test_kafka_values_out_of_range_are_poisoned_and_do_not_stop_the_query(spark, ansi):
-    """A partition of more than 32 bits, an empty topic and a header of invalid base64 are rows with a reason."""
+def test_malformed_kafka_values_are_poisoned_and_do_not_stop_the_query(spark, ansi):
+    """Numbers out of range, text that is not a number, a time without offset, an empty topic and invalid base64."""
     schema = (
         "value string, topic string, partition string, offset string, timestamp string, "
         "headers array<struct<key: string, value: string>>"
     )
     good = ("aGk=", "orders", "3", "7", "2022-03-23T14:50:38Z", None)
-    rows = [good, (*good[:2], str(2**31), *good[3:]), ("aGk=", "", *good[2:]), (*good[:5], [("a", "!"), ("b", None)])]
-    found = ids.messages(spark.createDataFrame(rows, schema), "kafka", encoding="base64").collect()
-    assert [row["reason"] for row in found] == [
-        None,
-        "invalid message: no valid partition",
-        "invalid message: no topic",
-        "invalid message: headers: invalid base64",
+    cases = [
+        (good, None),
+        ((*good[:2], str(2**31), *good[3:]), "no valid partition"),
+        (("aGk=", "", *good[2:]), "no topic"),
+        ((*good[:5], [("a", "!"), ("b", None)]), "headers: invalid base64"),
+        ((*good[:4], good[4].removesuffix("Z"), None), "no valid timestamp"),
+        ((*good[:3], "seven", *good[4:]), "no offset of 0 to 281474976710655"),
+        (("a", *good[1:]), "value: invalid base64"),
     ]
+    df = spark.createDataFrame([row for row, _ in cases], schema)
+    found = ids.messages(df, "kafka", encoding="base64").collect()
+    assert [row["reason"] for row in found] == [reason and f"invalid message: {reason}" for _, reason in cases]
+    assert bytes(found[-1]["original"]) == b"a"
 
 
 @pytest.mark.parametrize("type", ["map<string, binary>", "array<string>", "array<struct<name: string, value: binary>>"])
@@ -182,25 +184,6 @@ def test_kafka_export_in_json_has_the_ids_of_the_source(spark, tmp_path, zone):
         assert [row["id"] for row in ids.messages(millis, "kafka").collect()] == expected
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
-
-
-def test_kafka_export_with_malformed_text_is_poisoned(spark):
-    """A time without offset, digits that are not a number and invalid base64 are rows with a reason."""
-    schema = "value string, topic string, partition string, offset string, timestamp string"
-    rows = [
-        ("aGk=", "orders", "3", "7", "2022-03-23T14:50:38Z"),
-        ("aGk=", "orders", "3", "7", "2022-03-23T14:50:38"),
-        ("aGk=", "orders", "3", "seven", "2022-03-23T14:50:38Z"),
-        ("a", "orders", "3", "7", "2022-03-23T14:50:38Z"),
-    ]
-    found = ids.messages(spark.createDataFrame(rows, schema), "kafka", encoding="base64").collect()
-    assert [row["reason"] for row in found] == [
-        None,
-        "invalid message: no valid timestamp",
-        "invalid message: no offset of 0 to 281474976710655",
-        "invalid message: value: invalid base64",
-    ]
-    assert bytes(found[3]["original"]) == b"a"
 
 
 ROWS = {

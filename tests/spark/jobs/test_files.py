@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
-from helpers.covering import first_by_default
+from helpers.covering import covering, first_by_default
 from helpers.sinks import put
 
 from spark_ext.cli import spark_ext as command
@@ -107,9 +107,9 @@ def test_command_on_a_folder_reads_its_files_by_their_endings(spark, tmp_path, j
     assert expected in done.output
 
 
-@pytest.mark.parametrize("format", ["csv", "tsv", "json", "parquet"])
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("name", [None, "0"])
+@pytest.mark.parametrize(
+    ("format", "stream", "name"), covering(["csv", "tsv", "json", "parquet"], [False, True], [None, "0"], strength=1)
+)
 def test_read_rows_of_an_empty_folder_names_the_folder(spark, tmp_path, format, stream, name):
     """Without a file that shows the columns, one error names the folder and the missing file."""
     (tmp_path / "in").mkdir()

@@ -51,6 +51,7 @@ def test_messages_job_on_segments_writes_the_message_table(spark, tmp_path):
     assert {row.topic for row in rows} == {"orders"}
 
 
+@pytest.mark.details
 def test_messages_job_as_a_stream_follows_segments_that_grow(spark, tmp_path):
     """Each run reads only new messages, and a replayed batch writes no message twice."""
     source, out = tmp_path / "in", str(tmp_path / "out")
@@ -114,6 +115,7 @@ def test_messages_job_on_danube_reads_parquet_and_json(spark, tmp_path):
         assert sorted(row.id for row in written.collect()) == expected
 
 
+@pytest.mark.details
 def test_messages_job_with_a_registry_checks_payloads(spark, tmp_path):
     """A payload that does not fit its schema is poisoned and counted; a message without a log does not have an ID."""
     registry = SchemaRegistry(tmp_path / "registry.json")

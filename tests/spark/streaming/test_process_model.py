@@ -148,7 +148,8 @@ REMEMBER = st.sampled_from([0, 1000, 10**9])
 
 
 @pytest.fixture(
-    scope="module", params=["usual sizes", pytest.param("tiny sizes", marks=pytest.mark.details), "tiny slices"]
+    scope="module",
+    params=["usual sizes", *(pytest.param(f"tiny {of}", marks=pytest.mark.details) for of in ("sizes", "slices"))],
 )
 def sizes(request):
     """The usual sizes of pages, segments and slices; and so small that a few entries or messages fill many of them."""

@@ -16,6 +16,7 @@ from spark_ext import TableBusy
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.details
 def test_segment_report_of_a_table_counts_each_segment(spark):
     """The report has one row per segment; only the last one of a partition is open, and the latest message decides."""
     df = spark.createDataFrame([*rows(), *rows("audit", 2), *rows("orders", 2, 1)], SCHEMA)
@@ -114,6 +115,7 @@ def test_segment_report_of_a_policy_that_names_a_missing_topic_keeps_more(spark,
     assert all("'adit'" in row.reason for row in found if row.reason is not None)
 
 
+@pytest.mark.details
 def test_clean_with_a_misspelt_topic_deletes_nothing_of_it(spark, table):
     """A topic that is kept forever stays if its entry is misspelt; segments of other entries are deleted."""
     policy = RetentionPolicy(default_expiry=60, topics={"adit": 0, "orders": 60})

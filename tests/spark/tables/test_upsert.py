@@ -140,6 +140,7 @@ def test_upsert_postgres_rows_that_a_table_rejects_do_not_stop_the_others(spark,
     assert len(rows_of("owned_conflicts")) == 3
 
 
+@pytest.mark.details
 def test_upsert_postgres_row_that_is_rejected_for_two_reasons_is_kept_aside_once(spark, server, rows_of):
     """A constraint rejects a row first. Its key is taken later, so a replay finds other content under the key.
 
@@ -210,6 +211,7 @@ def test_upsert_postgres_random_batches_of_drivers_at_once_lose_and_repeat_no_ro
     assert sorted(stored + aside, key=repr) == sorted(set(rows), key=repr), seed
 
 
+@pytest.mark.details
 def test_upsert_postgres_nested_times_are_whole_in_every_zone(spark, server, rows_of):
     """A replay in a session with another time zone finds the rows; microseconds are kept."""
     zone = spark.conf.get("spark.sql.session.timeZone")

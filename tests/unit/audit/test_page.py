@@ -5,7 +5,7 @@ import shutil
 from datetime import datetime, timezone
 
 import pytest
-from helpers.covering import first_by_default
+from helpers.covering import covering, first_by_default
 
 pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
@@ -59,8 +59,7 @@ def test_page_in_a_narrow_browser_cuts_no_table_off(browser, report, tmp_path):
     assert browser.execute_script("return getComputedStyle(arguments[0], '::before').content", cell) == '"rows"'
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1600])
+@pytest.mark.parametrize(("width", "scheme"), covering([400, 1600], ["light", "dark"], strength=1))
 def test_page_in_a_browser_shows_its_charts(browser, report, tmp_path, width, scheme):
     """Every chart is visible and inside the page at both widths, in light and dark, without an error on the console."""
     report.to_html(tmp_path / "audit.html")
