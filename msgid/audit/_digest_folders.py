@@ -45,7 +45,8 @@ def update_digests(
     """Make the digests of the parts of a table that a folder does not have yet, such as those of new days.
 
     The digest of a part is made once. It is made again if the files of the part have other names, sizes or times of
-    change. Digests of parts that are gone are kept. ``compare`` takes the folder as a digest of the whole table.
+    change. Digests of parts that are gone are kept. ``compare`` takes the folder as a digest of the whole table, and
+    refuses it next to the table if a part is gone.
 
     Args:
         folder: The folder of the digests, which is created. Each part has one Parquet file in it.
@@ -117,7 +118,9 @@ def is_current(path: Path, fingerprint: str | None) -> bool:
 
 
 def check_current(sides: Iterable[Any], digests: Iterable[Any]) -> None:
-    """Raise ValueError if the digests of a folder of files were made before its files changed, or a part lacks one.
+    """Raise ValueError if the digests of a folder of files are not those of its files.
+
+    Its files have changed since, a part lacks a digest, or a digest lacks its files.
 
     Digests show their files if `update_digests` made them of a path. Others cannot be checked, and neither can a side
     that is not a path.
@@ -139,15 +142,24 @@ def _check_folder(which: str, root: Path, folder: Path) -> None:
         return
     whole = cache(_fingerprint_of_path)
     parts = _parts_of(root) if root.is_dir() else {root.stem: (root, whole(root))}
+    current: set[str | None] = {None}
     for name, (_, fingerprint) in sorted(parts.items()):
         path = folder / file_of(name)
         is_unknown = inputs.get(path, "") is None
-        if fingerprint in held or is_unknown or any(whole(one) in held for one in _above(root, name)):
+        own = {fingerprint, *map(whole, _above(root, name))}
+        current |= own
+        if own & held or is_unknown:
             continue
         state = "is older than its files" if path.exists() else "is missing"
         raise ValueError(
             f"cannot compare {which} by digests: the digest of its part {name!a} {state}; call update_digests, or run "
             f"'msgid digest {root} --to {folder}' with the same columns"
+        )
+    gone = sorted(str(path) for path, made_of in inputs.items() if made_of not in current)
+    if gone:  # its messages would count, and cannot be read
+        raise ValueError(
+            f"cannot compare {which} by digests: the files of the digest {gone[0]!a} are gone; delete that digest, or "
+            "compare the digests alone"
         )
 
 

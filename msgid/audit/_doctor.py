@@ -264,8 +264,10 @@ def _overlap(processes: int, ids: int, starts: int) -> float:
     0.507
     """
     free = starts - (processes - 1) * (ids - 1)
+    if processes == 1:
+        return 0.0
     if free < processes or processes > _CERTAIN:
-        return float(processes > 1)
+        return 1.0
     # free! / (free - processes)! / starts**processes, as a sum of logarithms that keeps small differences
     apart = sum(math.log1p((free - place - starts) / starts) for place in range(processes))
     return -math.expm1(apart)

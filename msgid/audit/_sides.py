@@ -8,14 +8,15 @@ from datetime import datetime
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgid import layout
 from msgid._known_tables import ids_inside, known_columns
-from msgid._validate import quote
+from msgid._validate import in_range, quote
 from msgid.audit._columns import checked_columns
 from msgid.audit._inputs import read_file
 from msgid.audit._tables import arrow_table, id_column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
@@ -89,7 +90,7 @@ def read_side(which: str, value: Any) -> Read:
         return Read(pa.table({"value": id_column(value)}), is_listed=True)
     items = list(value)
     if items and all(map(_is_offset, items)):
-        return Read(pa.table({"offset": [int(item) for item in items]}), is_listed=True)
+        return Read(pa.table({"offset": _offsets(items)}), is_listed=True)
     if not items:  # of either kind
         return Read(pa.table({"id": pa.array([], pa.string()), "offset": pa.array([], pa.int64())}), is_listed=True)
     positions = [_position(item) for item in items]
@@ -99,7 +100,15 @@ def read_side(which: str, value: Any) -> Read:
         wrong = quote(items[positions.index(None)])
         raise TypeError(f"{which} must have IDs alone or positions alone, got {wrong} among positions")
     columns = list(zip(*(pair for pair in positions if pair is not None), strict=True))
-    return Read(pa.table({"source": pa.array(columns[0]), "offset": pa.array(columns[1])}), is_listed=True)
+    return Read(pa.table({"source": pa.array(columns[0]), "offset": _offsets(columns[1])}), is_listed=True)
+
+
+def _offsets(items: Iterable[Any]) -> pa.Array:
+    """Return offsets as a column; one that is out of range is NULL, because Arrow does not hold every integer."""
+    import pyarrow as pa
+
+    valid = (number if in_range(number, 0, layout.OFFSET_MAX) else None for number in map(int, items))
+    return pa.array(valid, pa.int64())
 
 
 def _is_offset(item: object) -> bool:

@@ -137,6 +137,15 @@ def test_rows_without_a_position_or_an_id_are_findings_and_not_compared():
         assert "uncompared_messages" in text
 
 
+@pytest.mark.parametrize("offset", [-1, 2**48, 2**63, 2**70])
+def test_listed_offset_that_is_out_of_range_is_not_compared(offset):
+    """An integer that Arrow cannot hold is as invalid as a negative one."""
+    for sent, landed in (([1, offset], [1]), ([("a", 0, 1), ("a", 0, offset)], [("a", 0, 1)])):
+        report = audit.compare(sent, landed)
+        assert counts(report) == {("uncompared_messages", "sent"): 1}
+        assert audit.compare(None, None, digests=(audit.digest(sent), audit.digest(landed))).failure() is not None
+
+
 @pytest.mark.parametrize("digests", [False, True])
 def test_table_is_complete_until_the_first_row_that_is_not_compared(digests):
     """Such a row may be a lost message; the digest of the rows without a place does not show all their times."""

@@ -196,6 +196,26 @@ def test_digests_that_are_older_than_their_files_are_refused(tmp_path, landed):
         audit.compare(None, landed, offset="offset", digests=(sent, made))
 
 
+def test_digests_whose_files_are_gone_are_refused(tmp_path, landed):
+    """They would hide the loss of a whole day. The error names the digest, and without it the loss is found."""
+    made, sent = tmp_path / "digests", tmp_path / "sent"
+    landed.rename(sent)
+    for n, day in enumerate(DAYS):
+        write(landed, day, range(10 * n, 10 * n + 10))
+    audit.update_digests(made / "landed", landed, offset="offset")
+    audit.update_digests(made / "sent", sent, offset="offset")
+    digests = (made / "sent", made / "landed")
+    assert audit.compare(sent, landed, offset="offset", digests=digests).failure() is None
+    (landed / DAYS[1] / "a.parquet").unlink()
+    audit.update_digests(made / "landed", landed, offset="offset")
+    with pytest.raises(ValueError, match=rf"the files of the digest '.*{DAYS[1]}.parquet' are gone"):
+        audit.compare(sent, landed, offset="offset", digests=digests)
+    assert audit.compare(None, None, digests=digests).failure() is None
+    (made / "landed" / f"{DAYS[1]}.parquet").unlink()
+    report = audit.compare(sent, landed, offset="offset", digests=digests)
+    assert report.failure() == "1 finding of severity error: 10 lost_messages in log"
+
+
 @pytest.mark.parametrize("parts", [{"all": ""}, {"first": "day=2026-11-20", "rest": "day=2026-11-2[12]"}])
 def test_digests_of_parts_with_other_names_are_told_by_their_files(tmp_path, landed, parts):
     """A part that is a folder is current by any name; digests of tables in memory cannot be checked."""
