@@ -7,7 +7,8 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid._validate import check_installed, quote
+from msgid._moments import aware
+from msgid._validate import check_installed, is_integer, quote
 from msgid.audit._block_sums import (
     Digest,
     by_of,
@@ -22,7 +23,7 @@ from msgid.audit._block_sums import (
 )
 from msgid.audit._columns import plain_column
 from msgid.audit._inputs import dataset_of, read_file
-from msgid.audit._sides import ARGUMENTS, Read, Side, read_side, side_of
+from msgid.audit._sides import ARGUMENTS, Read, Side, offset_column, read_side, side_of
 from msgid.audit._tables import rows_of
 
 if TYPE_CHECKING:
@@ -157,8 +158,15 @@ class DigestWriter:
             content: Its content as bytes, text or an integer.
 
         Raises:
-            TypeError: if ``content`` has another type.
+            TypeError: if an argument has another type.
+            ValueError: if ``timestamp`` is naive.
         """
+        if source is not None and not isinstance(source, str):
+            raise TypeError(f"source must be text, got {quote(source)}")
+        if offset is not None and not is_integer(offset):
+            raise TypeError(f"offset must be an integer, got {quote(offset)}")
+        if timestamp is not None:
+            aware("timestamp", timestamp)
         if content is not None and (not isinstance(content, bytes | str | int) or isinstance(content, bool)):
             raise TypeError(f"content must be bytes, text or an integer, got {quote(content)}")
         self._rows.append((source, offset, id, timestamp, content))
@@ -175,14 +183,15 @@ class DigestWriter:
             return
         source, offset, id, timestamp, content = zip(*self._rows, strict=True)
         contents = [one if one is None or isinstance(one, bytes) else str(one).encode() for one in content]
+        added = {"offset": offset, "id": id, "timestamp": timestamp, "content": content}
         columns: dict[str, Any] = {
             "source": pa.array(source, pa.string()),
-            "offset": pa.array(offset, pa.int64()),
+            "offset": offset_column(offset),
             "id": id_column(id),
             "timestamp": pa.array(timestamp, pa.timestamp("us", "UTC")),
             "content": pa.array(contents, pa.binary()),
         }
-        given = {name: name for name, values in columns.items() if name != "source" and values.null_count < len(values)}
+        given = {name: name for name, values in added.items() if any(one is not None for one in values)}
         if "offset" in given:
             given["source"] = "source"
         table = pa.table({name: values for name, values in columns.items() if name in given})

@@ -90,7 +90,7 @@ def read_side(which: str, value: Any) -> Read:
         return Read(pa.table({"value": id_column(value)}), is_listed=True)
     items = list(value)
     if items and all(map(_is_offset, items)):
-        return Read(pa.table({"offset": _offsets(items)}), is_listed=True)
+        return Read(pa.table({"offset": offset_column(items)}), is_listed=True)
     if not items:  # of either kind
         return Read(pa.table({"id": pa.array([], pa.string()), "offset": pa.array([], pa.int64())}), is_listed=True)
     positions = [_position(item) for item in items]
@@ -100,14 +100,14 @@ def read_side(which: str, value: Any) -> Read:
         wrong = quote(items[positions.index(None)])
         raise TypeError(f"{which} must have IDs alone or positions alone, got {wrong} among positions")
     columns = list(zip(*(pair for pair in positions if pair is not None), strict=True))
-    return Read(pa.table({"source": pa.array(columns[0]), "offset": _offsets(columns[1])}), is_listed=True)
+    return Read(pa.table({"source": pa.array(columns[0]), "offset": offset_column(columns[1])}), is_listed=True)
 
 
-def _offsets(items: Iterable[Any]) -> pa.Array:
-    """Return offsets as a column; one that is out of range is NULL, because Arrow does not hold every integer."""
+def offset_column(items: Iterable[Any]) -> pa.Array:
+    """Return offsets as a column; one that is None or out of range is NULL, as Arrow does not hold every integer."""
     import pyarrow as pa
 
-    valid = (number if in_range(number, 0, layout.OFFSET_MAX) else None for number in map(int, items))
+    valid = (int(number) if in_range(number, 0, layout.OFFSET_MAX) else None for number in items)
     return pa.array(valid, pa.int64())
 
 

@@ -302,3 +302,26 @@ def test_writer_of_ids_makes_blocks_of_minutes(tmp_path):
         for id in ids:
             writer.add(id=msgid.parse(id))
     assert audit.compare(None, None, digests=(tmp_path, audit.digest(ids))).findings == []
+
+
+def test_writer_refuses_a_wrong_argument_when_it_is_added(tmp_path):
+    """An error in `flush` would lose the messages that were added before."""
+    with audit.DigestWriter(tmp_path) as writer:
+        writer.add("a", 1)
+        for wrong in ({"source": 5}, {"offset": "2"}, {"offset": 2.0}, {"timestamp": 5}):
+            with pytest.raises(TypeError, match=f"{next(iter(wrong))} must be"):
+                writer.add(**wrong)
+        with pytest.raises(ValueError, match="timestamp must be an aware datetime"):
+            writer.add("a", 2, timestamp=datetime(2026, 1, 1))
+    assert audit.merge_digests([pq.read_table(path) for path in tmp_path.iterdir()]) == audit.digest([("a", 1)])
+
+
+@pytest.mark.parametrize("offset", [-1, 2**48, 2**63])
+def test_writer_counts_a_message_without_a_valid_offset(tmp_path, offset):
+    """It is not compared, also if the file has no other message."""
+    with audit.DigestWriter(tmp_path) as writer:
+        writer.add("a", offset)
+    report = audit.compare(None, None, digests=(tmp_path, tmp_path))
+    assert report.failure() == (
+        "1 finding of severity error: 1 uncompared_messages in sent (without a valid offset or source)"
+    )
