@@ -318,7 +318,7 @@ def test_writer_refuses_a_wrong_argument_when_it_is_added(tmp_path):
 
 @pytest.mark.parametrize("offset", [-1, 2**48, 2**63])
 def test_writer_counts_a_message_without_a_valid_offset(tmp_path, offset):
-    """It is not compared, also if the file has no other message."""
+    """It is not compared, also if it is the only message of the file."""
     with audit.DigestWriter(tmp_path) as writer:
         writer.add("a", offset)
     report = audit.compare(None, None, digests=(tmp_path, tmp_path))
