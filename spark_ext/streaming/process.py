@@ -71,8 +71,8 @@ def process(
         A stream with one message per row. A batch works too: its handlers start without state, and none is kept.
     key : str
         Column of the business key, whose state a message changes: text, binary or a plain type whose values have one
-        text each. Cast a timestamp, an array, a map, a struct or a VARIANT first. The stored states belong to the values
-        of this column, so another column needs a new checkpoint.
+        text each. Cast a timestamp, an array, a map, a struct or a VARIANT first. The stored states belong to the
+        values of this column, so another column needs a new checkpoint.
     handler : msgid.processing.Handler
         Pure function of (state, message, context) that returns the new state, which must be JSON; it may be ``async``.
         The message's body is a dict of the row's other columns. Each attempt gets its own copy of state and message.
