@@ -17,7 +17,7 @@ from msgid._validate import quote
 from msgid.processing._json import dumps, loads
 from msgid.processing.context import Output, canonical_id
 from msgid.processing.errors import ChangedOutputs, TooLate
-from msgid.processing.store import Append, Entry, Reading
+from msgid.processing.store import Append, Entry, Reading, check_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -322,8 +322,7 @@ def _checked(message: Message) -> Message:
     id = canonical_id(message.id)
     if message.timestamp is not None:
         micros_since_1970("timestamp", message.timestamp)
-    if not isinstance(message.key, str):
-        raise TypeError(f"key must be text, got {quote(message.key)}")
+    check_key(message.key)
     for name, text in (("key", message.key), ("id", id)):
         if len(text) > TEXT_LIMIT or not text.isascii() or "\0" in text:
             check_text(name, text)

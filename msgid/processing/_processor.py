@@ -105,8 +105,6 @@ class BaseProcessor(Generic[_H, _P, _D]):
 
     def history(self, key: str) -> list[Version]:
         """Return the states of a key that this handler made, oldest first."""
-        if not isinstance(key, str):
-            raise TypeError(f"key must be text, got {quote(key)}")
         return self._store.history(key, handler=self.name)
 
     def forget(self, before: int | datetime | None = None, *, older_than: timedelta | str | None = None) -> int:

@@ -23,6 +23,7 @@ from msgid.processing.store import (
     Kept,
     Reading,
     assemble,
+    check_key,
     hash_of,
     moment,
     pack,
@@ -145,6 +146,7 @@ class SqlStore:
 
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
         """Return the states of a key at one moment, oldest first, from one handler or from all handlers."""
+        check_key(key)
 
         def work(connection: Any) -> list[Version]:
             query = "SELECT number, name FROM msgid_handlers" + (" WHERE name = ?" if handler is not None else "")

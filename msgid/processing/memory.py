@@ -11,6 +11,7 @@ from msgid.processing.store import (
     Kept,
     Reading,
     assemble,
+    check_key,
     hash_of,
     moment,
     pack,
@@ -81,6 +82,7 @@ class MemoryStore:
 
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
         """Return the states of a key at one moment, oldest first, from one handler or from all handlers."""
+        check_key(key)
         with self._lock:
             versions = []
             for name in sorted(self._handlers) if handler is None else [handler]:

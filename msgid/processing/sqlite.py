@@ -148,7 +148,9 @@ class SqliteStore(SqlStore):
         except sqlite3.DatabaseError as error:
             self.close()
             if isinstance(error, sqlite3.OperationalError):
-                raise sqlite3.OperationalError(f"cannot open {self._path}: {error}") from None
+                folder = os.path.dirname(self._path)
+                why = error if os.path.isdir(folder) else f"the folder {folder} is missing"
+                raise sqlite3.OperationalError(f"cannot open {self._path}: {why}") from None
             raise InvalidStore(f"cannot open {self._path}: {error}") from None
         except InvalidStore:
             self.close()

@@ -134,6 +134,15 @@ class Kept(NamedTuple):
     before: bytes | None
 
 
+def check_key(key: object) -> None:
+    """Raise TypeError if a business key is not text.
+
+    >>> check_key("customer 7")
+    """
+    if not isinstance(key, str):
+        raise TypeError(f"key must be text, got {quote(key)}")
+
+
 def assemble(handler: str, newest: int, state: bytes | None, entries: Iterable[Kept]) -> list[Version]:
     """Return the history of a key from its newest state and its entries.
 

@@ -90,6 +90,7 @@ PROCESSING = [
     ),
     (lambda: Processor(MemoryStore(), keep, print).handle({}), "message must be a Message, got {}: Message(id, key"),
     (lambda: Processor(MemoryStore(), keep, print).history(None), "key must be text, got None"),
+    (lambda: MemoryStore().history(5), "key must be text, got 5"),
     (
         lambda: Processor(MemoryStore(), keep, print).handle(Message("", "k", 1)),
         "invalid message id '': must be an ID of any version, a UUID or other text, got nothing",
@@ -131,7 +132,7 @@ PROCESSING = [
     ),
     (
         lambda: SqliteStore("/no/folder/states.db"),
-        "cannot open /no/folder/states.db: unable to open database file",
+        "cannot open /no/folder/states.db: the folder /no/folder is missing",
     ),
 ]
 IDS = [

@@ -188,8 +188,9 @@ def test_file_that_cannot_be_opened_is_one_error(tmp_path, monkeypatch):
     """Python prints nothing more when it frees the connection that was never made."""
     printed = []
     monkeypatch.setattr(sys, "unraisablehook", printed.append)
-    with pytest.raises(sqlite3.OperationalError, match="unable to open database file"):
-        SqliteStore(tmp_path / "missing" / "states.db")
+    for path, why in (("missing/states.db", "the folder .*missing is missing"), (".", "unable to open database file")):
+        with pytest.raises(sqlite3.OperationalError, match=f"cannot open .*: {why}$"):
+            SqliteStore(tmp_path / path)
     gc.collect()
     assert printed == []
 
