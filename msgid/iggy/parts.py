@@ -172,7 +172,7 @@ def _last_entry(
             return None
         entry = index[number]
         least = first_offset + (entry.offset + 1 if index.ends and entry.offset is not None else 0)
-        starts = file.code_at(entry.position, codes, least) if entry.position < file.size else None
+        starts = file.code_at(entry.position, codes, least)
         if starts is not None:
             return entry.position, starts[0]
         number, back = number - back, 2 * back

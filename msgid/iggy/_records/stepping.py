@@ -63,7 +63,12 @@ class RecordFile:
         return place, last
 
     def code_at(self, place: int, codes: tuple[int, ...], above: int) -> tuple[int, int] | None:
-        """Return layout and offset of the record at a place; None if none starts there whose checksum holds."""
+        """Return layout and offset of the record at a place; None if none starts there whose checksum holds.
+
+        The place may be behind the end of the file, as an index may be newer than the size of its log.
+        """
+        if place >= self.size:
+            return None
         for code in codes:
             wanted = HEAD
             while True:

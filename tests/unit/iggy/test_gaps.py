@@ -11,6 +11,7 @@ from helpers.iggy_files import messages
 import msgid
 from msgid import iggy
 from msgid.iggy._records.scanning import scan
+from msgid.iggy._records.stepping import RecordFile
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
@@ -136,6 +137,26 @@ def test_half_message_of_the_active_segment_waits_whatever_is_in_it(layout, numb
     parts = [*reader.partitions(reader.initialOffset(), start), *reader.partitions(start, end)]
     rows = [row for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
     assert [row["offset"] for row in rows] == offsets
+
+
+@pytest.mark.parametrize("ahead", [1, 50])
+@pytest.mark.parametrize("layout", SURE)
+def test_index_that_points_behind_the_end_of_its_log_does_not_stop_a_reader(layout, ahead, tmp_path):
+    """As of a log whose last messages a crash took, or an index that is read after the size of its log."""
+    frames, offsets = records(layout, 1)
+    raw = b"".join(frames)
+
+    def bytes_at(place, length):
+        assert length > 0  # else the reader waits for ever
+        return raw[place : place + length]
+
+    codes = (iggy.LAYOUTS[layout].code,)
+    assert RecordFile(bytes_at, len(raw), 1 << 20).code_at(len(raw) + ahead, codes, 0) is None
+    entries = [struct.pack("<IIQ", n, len(raw) + ahead + 100 * n, 1) for n in range(5)]
+    written(tmp_path, raw).with_suffix(".index").write_bytes(b"".join(entries))
+    rows = read(IggyReader({"path": str(tmp_path)}))
+    assert [row["offset"] for row in rows] == offsets
+    assert {row["reason"] for row in rows} == {None}
 
 
 @pytest.mark.parametrize(
