@@ -40,7 +40,7 @@ class Superseded:
         self._start = start
         self._records = RecordFile(file.read, file.size, LONGEST)
         self._indexes: dict[str, Index | None] = {}
-        self._steps: tuple[Any, Any] | None = None
+        self._steps: dict[int, tuple[Any, Any]] = {}
 
     def among(self, found: Decoded, end: int) -> Any:
         """Return which messages are superseded, as an array of bools; None if none is.
@@ -55,9 +55,11 @@ class Superseded:
         if not codes or not WHOLE.issuperset(codes):
             return None
         starts, offsets = found.positions, found.table["offset"].fill_null(-1).to_numpy()
-        mask = self._by_index(np.append(starts[1:], end), offsets, found.layouts[0])
-        if mask is None:
-            mask = self._by_log(starts, offsets, codes[0])
+        mask, place, highest = self._by_index(np.append(starts[1:], end), offsets, found.layouts[0]), self._start, -1
+        if mask is not None:  # behind the end of the index are the newest messages, perhaps those of several restarts
+            place, highest = self._indexed_to(found.layouts[0])
+        by_log = self._by_log(starts, offsets, codes[0], place, highest)
+        mask = by_log if mask is None else mask | by_log
         return mask if mask.any() else None
 
     def _by_index(self, ends: Any, offsets: Any, layout: str) -> Any | None:
@@ -73,7 +75,7 @@ class Superseded:
         last = min(last + 1, len(index))
         entries = index.columns(first, last)
         places = entries["position"].astype(np.int64)
-        if not len(places):  # it ends before these messages, which may be the newest ones
+        if not len(places):  # it ends before these messages
             return np.zeros(len(ends), bool)
         if (np.diff(places) <= 0).any():
             return None
@@ -99,25 +101,40 @@ class Superseded:
         """Return whether the segment has a message's end at a place."""
         return place == self._file.size or self._records.code_at(place, (*WHOLE,), 0) is not None
 
-    def _by_log(self, starts: Any, offsets: Any, code: int) -> Any:
-        """Return which messages have an offset that a later message of the file has, or a lower one."""
+    def _indexed_to(self, layout: str) -> tuple[int, int]:
+        """Return where the last message of the index ends, and its offset."""
+        index = self._index(layout)
+        assert index is not None
+        last = index[len(index) - 1]
+        return last.position, (last.offset or 0) + (self._file.first_offset or 0)
+
+    def _by_log(self, starts: Any, offsets: Any, code: int, place: int, highest: int) -> Any:
+        """Return which messages have an offset that a later message behind a place has, or a lower one.
+
+        Args:
+            starts: Where the messages start.
+            offsets: Their offsets.
+            code: The layout of the first one.
+            place: Where a record starts.
+            highest: The highest offset before this place.
+        """
         import numpy as np
 
-        if self._steps is None:
-            self._steps = _lowest_after(self._file, self._start, code)
-        places, lowest = self._steps
+        if place not in self._steps:
+            held = self._records.code_at(place, (*WHOLE,), 0)
+            self._steps[place] = _lowest_after(self._file, place, code if held is None else held[0], highest)
+        places, lowest = self._steps[place]
         number = np.searchsorted(places, starts, side="right")
         known = np.append(lowest, INT64_MAX)
         return known[number] <= offsets
 
 
-def _lowest_after(file: File, start: int, code: int) -> tuple[Any, Any]:
+def _lowest_after(file: File, start: int, code: int, highest: int) -> tuple[Any, Any]:
     """Return the places of messages whose offsets step back, and the lowest of these offsets from each place on."""
     import numpy as np
 
     places: list[Any] = [np.empty(0, np.int64)]
     given: list[Any] = [np.empty(0, np.int64)]
-    highest = -1
     for rows, base in _rows_from(file, start, code):
         held = np.minimum(rows["offset"], INT64_MAX).astype(np.int64)
         before = np.maximum.accumulate(np.append(highest, held))

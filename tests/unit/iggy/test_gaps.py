@@ -298,6 +298,27 @@ def test_messages_that_a_restarted_server_appends_behind_others_are_read(layout,
 
 
 @pytest.mark.parametrize("layout", TORN)
+def test_offset_stands_once_among_good_messages_wherever_the_index_ends(layout, tmp_path):
+    """A server that is killed again and again may leave messages of several lives behind the end of its index."""
+    chance, raw, offsets, ends, first = random.Random(3), b"", [], [], FIRST
+    for life in range(3):
+        frames, given = records(layout, life, count=6, first=first)
+        for frame in frames:
+            raw += frame
+            ends.append(len(raw))
+        offsets += given
+        first = given[-1] - chance.randrange(4)
+    index = index_of(offsets, ends)
+    path = written(tmp_path, raw)
+    for entries in range(len(index) // 16 + 1):
+        path.with_suffix(".index").write_bytes(index[: 16 * entries])
+        for size in (300, 1 << 20):
+            rows = read(IggyReader({"path": str(tmp_path), "splitBytes": str(size)}))
+            assert [row["offset"] for row in rows] == offsets
+            assert [row["reason"] is None for row in rows] == served(offsets), (entries, size)
+
+
+@pytest.mark.parametrize("layout", TORN)
 @pytest.mark.parametrize("pure", [False, True])
 def test_read_log_goes_on_after_a_torn_message(layout, pure, monkeypatch):
     """With and without NumPy, and for each size of a read."""
