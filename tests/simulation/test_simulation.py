@@ -8,7 +8,7 @@ import pytest
 from simulation import WORLDS
 from simulation.scheduler import Violation, run
 
-SEEDS = range(50)
+SEEDS = range(100)
 
 
 @pytest.mark.parametrize("mode", [pytest.param("limited", marks=pytest.mark.details), "any"])

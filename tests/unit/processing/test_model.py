@@ -240,7 +240,7 @@ class Machine(RuleBasedStateMachine):
 
 def test_memory_and_sqlite_are_the_model():
     """Spellings, duplicates, failures, new code, restarts, forgetting, two handlers, batches: no difference."""
-    run_state_machine_as_test(Machine, settings=settings(max_examples=30, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(Machine, settings=settings(max_examples=60, stateful_step_count=30, deadline=None))
 
 
 def test_postgres_is_the_model(postgres):
