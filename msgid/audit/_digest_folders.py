@@ -142,20 +142,20 @@ def _check_folder(which: str, root: Path, folder: Path) -> None:
         return
     whole = cache(_fingerprint_of_path)
     parts = _parts_of(root) if root.is_dir() else {root.stem: (root, whole(root))}
-    current: set[str | None] = {None}
     for name, (_, fingerprint) in sorted(parts.items()):
         path = folder / file_of(name)
         is_unknown = inputs.get(path, "") is None
-        own = {fingerprint, *map(whole, _above(root, name))}
-        current |= own
-        if own & held or is_unknown:
+        if fingerprint in held or is_unknown or any(whole(one) in held for one in _above(root, name)):
             continue
         state = "is older than its files" if path.exists() else "is missing"
         raise ValueError(
             f"cannot compare {which} by digests: the digest of its part {name!a} {state}; call update_digests, or run "
             f"'msgid digest {root} --to {folder}' with the same columns"
         )
-    gone = sorted(str(path) for path, made_of in inputs.items() if made_of not in current)
+    left = held - {fingerprint for _, fingerprint in parts.values()}
+    if left:
+        left -= {whole(one) for name in parts for one in _above(root, name)}
+    gone = sorted(str(path) for path, made_of in inputs.items() if made_of in left)
     if gone:  # its messages would count, and cannot be read
         raise ValueError(
             f"cannot compare {which} by digests: the files of the digest {gone[0]!a} are gone; delete that digest, or "

@@ -120,7 +120,7 @@ def _decided(file: File, start: int, end: int, layout: Any) -> int:
     if layout is None or LAYOUTS[layout].code not in WHOLE:
         return end
     records, place, codes = _records(file), end, later_codes(LAYOUTS[layout].code, upgrade=True)
-    if place < file.size and records.code_at(place, codes, 0) is not None:
+    if records.code_at(place, codes, 0) is not None:
         return place
     while place > start:
         starts = last_starts(

@@ -55,11 +55,11 @@ class Superseded:
         if not codes or not WHOLE.issuperset(codes):
             return None
         starts, offsets = found.positions, found.table["offset"].fill_null(-1).to_numpy()
-        mask, place, highest = self._by_index(np.append(starts[1:], end), offsets, found.layouts[0]), self._start, -1
-        if mask is not None:  # behind the end of the index are the newest messages, perhaps those of several restarts
-            place, highest = self._indexed_to(found.layouts[0])
-        by_log = self._by_log(starts, offsets, codes[0], place, highest)
-        mask = by_log if mask is None else mask | by_log
+        mask = self._by_index(np.append(starts[1:], end), offsets, found.layouts[0])
+        if mask is None:
+            mask = self._by_log(starts, offsets, codes[0], self._start, -1)
+        else:  # behind the end of the index are the newest messages, perhaps those of several restarts
+            mask |= self._by_log(starts, offsets, codes[0], *self._end_of_index(found.layouts[0]))
         return mask if mask.any() else None
 
     def _by_index(self, ends: Any, offsets: Any, layout: str) -> Any | None:
@@ -101,11 +101,13 @@ class Superseded:
         """Return whether the segment has a message's end at a place."""
         return place == self._file.size or self._records.code_at(place, (*WHOLE,), 0) is not None
 
-    def _indexed_to(self, layout: str) -> tuple[int, int]:
-        """Return where the last message of the index ends, and its offset."""
+    def _end_of_index(self, layout: str) -> tuple[int, int]:
+        """Return where the last message of the index ends, and its offset; the start and -1 if it ends before that."""
         index = self._index(layout)
         assert index is not None
         last = index[len(index) - 1]
+        if last.position <= self._start:
+            return self._start, -1
         return last.position, (last.offset or 0) + (self._file.first_offset or 0)
 
     def _by_log(self, starts: Any, offsets: Any, code: int, place: int, highest: int) -> Any:
@@ -115,14 +117,13 @@ class Superseded:
             starts: Where the messages start.
             offsets: Their offsets.
             code: The layout of the first one.
-            place: Where a record starts.
-            highest: The highest offset before this place.
+            place: Where a record starts, not before the start.
+            highest: The highest offset that counts before this place.
         """
         import numpy as np
 
         if place not in self._steps:
-            held = self._records.code_at(place, (*WHOLE,), 0)
-            self._steps[place] = _lowest_after(self._file, place, code if held is None else held[0], highest)
+            self._steps[place] = _lowest_after(self._file, place, code, highest)
         places, lowest = self._steps[place]
         number = np.searchsorted(places, starts, side="right")
         known = np.append(lowest, INT64_MAX)

@@ -78,11 +78,11 @@ def detect_file(
         first_offset: The lowest offset that its first message can have.
         limit: The longest record that is read, in bytes.
     """
-    wanted = HEAD
+    wanted, rest = HEAD, max(size - place, 0)
     while True:
-        data = read(place, min(wanted, size - place))
-        found = detect(data, known=size - place, first_offset=first_offset, limit=limit)
-        is_cut = len(data) < min(wanted, size - place)  # since its size was read
+        data = read(place, min(wanted, rest))
+        found = detect(data, known=rest, first_offset=first_offset, limit=limit)
+        is_cut = len(data) < min(wanted, rest)  # since its size was read
         if found.layout is not None or found.needed <= len(data) or is_cut:
             return found
         wanted = found.needed

@@ -306,6 +306,19 @@ def test_parts_between_any_bytes_of_an_upgraded_file_have_each_message_once(firs
 
 
 @LAYOUTS
+@pytest.mark.parametrize("ahead", [0, 1, 50])
+def test_place_behind_the_end_of_a_file_has_no_layout(layout, ahead):
+    """As of a file that was cut off: no byte is read there, and the search ends."""
+    raw = iggy.encode_log([iggy.Message.new(b"x", id=1, layout=layout)], layout)
+
+    def bytes_at(place, length):
+        assert length == 0  # else the search goes on for ever
+        return b""
+
+    assert parts.detect_file(bytes_at, len(raw), place=len(raw) + ahead).layout is None
+
+
+@LAYOUTS
 def test_boundary_with_an_index_reads_little_of_the_log(layout):
     """The last position of the index before the target is where the steps start."""
     made = [iggy.Message.new(b"x" * 100, id=n, offset=FIRST + n, timestamp=n, layout=layout) for n in range(20_000)]
