@@ -404,7 +404,7 @@ def digest(
 def doctor(file: str, id: str | None, timestamp: str | None, as_json: bool, format: Format | None) -> None:
     """Print which clients made the IDs of a FILE.
 
-    It also prints how likely two of their processes repeat an ID.
+    It also prints the probability that a copy of a generator repeats an ID within a day.
 
     FILE is as for audit. The traces that a client leaves in its IDs name it; they prove nothing.
     """
