@@ -193,7 +193,7 @@ def test_collision_risk_of_counters_that_cross():
     days = [collision_risk([1_000, 3_000], days * 86_400) for days in (1, 10, 24, 25)]
     assert days == sorted(days)
     assert days[0] == pytest.approx(0.077, abs=0.001)
-    assert days[2:] == [pytest.approx(0.998, abs=0.001), 1.0]
+    assert days[2:] == [pytest.approx(0.934, abs=0.001), 1.0]
     assert collision_risk([1_000] * 2, 86_400 * 365) < 1e-6
     assert collision_risk([90 + place / 5 for place in range(100)], 12 * 3600) == pytest.approx(0.49, abs=0.1)
 
