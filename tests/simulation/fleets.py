@@ -1,8 +1,8 @@
 """Fleets of look-alike processes: one pid, up to 1,000 processes, 100,000 IDs per second each, for years.
 
 Each process applies the rule of `msgid.ids._sequence` at its restarts, at the steps of its clock and where its
-sequence wraps. In between, the numbers of its IDs grow by its rate in each second. So a fleet is a table of stretches of
-seconds, and two stretches are compared by their ends, however many IDs they have.
+sequence wraps. In between, the numbers of its IDs grow by its rate in each second. So a fleet is a table of stretches
+of seconds, and two stretches are compared by their ends, however many IDs they have.
 
 With the default node, no ID is made twice. With ``node="mac"``, as many fleets make an ID twice as
 `msgid.audit.collision_risk` says.
@@ -242,7 +242,7 @@ def _meeting(one: Stretch, other: Stretch) -> Meeting:
         b = other.sequence + other.rate * (place - other.second)
         if a < b + other.rate and b < a + one.rate:
             return Meeting(one, other, place, max(a, b))
-    raise AssertionError(f"{one} and {other} have no ID in common")
+    raise AssertionError(f"{one} and {other} do not have an ID in common")
 
 
 def check(fleet: Fleet, found: list[Stretch]) -> None:
