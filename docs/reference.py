@@ -23,6 +23,7 @@ MODULES: dict[str, str] = {
     "msgid.schemas": "Schemas of payloads, their versions and compatibility.",
     "msgid.retention": "Policies, segments and the cleaner.",
     "msgid.processing": "Handlers that may run twice.",
+    "msgid.testing": "Tests that each store of states must pass; they need pytest.",
     "msgid.audit": "Find lost, duplicated and late messages in a table.",
     "msgid.audit.demonstration": "A table with faults that are known.",
     "spark_ext": "IDs, messages and state on Spark. A function of a column takes a `Column` or a column's name.",

@@ -28,7 +28,7 @@ LAYERS = {
         ["_known_tables", "_message", "messages"],
         ["danube", "iggy", "kafka", "rocketmq", "schemas"],
         ["audit", "processing", "retention"],
-        [""],
+        ["", "testing"],
         ["_commands"],
         ["cli"],
         ["__main__"],

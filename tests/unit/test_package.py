@@ -79,6 +79,7 @@ PUBLIC = {
     "msgid.retention",
     "msgid.rocketmq",
     "msgid.schemas",
+    "msgid.testing",
 }
 """The packages and modules whose ``__all__`` is public."""
 NAMES = sorted(modules_of("msgid", folder_of("msgid")))

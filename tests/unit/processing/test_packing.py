@@ -2,13 +2,13 @@
 
 import random
 
-from helpers.stores import add, entry
 from hypothesis import given
 from hypothesis import strategies as st
 
 from msgid.processing import Append, SqliteStore
 from msgid.processing._sql import Held, rows_of
 from msgid.processing.store import pack, unpack
+from msgid.testing import add, entry
 
 
 @given(st.binary(max_size=2000), st.binary(max_size=2000))

@@ -10,9 +10,9 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from helpers.stores import entry
 
 from msgid.processing import Append, PostgresStore, SqliteStore
+from msgid.testing import entry
 
 KEYS = ("left", "right")
 HANDLERS = ("a", "b")

@@ -10,10 +10,10 @@ import time
 from datetime import timedelta
 
 import pytest
-from helpers.stores import SUM, add, entry, read
 
 from msgid.processing import Append, InvalidStore, MemoryStore, PostgresStore, SqliteStore, _sql
 from msgid.processing.store import Reading
+from msgid.testing import SUM, add, entry, read
 
 
 def test_store_of_a_later_version_is_refused(tmp_path):

@@ -1,0 +1,328 @@
+"""Tests that every store of states must pass, for a `msgid.processing.Store` of your own. They need pytest.
+
+Subclass `StoreTests` in a module of your tests, with a fixture that opens your store::
+
+    class TestRedisStore(StoreTests):
+        @pytest.fixture
+        def open_store(self, redis):
+            return lambda: RedisStore(redis)
+
+A store that passes handles each message once: under replay, with several writers, and if workers are killed between two
+steps.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from msgid.ids.derived import position_id
+from msgid.processing import Append, Entry, Message, Output, Processor, Reading, dumps, loads, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from msgid.processing import Context, Store
+
+__all__ = ["StoreTests"]
+
+SUM: Final = bytes(16)
+A, B, C = (str(position_id("log", number, 1_700_000_000 + number)) for number in range(3))
+_MESSAGES: Final = {
+    A: Message(A, "key", "a"),
+    A.lower(): Message(A.lower(), "key", "a"),
+    B: Message(B, "key", "twice"),
+    C: Message(C, "key", "c"),
+}
+
+
+class StoreTests:
+    """Tests of one store. Define the fixture ``open_store`` in a subclass whose name starts with ``Test``.
+
+    The fixture returns a function. Its first call opens an empty store, and each further call opens the same store
+    again, as another worker does.
+    """
+
+    @pytest.fixture
+    def open_store(self) -> Callable[[], Store]:
+        """Return the function that opens the store."""
+        raise NotImplementedError("define the fixture open_store: it returns a function that opens the store")
+
+    def test_append_stores_an_entry_only_after_the_newest_version(self, open_store: Callable[[], Store]) -> None:
+        """The first of two writers wins, and each message keeps the state before it."""
+        store = open_store()
+        assert add(store, "a", b"first")
+        (stale,) = store.read("h", [("key", "b")])
+        assert add(open_store(), "b", b"second")
+        for version, state in ((1, stale.state), (0, None), (7, b"x")):
+            held = stale.held if version == 1 else None
+            assert store.append("h", [Append("key", version, state, [entry("c", b"other")], held)]) == [False]
+        assert read(store, "a") == Reading(2, None, 1, SUM)
+        assert read(store, "b") == Reading(2, b"first", 2, SUM)
+        assert read(store, "another") == Reading(2, b"second")
+        assert read(store, "a", key="unknown") == Reading(0, None)
+
+    def test_append_of_several_keys_stores_those_whose_version_is_the_newest(
+        self, open_store: Callable[[], Store]
+    ) -> None:
+        """A key that another writer has changed is left alone; all entries of the other keys are stored."""
+        store = open_store()
+        add(store, "a", b"first", key="taken")
+        wanted = [("new", "x"), ("taken", "x"), ("other", "x")]
+        found = store.read("h", wanted)
+        add(open_store(), "b", b"second", key="taken")
+        appends = [
+            Append(key, one.version, one.state, [entry("x", b"x" * 400), entry("y", b"y")], one.held)
+            for (key, _), one in zip(wanted, found, strict=True)
+        ]
+        assert store.append("h", appends) == [True, False, True]
+        assert read(store, "y", key="new") == Reading(2, b"x" * 400, 2, SUM)
+        assert read(store, "y", key="other").handled == 2  # noqa: PLR2004
+        assert [version.id for version in store.history("taken")] == ["a", "b"]
+
+    def test_append_of_a_message_that_has_an_entry_is_refused(self, open_store: Callable[[], Store]) -> None:
+        """A message is never stored twice, not even by a caller that has not read its entry."""
+        store = open_store()
+        assert add(store, "a", b"first")
+        (found,) = store.read("h", [("key", "x")])
+        again = Append("key", found.version, found.state, [entry("a", b"again")], found.held)
+        assert store.append("h", [again, Append("other", 0, None, [entry("a", b"other key")])]) == [False, True]
+        assert len(store.history("key")) == 1
+
+    def test_read_of_several_messages_of_one_key_has_the_state_for_each(self, open_store: Callable[[], Store]) -> None:
+        """A handled message has the state before it, and a new message the newest state."""
+        store = open_store()
+        add(store, "a", b"first")
+        add(store, "b", b"second")
+        found = store.read("h", [("key", id) for id in ("a", "x", "b", "y", "x")])
+        assert [one.state for one in found] == [None, b"second", b"first", b"second", b"second"]
+        assert [one.handled for one in found] == [1, None, 2, None, None]
+
+    def test_any_text_and_any_bytes_come_back(self, open_store: Callable[[], Store]) -> None:
+        """Keys, IDs and names are compared exactly; states and outputs may be empty or large."""
+        store = open_store()
+        texts = ["", "key", "KEY", "key ", "k\u00e9y", "\u65e5" * 333, "'; --", "\U0001f600"]
+        states = [b"", bytes(range(256)) * 2000]
+        for place, text in enumerate(texts):
+            state, last = states[place % 2], entry(f"{text}!", b"last", outputs=states[place % 2])
+            assert add(store, text or "-", state, key=text, handler=text or "-")
+            (found,) = store.read(text or "-", [(text, last.id)])
+            assert found.state == state
+            assert store.append(text or "-", [Append(text, 1, state, [last], found.held)]) == [True]
+        for place, text in enumerate(texts):
+            reading = read(open_store(), f"{text}!", key=text, handler=text or "-")
+            assert reading == Reading(2, states[place % 2], 2, SUM, states[place % 2])
+            assert len(store.history(text)) == 2  # noqa: PLR2004
+
+    def test_two_handlers_do_not_see_each_other(self, open_store: Callable[[], Store]) -> None:
+        """Each handler has its own states, entries, history and forgetting."""
+        store = open_store()
+        assert add(store, "a", b"one", handler="one", stored_at=5)
+        assert add(store, "a", b"two", handler="two", stored_at=5)
+        assert add(store, "b", b"more", handler="two", stored_at=5)
+        assert read(store, "b", handler="one") == Reading(1, b"one")
+        assert store.forget(10, handler="one") == 1
+        assert read(store, "a", handler="one") == Reading(1, b"one", forgotten=5)
+        assert read(store, "a", handler="two") == Reading(2, None, 1, SUM)
+        assert [version.state for version in store.history("key", handler="two")] == [b"two", b"more"]
+        states = sorted((version.handler, version.version, version.state) for version in store.history("key"))
+        assert states == [("one", 1, b"one"), ("two", 1, b"two"), ("two", 2, b"more")]
+
+    def test_history_has_each_state_and_its_message(self, open_store: Callable[[], Store]) -> None:
+        """Another worker reads the same history, oldest state first; an unknown key has an empty history."""
+        for number in range(3):
+            assert add(open_store(), f"id{number}", b"%d" % number, stored_at=number + 10, at=number)
+        history = open_store().history("key")
+        assert [tuple(version) for version in history] == [
+            (number + 1, f"id{number}", number, b"%d" % number, number + 10, "h") for number in range(3)
+        ]
+        assert open_store().history("unknown") == []
+
+    def test_forget_deletes_entries_stored_before_the_time(self, open_store: Callable[[], Store]) -> None:
+        """An entry of exactly that time stays, and so do the newest state and the states before the kept entries."""
+        store = open_store()
+        for number in range(8):
+            add(store, f"id{number}", b"state %d" % number * 60, stored_at=number * 10)
+            add(store, f"id{number}", b"state %d" % number * 60, key="old", stored_at=number)
+        assert store.forget(50) == 5 + 8
+        kept = [(version.version, version.id, (version.state or b"")[:7]) for version in store.history("key")]
+        assert kept == [(5, None, b"state 4"), (6, "id5", b"state 5"), (7, "id6", b"state 6"), (8, "id7", b"state 7")]
+        assert [(version.id, (version.state or b"")[:7]) for version in store.history("old")] == [(None, b"state 7")]
+        assert read(store, "id5") == Reading(8, b"state 4" * 60, 6, SUM)
+        assert read(store, "id4").forgotten == 40  # noqa: PLR2004
+        assert read(store, "id8") == Reading(8, b"state 7" * 60)
+        assert store.forget(50) == store.forget(20) == 0
+        assert add(store, "id8", b"state 8", key="old", stored_at=100)
+        assert [(version.state or b"")[:7] for version in store.history("old")] == [b"state 7", b"state 8"]
+
+    def test_forget_goes_by_the_time_of_each_entry(self, open_store: Callable[[], Store]) -> None:
+        """The clocks of two workers may disagree: an entry between two forgotten ones is still answered."""
+        store = open_store()
+        states = [b"state %d" % number * 60 for number in range(8)]
+        for number, stored_at in enumerate([10, 90, 20, 30, 95, 40, 50, 60]):
+            add(store, f"id{number}", states[number], stored_at=stored_at)
+        assert store.forget(80) == 6  # noqa: PLR2004
+        assert [read(store, id).state for id in ("id1", "id4", "new")] == [states[0], states[3], states[7]]
+        history = {version.version: version for version in store.history("key")}
+        assert {number: version.id for number, version in history.items() if version.id} == {2: "id1", 5: "id4"}
+        assert all(history[number].state == states[number - 1] for number in (1, 4, 8))
+        assert all(version.state in (None, states[number - 1]) for number, version in history.items())
+
+    def test_forgotten_message_is_too_late_and_never_new(self, open_store: Callable[[], Store]) -> None:
+        """A batch of new, redelivered and forgotten messages: each has its own outcome."""
+        now = [0]
+        store = open_store()
+        processor = Processor(
+            store, _handler, list, name="h", dead_letter=lambda letter: None, clock=lambda: now[0] * 1000
+        )
+        messages = [Message(f"id {number}", f"key {number % 7}", number) for number in range(60)]
+        processor.handle_many(messages[:20])
+        now[0] = 10
+        processor.handle_many(messages[20:40])
+        assert processor.forget(10) == 20  # noqa: PLR2004
+        kinds = [outcome.kind for outcome in processor.handle_many([*messages, messages[59]])]
+        assert kinds == ["too late"] * 20 + ["duplicate"] * 20 + ["new"] * 20 + ["duplicate"]
+
+    def test_redelivered_message_has_the_same_outputs(self, open_store: Callable[[], Store]) -> None:
+        """Replays in any order, one by one or in a batch, publish the first outputs and change no state."""
+        published: list[Output] = []
+        processor = Processor(open_store(), _handler, published.extend, name="h")
+        once = [processor.handle(_MESSAGES[id]) for id in (A, B, C)]
+        first = [output for outcome in once for output in outcome.outputs]
+        assert published == first
+        again = Processor(open_store(), _handler, published.extend, name="h", keep_outputs=True)
+        outcomes = again.handle_many([_MESSAGES[id] for id in (C, A.lower(), B, A)])
+        assert [outcome.kind for outcome in outcomes] == ["duplicate"] * 4
+        assert {output.id: output for output in published} == {output.id: output for output in first}
+        assert [version.id for version in processor.history("key")] == [A, B, C]
+
+    def test_workers_that_are_killed_between_steps_handle_each_message_once(
+        self, open_store: Callable[[], Store]
+    ) -> None:
+        """Two or three workers take turns step by step, and some are killed: one change and one output per message."""
+        stores = [open_store() for _ in range(3)]
+        for seed in range(60):
+            draw = random.Random(seed)
+            ids = [A, A.lower(), B, C]
+            deliveries = [draw.choices(ids, k=draw.randrange(1, 4)) for _ in range(draw.randrange(2, 4))]
+            run_schedule(draw.randrange, stores, deliveries, draw.randrange(4), name=f"schedule {seed}")
+
+    def test_threads_lose_nothing(self, open_store: Callable[[], Store]) -> None:
+        """Threads append to the same keys, with one store for all and with a store for each."""
+        shared, errors = open_store(), []
+
+        def work(worker: int) -> None:
+            try:
+                store = shared if worker % 2 else open_store()
+                for number in range(10):
+                    while not add(store, f"{worker}-{number}", b"%d-%d" % (worker, number), key=f"key {number % 3}"):
+                        pass
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        assert not errors
+        histories = [shared.history(f"key {number}") for number in range(3)]
+        assert sum(map(len, histories)) == 40  # noqa: PLR2004
+        for history in histories:
+            assert [(version.state or b"").decode() for version in history] == [version.id for version in history]
+            assert [version.version for version in history] == list(range(1, len(history) + 1))
+
+
+def run_schedule(
+    choose: Callable[[int], int],
+    stores: Sequence[Store],
+    deliveries: Sequence[Sequence[str]],
+    kills: int,
+    name: str = "schedule",
+) -> None:
+    """Run one worker for each list of IDs, one step at a time, and check that each message was handled once.
+
+    A killed worker loses its work, and gets the same message again.
+
+    Args:
+        choose: Returns a number below its argument: which worker is next, or is killed.
+        stores: The store of each worker.
+        deliveries: The IDs of the messages of each worker, in order.
+        kills: Maximum number of kills.
+        name: Name of the handler.
+    """
+    published: list[Output] = []
+    workers = [Processor(stores[number], _handler, published.extend, name=name) for number in range(len(deliveries))]
+    left = [list(ids) for ids in deliveries]
+    running: list[Any] = [None] * len(workers)
+    while any(left):
+        alive = [number for number, ids in enumerate(left) if ids]
+        killable = [number for number in alive if running[number] is not None] if kills else []
+        choice = choose(len(alive) + len(killable))
+        if choice >= len(alive):
+            kills -= 1
+            running[killable[choice - len(alive)]] = None
+            continue
+        number = alive[choice]
+        if running[number] is None:
+            running[number] = workers[number].steps(_MESSAGES[left[number][0]])
+        try:
+            # Other workers see nothing between reading and handling, and nothing after publishing.
+            if next(running[number]) in ("read", "published"):
+                next(running[number])
+        except StopIteration:
+            left[number].pop(0)
+            running[number] = None
+    _check(published, workers[0], {id.upper() for ids in deliveries for id in ids})
+
+
+def _check(published: Sequence[Output], worker: Processor, ids: set[str]) -> None:
+    """Check that each message made one state, and that its outputs follow from the state before it."""
+    history = worker.history("key")
+    assert sorted(str(version.id) for version in history) == sorted(ids)
+    contents: dict[tuple[str, int], set[bytes]] = {}
+    for output in published:
+        contents.setdefault((output.input_id, output.number), set()).add(dumps([output.id, output.body]))
+    expected: dict[tuple[str, int], set[bytes]] = {}
+    state = None
+    for version in history:
+        state, outputs = run(_handler, state, _MESSAGES[str(version.id)])
+        assert loads(version.state or b"") == state
+        expected |= {(output.input_id, output.number): {dumps([output.id, output.body])} for output in outputs}
+    assert contents == expected
+
+
+def _handler(state: Any, message: Message, context: Context) -> Any:
+    """Append the message to the state, and publish the state before it."""
+    context.publish({"before": state, "body": message.body, "random": context.random.random()})
+    if message.body == "twice":
+        context.publish({"id": str(context.new_id()), "now": context.now.isoformat()})
+    return [*(state or []), message.body]
+
+
+def entry(id: str, state: bytes, stored_at: int = 0, **other: Any) -> Entry:
+    return Entry(id, state, SUM, stored_at, **other)
+
+
+def add(
+    store: Store,
+    id: str,
+    state: bytes,
+    *,
+    key: str = "key",
+    handler: str = "h",
+    stored_at: int = 0,
+    at: int | None = None,
+) -> bool:
+    """Append one entry after the newest state; return whether it was stored."""
+    (found,) = store.read(handler, [(key, id)])
+    append = Append(key, found.version, found.state, [entry(id, state, stored_at, at=at)], found.held)
+    return store.append(handler, [append])[0]
+
+
+def read(store: Store, id: str, key: str = "key", handler: str = "h") -> Reading:
+    """Return a reading without the internal part of the store."""
+    return store.read(handler, [(key, id)])[0]._replace(held=None)
