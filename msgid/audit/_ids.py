@@ -306,8 +306,11 @@ def _wrapped(values: Values) -> NDArray[np.bool_]:
         return months.astype("datetime64[us]").astype(np.int64)
 
     # The rule of ClientUniqueId.time_near.
-    made = month_of(moments + day) + elapsed * 1_000
-    made = np.where(made <= moments + day, made, month_of(moments + day, back=1) + elapsed * 1_000)
+    made = np.full(len(elapsed), NEVER)
+    for back in (3, 2, 1, 0):
+        moment = month_of(moments + day, back) + elapsed * 1_000
+        is_part = moment < month_of(moments + day, back - 1)
+        made = np.where(is_part & (moment <= moments + day), moment, made)
     before = (made < month_of(moments)) & (made < moments - day)
     is_too_long = elapsed >= LONGEST_MONTH_MS
     wrapped: NDArray[np.bool_] = (elapsed >= 0) & ((known & before) | is_too_long)

@@ -243,10 +243,13 @@ class ClientUniqueId(_V0):
             timezone: Time zone of the client, as a tzinfo or as a name of the IANA database.
 
         Returns:
-            An aware UTC datetime in milliseconds: the last possible time that is at most a day after ``near``.
+            An aware UTC datetime in milliseconds, in a month of which `elapsed_ms` is a part. If several months have
+            such a time, it is the nearest one to ``near`` that is at most a day after it.
 
         Raises:
             TypeError, ValueError: if ``near`` is not an aware datetime, or ``timezone`` is not a time zone.
+            ValueError: if `elapsed_ms` is not part of the month of ``near`` or of one of the three months before,
+                such as 31 days or more.
 
         RocketMQ's ``MessageClientIDSetter.getNearlyTimeFromID`` returns the same for an ID made before ``near``. For an
         ID made in the millisecond ``near`` or later, it returns a time a month too early.
@@ -262,15 +265,19 @@ class ClientUniqueId(_V0):
         try:
             latest = aware("near", near) + timedelta(seconds=layout.CLOCKS_DIFFER_S)
             month = latest.astimezone(zone).replace(day=1, hour=0, minute=0, second=0, microsecond=0, fold=0)
-            made = month.astimezone(_UTC) + elapsed
-            if made > latest:
-                month = (month - timedelta(days=1)).replace(day=1)
+            for _ in range(4):  # one of four months has 31 days of 24 hours: March may be an hour shorter
+                following = (month + timedelta(days=31)).replace(day=1)
                 made = month.astimezone(_UTC) + elapsed
+                if made <= latest and made < following.astimezone(_UTC):
+                    return made
+                month = (month - timedelta(days=1)).replace(day=1)
         except OverflowError:
             raise ValueError(
-                f"near must be at least one month from the first and the last year, got {near.isoformat()}"
+                f"near must be at least three months from the first and the last year, got {near.isoformat()}"
             ) from None
-        return made
+        raise ValueError(
+            f"cannot tell the time of {self}: {self.elapsed_ms} ms are not part of a month up to {near.isoformat()}"
+        )
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value}" for name, value in zip(layout.CLIENT_FIELDS, self._fields, strict=True))

@@ -54,6 +54,7 @@ SQL_PARAMETERS = {
     "low": "BIGINT",
 }
 """The SQL function of all fields, which others call, and its parameters. Spark computes its arguments once."""
+SQL_NAME_OF_TIME = "_msgid_time_of_month"
 
 
 def parse_v0(col: ColumnOrName) -> Column:
@@ -213,9 +214,10 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     Returns
     -------
     Column
-        Timestamp with milliseconds; NULL for any value that is not a client's ID, and if ``near`` or ``timezone`` is
-        NULL. The session's time zone does not matter. The query fails with the error condition
-        ``USER_RAISED_EXCEPTION`` if ``near`` is outside the years 1 to 9999.
+        Timestamp with milliseconds; NULL for any value that is not a client's ID, if ``near`` or ``timezone`` is NULL,
+        and if the milliseconds of the ID are not part of a month up to ``near``. The session's time zone does not
+        matter. The query fails with the error condition ``USER_RAISED_EXCEPTION`` if ``near`` is outside the years 1 to
+        9999.
 
     Examples
     --------
@@ -235,16 +237,10 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     # Moments and wall clocks are microseconds since 1970, so the session's time zone does not matter.
     seen = F.when(is_within_years(column(near, "near")), micros_of(column(near, "near")))
     latest = seen + F.lit(layout.CLOCKS_DIFFER_S * 1_000_000)
-    wall = F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(latest), zone))
-    day = (wall - F.pmod(wall, F.lit(_DAY))) / F.lit(_DAY)  # a double holds the quotient exactly
-    month = F.trunc(F.date_from_unix_date(day.cast("int")), "MM")
-
-    def made(first_day: Column) -> Column:
-        midnight = F.timestamp_micros(F.unix_date(first_day) * F.lit(_DAY))
-        return F.unix_micros(F.to_utc_timestamp(midnight, zone)) + elapsed * F.lit(1000)
-
-    this_month, last_month = made(month), made(F.add_months(month, -1))
-    found = F.when(this_month <= latest, this_month).otherwise(last_month)
+    if is_writing_sql():
+        found = F.call_function(SQL_NAME_OF_TIME, elapsed, latest, zone)
+    else:
+        found = time_of_month(elapsed, latest, zone)
     is_shaped, is_ambiguous = _shape(text)
     is_client = is_v0(text) & (~is_shaped | is_ambiguous)
     # Spark shares a value beside a condition, but not a value below it. A moment plus NULL is NULL.
@@ -252,6 +248,26 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     moment = F.coalesce(raise_outside_years("near", column(near, "near")).cast("timestamp"), moment)
     with_zone = of_types("v0_time", "near", column(near, "near"), "a timestamp or Unix seconds", MOMENTS, "timestamp")
     return with_zone(moment).alias("v0_time")
+
+
+def time_of_month(elapsed: Column, latest: Column, zone: Column) -> Column:
+    """Return the last time that is ``elapsed`` milliseconds after the start of its month, up to ``latest``.
+
+    Both times are microseconds since 1970. It is the body of the SQL function that `v0_time` calls.
+    """
+    wall = F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(latest), zone))
+    day = (wall - F.pmod(wall, F.lit(_DAY))) / F.lit(_DAY)  # a double holds the quotient exactly
+    month = F.trunc(F.date_from_unix_date(day.cast("int")), "MM")
+
+    def start(months: int) -> Column:
+        midnight = F.timestamp_micros(F.unix_date(F.add_months(month, months)) * F.lit(_DAY))
+        return F.unix_micros(F.to_utc_timestamp(midnight, zone))
+
+    def time(months: int) -> Column:
+        moment = start(months) + elapsed * F.lit(1000)
+        return F.when((moment <= latest) & (moment < start(months + 1)), moment)
+
+    return F.coalesce(*map(time, (0, -1, -2, -3)))
 
 
 def _translated(text: Column, otherwise: Column) -> Column:

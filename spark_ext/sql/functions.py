@@ -111,6 +111,9 @@ _SHARED: Final = {
     _v1_fields.SQL_NAME: SqlFunction(_v1_fields.fields_struct, _v1_fields.SQL_PARAMETERS, _V1),
     _v1_fields.SQL_OF_BYTES: SqlFunction(_v1_fields.struct_of_bytes, {"raw": "BINARY"}, _V1),
     v0.SQL_NAME: SqlFunction(v0.fields_struct, v0.SQL_PARAMETERS, _V0),
+    v0.SQL_NAME_OF_TIME: SqlFunction(
+        v0.time_of_month, {"elapsed": "BIGINT", "latest": "BIGINT", "zone": "STRING"}, "BIGINT"
+    ),
 }
 
 

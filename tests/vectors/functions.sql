@@ -125,6 +125,685 @@ RETURN named_struct(
  CAST(((_msgid_v0_fields.low & 65535) | (CASE WHEN (NOT _msgid_v0_fields.is_broker) THEN 0 END)) AS int)
 );
 
+CREATE OR REPLACE TEMPORARY FUNCTION _msgid_time_of_month(
+ elapsed BIGINT, latest BIGINT, zone STRING
+)
+COMMENT 'Return the last time that is ``elapsed`` milliseconds after the start of its month, up to ``latest``.'
+RETURN coalesce(
+ (
+  CASE
+  WHEN (
+   (
+    (
+     unix_micros(
+      to_utc_timestamp(
+       timestamp_micros(
+        (
+         unix_date(
+          add_months(
+           trunc(
+            date_from_unix_date(
+             CAST(
+              (
+               (
+                unix_micros(
+                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                )
+                - pmod(
+                 unix_micros(
+                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                 ),
+                 86400000000L
+                )
+               )
+               / 86400000000L
+              )
+              AS int
+             )
+            ),
+            'MM'
+           ),
+           0
+          )
+         )
+         * 86400000000L
+        )
+       ),
+       _msgid_time_of_month.zone
+      )
+     )
+     + (_msgid_time_of_month.elapsed * 1000)
+    )
+    <= _msgid_time_of_month.latest
+   )
+   AND (
+    (
+     unix_micros(
+      to_utc_timestamp(
+       timestamp_micros(
+        (
+         unix_date(
+          add_months(
+           trunc(
+            date_from_unix_date(
+             CAST(
+              (
+               (
+                unix_micros(
+                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                )
+                - pmod(
+                 unix_micros(
+                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                 ),
+                 86400000000L
+                )
+               )
+               / 86400000000L
+              )
+              AS int
+             )
+            ),
+            'MM'
+           ),
+           0
+          )
+         )
+         * 86400000000L
+        )
+       ),
+       _msgid_time_of_month.zone
+      )
+     )
+     + (_msgid_time_of_month.elapsed * 1000)
+    )
+    < unix_micros(
+     to_utc_timestamp(
+      timestamp_micros(
+       (
+        unix_date(
+         add_months(
+          trunc(
+           date_from_unix_date(
+            CAST(
+             (
+              (
+               unix_micros(
+                from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+               )
+               - pmod(
+                unix_micros(
+                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                ),
+                86400000000L
+               )
+              )
+              / 86400000000L
+             )
+             AS int
+            )
+           ),
+           'MM'
+          ),
+          1
+         )
+        )
+        * 86400000000L
+       )
+      ),
+      _msgid_time_of_month.zone
+     )
+    )
+   )
+  )
+  THEN (
+   unix_micros(
+    to_utc_timestamp(
+     timestamp_micros(
+      (
+       unix_date(
+        add_months(
+         trunc(
+          date_from_unix_date(
+           CAST(
+            (
+             (
+              unix_micros(
+               from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+              )
+              - pmod(
+               unix_micros(
+                from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+               ),
+               86400000000L
+              )
+             )
+             / 86400000000L
+            )
+            AS int
+           )
+          ),
+          'MM'
+         ),
+         0
+        )
+       )
+       * 86400000000L
+      )
+     ),
+     _msgid_time_of_month.zone
+    )
+   )
+   + (_msgid_time_of_month.elapsed * 1000)
+  )
+  END
+ ),
+ (
+  CASE
+  WHEN (
+   (
+    (
+     unix_micros(
+      to_utc_timestamp(
+       timestamp_micros(
+        (
+         unix_date(
+          add_months(
+           trunc(
+            date_from_unix_date(
+             CAST(
+              (
+               (
+                unix_micros(
+                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                )
+                - pmod(
+                 unix_micros(
+                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                 ),
+                 86400000000L
+                )
+               )
+               / 86400000000L
+              )
+              AS int
+             )
+            ),
+            'MM'
+           ),
+           -1
+          )
+         )
+         * 86400000000L
+        )
+       ),
+       _msgid_time_of_month.zone
+      )
+     )
+     + (_msgid_time_of_month.elapsed * 1000)
+    )
+    <= _msgid_time_of_month.latest
+   )
+   AND (
+    (
+     unix_micros(
+      to_utc_timestamp(
+       timestamp_micros(
+        (
+         unix_date(
+          add_months(
+           trunc(
+            date_from_unix_date(
+             CAST(
+              (
+               (
+                unix_micros(
+                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                )
+                - pmod(
+                 unix_micros(
+                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                 ),
+                 86400000000L
+                )
+               )
+               / 86400000000L
+              )
+              AS int
+             )
+            ),
+            'MM'
+           ),
+           -1
+          )
+         )
+         * 86400000000L
+        )
+       ),
+       _msgid_time_of_month.zone
+      )
+     )
+     + (_msgid_time_of_month.elapsed * 1000)
+    )
+    < unix_micros(
+     to_utc_timestamp(
+      timestamp_micros(
+       (
+        unix_date(
+         add_months(
+          trunc(
+           date_from_unix_date(
+            CAST(
+             (
+              (
+               unix_micros(
+                from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+               )
+               - pmod(
+                unix_micros(
+                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                ),
+                86400000000L
+               )
+              )
+              / 86400000000L
+             )
+             AS int
+            )
+           ),
+           'MM'
+          ),
+          0
+         )
+        )
+        * 86400000000L
+       )
+      ),
+      _msgid_time_of_month.zone
+     )
+    )
+   )
+  )
+  THEN (
+   unix_micros(
+    to_utc_timestamp(
+     timestamp_micros(
+      (
+       unix_date(
+        add_months(
+         trunc(
+          date_from_unix_date(
+           CAST(
+            (
+             (
+              unix_micros(
+               from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+              )
+              - pmod(
+               unix_micros(
+                from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+               ),
+               86400000000L
+              )
+             )
+             / 86400000000L
+            )
+            AS int
+           )
+          ),
+          'MM'
+         ),
+         -1
+        )
+       )
+       * 86400000000L
+      )
+     ),
+     _msgid_time_of_month.zone
+    )
+   )
+   + (_msgid_time_of_month.elapsed * 1000)
+  )
+  END
+ ),
+ (
+  CASE
+  WHEN (
+   (
+    (
+     unix_micros(
+      to_utc_timestamp(
+       timestamp_micros(
+        (
+         unix_date(
+          add_months(
+           trunc(
+            date_from_unix_date(
+             CAST(
+              (
+               (
+                unix_micros(
+                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                )
+                - pmod(
+                 unix_micros(
+                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                 ),
+                 86400000000L
+                )
+               )
+               / 86400000000L
+              )
+              AS int
+             )
+            ),
+            'MM'
+           ),
+           -2
+          )
+         )
+         * 86400000000L
+        )
+       ),
+       _msgid_time_of_month.zone
+      )
+     )
+     + (_msgid_time_of_month.elapsed * 1000)
+    )
+    <= _msgid_time_of_month.latest
+   )
+   AND (
+    (
+     unix_micros(
+      to_utc_timestamp(
+       timestamp_micros(
+        (
+         unix_date(
+          add_months(
+           trunc(
+            date_from_unix_date(
+             CAST(
+              (
+               (
+                unix_micros(
+                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                )
+                - pmod(
+                 unix_micros(
+                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                 ),
+                 86400000000L
+                )
+               )
+               / 86400000000L
+              )
+              AS int
+             )
+            ),
+            'MM'
+           ),
+           -2
+          )
+         )
+         * 86400000000L
+        )
+       ),
+       _msgid_time_of_month.zone
+      )
+     )
+     + (_msgid_time_of_month.elapsed * 1000)
+    )
+    < unix_micros(
+     to_utc_timestamp(
+      timestamp_micros(
+       (
+        unix_date(
+         add_months(
+          trunc(
+           date_from_unix_date(
+            CAST(
+             (
+              (
+               unix_micros(
+                from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+               )
+               - pmod(
+                unix_micros(
+                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                ),
+                86400000000L
+               )
+              )
+              / 86400000000L
+             )
+             AS int
+            )
+           ),
+           'MM'
+          ),
+          -1
+         )
+        )
+        * 86400000000L
+       )
+      ),
+      _msgid_time_of_month.zone
+     )
+    )
+   )
+  )
+  THEN (
+   unix_micros(
+    to_utc_timestamp(
+     timestamp_micros(
+      (
+       unix_date(
+        add_months(
+         trunc(
+          date_from_unix_date(
+           CAST(
+            (
+             (
+              unix_micros(
+               from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+              )
+              - pmod(
+               unix_micros(
+                from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+               ),
+               86400000000L
+              )
+             )
+             / 86400000000L
+            )
+            AS int
+           )
+          ),
+          'MM'
+         ),
+         -2
+        )
+       )
+       * 86400000000L
+      )
+     ),
+     _msgid_time_of_month.zone
+    )
+   )
+   + (_msgid_time_of_month.elapsed * 1000)
+  )
+  END
+ ),
+ (
+  CASE
+  WHEN (
+   (
+    (
+     unix_micros(
+      to_utc_timestamp(
+       timestamp_micros(
+        (
+         unix_date(
+          add_months(
+           trunc(
+            date_from_unix_date(
+             CAST(
+              (
+               (
+                unix_micros(
+                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                )
+                - pmod(
+                 unix_micros(
+                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                 ),
+                 86400000000L
+                )
+               )
+               / 86400000000L
+              )
+              AS int
+             )
+            ),
+            'MM'
+           ),
+           -3
+          )
+         )
+         * 86400000000L
+        )
+       ),
+       _msgid_time_of_month.zone
+      )
+     )
+     + (_msgid_time_of_month.elapsed * 1000)
+    )
+    <= _msgid_time_of_month.latest
+   )
+   AND (
+    (
+     unix_micros(
+      to_utc_timestamp(
+       timestamp_micros(
+        (
+         unix_date(
+          add_months(
+           trunc(
+            date_from_unix_date(
+             CAST(
+              (
+               (
+                unix_micros(
+                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                )
+                - pmod(
+                 unix_micros(
+                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                 ),
+                 86400000000L
+                )
+               )
+               / 86400000000L
+              )
+              AS int
+             )
+            ),
+            'MM'
+           ),
+           -3
+          )
+         )
+         * 86400000000L
+        )
+       ),
+       _msgid_time_of_month.zone
+      )
+     )
+     + (_msgid_time_of_month.elapsed * 1000)
+    )
+    < unix_micros(
+     to_utc_timestamp(
+      timestamp_micros(
+       (
+        unix_date(
+         add_months(
+          trunc(
+           date_from_unix_date(
+            CAST(
+             (
+              (
+               unix_micros(
+                from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+               )
+               - pmod(
+                unix_micros(
+                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                ),
+                86400000000L
+               )
+              )
+              / 86400000000L
+             )
+             AS int
+            )
+           ),
+           'MM'
+          ),
+          -2
+         )
+        )
+        * 86400000000L
+       )
+      ),
+      _msgid_time_of_month.zone
+     )
+    )
+   )
+  )
+  THEN (
+   unix_micros(
+    to_utc_timestamp(
+     timestamp_micros(
+      (
+       unix_date(
+        add_months(
+         trunc(
+          date_from_unix_date(
+           CAST(
+            (
+             (
+              unix_micros(
+               from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+              )
+              - pmod(
+               unix_micros(
+                from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+               ),
+               86400000000L
+              )
+             )
+             / 86400000000L
+            )
+            AS int
+           )
+          ),
+          'MM'
+         ),
+         -3
+        )
+       )
+       * 86400000000L
+      )
+     ),
+     _msgid_time_of_month.zone
+    )
+   )
+   + (_msgid_time_of_month.elapsed * 1000)
+  )
+  END
+ )
+);
+
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_position(
  source STRING, offset DOUBLE, at DECIMAL(38, 18)
 )
@@ -1972,233 +2651,21 @@ RETURN coalesce(
  ),
  timestamp_micros(
   (
-   (
-    CASE
-    WHEN (
+   _msgid_time_of_month(
+    _msgid_word(substring(unhex(_msgid_v0_time_of_text.id), -6, 4)),
+    (
      (
-      unix_micros(
-       to_utc_timestamp(
-        timestamp_micros(
-         (
-          unix_date(
-           trunc(
-            date_from_unix_date(
-             CAST(
-              (
-               (
-                unix_micros(
-                 from_utc_timestamp(
-                  timestamp_micros(
-                   (
-                    (
-                     CASE
-                     WHEN (
-                      (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                      AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
-                     )
-                     THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
-                     END
-                    )
-                    + 86400000000L
-                   )
-                  ),
-                  _msgid_v0_time_of_text.timezone
-                 )
-                )
-                - pmod(
-                 unix_micros(
-                  from_utc_timestamp(
-                   timestamp_micros(
-                    (
-                     (
-                      CASE
-                      WHEN (
-                       (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                       AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
-                      )
-                      THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
-                      END
-                     )
-                     + 86400000000L
-                    )
-                   ),
-                   _msgid_v0_time_of_text.timezone
-                  )
-                 ),
-                 86400000000L
-                )
-               )
-               / 86400000000L
-              )
-              AS int
-             )
-            ),
-            'MM'
-           )
-          )
-          * 86400000000L
-         )
-        ),
-        _msgid_v0_time_of_text.timezone
-       )
+      CASE
+      WHEN (
+       (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+       AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
       )
-      + (_msgid_word(substring(unhex(_msgid_v0_time_of_text.id), -6, 4)) * 1000)
+      THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
+      END
      )
-     <= (
-      (
-       CASE
-       WHEN (
-        (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-        AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
-       )
-       THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
-       END
-      )
-      + 86400000000L
-     )
-    )
-    THEN (
-     unix_micros(
-      to_utc_timestamp(
-       timestamp_micros(
-        (
-         unix_date(
-          trunc(
-           date_from_unix_date(
-            CAST(
-             (
-              (
-               unix_micros(
-                from_utc_timestamp(
-                 timestamp_micros(
-                  (
-                   (
-                    CASE
-                    WHEN (
-                     (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                     AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
-                    )
-                    THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
-                    END
-                   )
-                   + 86400000000L
-                  )
-                 ),
-                 _msgid_v0_time_of_text.timezone
-                )
-               )
-               - pmod(
-                unix_micros(
-                 from_utc_timestamp(
-                  timestamp_micros(
-                   (
-                    (
-                     CASE
-                     WHEN (
-                      (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                      AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
-                     )
-                     THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
-                     END
-                    )
-                    + 86400000000L
-                   )
-                  ),
-                  _msgid_v0_time_of_text.timezone
-                 )
-                ),
-                86400000000L
-               )
-              )
-              / 86400000000L
-             )
-             AS int
-            )
-           ),
-           'MM'
-          )
-         )
-         * 86400000000L
-        )
-       ),
-       _msgid_v0_time_of_text.timezone
-      )
-     )
-     + (_msgid_word(substring(unhex(_msgid_v0_time_of_text.id), -6, 4)) * 1000)
-    )
-    ELSE (
-     unix_micros(
-      to_utc_timestamp(
-       timestamp_micros(
-        (
-         unix_date(
-          add_months(
-           trunc(
-            date_from_unix_date(
-             CAST(
-              (
-               (
-                unix_micros(
-                 from_utc_timestamp(
-                  timestamp_micros(
-                   (
-                    (
-                     CASE
-                     WHEN (
-                      (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                      AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
-                     )
-                     THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
-                     END
-                    )
-                    + 86400000000L
-                   )
-                  ),
-                  _msgid_v0_time_of_text.timezone
-                 )
-                )
-                - pmod(
-                 unix_micros(
-                  from_utc_timestamp(
-                   timestamp_micros(
-                    (
-                     (
-                      CASE
-                      WHEN (
-                       (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-                       AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
-                      )
-                      THEN TRY_CAST(floor((_msgid_v0_time_of_text.near * 1000000)) AS bigint)
-                      END
-                     )
-                     + 86400000000L
-                    )
-                   ),
-                   _msgid_v0_time_of_text.timezone
-                  )
-                 ),
-                 86400000000L
-                )
-               )
-               / 86400000000L
-              )
-              AS int
-             )
-            ),
-            'MM'
-           ),
-           -1
-          )
-         )
-         * 86400000000L
-        )
-       ),
-       _msgid_v0_time_of_text.timezone
-      )
-     )
-     + (_msgid_word(substring(unhex(_msgid_v0_time_of_text.id), -6, 4)) * 1000)
-    )
-    END
+     + 86400000000L
+    ),
+    _msgid_v0_time_of_text.timezone
    )
    + (
     CASE

@@ -336,4 +336,7 @@ def v0_time(row):
     id = v0_of(value_of(row, "v0"))
     if not isinstance(id, msgid.ClientUniqueId):
         return None
-    return (id.time_near(near=moment(row.us), timezone=ZONE) - EPOCH) // timedelta(microseconds=1)
+    try:
+        return (id.time_near(near=moment(row.us), timezone=ZONE) - EPOCH) // timedelta(microseconds=1)
+    except ValueError:  # no month has the milliseconds of the ID
+        return None

@@ -32,6 +32,10 @@ micros = st.one_of(
 )
 
 
+# Milliseconds of a month that not every month has.
+long_spans = st.integers(28 * 86_400_000 - 3_600_000, 32 * 86_400_000)
+
+
 @pytest.fixture(params=["America/New_York", "Asia/Kolkata", "UTC"])
 def session_zone(request, spark):
     """Three time zones: an ID does not depend on the session's time zone."""
@@ -130,18 +134,33 @@ def test_v0_time_of_real_ids_is_that_of_rocketmq(spark, session_zone):
 
 
 @once
-@given(st.lists(st.tuples(ids, st.integers(0, 4 * 10**15)), min_size=300, max_size=300))
+@given(
+    st.lists(
+        st.tuples(
+            ids | st.builds(msgid.ClientUniqueId, *map(st.just, ("10.0.0.1", 1, 2)), long_spans, st.just(0)),
+            st.integers(0, 4 * 10**15),
+            st.sampled_from(["Asia/Kolkata", "UTC", "Europe/Berlin"]),
+        ),
+        min_size=300,
+        max_size=300,
+    )
+)
 def test_v0_time_of_any_id_is_the_one_of_msgid(spark, rows):
-    """Any client ID near any moment has the time of `msgid`; the time of any other ID is NULL."""
-    zone = "Asia/Kolkata"
-    df = spark.createDataFrame([(str(id), us) for id, us in rows], "id string, us bigint")
-    made = df.select("*", F.unix_micros(spark_ext.v0_time("id", F.timestamp_micros("us"), F.lit(zone))).alias("made"))
+    """Any client ID near any moment has the time of `msgid`, or is NULL if no month has its milliseconds."""
+    df = spark.createDataFrame([(str(id), us, zone) for id, us, zone in rows], "id string, us bigint, zone string")
+    made = df.select("*", F.unix_micros(spark_ext.v0_time("id", F.timestamp_micros("us"), "zone")).alias("made"))
     for row in made.collect():
-        id = msgid.parse(row.id)
-        if isinstance(id, msgid.ClientUniqueId):
-            assert moment(row.made) == id.time_near(near=moment(row.us), timezone=zone)
-        else:
-            assert row.made is None
+        assert row.made == time_near(msgid.parse(row.id), row.us, row.zone), row
+
+
+def time_near(id, us, zone):
+    """Return the time of `msgid` in microseconds; None for an ID without one."""
+    if not isinstance(id, msgid.ClientUniqueId):
+        return None
+    try:
+        return (id.time_near(near=moment(us), timezone=zone) - moment(0)) // timedelta(microseconds=1)
+    except ValueError:
+        return None
 
 
 def test_v0_time_of_an_id_up_to_a_day_later_is_that_of_python(spark):

@@ -117,6 +117,15 @@ def test_time_of_a_message_that_is_stored_when_its_id_is_made_is_that_moment(msg
         (timedelta(0), "2026-06-15T00:00:00+00:00", "Asia/Shanghai", "2026-05-31T16:00:00+00:00"),
         # Milliseconds are elapsed time, not wall-clock time: at the change to summer time an hour is missing.
         (timedelta(days=20), "2026-03-30T00:00:00+00:00", "America/New_York", "2026-03-21T05:00:00+00:00"),
+        # 30.5 days are not a part of February, April or June.
+        (timedelta(days=30.5), "2026-03-01T00:00:01+00:00", "UTC", "2026-01-31T12:00:00+00:00"),
+        (timedelta(days=30.5), "2026-07-15T00:00:00+00:00", "UTC", "2026-05-31T12:00:00+00:00"),
+        (timedelta(days=28.5), "2028-03-01T00:00:01+00:00", "UTC", "2028-02-29T12:00:00+00:00"),
+        (timedelta(days=28.5), "2026-03-01T00:00:01+00:00", "UTC", "2026-01-29T12:00:00+00:00"),
+        (timedelta(days=31, milliseconds=-1), "2027-01-01T00:00:00+00:00", "UTC", "2026-12-31T23:59:59.999000+00:00"),
+        # At the end of summer time, October is an hour longer; March is an hour shorter.
+        (timedelta(days=31), "2026-11-01T00:00:00+00:00", "Europe/Berlin", "2026-10-31T22:00:00+00:00"),
+        (timedelta(days=31, hours=-1), "2026-04-01T00:00:00+00:00", "Europe/Berlin", "2026-01-31T22:00:00+00:00"),
         # Values of 2**31 ms and more are unsigned.
         (timedelta(milliseconds=2**31), "2026-06-30T00:00:00+00:00", "UTC", "2026-06-25T20:31:23.648000+00:00"),
     ],
@@ -124,6 +133,40 @@ def test_time_of_a_message_that_is_stored_when_its_id_is_made_is_that_moment(msg
 def test_time_at_the_edges_of_a_month_is_found(msgid, elapsed, near, tz, made):
     """A month can begin or end, change its clock or change its year at such a time."""
     assert client(msgid, elapsed).time_near(near=datetime.fromisoformat(near), timezone=tz).isoformat() == made
+
+
+@given(
+    st.integers(0, 2**32 - 1) | st.integers(27, 32).map(lambda days: days * 86_400_000),
+    st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1)),
+    st.sampled_from(["UTC", "Asia/Kolkata", "Europe/Berlin", "Australia/Lord_Howe"]),
+)
+def test_time_is_in_the_month_from_whose_start_the_id_counts(msgid, ms, near, zone):
+    """The time is that many milliseconds after the start of its month, at most a day after ``near``, and the nearest.
+
+    An error says that no such month exists; 31 days of 24 hours are in none.
+    """
+    near, elapsed = near.replace(tzinfo=UTC), timedelta(milliseconds=ms)
+
+    def start(year, month):
+        return datetime(year + (month - 1) // 12, (month - 1) % 12 + 1, 1, tzinfo=ZoneInfo(zone)).astimezone(UTC)
+
+    last = (near + timedelta(days=1)).astimezone(ZoneInfo(zone))
+    months = [(start(last.year, last.month - n), start(last.year, last.month - n + 1)) for n in range(4)]
+    times = [first + elapsed for first, following in months if first + elapsed < following]
+    times = [time for time in times if time - near <= timedelta(days=1)]
+    id = msgid.ClientUniqueId("10.0.0.1", 1, 2, ms, 0)
+    if times:
+        assert id.time_near(near, timezone=zone) == min(times, key=lambda time: abs(time - near))
+    else:
+        with pytest.raises(ValueError, match=f"cannot tell the time of {id}: {ms} ms are not part of a month"):
+            id.time_near(near, timezone=zone)
+
+
+def test_time_of_49_days_is_an_error(msgid):
+    """No month has 49.7 days; bytes that are not an ID of a client have such times."""
+    id = msgid.parse("7F0000010001192F2F27FFFF000A0001")
+    with pytest.raises(ValueError, match=r"7F0000010001192F2F27FFFF000A0001: 4294901770 ms are not part of a month"):
+        id.time_near(datetime(2026, 3, 1, tzinfo=UTC))
 
 
 def test_time_in_a_zone_or_its_name_is_the_same_and_utc_by_default(msgid):
@@ -148,9 +191,9 @@ def test_time_in_a_zone_or_its_name_is_the_same_and_utc_by_default(msgid):
             datetime(1, 1, 1, tzinfo=UTC),
             "UTC",
             ValueError,
-            "near must be at least one month from the first and the last year",
+            "near must be at least three months from the first and the last year",
         ),
-        (datetime(9999, 12, 31, tzinfo=UTC), "Asia/Tokyo", ValueError, "near must be at least one month"),
+        (datetime(9999, 12, 31, tzinfo=UTC), "Asia/Tokyo", ValueError, "near must be at least three months"),
     ],
 )
 def test_time_near_an_invalid_moment_or_zone_raises(msgid, near, tz, error, message):
