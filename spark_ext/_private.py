@@ -13,7 +13,6 @@ import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
-from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -342,41 +341,6 @@ def is_lost_commit(error: BaseException) -> bool:
     return "org.apache.iceberg.exceptions.CommitFailedException" in str(error)
 
 
-def is_other_source(error: BaseException) -> bool:
-    """Return whether a stream of files continues from the checkpoint of another source.
-
-    Reason: Spark raises an error of its JSON library, without a condition. Spark 4.0 to 4.3.
-    If the words change, the job ends with Spark's error.
-    """
-    return "No usable value for logOffset" in str(error)
-
-
-def files_of_batch(files: pafs.FileSystem, folder: str, batch: int) -> list[str]:
-    """Return the files of a micro-batch of Spark's file source, as the checkpoint in a folder lists them.
-
-    Reason: ``inputFiles()`` is empty after an operator with state, and a micro-batch that failed does not have a
-    DataFrame. Spark 3.5 to 4.3. If the files of the checkpoint differ, an unreadable file stops its stream.
-    """
-    last = _source_offset(files, folder, batch)
-    before = _source_offset(files, folder, batch - 1) if batch else -1
-    logs = {int(name.removesuffix(".compact")): name for name in _numbers(files, f"{folder}/sources/0")}
-    found = []
-    # A compacted file repeats the entries of all files before it.
-    for number in sorted(logs):
-        entries = map(json.loads, _lines(files, f"{folder}/sources/0/{logs[number]}")[1:])
-        found += [unquote(entry["path"]) for entry in entries if before < entry["batchId"] <= last]
-    return sorted(set(found))
-
-
-def last_batch(files: pafs.FileSystem, folder: str) -> int:
-    """Return the number of the last micro-batch that a query has started.
-
-    Reason: a failed query's progress lacks the micro-batch that failed. Spark 3.5 to 4.3. Raises ValueError if the
-    checkpoint lacks the folder of offsets.
-    """
-    return max(map(int, _numbers(files, f"{folder}/offsets")))
-
-
 def query_of_checkpoint(files: pafs.FileSystem, folder: str) -> str | None:
     """Return the ID of the query of a checkpoint folder; None if no query has started with it.
 
@@ -389,24 +353,6 @@ def query_of_checkpoint(files: pafs.FileSystem, folder: str) -> str | None:
     except FileNotFoundError:
         return None
     return id
-
-
-def _source_offset(files: Any, folder: str, batch: int) -> int:
-    offset: int = json.loads(_lines(files, f"{folder}/offsets/{batch}")[2])["logOffset"]
-    return offset
-
-
-def _numbers(files: Any, folder: str) -> list[str]:
-    import pyarrow.fs as pafs
-
-    names = [info.base_name for info in files.get_file_info(pafs.FileSelector(folder, allow_not_found=True))]
-    return [name for name in names if name.removesuffix(".compact").isdigit()]
-
-
-def _lines(files: Any, path: str) -> list[str]:
-    with files.open_input_file(path) as file:
-        text: str = file.read().decode()
-    return text.splitlines()
 
 
 _SQL_FUNCTION: Final = "sqlFunction."

@@ -6,9 +6,8 @@ import re
 import warnings
 from contextlib import contextmanager
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
-from msgid._validate import is_integer
 from msgid.audit._readers import Unreadable
 from msgid.audit._readers import format_of as format_of_ending
 from spark_ext._filesystem import PathError, filesystem, literal
@@ -34,54 +33,6 @@ class BadInput(ValueError):
 
 class InputWarning(UserWarning):
     """A job reads its input otherwise than the files look. No value is lost."""
-
-
-MAX_BYTES: Final = 256 << 20
-"""The default number of bytes of files in a micro-batch, so that a Python worker needs less than 1 GB."""
-
-
-MOST_FILES: Final = (1 << 31) - 1
-MOST_BYTES: Final = (1 << 63) - 1
-
-
-class BatchLimit(NamedTuple):
-    """How much a micro-batch of a stream reads: a number of files, or else about a number of bytes of files."""
-
-    max_files: int | None = None
-    max_bytes: int | None = None
-    """Default: `MAX_BYTES` without a number of files. A micro-batch has one file at least."""
-
-    def checked(self) -> BatchLimit:
-        """Return this limit.
-
-        Raises:
-            BadInput: if a number is below 1, or both are given, which Spark does not accept.
-        """
-        for name, number, largest in zip(self._fields, self, (MOST_FILES, MOST_BYTES), strict=True):
-            if number is not None and not (is_integer(number) and 1 <= number <= largest):
-                raise BadInput(f"{name}_per_trigger must be an integer from 1 to {largest}, got {number!r}")
-        if None not in self:
-            raise BadInput(
-                f"max_files_per_trigger and max_bytes_per_trigger cannot be used together, got {self.max_files} and "
-                f"{self.max_bytes}: pass one of them"
-            )
-        return self
-
-    def options(self) -> dict[str, int]:
-        """Return the option of a stream's source."""
-        if self.max_files is not None:
-            return {"maxFilesPerTrigger": self.max_files}
-        return {"maxBytesPerTrigger": self.max_bytes or MAX_BYTES}
-
-
-DEFAULT_LIMIT: Final = BatchLimit()
-
-
-class Files(NamedTuple):
-    """Some files of a job's input."""
-
-    input: str
-    names: list[str]
 
 
 @contextmanager
@@ -144,7 +95,7 @@ def formats_in(path: str) -> set[str]:
     return {guessed} if names is None else {guess_format(name) for name in names if _is_read(name)}
 
 
-def warn_of_folders(path: str | Files) -> None:
+def warn_of_folders(path: str) -> None:
     """Warn of files that Spark does not read because of their folder: only folders of values, ``name=value``, are read.
 
     Spark itself leaves them out in silence.
@@ -152,7 +103,7 @@ def warn_of_folders(path: str | Files) -> None:
     Raises:
         BadInput: if a folder of values is beside another folder with files, which Spark cannot read.
     """
-    names = _names_in(path) if isinstance(path, str) else None
+    names = _names_in(path)
     unread = [name for name in names or () if not _is_read(name)]
     values = [name for name in names or () if "/" in name[1:] and _is_read(name)]
     if unread and values:
@@ -199,16 +150,6 @@ def format_of(path: str) -> str:
     if len(found) != 1 or is_open:
         raise BadInput(f"cannot tell the format of {path}: pass --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
     return found.pop()
-
-
-def input_of(path: str | Files) -> str:
-    """Return the path that a job was given."""
-    return path if isinstance(path, str) else path.input
-
-
-def names_of(path: str | Files) -> Any:
-    """Return the patterns of a path or of the names of files, as Spark's readers take them."""
-    return pattern_of(path) if isinstance(path, str) else [literal(name) for name in path.names]
 
 
 def pattern_of(path: str) -> str:

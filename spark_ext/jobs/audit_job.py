@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgid._known_tables import JOB_TABLES
 from msgid.audit._digest_folders import check_current
 from spark_ext.auditing.comparison import compare
-from spark_ext.auditing.digest_folders import update_digests
 from spark_ext.auditing.table_audit import audit
 from spark_ext.jobs._files import read_rows, written
 from spark_ext.jobs._formats import BadInput, check_ending, is_table
@@ -36,7 +35,7 @@ def run(
 
     Args:
         spark: the session.
-        input: a file or folder of rows, or the output folder of the job ``ids``, ``messages`` or ``process``.
+        input: a file or folder of rows, or the output folder of the job ``ids`` or ``messages``.
         sent: a table of the messages that were sent, with which the input is compared.
         format: one of `spark_ext.jobs._formats.FORMATS`, or ``delta``. Default: found by the input.
         digests: the folders of the digests of ``sent`` and of the input.
@@ -60,34 +59,11 @@ def run(
         raise BadInput(str(error)) from None
 
 
-def run_digests(
-    spark: SparkSession, input: str, to: str, part: str, *, format: str | None = None, **columns: Any
-) -> list[str]:
-    """Make the digests of the parts of a table that a folder does not have yet, and return the names of the parts.
-
-    Args:
-        spark: the session.
-        input: a file or folder of rows, as for `run`.
-        to: the folder of the digests.
-        part: the column of the parts.
-        format: the format of the input.
-        columns: the arguments of `spark_ext.update_digests`.
-
-    Raises:
-        BadInput: if the input does not have a column.
-    """
-    df = _rows(spark, input, format, columns, part)
-    try:
-        return update_digests(df, to, part, **columns)
-    except ValueError as error:
-        raise BadInput(str(error)) from None
-
-
-def _rows(spark: SparkSession, input: str, format: str | None, columns: dict[str, Any], *more: str) -> DataFrame:
+def _rows(spark: SparkSession, input: str, format: str | None, columns: dict[str, Any]) -> DataFrame:
     """Return the rows of an input, and set the column of IDs in the arguments that name columns."""
     given = (value for name, value in columns.items() if name not in _OPTIONS)
     named = [name for value in given for name in ((value,) if isinstance(value, str) else value or ())]
-    df = read_input(spark, input, format, ["id", *named, *more])
+    df = read_input(spark, input, format, ["id", *named])
     if df.columns == ["value"] and columns.get("id") is None and not columns.get("offset"):
         columns["id"] = "value"
     elif columns.get("id") is None:

@@ -1,4 +1,4 @@
-"""The job ``ids``: parse the IDs in files of messages, or add IDs to their rows; as a batch or a stream.
+"""The job ``ids``: parse the IDs in files of messages, or add IDs to their rows.
 
 Its parts can be used alone: `with_assigned_ids`, `split_malformed`, `with_id_columns`.
 """
@@ -18,17 +18,14 @@ from spark_ext.columns._expressions import CORRUPT, hex_text, misfit_reason, no_
 from spark_ext.columns.making import assign_ids, generate_id, position_id
 from spark_ext.columns.reading import try_parse_id
 from spark_ext.columns.v0 import try_parse_v0, try_translate_v0
-from spark_ext.jobs._files import check_output, column_of, follow, read_rows, written
-from spark_ext.jobs._formats import DEFAULT_LIMIT, BadInput, BatchLimit, format_of
-from spark_ext.jobs._job_tables import CHECKPOINT, BatchWriter, Input, Table, read_stream, unreadable_files, write_run
+from spark_ext.jobs._files import column_of, read_rows, write_table, written
+from spark_ext.jobs._formats import BadInput, format_of
 from spark_ext.jobs._times import check_zone, moment_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from pyspark.sql import Column, SparkSession
-
-    from spark_ext.jobs._bad_files import BadFile
 
 REASON = "reason"
 _NO_POSITION = "no position: source, offset or time is missing or malformed, or the time does not name its time zone"
@@ -48,8 +45,6 @@ class Summary(NamedTuple):
 
     counts: list[Count]
     malformed: int
-    unreadable: Sequence[BadFile] = ()
-    """The input files that cannot be read. Their rows are missing, and a later run tries again."""
 
     @property
     def rows(self) -> int:
@@ -68,10 +63,8 @@ class Assignment(NamedTuple):
     timezone: str | None = None
     """Time zone of times without an offset from UTC. Default: such a time is malformed."""
 
-    def check(self, *, stream: bool = False) -> None:
+    def check(self) -> None:
         """Raise BadInput for options that do not fit together, before Spark is asked."""
-        if self.how == "assign" and stream:
-            raise BadInput("--assign assign numbers the rows of a batch; with --stream use position or generate")
         if self.how == "position" and not (self.source and self.offset is not None and self.at is not None):
             raise BadInput(
                 "--assign position needs --source, --offset and --at: the columns that say where a row stands"
@@ -85,9 +78,9 @@ def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> Dat
     With ``position``, the ID is NULL if the row's source, offset or time is missing or malformed.
 
     Raises:
-        BadInput: if a column is missing or not named, if the name is taken, or if ``assign`` is used on a stream.
+        BadInput: if a column is missing or not named, or if the name is taken.
     """
-    assignment.check(stream=df.isStreaming)
+    assignment.check()
     how, source, offset, at, order_by, timezone = assignment
     _refuse_names(df, [column], "--column names another for the new ids")
     if how == "generate":
@@ -184,8 +177,6 @@ def run(
 ) -> Summary:
     """Read messages, write them to a table with one column per field of their IDs, and quarantine malformed rows.
 
-    A file that cannot be read is left out, and listed in the folder ``unreadable`` of the output with the reason.
-
     Args:
         spark: the session.
         input: a file or folder; any path that Spark can read.
@@ -199,64 +190,14 @@ def run(
     Raises:
         BadInput: if the column is missing, or the input has a column of a name that the job adds.
     """
-    source = _input(input, format or format_of(input), _names(column, assign))
-    write_run(spark, source, _tables(column, assign), output, mode, table_format)
+    rows = read_rows(spark, input, format or format_of(input), prefer=_names(column, assign))
+    good, malformed = _parts(rows, column, assign)
+    if mode == "error" and written(spark, f"{output}/{IDS}") is not None:
+        raise BadInput(f"{output}/{IDS} holds results already; --overwrite replaces them")
+    # A file that cannot be read ends the first write. The output is complete if its second table is there.
+    write_table(malformed, f"{output}/{QUARANTINE}", "overwrite", table_format)
+    write_table(good, f"{output}/{IDS}", mode, table_format)
     return summary(spark, output, column)
-
-
-def run_stream(
-    spark: SparkSession,
-    input: str,
-    output: str,
-    *,
-    column: str = "id",
-    format: str | None = None,
-    assign: Assignment | None = None,
-    interval: float | None = None,
-    table_format: str = "parquet",
-    limit: BatchLimit = DEFAULT_LIMIT,
-) -> Summary:
-    """Run the job on the new files of a folder, from a checkpoint in the output folder.
-
-    Each micro-batch is written once to ``ids`` and to ``quarantine`` (`spark_ext.write_once`), also if it is replayed
-    after a crash. A file that cannot be read is listed in ``unreadable``, with the reason. A later run reads it after
-    its repair. A run with an interval tries again after the next micro-batch if the file has changed.
-
-    Args:
-        spark: the session.
-        input: a folder; files must be moved into it whole.
-        output: the output folder; its folders ``ids``, ``quarantine``, ``unreadable`` and ``checkpoint`` are written.
-        column: as for `run`.
-        format: as for `run`.
-        assign: as for `run`.
-        interval: seconds between two looks for new files. Default: read the new files, and return.
-        table_format: as for `run`.
-        limit: the size of a micro-batch.
-
-    Raises:
-        BadInput: as for `run`; also if the limit is not allowed, if rows are to be numbered, or if a table belongs to
-            another query or a batch run.
-    """
-    limit.checked()
-    format, names = format or format_of(input), _names(column, assign)
-    source, tables = _input(input, format, names), _tables(column, assign)
-    messages = read_stream(
-        spark,
-        source,
-        lambda schema: read_rows(spark, input, format, stream=True, schema=schema, prefer=names, limit=limit),
-    )
-    # Wrong options raise here, not in the first micro-batch.
-    rows = {f"{output}/{table.name}": table.rows(messages) for table in tables}
-    checkpoint = f"{output}/{CHECKPOINT}"
-    check_output(rows, table_format, checkpoint)
-    writer = BatchWriter(source, messages.schema, tables, output, checkpoint, table_format)
-    writer.read_repaired(spark)
-    follow(messages, writer.write, checkpoint, interval)
-    return summary(spark, output, column)
-
-
-def _input(path: str, format: str, names: list[str]) -> Input:
-    return Input(path, lambda spark, files, schema: read_rows(spark, files, format, schema=schema, prefer=names))
 
 
 def _names(column: str, assign: Assignment | None) -> list[str]:
@@ -264,13 +205,6 @@ def _names(column: str, assign: Assignment | None) -> list[str]:
     if assign is None:
         return [column]
     return [name for name in (*assign.source, assign.offset, assign.at, *assign.order_by) if name is not None]
-
-
-def _tables(column: str, assign: Assignment | None) -> list[Table]:
-    return [
-        Table(IDS, lambda df: _parts(df, column, assign)[0]),
-        Table(QUARANTINE, lambda df: _parts(df, column, assign)[1]),
-    ]
 
 
 def _parts(df: DataFrame, column: str, assign: Assignment | None) -> tuple[DataFrame, DataFrame]:
@@ -293,7 +227,7 @@ def summary(spark: SparkSession, output: str, column: str = "id") -> Summary:
         key=lambda count: (places[count.kind], places.get(count.origin or "", -1)),
     )
     aside = written(spark, f"{output}/{QUARANTINE}")
-    return Summary(counts, 0 if aside is None else aside.count(), tuple(unreadable_files(output)))
+    return Summary(counts, 0 if aside is None else aside.count())
 
 
 def examples(spark: SparkSession, output: str, column: str, rows: int) -> DataFrame | None:

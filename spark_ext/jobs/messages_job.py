@@ -1,4 +1,4 @@
-"""The job ``messages``: write messages of any format to one table; as a batch or a stream."""
+"""The job ``messages``: write messages of any format to one table."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from msgid.schemas import SchemaRegistry
 from spark_ext.formats._iggy_reading import LOST
 from spark_ext.formats.message_formats import message_format
 from spark_ext.formats.message_table import check_policy, messages
-from spark_ext.jobs._files import check_output, follow, written
-from spark_ext.jobs._formats import DEFAULT_LIMIT, BadInput, BatchLimit, Files
-from spark_ext.jobs._job_tables import CHECKPOINT, BatchWriter, Input, Table, read_stream, unreadable_files, write_run
+from spark_ext.jobs._files import write_table, written
+from spark_ext.jobs._formats import BadInput
 from spark_ext.jobs._message_files import JobFiles
 from spark_ext.tables import table_formats
 
@@ -24,10 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
     from msgid.schemas import Framing, Policy
-    from spark_ext.jobs._bad_files import BadFile
 
 MESSAGES: Final = known_tables.MESSAGES.folder
 LISTED = 1000
@@ -75,19 +72,11 @@ class Source:
         except ValueError as error:
             raise BadInput(str(error)) from None
 
-    def read(
-        self,
-        spark: SparkSession,
-        path: str | Files,
-        *,
-        stream: bool = False,
-        schema: StructType | None = None,
-        limit: BatchLimit = DEFAULT_LIMIT,
-    ) -> DataFrame:
-        """Read the input, a path or some of its files, as a DataFrame for `spark_ext.messages`."""
+    def read(self, spark: SparkSession, path: str) -> DataFrame:
+        """Read the input as a DataFrame for `spark_ext.messages`."""
         format = message_format(self.format)
         try:
-            return format.read(JobFiles(spark, path, self.files, stream, schema, limit), format.chosen(self.options))
+            return format.read(JobFiles(spark, path, self.files), format.chosen(self.options))
         except OSError as error:
             raise BadInput(str(error)) from None
 
@@ -120,8 +109,6 @@ class Summary(NamedTuple):
     """Number of poisoned rows by cause: decoding, checksum, schema, or lost bytes of a segment."""
     without_id: int
     """Number of messages that were decoded but do not have an ID."""
-    unreadable: Sequence[BadFile] = ()
-    """The input files that cannot be read. Their messages are missing, and a later run tries again."""
     layouts: Sequence[tuple[str, int]] = ()
     """Number of messages in each layout of Iggy's bytes, oldest layout first."""
     lost: Sequence[Lost] = ()
@@ -159,8 +146,8 @@ def run(
 
     Args:
         spark: the session.
-        input: a file or folder. A file that cannot be read is left out.
-        output: the output folder; its folders ``messages`` and ``unreadable``, the list of files left out, are written.
+        input: a file or folder.
+        output: the output folder; its folder ``messages`` is written.
         source: how to read the input.
         mode: Spark's save mode, ``error`` or ``overwrite``.
         by_segment: partition the table by topic, partition and segment, as `spark_ext.clean` needs; Parquet also by
@@ -170,69 +157,17 @@ def run(
     Raises:
         BadInput: if the options do not fit the input.
     """
-    table = _table(source, by_segment, table_format)
-    write_run(spark, _input(input, source), [table], output, mode, table_format)
-    return summary(spark, output)
-
-
-def run_stream(
-    spark: SparkSession,
-    input: str,
-    output: str,
-    source: Source,
-    *,
-    interval: float | None = None,
-    by_segment: bool = False,
-    table_format: str = "parquet",
-    limit: BatchLimit = DEFAULT_LIMIT,
-) -> Summary:
-    """Run the job on the new messages of a folder, from a checkpoint in the output folder.
-
-    Each micro-batch is written once (`spark_ext.write_once`), also if it is replayed after a crash. Segment files may
-    grow: a message is read when all its bytes are written. Any other file that cannot be read is listed in
-    ``unreadable`` with the reason, and a later run reads it after its repair.
-
-    Args:
-        spark: the session.
-        input: a folder.
-        output: the output folder; its folders ``messages`` and ``checkpoint`` are written.
-        source: how to read the input.
-        interval: seconds between two looks for new messages. Default: read the new messages, and return.
-        by_segment: as for `run`; needs ``table_format="delta"``, because a segment may be in many micro-batches.
-        table_format: as for `run`.
-        limit: the size of a micro-batch.
-
-    Raises:
-        BadInput: as for `run`; also if the limit is not allowed, or the table belongs to another query or a batch run.
-    """
-    if by_segment and not table_formats.table_format(table_format).batches_share_segments:
-        raise BadInput("by_segment of a stream needs table_format='delta': in Parquet, each batch is a folder")
-    limit.checked()
-    files, table = _input(input, source), _table(source, by_segment, table_format)
-    df = read_stream(spark, files, lambda schema: source.read(spark, input, stream=True, schema=schema, limit=limit))
-    checkpoint = f"{output}/{CHECKPOINT}"
-    # Wrong options raise here, not in the first micro-batch.
-    check_output({f"{output}/{MESSAGES}": table.rows(df)}, table_format, checkpoint)
-    writer = BatchWriter(files, df.schema, [table], output, checkpoint, table_format)
-    writer.read_repaired(spark)
-    follow(df, writer.write, checkpoint, interval)
-    return summary(spark, output)
-
-
-def _input(path: str, source: Source) -> Input:
-    return Input(path, lambda spark, files, schema: source.read(spark, files, schema=schema))
-
-
-def _table(source: Source, by_segment: bool, table_format: str) -> Table:
     columns = SEGMENTS if table_formats.table_format(table_format).batches_share_segments else FOLDERS
-    return Table(MESSAGES, source.table, columns if by_segment else ())
+    table = source.table(source.read(spark, input))
+    write_table(table, f"{output}/{MESSAGES}", mode, table_format, columns if by_segment else ())
+    return summary(spark, output)
 
 
 def summary(spark: SparkSession, output: str) -> Summary:
     """Count the messages that a run has written to its output folder."""
     table = written(spark, f"{output}/{MESSAGES}")
     if table is None:
-        return Summary([], [], 0, tuple(unreadable_files(output)))
+        return Summary([], [], 0)
     is_lost = F.col("reason").startswith(LOST)
     why = (
         F.when(is_lost, "lost")
@@ -263,7 +198,6 @@ def summary(spark: SparkSession, output: str) -> Summary:
         [(state, rows) for state, rows in states.items() if rows],
         [(reason, rows) for reason, rows in reasons.items() if rows],
         without_id,
-        tuple(unreadable_files(output)),
         [(name, rows) for name, rows in layouts.items() if rows],
         [Lost(row["source"], row["segment"], row["reason"].removeprefix(LOST)) for row in gone],
     )

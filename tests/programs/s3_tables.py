@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import tempfile
 from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
@@ -54,8 +53,6 @@ def main(classes, server):
     source = job.Source("iggy")
     summary = job.run(spark, "s3a://lake/iggy", "s3a://lake/out", source, by_segment=True)
     found["iggy"] = [summary.states, summary.layouts]
-    streamed = job.run_stream(spark, "s3://lake/iggy", tempfile.mkdtemp(), source)
-    found["stream"] = streamed.states
 
     table = "s3a://lake/out/messages"
     now = datetime.fromtimestamp(1000, timezone.utc)

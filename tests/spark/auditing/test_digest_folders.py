@@ -118,12 +118,12 @@ def test_default_content_of_another_type_is_the_error_of_python(spark):
 
 
 @pytest.mark.details
-def test_commands_make_digests_and_read_columns_and_files_as_those_of_python(spark, tmp_path):
-    """`digest`, `audit --digests`, `--allow` and `--openmetrics`; known columns, and unknown files."""
+def test_command_compares_digests_and_reads_columns_and_files_as_that_of_python(spark, tmp_path):
+    """`audit --digests`, `--allow` and `--openmetrics`; known columns, and unknown files."""
     for name, number in (("queue", 8), ("landed", 7)):
         pq.write_table(pa.table({"day": ["d"] * number, "offset": range(number)}), tmp_path / f"{name}.parquet")
-        done = run("digest", tmp_path / f"{name}.parquet", "--part", "day", "--to", tmp_path / name)
-        assert done.stdout.split() == ["day=d"]
+        table = spark.read.parquet(str(tmp_path / f"{name}.parquet"))
+        assert spark_ext.update_digests(table, str(tmp_path / name), "day", offset="offset") == ["day=d"]
     sides = ["audit", tmp_path / "landed.parquet", "--sent", tmp_path / "queue.parquet"]
     sides += ["--digests", tmp_path / "queue", tmp_path / "landed", "--fail-on", "error"]
     done = run(*sides, "--openmetrics", tmp_path / "a.prom")

@@ -1,4 +1,4 @@
-"""The command line on a cluster, as far as one machine shows it: settings, signals, leftovers, and shared folders."""
+"""The command line on a cluster, as far as one machine shows it: settings, signals and leftovers."""
 
 import os
 import signal
@@ -6,18 +6,14 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from types import SimpleNamespace
 
 import psutil
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from pyspark.errors import PySparkException
 
 from spark_ext import _session, cli, read_table
 from spark_ext.cli import spark_ext
-from spark_ext.jobs import _shared_paths
-from spark_ext.jobs._formats import BadInput
 
 pytestmark = pytest.mark.spark
 
@@ -70,35 +66,6 @@ def test_error_of_spark_is_one_line(spark, tmp_path, monkeypatch):
     done = run("ids", tmp_path / "in.txt", "-o", tmp_path / "out")
     assert (done.exit_code, done.output.count("\n")) == (1, 1)
     assert "no space left" in done.output
-
-
-@pytest.fixture
-def on_a_cluster(monkeypatch):
-    """Treat the local master as a cluster, whose workers are not on the driver's machine."""
-    monkeypatch.setattr(_shared_paths, "place_of_workers", lambda _: SimpleNamespace(tasks=2))
-
-
-def test_local_folder_that_all_machines_share_is_accepted(spark, on_a_cluster, tmp_path):
-    """No mark stays in the output."""
-    _shared_paths.check_shared(spark, str(tmp_path), str(tmp_path / "out"))
-    assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_local_path_that_only_the_driver_has_is_an_error_before_work_starts(spark, on_a_cluster, tmp_path, monkeypatch):
-    """The error names the path, the machine and the cure."""
-    with pytest.raises(BadInput, match=r"cannot read .*missing: it is missing on \S+\. All machines must share"):
-        _shared_paths.check_shared(spark, str(tmp_path / "missing"), str(tmp_path / "out"))
-
-    def looking(paths):
-        def look(batches):
-            for _ in batches:
-                yield pa.RecordBatch.from_pydict({"path": [paths[-1]], "host": ["w"]})
-
-        return look
-
-    monkeypatch.setattr(_shared_paths, "_looking", looking)
-    with pytest.raises(BadInput, match=r"cannot write to .*out: the driver's folder is not the one on w\. All"):
-        _shared_paths.check_shared(spark, str(tmp_path), str(tmp_path / "out"))
 
 
 @pytest.mark.programs

@@ -23,37 +23,6 @@ def table(spark, out, name):
     return spark.read.parquet(f"{out}/{name}")
 
 
-@pytest.mark.details
-@pytest.mark.parametrize("stream", [False, pytest.param(True, marks=pytest.mark.variants)])
-def test_ids_job_on_files_of_other_column_orders_reads_by_name(spark, tmp_path, stream):
-    """A file is read by its own header; rows of a file with other names are quarantined with both headers."""
-    source, out = tmp_path / "in", str(tmp_path / "out")
-    put(source, "1.csv", f'id,topic,note\n{V1[0]},orders,"two\nlines"\n')
-    put(source, "2.csv", f"note,id,topic\nplain,{V1[1]},returns\n")
-    put(source, "3.csv", f"topic,note,id\nreturns,short,{V1[2]}\n{V1[3]}\n")
-    put(source, "4.csv", f"id,note\n{V1[4]},unknown\n")
-    put(source, "5.csv", f"id,topic,note,more\n{V1[5]},a,b,c\n")
-    put(source, "6.csv", "")
-    put(source, "7.csv", f'id,topic,remark\n{V1[7]},"a,b",c\n')
-    run = job.run_stream if stream else job.run
-    summary = run(spark, str(source), out, format="csv")
-    assert summary == job.Summary([job.Count("v1", "mac", 3)], 4)
-    good = {(row.id, row.topic, row.note) for row in table(spark, out, "ids").collect()}
-    assert good == {(V1[0], "orders", "two\nlines"), (V1[1], "returns", "plain"), (V1[2], "returns", "short")}
-    aside = {row.reason: row._corrupt_record for row in table(spark, out, "quarantine").collect()}
-    another = "the file has another header than the first file: header"
-    assert aside == {
-        "the line does not fit the format": V1[3],
-        f"{another} id,note": f"header id,note\n{V1[4]},unknown",
-        f"{another} id,topic,remark": f'header id,topic,remark\n{V1[7]},"a,b",c',
-        f"{another} id,topic,note,more": f"header id,topic,note,more\n{V1[5]},a,b,c",
-    }
-    if stream:
-        put(source, "8.csv", f"topic,id,note\nlate,{V1[6]},x\n")
-        run(spark, str(source), out, format="csv")
-        assert [row.topic for row in table(spark, out, "ids").where(F.col("id") == V1[6]).collect()] == ["late"]
-
-
 def test_read_rows_of_tsv_in_folders_of_values_keeps_the_folders_columns(spark, tmp_path):
     """Files are read compressed or not, with names that need quotes, and in partition folders."""
     import gzip

@@ -4,7 +4,7 @@ import json
 from datetime import datetime, timezone
 
 import pytest
-from helpers.covering import covering, first_by_default
+from helpers.covering import first_by_default
 
 from msgid import kafka, rocketmq
 from msgid.schemas import SchemaRegistry, frame
@@ -41,22 +41,6 @@ def kafka_frame(spark):
     rows[1] |= {"headers": [{"key": "message_id", "value": UUID.encode()}]}
     rows[2] |= {"value": None}
     return rows, spark.createDataFrame([tuple(row.values()) for row in rows], KAFKA)
-
-
-@pytest.mark.details
-@pytest.mark.parametrize(("how", "stream"), covering(["parquet", "json"], [False, True], strength=1))
-def test_messages_job_on_a_kafka_export_has_the_ids_of_plain_python(spark, tmp_path, how, stream):
-    """Parquet and JSON exports give the same IDs, as a batch and as a stream, in a folder without an ending."""
-    rows, df = kafka_frame(spark)
-    df.write.format(how).save(str(tmp_path / "export"))
-    out = str(tmp_path / "out")
-    source = job.Source("kafka", cluster="eu", encoding="base64" if how == "json" else "utf-8")
-    run = job.run_stream if stream else job.run
-    found = run(spark, str(tmp_path / "export"), out, source)
-    assert (found.states, found.layouts, found.without_id) == ([("available", 3)], [], 0)
-    table = written(spark, out)
-    assert [row.id for row in table] == [kafka.Record.of(row).message_id("eu") for row in rows]
-    assert [row.payload for row in table] == [b"\xff", b"\xff", None]
 
 
 @pytest.mark.details
@@ -168,31 +152,6 @@ def test_messages_job_on_files_of_unknown_format_is_refused(spark, tmp_path, nam
     with pytest.raises(BadInput, match=r"cannot tell whether the files of .* are Parquet or JSON"):
         job.run(spark, str(tmp_path / "export"), str(tmp_path / "out"), job.Source("kafka"))
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.details
-@pytest.mark.parametrize("stream", first_by_default([False, True], 1))
-def test_messages_job_on_keys_in_another_case_reads_them_by_name(spark, tmp_path, stream):
-    """Files of one folder may write the keys in any case; a line of unknown or ambiguous keys keeps its text."""
-    good = {"topic": "orders", "partition": 3, "timestamp": 1648047038000, "key": "k", "value": "v"}
-    headers = [{"Key": "message_id", "VALUE": UUID}]
-    lines = {
-        "lower.json": [{**good, "offset": 0, "headers": [{"key": "message_id", "value": UUID}]}],
-        "upper.json": [{**{key.upper(): value for key, value in good.items()}, "OFFSET": 1, "HEADERS": headers}],
-        "mixed.json": [{**good, "Offset": 2}, {**good, "offset": 3, "value": None}],
-        "odd.json": [{"a": 1}, {}, {**good, "offset": 4, "Value": "w"}, {**good, "offset": 5, "Headers": "x"}],
-    }
-    (tmp_path / "export").mkdir()
-    for name, held in lines.items():
-        (tmp_path / "export" / name).write_text("\n\n".join(map(json.dumps, held)))
-    run = job.run_stream if stream else job.run
-    run(spark, str(tmp_path / "export"), str(tmp_path / "out"), job.Source("kafka"))
-    table = written(spark, tmp_path / "out")
-    found = [(row.offset, row.key, row.payload) for row in table if row.state == "available"]
-    assert found == [(0, b"k", b"v"), (1, b"k", b"v"), (2, b"k", b"v"), (3, b"k", None)]
-    assert [row.id for row in table if row.offset in (0, 1)] == [UUID, UUID]
-    poisoned = [row.original.decode() for row in table if row.state == "poisoned"]
-    assert sorted(poisoned) == sorted(map(json.dumps, lines["odd.json"]))
 
 
 @pytest.mark.details

@@ -11,12 +11,10 @@ import sys
 import pytest
 from helpers import vector_files as vectors
 from helpers.covering import first_by_default
-from helpers.sinks import put
 
 import msgid
 from spark_ext.jobs import _files as files
 from spark_ext.jobs import ids_job as job
-from spark_ext.tables import parquet
 
 pytestmark = pytest.mark.spark
 
@@ -175,94 +173,6 @@ def test_ids_job_on_a_missing_column_names_the_columns(spark, tmp_path):
     assert summary == job.Summary([job.Count("v1", "mac", 1)], 0)
 
 
-@pytest.mark.details
-@pytest.mark.parametrize("name", first_by_default(["a.csv", "a.json", "b [1].txt", "c\u00e9-"], 1))
-def test_ids_job_as_a_stream_reads_a_single_file(spark, tmp_path, name):
-    """The input is one file, as in a batch run; other files of its folder are not read."""
-    line = {"csv": f"id\n{V1}\n", "json": json.dumps({"id": V1})}.get(name.rpartition(".")[2], V1)
-    put(tmp_path / "in", name, line)
-    put(tmp_path / "in", f"{name}2", line)
-    column = "id" if "id" in line else "value"
-    for _ in range(2):
-        found = job.run_stream(spark, str(tmp_path / "in" / name), str(tmp_path / "out"), column=column)
-        assert found == job.Summary([job.Count("v1", "mac", 1)], 0)
-
-
-@pytest.mark.details
-def test_ids_job_as_a_stream_does_each_file_once(spark, tmp_path):
-    """The first run reads the existing files, and the next run the new files; malformed rows are quarantined."""
-    source, out = tmp_path / "in", tmp_path / "out"
-    put(source, "1.csv", f"id,n\n{V1},1\nnonsense,2\n")
-    first = job.run_stream(spark, str(source), str(out), format="csv")
-    assert first == job.Summary([job.Count("v1", "mac", 1)], 1)
-    assert job.run_stream(spark, str(source), str(out), format="csv") == first  # no new files
-    put(source, "2.csv", f"id,n\n{CLIENT},3\n{V1},4,5\n")
-    second = job.run_stream(spark, str(source), str(out), format="csv")
-    assert second == job.Summary([job.Count("v1", "mac", 1), job.Count("v0-client-unique", None, 1)], 2)
-    assert sorted((row.n, row.id_kind) for row in good(spark, out)) == [("1", "v1"), ("3", "v0-client-unique")]
-    assert sorted((row.id, row.reason) for row in malformed(spark, out)) == [
-        (V1, "the line does not fit the format"),
-        ("nonsense", "must have 32, 34, 56 or 58 hex digits, got 8 characters"),
-    ]
-
-
-@pytest.mark.variants
-def test_ids_job_as_a_stream_reads_a_file_that_is_older_than_the_last_run(spark, tmp_path):
-    """A file that keeps its modification time, years before the newest file, is read too when it is moved in."""
-    source, out = tmp_path / "in", tmp_path / "out"
-    put(source, "1.csv", f"id,n\n{V1},1\n")
-    job.run_stream(spark, str(source), str(out), format="csv")
-    put(tmp_path / "old", "2.csv", f"id,n\n{CLIENT},2\n")
-    os.utime(tmp_path / "old" / "2.csv", (1e9, 1e9))
-    (tmp_path / "old" / "2.csv").rename(source / "2.csv")
-    assert job.run_stream(spark, str(source), str(out), format="csv").rows == 2
-
-
-@pytest.mark.variants
-def test_ids_job_as_a_stream_keeps_a_malformed_line_of_a_later_file(spark, tmp_path):
-    """A malformed line of a later file is kept complete, also if the first files had no malformed line."""
-    source, out = tmp_path / "in", tmp_path / "out"
-    put(source, "1.json", f'{{"id": "{V1}"}}\n')
-    job.run_stream(spark, str(source), str(out), format="json")
-    put(source, "2.json", '{"id": half\n')
-    assert job.run_stream(spark, str(source), str(out), format="json").malformed == 1
-    (row,) = malformed(spark, out)
-    assert (row._corrupt_record, row.reason) == ('{"id": half', "the line does not fit the format")
-
-
-@pytest.mark.parametrize(
-    ("how", "whole"),
-    [
-        pytest.param("position", False, id="cut short-position"),
-        pytest.param("generate", True, id="whole-generate", marks=pytest.mark.variants),
-        pytest.param("position", True, id="whole-position", marks=pytest.mark.variants),
-        pytest.param("generate", False, id="cut short-generate", marks=pytest.mark.variants),
-    ],
-)
-@pytest.mark.details
-def test_ids_job_as_a_stream_writes_a_replayed_batch_once(spark, tmp_path, monkeypatch, how, whole):
-    """After a crash, a complete batch stays, an incomplete batch is replaced, and no row is written twice.
-
-    A crash leaves an incomplete batch where folders cannot be renamed. Position IDs are the same after the replay;
-    generated IDs are the same if the batch was complete.
-    """
-    monkeypatch.setattr(parquet, "RENAMES", ("local",) if whole else ())
-    source, out = tmp_path / "in", tmp_path / "out"
-    assign = job.Assignment(how, ("topic",), "offset", "at")
-    put(source, "1.csv", "topic,offset,at\n" + "".join(f"t,{n},{1_795_219_200 + n}\n" for n in range(10)))
-    job.run_stream(spark, str(source), str(out), format="csv", assign=assign)
-    before = {row.offset: row.id for row in good(spark, out)}
-    for name in ("0", ".0.crc"):
-        (out / "checkpoint" / "commits" / name).unlink()
-    if not whole:
-        (mark,) = (out / "ids").glob("writer=*/batch=0/_SUCCESS")
-        mark.unlink()
-    summary = job.run_stream(spark, str(source), str(out), format="csv", assign=assign)
-    after = {row.offset: row.id for row in good(spark, out)}
-    assert (summary.rows, len(after), set(after)) == (10, 10, set(before))
-    assert (after == before) == (whole or how == "position")
-
-
 POSITIONS = [
     ("orders", "1", "7", "1795219200", True),
     ("orders", "1", "8", "2026-11-21T00:00:00Z", True),
@@ -308,25 +218,6 @@ def test_ids_job_with_new_ids_gives_each_row_one(spark, tmp_path, how, origin):
         assert ids == sorted(ids)
 
 
-@pytest.mark.parametrize(
-    ("assign", "column", "stream", "says"),
-    [
-        (job.Assignment("position"), "new", False, "--assign position needs --source, --offset and --at"),
-        (job.Assignment("position", ("nope",), "key", "key"), "new", False, "no column 'nope'; there are: key"),
-        (job.Assignment("generate"), "key", False, "has a column 'key' already"),
-        (job.Assignment("assign"), "new", True, "with --stream use position or generate"),
-        (job.Assignment("assign", order_by=("nope",)), "new", False, "no column 'nope'"),
-    ],
-)
-def test_ids_job_with_impossible_options_is_refused_before_it_writes(spark, tmp_path, assign, column, stream, says):
-    """Wrong options raise one clear error before the output folder is created."""
-    put(tmp_path / "in", "1.csv", "key\n1\n")
-    run = job.run_stream if stream else job.run
-    with pytest.raises(files.BadInput, match=re.escape(says)):
-        run(spark, str(tmp_path / "in"), str(tmp_path / "out"), column=column, format="csv", assign=assign)
-    assert not (tmp_path / "out").exists()
-
-
 def command(*arguments, **environment):
     return subprocess.run(
         [sys.executable, "-m", "spark_ext", *map(str, arguments)],
@@ -362,37 +253,6 @@ def test_command_line_of_ids_prints_the_summary(connect, tmp_path):
     missing = command("ids", tmp_path / "none.csv", "--output", tmp_path / "out2")
     assert missing.returncode == 1
     assert "none.csv" in missing.stderr.splitlines()[-1]
-
-
-@pytest.mark.programs
-def test_command_line_of_ids_streams_and_assigns(connect, tmp_path):
-    """The command reads new files with --stream, and adds IDs with --assign."""
-    if connect:
-        pytest.skip("starts its own session")
-    put(tmp_path / "in", "1.csv", vectors.ORDERS_FILE.read_text())
-    position = ["--assign", "position", "--source", "topic", "--source", "partition", "--offset", "offset"]
-    arguments = [
-        "ids",
-        tmp_path / "in",
-        "-o",
-        tmp_path / "out",
-        "-f",
-        "csv",
-        "--stream",
-        *position,
-        "--at",
-        "timestamp",
-    ]
-    for _ in range(2):
-        result = command(*arguments)
-        assert result.returncode == 0, result.stderr
-        assert result.stdout.splitlines()[:3] == [
-            f"24 rows of {tmp_path}/in",
-            "24 v1 position",
-            " 0 malformed",
-        ]
-    refused = command("ids", "in", "-o", "out", "--interval", 1)
-    assert (refused.returncode, refused.stderr.splitlines()[-1]) == (2, "Error: --interval needs --stream")
 
 
 def test_command_line_without_java_says_what_to_install(tmp_path):

@@ -4,9 +4,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from helpers.covering import first_by_default
 from helpers.sinks import put
-from pyspark.sql.types import StructType
 
 from spark_ext import read_table
 from spark_ext.cli import spark_ext as command
@@ -24,30 +22,6 @@ def write_lines(folder, name, *lines):
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     put(folder, name, "\n".join(texts) + "\n")
     return texts
-
-
-@pytest.mark.details
-@pytest.mark.parametrize(
-    ("stream", "table_format"),
-    [
-        (False, "parquet"),
-        pytest.param(True, "parquet", marks=pytest.mark.variants),
-        pytest.param(True, "delta", marks=pytest.mark.variants),
-    ],
-)
-def test_ids_job_on_keys_in_another_case_loses_no_value(spark, tmp_path, stream, table_format):
-    """Keys that differ in case only are one column; a line with two of them is in quarantine as a whole."""
-    write_lines(tmp_path / "in", "1.json", {"id": V1.format(0), "n": 1}, {"ID": V1.format(1), "N": 2})
-    (twice,) = write_lines(tmp_path / "in", "2.json", {"id": V1.format(2), "ID": V1.format(3), "n": 3})
-    out = str(tmp_path / "out")
-    run = ids_job.run_stream if stream else ids_job.run
-    with pytest.warns(InputWarning, match="the keys ID, id differ in case only, so they are read as one column, 'id'"):
-        summary = run(spark, str(tmp_path / "in"), out, table_format=table_format)
-    assert (summary.rows, summary.malformed) == (3, 1)
-    good, bad = (read_table(spark, f"{out}/{name}").collect() for name in ("ids", "quarantine"))
-    assert {(row.id, row.n) for row in good} == {(V1.format(0), 1), (V1.format(1), 2)}
-    assert [row._corrupt_record for row in bad] == [twice]
-    assert [row.reason for row in bad] == ["the line has a key twice, compared without regard to case"]
 
 
 @pytest.mark.details
@@ -154,21 +128,6 @@ def test_read_rows_of_numbers_that_a_double_cannot_hold_loses_no_digit(spark, tm
 
 
 @pytest.mark.details
-def test_read_rows_of_known_columns_keeps_a_line_that_a_double_cannot_hold(spark, tmp_path):
-    """In a stream, the type of a column is known before its numbers are."""
-    schema = StructType.fromDDL("id string, n bigint, f double, s struct<n: bigint, f: double>, _corrupt_record string")
-    good = [{"id": str(BIG), "n": BIG}, {"f": 2**53, "N": BIG}, {"s": {"n": BIG, "f": 0.1}}, {"f": None, "s": None}]
-    lost = [{"f": 2**53 + 1}, {"F": -BIG}, {"s": {"n": BIG, "f": -(2**60) - 1}}, {"f": 10**50 + 1}]
-    write_lines(tmp_path / "good", "1.json", *good)
-    texts = write_lines(tmp_path / "lost", "2.json", *lost)
-    found = {
-        name: [row._corrupt_record for row in read_rows(spark, f"{tmp_path}/{name}", "json", schema=schema).collect()]
-        for name in ("good", "lost")
-    }
-    assert found == {"good": [None] * len(good), "lost": texts}
-
-
-@pytest.mark.details
 def test_read_rows_of_a_line_that_is_nested_900_deep_keeps_the_line(spark, tmp_path):
     """Spark cannot have a column of such a type; the other lines are read."""
     texts = {
@@ -182,88 +141,6 @@ def test_read_rows_of_a_line_that_is_nested_900_deep_keeps_the_line(spark, tmp_p
     assert [row.id for row in rows if row._corrupt_record is None] == ["wide", "0 20", "1 20", "2 20", "z"]
     kept = [row._corrupt_record for row in rows if row._corrupt_record is not None]
     assert kept == [text for (_, depth), text in texts.items() if depth > 20]
-
-
-@pytest.mark.details
-def test_read_rows_of_later_files_reads_keys_in_any_case(spark, tmp_path):
-    """Each type is read from keys in another case too, and a value that does not fit keeps its line."""
-    write_lines(tmp_path / "in", "1.json", VALUES)
-    schema = read_rows(spark, str(tmp_path / "in")).schema
-    upper = {name.upper(): value for name, value in VALUES.items()}
-    texts = write_lines(
-        tmp_path / "in",
-        "2.json",
-        upper,
-        {**VALUES, "N": None, "n": 5},
-        *({"N": 1, name.upper(): {"y": "z"}} for name in ("f", "t", "d", "l", "p")),
-        {"N": 1, "S": {"x": "text"}},
-        {"N": 1.5},
-        {"N": None},
-    )
-    rows = read_rows(spark, str(tmp_path / "in"), "json", schema=schema).collect()
-    whole = spark.read.schema(schema).json(str(tmp_path / "in" / "1.json")).first().asDict(recursive=True)
-    assert [row.asDict(recursive=True) for row in rows if row["a.b`"]] == [{**whole, "_corrupt_record": None}] * 2
-    assert sorted(filter(None, (row._corrupt_record for row in rows))) == sorted(texts[1:-1])
-    assert len(rows) == 1 + len(texts)
-
-
-@pytest.mark.details
-def test_read_rows_of_known_columns_gives_the_rows_of_spark(spark, tmp_path):
-    """Lines with the spelling of the columns give the same rows as Spark's own reader; arrays give several."""
-    lines = [
-        {"id": "a", "n": 1, "s": {"x": 1.5}},
-        {"id": "b", "n": "text"},
-        {"s": None, "other": [1]},
-        [{"id": "c", "s": {"x": 1e300}}, {"n": 2}],
-        [],
-        [1],
-        "null",
-        "5",
-        '{"id": "half',
-        '{"id": "x", "n": 12345678901234567890}',
-        " \t",
-        "\ufeff" + '{"id": "mark"}',
-    ]
-    write_lines(tmp_path, "in.json", *lines)
-    schema = "id string, n bigint, s struct<x: double>, _corrupt_record string"
-    empty = spark.createDataFrame([], schema).schema
-    found = read_rows(spark, str(tmp_path / "in.json"), "json", schema=empty)
-    expected = spark.read.schema(empty).json(str(tmp_path / "in.json"))
-    kept = [row for row in found.select("_corrupt_record", "id", "n", "s").collect() if row._corrupt_record is None]
-    whole = [row for row in expected.select("_corrupt_record", "id", "n", "s").collect() if row._corrupt_record is None]
-    assert kept == whole
-    corrupt, theirs = (sorted(row._corrupt_record or "" for row in df.collect()) for df in (found, expected))
-    assert corrupt == theirs
-
-
-@pytest.mark.details
-@pytest.mark.parametrize("stream", first_by_default([False, True], 1))
-def test_ids_job_on_several_objects_in_a_line_keeps_the_line(spark, tmp_path, stream):
-    """Only one object of a line is read by Spark, so such a line is in quarantine as a whole; a comma after it is not.
-
-    Objects in arrays, and text in strings that looks like objects, do not count.
-    """
-    first, second = ({"id": V1.format(number)} for number in range(2))
-    several = [f"{json.dumps(first)}{after}" for after in (json.dumps(second), f", {json.dumps(second)}", " x")]
-    whole = [{"a": [first, second, first], "s": "} {", **first}, f"{json.dumps(second)},", {"n": {}, **second}]
-    write_lines(tmp_path / "in", "1.json", *several, *whole)
-    run = ids_job.run_stream if stream else ids_job.run
-    summary = run(spark, str(tmp_path / "in"), str(tmp_path / "out"))
-    assert (summary.rows, summary.malformed) == (6, 3)
-    bad = read_table(spark, f"{tmp_path}/out/quarantine").collect()
-    assert sorted(row._corrupt_record for row in bad) == sorted(several)
-    assert {row.reason for row in bad} == {"the line has more text after its JSON object"}
-
-
-@pytest.mark.details
-@pytest.mark.parametrize("line", [b'{"id": "\xff", "n": 1}', b'{"ID": "\xff"}', b'[{"id": "\xff"}]'])
-def test_read_rows_of_bytes_that_are_not_utf_8_keeps_the_line(spark, tmp_path, line):
-    """A byte is never replaced by another character in silence."""
-    (tmp_path / "in.json").write_bytes(b'{"id": "a", "n": 1}\n' + line + b"\n")
-    schema = spark.createDataFrame([], "id string, n bigint").schema
-    rows = read_rows(spark, str(tmp_path / "in.json"), "json", schema=schema)
-    held = rows.selectExpr("CAST(_corrupt_record AS BINARY) AS line").where("line IS NOT NULL").collect()
-    assert [bytes(row.line) for row in held] == [line]
 
 
 @pytest.mark.details

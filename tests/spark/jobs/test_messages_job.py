@@ -52,47 +52,6 @@ def test_messages_job_on_segments_writes_the_message_table(spark, tmp_path):
 
 
 @pytest.mark.details
-def test_messages_job_as_a_stream_follows_segments_that_grow(spark, tmp_path):
-    """Each run reads only new messages, and a replayed batch writes no message twice."""
-    source, out = tmp_path / "in", str(tmp_path / "out")
-    first = segment(source, made(10), b"hal")
-    for _ in range(2):
-        found = job.run_stream(spark, str(source), out, job.Source("iggy", topic="t"))
-        assert found.states == [("available", 10)]
-    segment(source, made(15))
-    segment(source, made(5, 15))
-    assert first.exists()
-    assert job.run_stream(spark, str(source), out, job.Source("iggy", topic="t")).states == [("available", 20)]
-    ids = [row.id for row in spark.read.parquet(f"{out}/messages").collect()]
-    assert len(set(ids)) == len(ids) == 20
-
-
-@pytest.mark.variants
-def test_messages_job_lists_segments_that_were_deleted_before_they_were_read(spark, tmp_path, monkeypatch):
-    """A deleted segment is listed with its bytes, and is not counted as bytes that cannot be decoded."""
-    folder = tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "0"
-    deleted, kept = segment(folder, made(10)), segment(folder, made(5, 10))
-    size = deleted.stat().st_size
-    job.run_stream(spark, str(tmp_path / "in"), str(tmp_path / "out"), job.Source("iggy"))
-    with deleted.open("ab") as file:
-        file.write(b"half a message")  # seen by the next run, and not whole
-    kept.unlink()
-    segment(tmp_path / "in" / "streams" / "1" / "topics" / "orders" / "partitions" / "1", made(3))
-    job.run_stream(spark, str(tmp_path / "in"), str(tmp_path / "out"), job.Source("iggy"))
-    deleted.unlink()
-    found = job.run_stream(spark, str(tmp_path / "in"), str(tmp_path / "out"), job.Source("iggy"))
-    gone = f"bytes {size} to {size + 14} of the segment, which was deleted or begun anew before they were read"
-    assert found.lost == [job.Lost("iggy:1/orders#0", 0, gone)]
-    assert found.reasons == [("lost", 1)]
-    assert found.lines("in")[-3:] == [
-        " 1 poisoned (1 lost)",
-        "18 in Iggy's layout m45",
-        f"lost: iggy:1/orders#0, segment 0: {gone}",
-    ]
-    assert (found.states, found.without_id) == ([("available", 18), ("poisoned", 1)], 0)
-
-
-@pytest.mark.details
 def test_messages_job_on_danube_reads_parquet_and_json(spark, tmp_path):
     """Parquet columns, single files and JSON lines of Danube messages give the same table."""
     messages = [danube(n) for n in range(5)]
@@ -141,43 +100,6 @@ def test_messages_job_with_options_that_clash_is_refused(spark, tmp_path, source
     with pytest.raises(BadInput, match=says):
         job.run(spark, str(tmp_path), str(tmp_path / "out"), source)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.details
-def test_messages_job_as_a_stream_of_files_of_one_message_reads_each_file_once(spark, tmp_path):
-    """A file is one encoded message; a later run reads the new files only, and a malformed file is a row."""
-    folder, out = tmp_path / "in", str(tmp_path / "out")
-    folder.mkdir()
-    (folder / "1.bin").write_bytes(danube(1).encode())
-    source = job.Source("danube", logged=True)
-    assert job.run_stream(spark, str(folder), out, source).states == [("available", 1)]
-    (folder / "2.bin").write_bytes(danube(2).encode())
-    (folder / "3.bin").write_bytes(b"no message")
-    found = job.run_stream(spark, str(folder), out, source)
-    assert found.states == [("available", 2), ("poisoned", 1)]
-
-
-@pytest.mark.details
-def test_messages_job_as_a_stream_of_another_format_on_its_checkpoint_raises_one_line(spark, tmp_path):
-    """The checkpoint of segments has other offsets than one of files, in both directions."""
-    segment(tmp_path / "segments", made(3))
-    (tmp_path / "files").mkdir()
-    (tmp_path / "files" / "1.bin").write_bytes(danube(1).encode())
-    runs = [("segments", job.Source("iggy", topic="t")), ("files", job.Source("danube", logged=True))]
-    for first, second in (runs, runs[::-1]):
-        out = str(tmp_path / f"{first[0]}-first")
-        job.run_stream(spark, str(tmp_path / first[0]), out, first[1])
-        with pytest.raises(BadInput, match=r"^cannot continue from [^\n]*\Z"):
-            job.run_stream(spark, str(tmp_path / second[0]), out, second[1])
-        found = job.run_stream(spark, str(tmp_path / first[0]), out, first[1])
-        assert found.rows == (3 if first[0] == "segments" else 1)
-
-
-def test_messages_job_as_a_stream_of_danube_needs_logged(spark, tmp_path):
-    """A stream of Danube needs ``logged``: one batch does not show whether later offsets are all 0."""
-    (tmp_path / "in.txt").write_text("")
-    with pytest.raises(BadInput, match="logged must be True or False"):
-        job.run_stream(spark, str(tmp_path), str(tmp_path / "out"), job.Source("danube-json"))
 
 
 def test_messages_job_on_an_empty_input_writes_nothing(spark, tmp_path):

@@ -12,8 +12,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import spark_ext
-from spark_ext.jobs import process_job
-from spark_ext.jobs._files import BadInput
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys, spark_hash
 from spark_ext.streaming._plain import dump
 
@@ -70,7 +68,7 @@ def test_check_checkpoint_without_state_is_silent(spark, rocksdb, tmp_path):
 @pytest.mark.details
 @since(4, 1)  # the first version with the row-wise operator
 def test_process_on_a_checkpoint_with_timers_is_refused(spark, rocksdb, tmp_path):
-    """Version 0.2 set timers. The check and the job name the folder; without them Spark ends the query."""
+    """Version 0.2 set timers. The check names the folder; without them Spark ends the query."""
     df = read(spark, tmp_path).select("id")
     spark.conf.set(WITHOUT_ROWS, "false")  # a query with this time mode does not end by itself
     run_to_end(df.groupBy("id").transformWithState(WithTimers(), "id string", "append", "ProcessingTime"), tmp_path)
@@ -78,10 +76,6 @@ def test_process_on_a_checkpoint_with_timers_is_refused(spark, rocksdb, tmp_path
     checkpoint = str(tmp_path / "checkpoint")
     with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue `process` from .*checkpoint: version 0.2"):
         spark_ext.check_checkpoint(spark, checkpoint)
-    with pytest.raises(BadInput, match=r"cannot continue `process` from .*checkpoint: version 0.2 wrote its state"):
-        process_job.run(
-            spark, str(tmp_path / "in"), count, key="key", checkpoint=checkpoint, output=str(tmp_path / "table")
-        )
     with pytest.raises(PySparkException):
         run_to_end(spark_ext.process(read(spark, tmp_path), "key", count), tmp_path)
 

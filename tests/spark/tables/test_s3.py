@@ -49,7 +49,6 @@ def test_tables_sources_and_clean_up_on_s3_do_what_they_do_on_a_disk(tmp_path):
         "parquet": [True, True, False, 8],
         "delta": [True, True, False, 8],
         "iggy": [[["available", 6]], [["m45", 6]]],
-        "stream": [["available", 6]],
         "clean": [[0, "removed"], [3, "kept"]],
         "left": 3,
     }

@@ -114,17 +114,16 @@ def test_table_format_without_a_clean_up_says_so(spark, tmp_path, monkeypatch):
 
 @pytest.mark.details
 def test_jobs_and_audits_use_an_own_table_format(spark, tmp_path, json_tables):
-    """The job `ids` writes it, in a batch run and as a stream, and the job `audit` reads it."""
+    """The job `ids` writes it, and the job `audit` reads it."""
     made = [str(msgid.position_id("log", n, 1_700_000_000)) for n in range(5)]
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("id\n" + "\n".join([*made, "wrong"]) + "\n")
-    for run, out in ((ids_job.run, "batch"), (ids_job.run_stream, "stream")):
-        run(spark, str(tmp_path / "in"), str(tmp_path / out), table_format="json-lines")
-        table = ids.read_table(spark, str(tmp_path / out / "ids"))
-        assert {row.id for row in table.collect()} == set(made)
-        assert (tmp_path / out / "ids" / "_columns").exists()
-        found = audit_job.run(spark, str(tmp_path / out / "ids"), id="id")
-        assert "in 5 rows" in str(found)
+    ids_job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), table_format="json-lines")
+    table = ids.read_table(spark, str(tmp_path / "out" / "ids"))
+    assert {row.id for row in table.collect()} == set(made)
+    assert (tmp_path / "out" / "ids" / "_columns").exists()
+    found = audit_job.run(spark, str(tmp_path / "out" / "ids"), id="id")
+    assert "in 5 rows" in str(found)
 
 
 @pytest.mark.parametrize("call", [
