@@ -141,6 +141,10 @@ MUTATIONS = [
          "forgotten[hash_of(handler, key, id)] = stored_at", "pass"),
         ("SQLite does not notice a lost race", "msgid/processing/sqlite.py", "_change(connection, _INSERT, new) < len(rows):",
          "_change(connection, _INSERT, new) < 0:"),
+        ("a child uses the store of its parent", "msgid/processing/store.py", "if os.getpid() != process:", "if False:"),
+        ("a child opens the file of its parent", "msgid/processing/sqlite.py", "if inherited and os.path", "if os.path.islink(self._path) and os.path"),
+        ("Spark forgets entries of the limit itself", "spark_ext/streaming/_processing/runs.py", "if entry.stored >= horizon)",
+         "if entry.stored > horizon)"),
         tests=(f"{PROCESSING}/test_stores.py", f"{PROCESSING}/test_processor.py", PROCESSING),
     ),
     *of(

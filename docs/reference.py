@@ -73,7 +73,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "msgid.processing": {
         "Handle messages": "processor Processor AsyncProcessor run",
-        "Messages and outcomes": "Message Outcome Output Context Random Handler",
+        "Messages and outcomes": "Message Outcome Output Context Handler",
         "Stores": "MemoryStore SqliteStore PostgresStore",
         "A store of your own": "Store Version Entry Reading Append Forgetting dumps loads",
         "What went wrong": "DeadLetter BatchFailed ChangedOutputs InvalidStore MissingTime TooLate",

@@ -26,7 +26,6 @@ from msgid._message import Message
 from msgid.processing._flow import DeadLetter, Outcome
 from msgid.processing._json import dumps, loads
 from msgid.processing._processor import Processor
-from msgid.processing._random import Random
 from msgid.processing.async_processor import AsyncProcessor
 from msgid.processing.context import Context, Handler, Output, run
 from msgid.processing.decorator import processor
@@ -55,7 +54,6 @@ __all__ = [
     "Output",
     "PostgresStore",
     "Processor",
-    "Random",
     "Reading",
     "SqliteStore",
     "Store",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -15,7 +16,6 @@ from msgid._moments import UNIX_EPOCH, micros_since_1970
 from msgid._validate import is_utf8, quote
 from msgid.ids.derived import derive_from_bytes, derived_text
 from msgid.processing._json import canonical, own_copy, plain
-from msgid.processing._random import Random
 from msgid.processing.errors import MissingTime
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Context:
         self._message = message
         self._id: Known | None = None
         self._ids = 0
-        self._random: Random | None = None
+        self._random: random.Random | None = None
         self.outputs: list[Output] = []
         """The outputs published so far."""
 
@@ -67,11 +67,15 @@ class Context:
         return derive_from_bytes(known.raw, f"new {self._ids}", known.seconds or 0)
 
     @property
-    def random(self) -> Random:
-        """Random numbers whose seed is the message's ID; they are the same on every machine."""
+    def random(self) -> random.Random:
+        """A `random.Random` whose seed is the message's ID, so the numbers are the same on every machine.
+
+        Python promises that ``random()`` returns the same numbers in every version. Other methods, such as
+        ``randrange``, may change with Python: a redelivered message can then be `ChangedOutputs`.
+        """
         if self._random is None:
             seed = hashlib.sha256(b"random " + self._own_id().raw).digest()
-            self._random = Random(int.from_bytes(seed, "big"))
+            self._random = random.Random(int.from_bytes(seed, "big"))
         return self._random
 
     @property

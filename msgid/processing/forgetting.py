@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from typing import TYPE_CHECKING, Final
 
@@ -24,22 +23,20 @@ class Forgetting:
         self._forget = forget
         self._seconds = seconds
         self._name = name
-        self._pid = os.getpid()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"forgetting of {name}", daemon=True)
         self._thread.start()
 
     def close(self, timeout: float | None = None) -> None:
-        """Stop the thread and wait at most ``timeout`` seconds for a running `forget`; no effect in a child process."""
-        if os.getpid() == self._pid:
-            self._closed.set()
-            if threading.current_thread() is not self._thread:
-                self._thread.join(timeout)
+        """Stop the thread and wait at most ``timeout`` seconds for a running `forget`."""
+        self._closed.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout)
 
     @property
     def running(self) -> bool:
         """Whether the thread runs in this process."""
-        return os.getpid() == self._pid and self._thread.is_alive()
+        return self._thread.is_alive()
 
     def __enter__(self) -> Forgetting:
         return self

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgid.processing._fork import register
 from msgid.processing.store import (
     DEFAULT_REMEMBER,
     Kept,
     Reading,
     assemble,
     check_key,
+    check_process,
     hash_of,
     moment,
     pack,
@@ -47,7 +48,7 @@ class _Key:
 
 
 class MemoryStore:
-    """Stores states in memory, safe for threads. After a fork, parent and child have separate copies.
+    """Stores states in memory, safe for threads; a child process that inherits it cannot use it.
 
     Args:
         remember: How long the hash of a forgotten message is kept: a timedelta or text such as ``"1 day"``; None keeps
@@ -65,24 +66,27 @@ class MemoryStore:
         self._handlers: dict[str, dict[str, _Key]] = {}
         self._forgotten: dict[str, dict[int, int]] = {}
         self._lock = threading.RLock()
-        register(self)
+        self._process = os.getpid()
 
     def __repr__(self) -> str:
         return "MemoryStore()"
 
     def read(self, handler: str, wanted: Sequence[tuple[str, str]]) -> list[Reading]:
         """Read the entry and the state for each (key, ID)."""
+        check_process(self, self._process)
         with self._lock:
             return [self._read(handler, key, id) for key, id in wanted]
 
     def append(self, handler: str, appends: Sequence[Append]) -> list[bool]:
         """Store entries; return for each key whether its version was still the newest."""
+        check_process(self, self._process)
         with self._lock:
             return [self._append(handler, append) for append in appends]
 
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
         """Return the states of a key at one moment, oldest first, from one handler or from all handlers."""
         check_key(key)
+        check_process(self, self._process)
         with self._lock:
             versions = []
             for name in sorted(self._handlers) if handler is None else [handler]:
@@ -101,6 +105,7 @@ class MemoryStore:
         """Delete the entries that were stored before a time, of one handler or of all; return their number."""
         limit = moment("before", before)
         count = 0
+        check_process(self, self._process)
         with self._lock:
             for name in list(self._handlers) if handler is None else [handler]:
                 count += self._forget(name, limit)
@@ -147,6 +152,3 @@ class MemoryStore:
             for hash in [hash for hash, stored_at in forgotten.items() if stored_at < oldest]:
                 del forgotten[hash]
         return count
-
-    def _after_fork_in_child(self) -> None:
-        """Keep all: memory belongs to this process."""

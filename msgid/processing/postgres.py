@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgid._retrying import retry, within
 from msgid._validate import check_installed, quote
-from msgid.processing._fork import register
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
 from msgid.processing.errors import InvalidStore
-from msgid.processing.store import DEFAULT_REMEMBER
+from msgid.processing.store import DEFAULT_REMEMBER, check_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,7 +72,8 @@ SELECT key FROM won
 class PostgresStore(SqlStore):
     """Stores states in a PostgreSQL database, for any number of processes and threads.
 
-    Each active thread has its own connection; idle connections are reused. A connection that the server has closed is
+    Each active thread has its own connection; idle connections are reused. A child process that inherits the store
+    cannot use it. A connection that the server has closed is
     replaced, and the work is repeated: the version of a key shows whether an entry was stored.
 
     Args:
@@ -103,12 +103,10 @@ class PostgresStore(SqlStore):
             raise TypeError(f"conninfo must be a connection string of psycopg, got {quote(conninfo)}")
         self._conninfo = conninfo
         self._idle: list[Any] = []
-        self._inherited: list[Any] = []
         self._lock = threading.RLock()
-        self._pid = os.getpid()
+        self._process = os.getpid()
         self._read_all = READ.format(asked=_ASKED, handler="%(handler)s", deltas=str(bool(deltas)).lower())
         self._read_all += "ORDER BY a.place"
-        register(self)
         self._idle.append(self._connect())  # a wrong address then raises an error at once
         self._transact(self._create, writes=True)
 
@@ -147,9 +145,10 @@ class PostgresStore(SqlStore):
         return [append.key in won for append in appends]
 
     def close(self) -> None:
-        """Close the idle connections; the next use opens new ones."""
+        """Close the idle connections; the next use opens new ones. It has no effect in a forked child."""
+        if os.getpid() != self._process:
+            return
         with self._lock:
-            self._forget_inherited()
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
@@ -168,6 +167,7 @@ class PostgresStore(SqlStore):
         """Run work on a connection; repeat it on a new one if the server closed the connection or ended a deadlock."""
         import psycopg
 
+        check_process(self, self._process)
         lost = False
 
         def once() -> _T:
@@ -192,7 +192,6 @@ class PostgresStore(SqlStore):
 
     def _take(self) -> Any:
         with self._lock:
-            self._forget_inherited()
             if self._idle:
                 return self._idle.pop()
         return self._connect()
@@ -237,13 +236,3 @@ class PostgresStore(SqlStore):
 
     def _lock_forgetting(self, connection: Any, number: int) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK, number))
-
-    def _forget_inherited(self) -> None:
-        """Drop the connections of a parent process without using or closing them, because the parent uses them."""
-        if os.getpid() != self._pid:
-            self._inherited += self._idle
-            self._idle = []
-            self._pid = os.getpid()
-
-    def _after_fork_in_child(self) -> None:
-        self._forget_inherited()

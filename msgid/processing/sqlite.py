@@ -9,15 +9,15 @@ import sqlite3
 import sys
 import threading
 import weakref
+from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from msgid._retrying import retry, within
 from msgid._validate import quote
-from msgid.processing._fork import CLOSING, at_each_fork, register
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
 from msgid.processing.errors import InvalidStore
-from msgid.processing.store import DEFAULT_REMEMBER, hash_of
+from msgid.processing.store import DEFAULT_REMEMBER, check_process, hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -49,58 +49,23 @@ _FIND_REMEMBERED: Final = """
 SELECT r.hash, r.stored_at
 FROM asked CROSS JOIN msgid_remembered r ON r.handler = ? AND r.hash = asked.column1"""
 _FREE_THREADED: Final = "t" in getattr(sys, "abiflags", "")
-_users: Final[dict[tuple[int, int], tuple[int, set[int]]]] = {}
-"""Process ID and threads that have used a file, by device and inode; only in a free-threaded Python."""
+_opened: Final[Counter[tuple[int, int, int]]] = Counter()
+"""The number of open connections by process, device and inode; those of other processes are inherited."""
 
 
-_open: Final[set[_Connection]] = set()
-"""All open connections, also those of dropped stores, and those that this process has inherited and never uses."""
+class _Open(NamedTuple):
+    """An open connection."""
 
-
-class _Connection(sqlite3.Connection):
-    """A connection of a store. It stays open until it is closed, so each fork finds it."""
-
-    def __init__(self, path: str, **options: Any) -> None:
-        self.process = os.getpid()
-        self.file: tuple[int, int] | None = None  # device and inode, as soon as the file exists
-        self.idle = False
-        _open.add(self)
-        try:
-            super().__init__(path, **options)
-        except BaseException:
-            _open.discard(self)
-            raise
-
-    def close(self) -> None:
-        with CLOSING:
-            super().close()
-            _open.discard(self)
-
-    @property
-    def is_own(self) -> bool:
-        """Whether this process has opened the connection."""
-        return self.process == os.getpid()
-
-    def inherit(self) -> None:
-        """Keep an inherited connection open until this process ends: closing it would damage the file."""
-        if self.process:
-            with suppress(ImportError):  # a Python without ctypes closes it at its end
-                import ctypes
-
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
-            self.process = 0
+    connection: sqlite3.Connection
+    process: int
+    place: tuple[int, int, int]
 
 
 class SqliteStore(SqlStore):
     """Stores states in a SQLite file, for any number of processes and threads.
 
-    A process can fork. The connection is closed before each fork, after the running transaction, and both processes
-    open new connections when they need them.
-
-    A free-threaded Python closes a connection only after all threads that used it have freed their objects, and a fork
-    cannot wait for that. If other threads than the forking one have used the file there, the child process cannot open
-    the file: each use raises `RuntimeError`. Start processes with ``multiprocessing``'s method ``spawn`` there. A fork
-    at the moment when another thread frees objects of SQLite can stop the child for ever.
+    A child process that inherits the store cannot use it, and cannot open its file while the parent's connection was
+    open at the fork. Close the store before a fork, or start processes with ``multiprocessing``'s method ``spawn``.
 
     Args:
         path: Path of the file; a missing file is created.
@@ -138,11 +103,11 @@ class SqliteStore(SqlStore):
             raise ValueError(f"path must be the path of a file, got {self._path!r}; MemoryStore keeps states in memory")
         self._path = os.path.abspath(self._path)  # of the folder that is current now, also for later connections
         self._lock = threading.RLock()
-        self._held: list[_Connection] = []  # at most one
-        weakref.finalize(self, _close, self._held).atexit = False
+        self._held: list[_Open] = []  # at most one
+        self._process = os.getpid()
+        weakref.finalize(self, _close, self._held)
         asked = "FROM (SELECT ? AS handler, ? AS key, ? AS id, ? AS hash, ? AS first) a"
         self._read_one = READ.format(asked=asked, handler="a.handler", deltas=int(bool(deltas)))
-        register(self)
         try:
             self._transact(self._create, writes=True)
         except sqlite3.DatabaseError as error:
@@ -194,9 +159,10 @@ class SqliteStore(SqlStore):
             return [self.append(handler, [append])[0] for append in appends]
 
     def close(self) -> None:
-        """Close the connection; the next use opens it again."""
-        with self._lock:
-            _close(self._held)
+        """Close the connection; the next use opens it again. It has no effect in a forked child."""
+        if os.getpid() == self._process:
+            with self._lock:
+                _close(self._held)
 
     def _create(self, connection: sqlite3.Connection) -> None:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -215,43 +181,30 @@ class SqliteStore(SqlStore):
         """
         begin = "" if plain else "BEGIN IMMEDIATE" if writes else "BEGIN"
         delays = within(self._timeout, lambda: random.uniform(0.001, 0.01))
+        check_process(self, self._process)
         with self._lock:
             return retry(lambda: self._once(work, begin), _is_locked, delays)
 
     def _once(self, work: Callable[[sqlite3.Connection], _T], begin: str) -> _T:
         connection = self._connection()
-        connection.idle = False
         try:
             if not begin:
                 return work(connection)
             connection.execute(begin)
             result = work(connection)
-            if connection.is_own:
-                connection.execute("COMMIT")
-                return result
-            raise RuntimeError(f"cannot write to {self._path}: the process was forked in the middle of a transaction")
+            check_process(self, self._process)  # a signal handler may fork in the middle of the transaction
+            connection.execute("COMMIT")
+            return result
         finally:
-            if connection.is_own:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                connection.idle = True
+            if os.getpid() == self._process and connection.in_transaction:
+                connection.execute("ROLLBACK")
 
-    def _connection(self) -> _Connection:
-        for connection in self._held:
-            # A fork may have closed it, or this process may have inherited it.
-            if connection in _open and connection.is_own:
-                if _FREE_THREADED and connection.file:
-                    _users[connection.file][1].add(threading.get_ident())
-                return connection
-        self._held.clear()
+    def _connection(self) -> sqlite3.Connection:
+        if self._held:
+            return self._held[0].connection
         self._check_inherited()
         connection = sqlite3.connect(
-            self._path,
-            timeout=self._timeout,
-            isolation_level=None,
-            check_same_thread=False,
-            factory=_Connection,
-            cached_statements=64,
+            self._path, timeout=self._timeout, isolation_level=None, check_same_thread=False, cached_statements=64
         )
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -260,15 +213,13 @@ class SqliteStore(SqlStore):
             # would write some pages several times, and copy all of them after every batch.
             connection.execute("PRAGMA cache_size = -16000")
             connection.execute("PRAGMA wal_autocheckpoint = 4000")
-            connection.file = _file(self._path)
+            place = (self._process, *_file(self._path))
         except BaseException:
             connection.close()
             raise
-        self._held.append(connection)
-        if _FREE_THREADED:
-            if _users.get(connection.file, (0,))[0] != os.getpid():
-                _users[connection.file] = (os.getpid(), set())
-            _users[connection.file][1].add(threading.get_ident())
+        _count_reference(connection, 1)
+        _opened[place] += 1
+        self._held.append(_Open(connection, self._process, place))
         return connection
 
     def _check_inherited(self) -> None:
@@ -276,56 +227,36 @@ class SqliteStore(SqlStore):
 
         SQLite would treat the locks of that connection as its own, and would delete files that are in use.
         """
-        inherited = [connection for connection in list(_open) if not connection.is_own]
-        if not (inherited or _users) or not os.path.exists(self._path):
-            return
-        file = _file(self._path)
-        process, threads = _users.get(file, (os.getpid(), set()))
-        if process != os.getpid() and threads - {threading.main_thread().ident}:
-            why = "it was forked by a free-threaded Python in which other threads had used the file"
-        elif any(connection.file in (file, None) for connection in inherited):
-            why = "it was forked while a transaction was under way in the thread that forked"
-        else:
-            return
-        raise RuntimeError(
-            f"cannot open {self._path} in this process: {why};"
-            " start the process in another way, such as multiprocessing's spawn"
-        )
-
-    def _after_fork_in_child(self) -> None:
-        self._held.clear()
+        inherited = {place[1:] for place, count in list(_opened.items()) if count and place[0] != self._process}
+        if inherited and os.path.exists(self._path) and _file(self._path) in inherited:
+            raise RuntimeError(
+                f"cannot open {self._path} in this process: it was open at the fork; close the store before a fork, or"
+                " start the process in another way, such as multiprocessing's spawn"
+            )
 
 
 def _is_locked(error: Exception) -> bool:
     return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
 
 
-def _close(held: list[_Connection]) -> None:
+def _close(held: list[_Open]) -> None:
     """Close the connection of a store that is closed, or dropped; not if the process has inherited it."""
     while held:
-        if held[-1].is_own:
-            held[-1].close()
-        held.pop()
+        connection, process, place = held.pop()
+        if process == os.getpid():
+            connection.close()
+            # A free-threaded Python may keep the file open that other threads have used.
+            _opened[place] -= 0 if _FREE_THREADED else 1
+            _count_reference(connection, -1)
 
 
-def _close_idle() -> None:
-    """Close the connections before a fork, except that of a transaction in the thread that forks.
+def _count_reference(connection: sqlite3.Connection, change: Literal[1, -1]) -> None:
+    """Add or remove a reference, so that Python never closes a connection: a child would damage its parent's file."""
+    with suppress(ImportError, AttributeError):  # a Python without ctypes, or without counted references
+        import ctypes
 
-    A free-threaded Python keeps a file open that other threads have used.
-    """
-    for connection in list(_open):
-        used_by_others = _users.get(connection.file or (0, 0), (0, set()))[1] - {threading.get_ident()}
-        if connection.is_own and connection.idle and not used_by_others:
-            with suppress(sqlite3.Error):
-                connection.close()
-
-
-def _keep_inherited() -> None:
-    for connection in list(_open):
-        connection.inherit()
-
-
-at_each_fork(before=_close_idle, in_child=_keep_inherited)
+        change_by_one = ctypes.pythonapi.Py_IncRef if change == 1 else ctypes.pythonapi.Py_DecRef
+        change_by_one(ctypes.py_object(connection))
 
 
 def _file(path: str) -> tuple[int, int]:

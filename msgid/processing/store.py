@@ -25,6 +25,7 @@ kept hash. A hash takes about 30 bytes of a SQLite file, including its index.
 from __future__ import annotations
 
 import hashlib
+import os
 import zlib
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -164,6 +165,15 @@ def assemble(handler: str, newest: int, state: bytes | None, entries: Iterable[K
         id, at, stored_at = (None, None, None) if entry is None else (entry.id, entry.at, entry.stored_at)
         versions.append(Version(version, id, at, states.get(version), stored_at, handler))
     return versions
+
+
+def check_process(store: object, process: int) -> None:
+    """Raise RuntimeError if another process has opened the store, which a fork has copied to this one."""
+    if os.getpid() != process:
+        raise RuntimeError(
+            f"cannot use a {type(store).__name__} after a fork: process {process} has opened it, and this is process"
+            f" {os.getpid()}; open a store in each process"
+        )
 
 
 def moment(name: str, value: int | datetime) -> int:

@@ -25,7 +25,7 @@ _RUN: Final = np.dtype([("hash", "<u8"), ("segment", "<i4"), ("stored", "<i8")])
 
 
 def forget(values: Values, key: str, state: KeyState, horizon: int, limit: int) -> bool:
-    """Forget the entries of a key that were stored at the horizon or before; keep their hashes until the limit.
+    """Forget the entries of a key that were stored before the horizon; keep their hashes until the limit.
 
     A segment is forgotten as a whole, when its last entry is.
 
@@ -33,32 +33,32 @@ def forget(values: Values, key: str, state: KeyState, horizon: int, limit: int) 
         values: Where the bucket's state is.
         key: The key.
         state: Its state, which is changed.
-        horizon: Milliseconds since 1970. An entry that was stored then or before is forgotten.
-        limit: Milliseconds since 1970. The hash of an entry that was stored then or before is deleted.
+        horizon: Milliseconds since 1970. An entry that was stored before is forgotten.
+        limit: Milliseconds since 1970. The hash of an entry that was stored before is deleted.
 
     Returns:
         Whether anything changed.
     """
     changed = False
-    while state.first < state.next and state.first_stored <= horizon:
+    while state.first < state.next and state.first_stored < horizon:
         values.remove(_segment(key), state.first)  # the hashes of its IDs stay in the runs
         state.first += 1
         if state.first < state.next:
             state.first_stored = max(entry.stored for entry in _read(values, key, state.first))
         changed = True
     # Entries are forgotten in their order: an entry stays as long as an older one stays.
-    if state.first == state.next and state.ids and state.oldest <= horizon:
+    if state.first == state.next and state.ids and state.oldest < horizon:
         entries = state.entries()
-        gone = next((place for place, entry in enumerate(entries) if entry.stored > horizon), len(entries))
+        gone = next((place for place, entry in enumerate(entries) if entry.stored >= horizon), len(entries))
         state.forgotten = [*state.forgotten, *((_hash(entry.id), entry.stored) for entry in entries[:gone])]
         state.replace(entries[gone:])
         changed = True
-    if state.forgotten and state.forgotten[0][1] <= limit:
-        state.forgotten = [pair for pair in state.forgotten if pair[1] > limit]
+    if state.forgotten and state.forgotten[0][1] < limit:
+        state.forgotten = [pair for pair in state.forgotten if pair[1] >= limit]
         changed = True
-    if all(run[2] > limit for run in state.runs):
+    if all(run[2] >= limit for run in state.runs):
         return changed
-    kept = [run for run in state.runs if run[2] > limit]
+    kept = [run for run in state.runs if run[2] >= limit]
     for number, _, _ in set(state.runs).difference(kept):
         values.remove(_run(key), number)
     state.runs = kept
@@ -72,7 +72,7 @@ class Segments:
         values: Where the bucket's state is.
         key: The key.
         state: Its state.
-        limit: Milliseconds since 1970. The hash of an entry that was stored then or before does not count.
+        limit: Milliseconds since 1970. The hash of an entry that was stored before does not count.
     """
 
     def __init__(self, values: Values, key: str, state: KeyState, limit: int) -> None:
@@ -103,7 +103,7 @@ class Segments:
                 for _, segment, stored in run[starts[place] : ends[place]].tolist():
                     if segment >= state.first:
                         self._found.setdefault(wanted[place], []).append(segment)
-                    elif stored > self._limit:
+                    elif stored >= self._limit:
                         self._forgotten[wanted[place]] = stored
 
     def find(self, id: str) -> Entry | None:
@@ -177,7 +177,7 @@ class Segments:
         while runs and runs[-1][1] <= 2 * size:
             old, _, _ = runs.pop()
             known = self._run(old)
-            merged.append(known[known["stored"] > self._limit])
+            merged.append(known[known["stored"] >= self._limit])
             size += len(merged[-1])
             self._values.remove(_run(self._key), old)
         whole = np.concatenate(merged)

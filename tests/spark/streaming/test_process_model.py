@@ -86,13 +86,13 @@ class Model:
         return made
 
     def forget(self, keys, horizon, limit):
-        """Forget the entries that were stored until the horizon, of some keys or of all."""
+        """Forget the entries that were stored before the horizon, of some keys or of all."""
         for (key, id), (stored, _, _) in list(self.entries.items()):
-            if stored <= horizon and (keys is None or key in keys):
+            if stored < horizon and (keys is None or key in keys):
                 del self.entries[key, id]
                 self.forgotten[key, id] = stored
         for (key, id), stored in list(self.forgotten.items()):
-            if stored <= limit and (keys is None or key in keys):
+            if stored < limit and (keys is None or key in keys):
                 self.expired[key, id] = self.forgotten.pop((key, id))
 
     def handle(self, handler, message, now_ms):
@@ -100,7 +100,7 @@ class Model:
         if known is None and (message.key, message.id) in self.forgotten:
             return "too late", ()
         expired = self.expired.get((message.key, message.id))
-        if known is None and expired is not None and expired > self.limit and (message.key, message.id) in self.late:
+        if known is None and expired is not None and expired >= self.limit and (message.key, message.id) in self.late:
             return "too late", ()
         try:
             after, outputs = run(handler, self.states.get(message.key) if known is None else known[1], message)
@@ -235,7 +235,7 @@ def test_process_on_small_pages_and_segments_agrees_with_the_processor(data):
         batches = st.lists(st.tuples(st.integers(0, 60), amounts), max_size=30)
         for batch in data.draw(st.lists(batches, max_size=8)):
             now_ms += data.draw(steps)
-            processor.forget((now_ms - RETENTION_MS) * 1000 + 1)
+            processor.forget((now_ms - RETENTION_MS) * 1000)
             lines = [
                 (
                     str(msgid.position_id("pages", n, START + n)),
