@@ -10,6 +10,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
+from msgid._validate import INT32_MAX
 from msgid.ids.message_id import MessageId
 from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId
 
@@ -30,14 +31,18 @@ NODE_GRPC: Final = "RocketMQ Node.js gRPC"
 CSHARP: Final = "RocketMQ C#"
 RUST: Final = "RocketMQ Rust"
 OLD_CPP: Final = "RocketMQ C++ before 2026"
+CPP_REMOTING: Final = "RocketMQ C++ remoting 1.2"
 MSGID: Final = "msgid"
 
 _GRPC: Final = (JAVA_GRPC, GO_GRPC, PYTHON_GRPC, NODE_GRPC)
 COUNT_FROM_0: Final = frozenset({*_GRPC, CSHARP, RUST, OLD_CPP, OLD_PYTHON})
 """The clients of version 1 that count from 0 or 1, in each process."""
 
-_SEEN_LOADER: Final = 0x30946E09
-"""The class-loader hash of the Java remoting clients 4.9.8 and 5.4.0, in every start."""
+_JAVA_LOADERS: Final = {
+    0x30946E09: "of the clients 4.9.8 and 5.4.0",
+    0x18B4AAC2: "of the application class loader of Java 8",
+}
+"""The class-loader hashes that Java remoting clients have in every start."""
 _COUNTED_FROM_0: Final = 1 << 22
 """A first sequence number below this was counted up from 0. Of random ones below 2**31, one in 512 is."""
 _FEWEST_TIMES: Final = 20
@@ -105,19 +110,22 @@ def fingerprint(sample: Sample) -> Fingerprint:
         return Fingerprint((BROKER,), "an address, a port and an offset in a commit log")
     rules = _OF_V1 if isinstance(first, MessageId) else _OF_V0
     found = next((found for rule in rules if (found := rule(sample))), None)
-    return found or Fingerprint((UNKNOWN,), "no known client makes such IDs")
+    return found or Fingerprint((UNKNOWN,), _seen(sample))
+
+
+def _seen(sample: Sample) -> str:
+    """Return what the IDs of one generator have, in words."""
+    first = sample.ids[0]
+    if isinstance(first, MessageId):
+        return f"version 1; the lowest sequence number is {min(id.sequence for id in sample.ids):,}"
+    elapsed = min(id.elapsed_ms for id in sample.ids)
+    return f"version 0; the class-loader hash is {first.loader_hash:08X}, the least time in a month {elapsed:,} ms"
 
 
 def _functions(sample: Sample) -> Fingerprint | None:
     names = {"position": "position_id", "derived": "derive_id", "assigned": "assign_id"}
     name = names.get(sample.ids[0].origin)
     return Fingerprint((f"{MSGID} {name}",), f"the node declares {name}") if name else None
-
-
-def _too_few(sample: Sample) -> Fingerprint | None:
-    if len(set(sample.ids)) > 1:
-        return None
-    return Fingerprint((UNKNOWN,), "one ID of a node and pid, which says nothing of its maker")
 
 
 def _little_endian(sample: Sample) -> Fingerprint | None:
@@ -165,8 +173,10 @@ def _counted_from_0(sample: Sample) -> Fingerprint | None:
 def _random_start(sample: Sample) -> Fingerprint | None:
     numbers = sorted({id.sequence for id in sample.ids})
     starts = 1 + sum(later - earlier > _COUNTED_FROM_0 for earlier, later in itertools.pairwise(numbers))
+    if numbers[-1] >= layout.UINT32_SPAN // 2 + _COUNTED_FROM_0 or sample.ids[0].seconds >= _YEARS:
+        return None
     # A process that starts again has another start. IDs whose numbers are all far apart are not counted at all.
-    if 2 * starts > len(numbers) or numbers[-1] >= layout.UINT32_SPAN // 2 + _COUNTED_FROM_0:
+    if 2 * starts > len(numbers) > 1:
         return None
     return Fingerprint((MSGID,), f"the sequence has a random start: {numbers[0]:,} is seen")
 
@@ -184,18 +194,31 @@ def _without_version(sample: Sample) -> Fingerprint | None:
     return Fingerprint((OLD_PYTHON,), "version 1 without its first byte, 01; the sequence is counted from 0")
 
 
+def _ambiguous(sample: Sample) -> Fingerprint | None:
+    if not all(id.ambiguous for id in sample.ids):
+        return None
+    return Fingerprint((CPP_REMOTING,), "little-endian fields, or a broker's offset of 2^40 or more that ends in 00")
+
+
 def _loader(sample: Sample) -> Fingerprint | None:
     ids = sample.ids
     if any(id.elapsed_ms >= 31 * 86_400_000 for id in ids):
         return Fingerprint((UNKNOWN,), "the time is after the end of a month")
     whole = all(id.elapsed_ms % 1000 == 0 for id in ids)
-    if ids[0].loader_hash == _SEEN_LOADER:
-        return Fingerprint((JAVA_REMOTING,), "the class-loader hash is that of 4.9.8 and 5.4.0")
-    if ids[0].loader_hash == 0:
+    loader = ids[0].loader_hash
+    if loader in _JAVA_LOADERS:
+        return Fingerprint((JAVA_REMOTING,), f"the class-loader hash {loader:08X} is that {_JAVA_LOADERS[loader]}")
+    if loader == 0:
         evidence = "the class-loader hash is 0, and the times are whole seconds"
         return Fingerprint((GO_REMOTING,), evidence) if whole else None
     if len(set(ids)) > 1 and not whole:
         return Fingerprint((JAVA_REMOTING,), "a class-loader hash that the IDs share, and times in milliseconds")
+    # Java's hash codes of objects have 31 bits, and its IDs upper-case digits. Most digests have lower-case ones.
+    is_java = loader <= INT32_MAX and sample.texts[0] == sample.texts[0].upper() and not ids[0].may_be_uuid
+    if is_java and not whole:
+        return Fingerprint(
+            (JAVA_REMOTING,), "one ID in upper case, with a class-loader hash and a time in milliseconds"
+        )
     return None
 
 
@@ -205,5 +228,5 @@ def _are_close(seconds: Sequence[int]) -> bool:
 
 
 _Rules = tuple["Callable[[Sample], Fingerprint | None]", ...]
-_OF_V1: Final[_Rules] = (_functions, _too_few, _little_endian, _whole_thousands, _counted_from_0, _random_start)
-_OF_V0: Final[_Rules] = (_without_version, _loader)
+_OF_V1: Final[_Rules] = (_functions, _little_endian, _whole_thousands, _counted_from_0, _random_start)
+_OF_V0: Final[_Rules] = (_without_version, _ambiguous, _loader)

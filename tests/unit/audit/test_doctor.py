@@ -90,6 +90,57 @@ def test_client_is_told_by_its_fingerprint(ids, client):
     assert (maker.clients, maker.ids) == ((client,), len(ids))
 
 
+REAL = {
+    "v0_uniq_ipv4_java": ("RocketMQ Java remoting",),
+    "v0_uniq_ipv4_java_pid0": ("RocketMQ Java remoting",),
+    "v0_uniq_ipv6_java": ("RocketMQ Java remoting",),
+    "v0_uniq_ipv6_java_pid0": ("RocketMQ Java remoting",),
+    "v0_uniq_ipv4_aliyun_api_doc": ("RocketMQ Java remoting",),
+    "v0_uniq_ipv4_go": ("RocketMQ Go remoting",),
+    "v0_uniq_ipv4_elixir": ("RocketMQ Go remoting",),  # the client for Elixir does as Go's
+    "v0_uniq_ipv4_cpp_LE_1.2.x": ("RocketMQ C++ remoting 1.2",),
+    "v0_offset_ipv4": ("RocketMQ broker",),
+    "v0_offset_ipv6": ("RocketMQ broker",),
+    "v0_bornhost_offset_ipv4_newlife": ("RocketMQ broker",),  # made by a client, in the broker's form
+    "v1": GRPC,
+    "v1_aliyun_api_doc": GRPC,
+}
+"""The clients of each kind of the real IDs, as the kind or the source of the row says."""
+
+
+@pytest.mark.parametrize("row", vectors._rows("real_ids.tsv"), ids=lambda row: row["id"])
+def test_one_real_id_names_its_client(row):
+    """One ID of a form that a client makes names the client: each of the 107 real ones."""
+    (maker,) = doctor([row["id"]]).makers
+    assert maker.clients == REAL[row["kind"]]
+
+
+def test_the_born_time_of_one_real_id_names_java():
+    """`MessageViewImpl` is Java's, whose seconds are ahead of the message's time."""
+    assert doctor(["01EA2C235B8585B70D08C1575B00000015"], [1_756_347_739_198]).makers[0].clients == GRPC
+    ahead = counted([21])
+    assert doctor(ahead, [(SECONDS + 1_609_459_200) * 1000 - 1]).makers[0].clients == ("RocketMQ Java gRPC",)
+
+
+@pytest.mark.parametrize(
+    ("id", "evidence"),
+    [
+        (counted([4_000_000_000])[0], "version 1; the lowest sequence number is 4,000,000,000"),
+        (msgid.ClientUniqueId("10.0.0.1", 1, 0x80000000, 1_001, 0),
+         "version 0; the class-loader hash is 80000000, the least time in a month 1,001 ms"),
+        (msgid.ClientUniqueId("10.0.0.1", 1, 5, 31 * 86_400_000, 0), "the time is after the end of a month"),
+        ("0a000001000100000005000003e90000",
+         "version 0; the class-loader hash is 00000005, the least time in a month 1,001 ms"),
+        (uuid.UUID("74b158ca-ddb3-498f-90a9-1eec1c6197ae").hex.upper(),
+         "version 0; the class-loader hash is 498F90A9, the least time in a month 518,790,241 ms"),
+    ],
+)  # fmt: skip
+def test_evidence_of_an_unknown_client_is_what_was_seen(id, evidence):
+    """The text says what the IDs have; it does not claim that nobody makes such IDs."""
+    (maker,) = doctor([id]).makers
+    assert (maker.clients, maker.evidence) == (("unknown",), evidence)
+
+
 @pytest.mark.parametrize("client", makers.CLIENTS)
 def test_client_is_named_in_samples_of_50_ids(client):
     """At least 19 of 20 samples name the client, from the start of a process and from later."""
