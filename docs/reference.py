@@ -50,7 +50,6 @@ GROUPS: dict[str, dict[str, str]] = {
         "Write messages": "encode encode_log encode_poll checksum id_value id_text",
         "Requests and their answers": "SendMessages Partitioning CreateStream CreateTopic Stream Topic",
         "JSON": "to_json from_json messages_from_json",
-        "Parts of a large segment": "split_points boundary read_part Split Boundary",
         "Constants": "LAYOUTS",
     },
     "msgid.schemas": {

@@ -6,8 +6,7 @@
 True
 
 Each release of Iggy writes one of the layouts in `LAYOUTS`. Readers detect the layout by checksum if it is not given.
-`read_log` reads files of any size, and `read_tables` reads them into Arrow tables. `split_points` and `read_part`
-divide large files. All integers are little-endian.
+`read_log` reads files of any size, and `read_tables` reads them into Arrow tables. All integers are little-endian.
 """
 
 from msgid.iggy._records.encoding import Batch
@@ -19,7 +18,6 @@ from msgid.iggy.headers import Header, HeaderKey, HeaderKind
 from msgid.iggy.json_form import from_json, messages_from_json, to_json
 from msgid.iggy.log import decode, decode_log, encode, encode_log, read_log
 from msgid.iggy.message import Message, checksum, id_text, id_value
-from msgid.iggy.parts import Boundary, Split, boundary, read_part, split_points
 from msgid.iggy.poll import PollResponse, decode_poll, encode_poll
 from msgid.iggy.send import Partitioning, SendMessages
 from msgid.iggy.table import decode_table, read_tables
@@ -27,7 +25,6 @@ from msgid.iggy.table import decode_table, read_tables
 __all__ = [
     "LAYOUTS",
     "Batch",
-    "Boundary",
     "CreateStream",
     "CreateTopic",
     "Detection",
@@ -39,10 +36,8 @@ __all__ = [
     "PollResponse",
     "Producer",
     "SendMessages",
-    "Split",
     "Stream",
     "Topic",
-    "boundary",
     "checksum",
     "decode",
     "decode_log",
@@ -57,8 +52,6 @@ __all__ = [
     "id_value",
     "messages_from_json",
     "read_log",
-    "read_part",
     "read_tables",
-    "split_points",
     "to_json",
 ]

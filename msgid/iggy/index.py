@@ -1,148 +1,112 @@
-"""The ``.index`` files that servers keep beside a segment.
+"""Divide a large segment at records that the ``.index`` file beside it names.
 
-An index can be wrong: some releases wrote wrong positions, and it can be ahead of its log or behind it. So nothing here
-is more than a hint: `msgid.iggy.parts` checks every position in the log.
+An index can be wrong, ahead of its log or behind it. So each position is checked in the log: a record starts there
+whose checksum holds. A position that fails is not a point of division.
 """
 
 from __future__ import annotations
 
-import struct
-from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgid._validate import quote
-from msgid.iggy._wire import facts_of, name_of
+from msgid._validate import in_range
+from msgid.iggy._records.decoding import NAMES, later_codes
+from msgid.iggy._wire import AUTO, LAYOUTS, Layout, name_of
+from msgid.iggy.detect import LONGEST, detect, probe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-
-class IndexEntry(NamedTuple):
-    """An entry of an index; a field that the release does not write is None."""
-
-    offset: int | None
-    """Absolute in ``batch256``, else counted from the segment's first offset; in ``batch24`` of the last message."""
-    position: int
-    """Where a message or a batch starts; in ``h56-crc``, ``h56-xxh3`` and ``h64`` where a message ends."""
-    timestamp: int | None
-    """Microseconds since 1970."""
+_HEAD: Final = 1 << 16
+"""How many bytes are read first to check a record."""
 
 
 class _Form(NamedTuple):
-    packed: struct.Struct
-    order: tuple[str, ...]
+    """The entries of an index."""
+
+    stride: int
+    at: int
+    """Where the position is in an entry."""
+    width: int
 
 
-_OFFSET_POSITION_TIME: Final = _Form(struct.Struct("<IIQ"), ("offset", "position", "timestamp"))
-_FORMS: Final[dict[str, list[_Form]]] = {
-    "previous": [_Form(struct.Struct("<I"), ("position",))],
-    "m45": [_Form(struct.Struct("<I"), ("position",))],
-    "batch24": [_OFFSET_POSITION_TIME, _Form(struct.Struct("<II"), ("offset", "position"))],
-    "h56-crc": [_OFFSET_POSITION_TIME],
-    "h56-xxh3": [_OFFSET_POSITION_TIME],
-    "h64": [_OFFSET_POSITION_TIME],
-    "batch256": [_Form(struct.Struct("<QQQ"), ("offset", "timestamp", "position"))],
+_FORMS: Final[dict[str, tuple[_Form, ...]]] = {
+    "m45": (_Form(4, 0, 4),),
+    "batch24": (_Form(16, 4, 4), _Form(8, 4, 4)),
+    "h56-crc": (_Form(16, 4, 4),),
+    "h56-xxh3": (_Form(16, 4, 4),),
+    "h64": (_Form(16, 4, 4),),
+    "batch256": (_Form(24, 16, 8),),
 }
+"""The forms of an index by the layout of its log; positions are starts of records, or the ends of those before."""
 
 
-def strides_of(layout: str) -> list[int]:
-    """Return the sizes that an entry of an index can have, the newer release's first.
+class Point(NamedTuple):
+    """Where a segment can be divided."""
 
-    >>> strides_of("batch24")
-    [16, 8]
-    """
-    return [form.packed.size for form in _FORMS[name_of(layout)]]
-
-
-class Blocks:
-    """The bytes of a file; a block is read when it is first needed.
-
-    Args:
-        read: Returns the bytes at a position.
-        length: The length of the file in bytes.
-        block: How many bytes are read at once.
-
-    >>> blocks = Blocks(lambda position, length: b"an index"[position : position + length], 8, block=4)
-    >>> len(blocks), blocks[2:6]
-    (8, b' ind')
-    """
-
-    def __init__(self, read: Callable[[int, int], bytes], length: int, *, block: int = 1 << 14) -> None:
-        self._read = read
-        self._length = length
-        self._block = block
-        self._held: dict[int, bytes] = {}
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __getitem__(self, part: slice) -> bytes:
-        start, stop, _ = part.indices(self._length)
-        first = start // self._block
-        return b"".join(self._at(number) for number in range(first, -(-stop // self._block)))[
-            start - first * self._block : stop - first * self._block
-        ]
-
-    def _at(self, number: int) -> bytes:
-        if number not in self._held:
-            start = number * self._block
-            length = min(self._block, self._length - start)
-            # A file that has been cut since is read as zeros, which no log confirms.
-            self._held[number] = self._read(start, length).ljust(length, b"\0")
-        return self._held[number]
+    position: int
+    layout: Layout
+    """The layout of the record; ``auto`` for the first record if its layout is not known."""
 
 
-IndexBytes = bytes | memoryview | Blocks
-"""The bytes of an index."""
-
-
-class Index:
-    """The bytes of an index; an entry is read when it is asked for.
+def split_points(
+    read: Callable[[int, int], bytes],
+    size: int,
+    read_index: Callable[[int, int], bytes],
+    index_size: int,
+    parts: int,
+    *,
+    layout: Layout = "auto",
+    first_offset: int = 0,
+) -> list[Point]:
+    """Return the start of the log, and at most ``parts - 1`` points that divide its messages about evenly.
 
     Args:
-        data: The bytes of an ``.index`` file: bytes, a `mmap.mmap`, or `Blocks` of a file.
-        layout: The layout of the segment.
-        stride: The size of an entry. Default: that of the newest release with the layout.
+        read: Returns the bytes of the log at a position; fewer only at its end.
+        size: The size of the log in bytes.
+        read_index: Returns the bytes of the index at a position.
+        index_size: The size of the index in bytes.
+        parts: The number of parts.
+        layout: The layout of the log. Default: detected by the first record, and later layouts of an upgraded server.
+        first_offset: The number in the file's name.
 
-    >>> index = Index(bytes.fromhex("000000006700000094000000"), "m45")
-    >>> len(index), index[1].position, index.first_from(104)
-    (3, 103, 2)
+    >>> from msgid.iggy import Message, encode_log
+    >>> log = encode_log([Message.new(b"a" * 100, id=n, offset=n) for n in range(10)], "h64")
+    >>> index = b"".join(bytes(4) + (164 * n).to_bytes(4, "little") + bytes(8) for n in range(1, 11))
+    >>> bytes_at = [lambda place, length, data=data: data[place : place + length] for data in (log, index)]
+    >>> split_points(bytes_at[0], len(log), bytes_at[1], len(index), 3)
+    [Point(position=0, layout='auto'), Point(position=656, layout='h64'), Point(position=1148, layout='h64')]
     """
-
-    def __init__(self, data: IndexBytes, layout: str, stride: int | None = None) -> None:
-        forms = _FORMS[name_of(layout)]
-        found = [form for form in forms if stride is None or form.packed.size == stride]
-        if not found:
-            raise ValueError(f"stride must be one of {strides_of(layout)}, got {quote(stride)}")
-        self._form = found[0]
-        self._data = data if isinstance(data, Blocks) else memoryview(data)
-        self.ends = facts_of(layout).has_origin and not facts_of(layout).batch
-        """Whether positions are the ends of messages."""
-
-    def __len__(self) -> int:
-        return len(self._data) // self._form.packed.size
-
-    def __getitem__(self, number: int) -> IndexEntry:
-        if not 0 <= number < len(self):
-            raise IndexError(number)
-        size = self._form.packed.size
-        return _entry(self._form, self._form.packed.unpack(self._data[number * size : (number + 1) * size]))
-
-    def columns(self, first: int, last: int) -> Any:
-        """Return the entries of a range of numbers as a structured array of NumPy, with the fields that they have."""
-        import numpy as np
-
-        types = {"I": "<u4", "Q": "<u8"}
-        sizes = self._form.packed.format.removeprefix("<")
-        fields = [(name, types[size]) for name, size in zip(self._form.order, sizes, strict=True)]
-        size = self._form.packed.size
-        return np.frombuffer(self._data[first * size : last * size], np.dtype(fields))
-
-    def first_from(self, position: int) -> int:
-        """Return the number of the first entry at a position or after it, if the positions rise."""
-        return bisect_left(range(len(self)), position, key=lambda number: self[number].position)
+    first: Layout = name_of(layout, auto=True)  # type: ignore[assignment]
+    found = _first_layout(read, size, first_offset) if first == AUTO else first
+    best = [Point(0, first)]
+    for form in _FORMS.get(found or "", ()):
+        codes = later_codes(LAYOUTS[found or ""].code, upgrade=first == AUTO)
+        entries, points = index_size // form.stride, [Point(0, first)]
+        for number in sorted({entries * part // parts for part in range(1, parts)}):
+            place = int.from_bytes(read_index(number * form.stride + form.at, form.width), "little")
+            if in_range(place, points[-1].position + 1, size - 1):
+                names = [NAMES[code] for code in codes if _starts(read, place, size, code, first_offset)]
+                points += [Point(place, name) for name in names[:1]]  # type: ignore[arg-type]
+        best = max(best, points, key=len)
+    return best
 
 
-def _entry(form: _Form, values: Sequence[int]) -> IndexEntry:
-    held = dict(zip(form.order, values, strict=True))
-    return IndexEntry(held.get("offset"), held.get("position", 0), held.get("timestamp"))
+def _first_layout(read: Callable[[int, int], bytes], size: int, first_offset: int) -> str | None:
+    wanted = _HEAD
+    while True:
+        data = read(0, min(wanted, size))
+        found = detect(data, known=size, first_offset=first_offset)
+        if found.layout is not None or found.needed <= len(data) or len(data) < min(wanted, size):
+            return found.layout
+        wanted = found.needed
+
+
+def _starts(read: Callable[[int, int], bytes], place: int, size: int, code: int, first_offset: int) -> bool:
+    """Return whether a record of a layout starts at a place, with a correct checksum."""
+    wanted = _HEAD
+    while True:
+        data = read(place, min(wanted, size - place))
+        found = probe(data, LAYOUTS[NAMES[code]], size - place, first_offset, LONGEST)
+        if found.needed <= len(data) or len(data) < min(wanted, size - place):
+            return found.reason is None
+        wanted = found.needed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from msgid._validate import integer, quote
 from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy._decryption import opener
-from msgid.iggy._records.decoding import LogDecoder, messages_of
+from msgid.iggy._records.decoding import CHUNK, LogDecoder, LogReader, messages_of
 from msgid.iggy._records.encoding import batches
 from msgid.iggy._wire import AUTO, LAYOUTS, Layout, Reader, name_of
 from msgid.iggy.detect import LONGEST, detect
@@ -19,7 +19,6 @@ from msgid.messages import STATE_CODES, MessageState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-CHUNK: Final = 1 << 20
 _STATES: Final = {int(state): state for state in MessageState}
 _FIXED: Final = {"m45": struct.Struct("<QBQ16sII"), "previous": struct.Struct("<QQ16sI")}
 _LIMIT_MAX: Final = 1 << 30
@@ -210,7 +209,7 @@ def read_log(
         length: Number of bytes to read. Default: to the end of the file.
         limit: Maximum length of a record in bytes; a length field above it is an error.
         malformed: Function that receives the error of a message with malformed headers, of one that cannot be
-            decrypted, or of one that a crashed server left torn; reading continues after that message. Default: the
+            decrypted, and of torn bytes. Reading continues at the next record whose checksum is correct. Default: the
             error is raised.
         decrypt: Key as for `decode_log`.
 
@@ -221,7 +220,7 @@ def read_log(
         TypeError: if ``file`` is not an open file.
         ValueError: if ``decrypt`` has another form.
         TruncatedMessage: if the last record is cut off, after all complete records; its ``offset`` is the position of
-            the record.
+            the record. Only without ``malformed``, as for `InvalidMessage`.
         InvalidMessage: if the bytes are malformed, or no layout matches. Its ``offset`` counts from the file's initial
             position.
 
@@ -235,34 +234,40 @@ def read_log(
     b'a'
     65
     """
-    check_file(file)
     opened = opener(decrypt)
-    decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=checked_limit(limit))
-    left = left_in(file) if length is None else length
-    held, base, wanted, ended = b"", 0, chunk, False
-    while True:
-        before = len(held)
-        held += file.read(wanted if left is None else min(wanted, left))  # without a name: a long record is kept once
-        left = None if left is None else left - (len(held) - before)
-        ended = ended or len(held) == before or left == 0
-        found = decoder.decode(held, len(held) if ended else -1 if left is None else len(held) + left, base)
-        for message in messages_of(held, found.rows, base, opened):
+    reported: InvalidMessage | None = None
+    reader = reader_of(file, layout, chunk=chunk, first_offset=first_offset, length=length, limit=limit)
+    for part in reader.chunks(raises=malformed is None):
+        for message in messages_of(part.data, part.rows, part.base, opened):
             if isinstance(message, Message):
                 yield message
             elif malformed is None:
                 raise message
             else:
                 malformed(message)
-        if found.error is not None and (malformed is None or not found.after):
-            raise found.error
-        if found.error is not None and malformed is not None:
-            malformed(found.error)
-        elif ended:
-            return
-        place = found.after or found.place
-        held = held[place:]
-        base += place
-        wanted = max(chunk, found.needed - len(held))
+        if part.error is not None and malformed is not None and part.error is not reported:
+            reported = part.error
+            malformed(part.error)
+
+
+def reader_of(
+    file: BinaryIO,
+    layout: Layout,
+    *,
+    chunk: int,
+    first_offset: int,
+    length: int | None,
+    limit: int,
+    base: int = 0,
+    upgrade: bool = False,
+) -> LogReader:
+    """Return the reader of a file; TypeError or ValueError for a wrong argument."""
+    check_file(file)
+    decoder = LogDecoder(
+        name_of(layout, auto=True), first_offset=first_offset, limit=checked_limit(limit), upgrade=upgrade
+    )
+    left = left_in(file) if length is None else length
+    return LogReader(file, decoder, chunk=chunk, length=left, base=base, first_offset=first_offset)
 
 
 def checked_limit(limit: int) -> int:

@@ -8,12 +8,12 @@ from msgid._known_tables import Columns, KnownTable
 from msgid._moments import last_moment
 from msgid._validate import INT32_MAX, INT64_MAX, check_installed
 from msgid.errors import InvalidMessage
-from msgid.iggy._records.decoding import NAMES, LogDecoder
+from msgid.iggy._records.decoding import CHUNK, NAMES, LogDecoder
 from msgid.iggy._records.header_columns import header_columns
 from msgid.iggy._records.rows import NO_SUM, SUM_RIGHT, SUM_WRONG, row_type
 from msgid.iggy._wire import H56_CRC, LAYOUTS, Layout, name_of
 from msgid.iggy.detect import LONGEST
-from msgid.iggy.log import CHUNK, check_file, checked_limit, left_in
+from msgid.iggy.log import reader_of
 from msgid.messages import MessageState
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from msgid.iggy._records.decoding import Found
     from msgid.iggy._records.header_columns import HeaderColumns
 
 _LENGTH_MAX: Final = INT32_MAX
@@ -51,7 +50,7 @@ class Malformed(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """The result of `decode_table`."""
+    """The result of `decode_table`, and a part of the result of `read_tables`."""
 
     table: pa.RecordBatch
     """The messages before the first error."""
@@ -60,11 +59,15 @@ class Decoded(NamedTuple):
     length: int
     """The number of bytes of all messages."""
     error: InvalidMessage | None
-    """The error that ended the table; None if the bytes end after a complete message."""
+    """The error after the messages; None if the bytes end after a complete message."""
     malformed: list[Malformed]
     """Messages with malformed headers, an offset of 2**63 or more, or a time after the year 9999; that cell is NULL."""
     layouts: list[str]
     """The layouts of the messages, in the order of the bytes."""
+    position: int = 0
+    """The position of the first byte."""
+    torn: bytes = b""
+    """Bytes that are not messages, for the reason in ``error``. Such a result of `read_tables` has 0 messages."""
 
 
 def schema() -> pa.Schema:
@@ -124,7 +127,8 @@ def decode_table(data: bytes | memoryview, layout: Layout = "auto", *, base: int
         raise ValueError(f"{len(data)} bytes, more than the {_LENGTH_MAX} of a table: read_tables makes several")
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=len(data))
     _check_packages()
-    return table_of(data, decoder.decode(data, len(data), base), base)
+    found = decoder.decode(data, len(data), base)
+    return _table_of(data, found.rows, found.place, base)._replace(error=found.error)
 
 
 def read_tables(
@@ -136,8 +140,9 @@ def read_tables(
     length: int | None = None,
     first_offset: int = 0,
     limit: int = LONGEST,
+    upgrade: bool = False,
 ) -> Iterator[Decoded]:
-    """Read a file of messages of any size as several tables.
+    """Read a file of messages of any size as several tables, and go on behind torn bytes.
 
     Args:
         file: File opened for reading bytes.
@@ -148,46 +153,37 @@ def read_tables(
         first_offset: First offset as for `decode_table`.
         limit: Maximum length of a record in bytes; a length field above it is an error.
 
+        upgrade: Whether a later layout can follow the named one, as it can with ``auto``.
+
     Yields:
-        Results of `decode_table`, without empty tables. Only the last one can have an error.
+        Results of `decode_table`: messages without an ``error``, or torn bytes with one, at most 16 MiB. The next
+        messages are those of the next record whose checksum is correct.
 
     >>> import io
     >>> from msgid.iggy import Message, encode_log
     >>> log = encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "h64")
-    >>> [(found.table.num_rows, str(found.error)) for found in read_tables(io.BytesIO(log + b"?"), chunk=50)]
-    [(1, 'None'), (1, 'invalid message: half a message of 1 bytes, which needs 64, at byte 130')]
+    >>> [(found.table.num_rows, found.torn) for found in read_tables(io.BytesIO(log + b"?"), chunk=50)]
+    [(1, b''), (1, b''), (0, b'?')]
     """
-    check_file(file)
-    decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=checked_limit(limit))
     _check_packages()
-    left = left_in(file) if length is None else length
-    held, wanted, ended = b"", chunk, False
-    while True:
-        before = len(held)
-        held += file.read(wanted if left is None else min(wanted, left))  # without a name: a long record is kept once
-        left = None if left is None else left - (len(held) - before)
-        ended = ended or len(held) == before or left == 0
-        found = decoder.decode(held, len(held) if ended else -1 if left is None else len(held) + left, base)
-        decoded = table_of(held, found, base)
-        if decoded.table.num_rows or decoded.error is not None:
-            yield decoded
-        if decoded.error is not None or ended:
-            return
-        held = held[found.place :]
-        base += found.place
-        wanted = max(chunk, found.needed - len(held))
+    reader = reader_of(
+        file, layout, chunk=chunk, first_offset=first_offset, length=length, limit=limit, base=base, upgrade=upgrade
+    )
+    for part in reader.chunks():
+        decoded = _table_of(part.data, part.rows, part.end, part.base)
+        yield decoded if part.error is None else decoded._replace(error=part.error, torn=bytes(part.data))
 
 
 def _check_packages() -> None:
     check_installed("a table of Iggy's messages", "arrow", "numpy", "pyarrow")
 
 
-def table_of(data: bytes | memoryview, found: Found, base: int) -> Decoded:
-    """Return the table of the messages that a `LogDecoder` found."""
+def _table_of(data: bytes | memoryview, packed: bytes, end: int, base: int) -> Decoded:
+    """Return the table of the messages of rows."""
     import numpy as np
 
-    rows = np.frombuffer(found.rows, dtype=row_type())
-    headers = header_columns(data, found.rows, rows, base)
+    rows = np.frombuffer(packed, dtype=row_type())
+    headers = header_columns(data, packed, rows, base)
     numbers = {name: _numbers(rows, name, base) for name in _LIMITS}
     wrong = headers.malformed
     for _, large in numbers.values():
@@ -200,7 +196,7 @@ def table_of(data: bytes | memoryview, found: Found, base: int) -> Decoded:
     codes = rows["layout"]
     firsts = np.sort(np.unique(codes, return_index=True)[1])
     layouts = [NAMES[code] for code in codes[firsts]]
-    return Decoded(table, rows["position"] + base, found.place, found.error, malformed, layouts)
+    return Decoded(table, rows["position"] + base, end, None, malformed, layouts, base)
 
 
 def _numbers(rows: Any, name: str, base: int) -> tuple[pa.Array, dict[int, InvalidMessage]]:

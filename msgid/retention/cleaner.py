@@ -26,9 +26,8 @@ from msgid._moments import last_moment
 from msgid._validate import integer, quote
 from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy._wire import name_of
-from msgid.iggy.index import Blocks
+from msgid.iggy.index import split_points
 from msgid.iggy.log import read_log
-from msgid.iggy.parts import last_record
 from msgid.retention._disk import Files, OsFiles, State
 from msgid.retention.policy import MICROSECONDS, InvalidPolicy, RetentionPolicy, Segment, checked_policy, decide
 
@@ -48,8 +47,8 @@ _PARTITION: Final = "partitions"
 """Iggy's folders: streams/1/topics/2/partitions/3."""
 _SHOWN: Final = 5
 """Maximum number of topics in an error."""
-_BLOCK: Final = 1 << 12
-"""The bytes of an index that are read at once."""
+_PARTS: Final = 64
+"""A log with an index is read from the start of the last of so many parts."""
 _log: Final = logging.getLogger("msgid.retention")
 
 
@@ -415,15 +414,17 @@ class Cleaner:
         return None if last < 0 else _Looked(first, name, state, starts, last, latest, size, None, cut, False)
 
     def _last_entry(self, path: str, file: BinaryIO, first: int, size: int) -> int | None:
-        """Return where the last record of a log's index starts; None without an index that helps."""
+        """Return where a record near the end of a log starts; None without an index that helps."""
         beside = f"{path.removesuffix('.log')}.index"
         try:
             state = self._files.state(beside)
             if state is None:
                 return None
             with self._files.open(beside) as index:
-                blocks = Blocks(_read_of(index), state[2], block=_BLOCK)
-                return last_record(_read_of(file), size, blocks, self.layout, first_offset=first)
+                points = split_points(
+                    _read_of(file), size, _read_of(index), state[2], _PARTS, layout=self.layout, first_offset=first
+                )
+                return points[-1].position or None
         except FileNotFoundError:
             return None
 

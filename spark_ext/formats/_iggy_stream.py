@@ -1,91 +1,65 @@
-"""The stream reader of ``format("iggy")``; `msgid.iggy.following` has its rules."""
+"""The stream reader of ``format("iggy")``: each closed segment once."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
-    ReadMaxBytes,
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
 )
 
-from msgid.iggy._gaps import reach
-from msgid.iggy._marks import from_json, to_json
-from msgid.iggy.following import latest, parts
-from spark_ext.formats._iggy_reading import Options, Piece, read_piece
+from spark_ext.formats._iggy_files import closed_segments
+from spark_ext.formats.iggy_source import Options, read_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from spark_ext.formats._iggy_files import OpenSegment
+    from spark_ext.formats._iggy_files import Segment
 
 
 class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Read the present segments, and later ones, as they grow; `msgid.iggy.following` has the rules."""
+    """Read closed segments. The offset of the query is the number of the last segment that was read, by folder."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options = Options.of(options)
-        self.bound: dict[str, int] | None = None
+        self.bound: set[str] | None = None
 
-    def initialOffset(self) -> dict[str, Any]:
+    def initialOffset(self) -> dict[str, int]:
         """Return the offset of a reader that has read nothing."""
-        return to_json({})
+        return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the limit that the options ask for."""
-        if self.options.max_bytes is not None:
-            return ReadMaxBytes(self.options.max_bytes)
         return ReadAllAvailable() if self.options.max_files is None else ReadMaxFiles(self.options.max_files)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Limit the query to the present segments."""
-        self.bound = {seen.name: seen.size for seen in self.options.folder.seen()}
+        """Limit the query to the present closed segments."""
+        self.bound = {segment.path for segment in closed_segments(self.options.path, {})}
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Return how far each segment is read by the next batch."""
-        folder = self.options.folder
-        if from_json(start, folder.inner):  # else a wrong path is an error at once
-            folder.wait(self.options.wait)
-        seen = folder.seen()
-        if self.bound is not None:
-            seen = [one._replace(size=min(one.size, self.bound[one.name])) for one in seen if one.name in self.bound]
-        with ExitStack() as stack:
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        """Return the last segment of each folder that the next batch reads; each folder has its turn."""
+        turns: dict[str, int] = {}
+        new: list[tuple[int, Segment]] = []
+        for segment in closed_segments(self.options.path, start):
+            if segment.first > start.get(segment.folder, -1) and (self.bound is None or segment.path in self.bound):
+                turns[segment.folder] = turns.get(segment.folder, 0) + 1
+                new.append((turns[segment.folder], segment))
+        most = None if isinstance(limit, ReadAllAvailable) else self.options.max_files
+        return start | {segment.folder: segment.first for _, segment in sorted(new)[:most]}
 
-            def opened(name: str) -> OpenSegment | None:
-                stack.close()  # one segment is open at any time
-                try:
-                    return stack.enter_context(folder.open(name))
-                except FileNotFoundError:
-                    return None
-
-            free = isinstance(limit, ReadAllAvailable)
-            max_bytes = None if free else self.options.max_bytes
-            max_files = None if free else self.options.max_files
-            end = latest(
-                from_json(start, folder.inner),
-                seen,
-                opened,
-                max_bytes=max_bytes,
-                max_files=max_files,
-            )
-        return start if end is None else to_json(end)
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the parts between two offsets, and the lost parts."""
-        folder = self.options.folder
-
-        def resumed(name: str, place: int) -> int:
-            with folder.open(name) as segment:
-                return reach(segment.until(place), place, 0, waits=True)[0]
-
-        states = from_json(start, folder.inner), from_json(end, folder.inner)
-        return [Piece(part) for part in parts(*states, self.options.split, resumed)]
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Return the parts of the segments between two offsets."""
+        return [
+            part
+            for segment in closed_segments(self.options.path, {})
+            if start.get(segment.folder, -1) < segment.first <= end.get(segment.folder, -1)
+            for part in self.options.parts(segment)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Return the messages of a part as Arrow batches."""
-        return read_piece(self.options, partition)
+        return read_part(self.options, partition)

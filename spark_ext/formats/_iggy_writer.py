@@ -9,9 +9,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from msgid._moments import unix_micros
 from msgid._validate import quote
-from msgid.iggy._marks import ENDING
 from msgid.iggy._wire import facts_of
 from spark_ext._filesystem import filesystem
+from spark_ext.formats._iggy_files import ENDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

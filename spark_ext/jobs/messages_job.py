@@ -11,7 +11,6 @@ from msgid import _known_tables as known_tables
 from msgid.iggy._wire import LAYOUTS
 from msgid.messages import MessageState
 from msgid.schemas import SchemaRegistry
-from spark_ext.formats._iggy_reading import LOST
 from spark_ext.formats.message_formats import message_format
 from spark_ext.formats.message_table import check_policy, messages
 from spark_ext.jobs._files import write_table, written
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from msgid.schemas import Framing, Policy
 
 MESSAGES: Final = known_tables.MESSAGES.folder
-LISTED = 1000
-"""How many ranges of lost bytes a summary lists; their number is in its ``reasons``."""
 _POISONED = str(MessageState.POISONED)
 SEGMENTS = ("topic", "partition", "segment")
 FOLDERS = ("source", *SEGMENTS)
@@ -90,29 +87,17 @@ class Source:
             raise BadInput(str(error)) from None
 
 
-class Lost(NamedTuple):
-    """Bytes of a segment that was deleted, or begun anew, before they were read."""
-
-    source: str
-    segment: int | None
-    """The number that is the name of the segment's file."""
-    reason: str
-    """The range of the bytes, and how they were lost."""
-
-
 class Summary(NamedTuple):
     """The numbers of messages in the table."""
 
     states: list[tuple[str, int]]
     """Number of messages in each state."""
     reasons: list[tuple[str, int]]
-    """Number of poisoned rows by cause: decoding, checksum, schema, or lost bytes of a segment."""
+    """Number of poisoned rows by cause: decoding, checksum or schema."""
     without_id: int
     """Number of messages that were decoded but do not have an ID."""
     layouts: Sequence[tuple[str, int]] = ()
     """Number of messages in each layout of Iggy's bytes, oldest layout first."""
-    lost: Sequence[Lost] = ()
-    """The bytes of Iggy's segments that were gone before they were read, up to `LISTED` of them."""
 
     @property
     def rows(self) -> int:
@@ -129,7 +114,7 @@ class Summary(NamedTuple):
         lines += [f"{rows:>{width},} in Iggy's layout {layout}" for layout, rows in self.layouts]
         if self.without_id:
             lines.append(f"{self.without_id:>{width},} without an ID")
-        return lines + [f"lost: {lost.source}, segment {lost.segment}: {lost.reason}" for lost in self.lost]
+        return lines
 
 
 def run(
@@ -168,10 +153,8 @@ def summary(spark: SparkSession, output: str) -> Summary:
     table = written(spark, f"{output}/{MESSAGES}")
     if table is None:
         return Summary([], [], 0)
-    is_lost = F.col("reason").startswith(LOST)
     why = (
-        F.when(is_lost, "lost")
-        .when(F.col("reason").startswith("checksum"), "checksum")
+        F.when(F.col("reason").startswith("checksum"), "checksum")
         .when(F.col("reason").startswith("schema"), "schema")
         .otherwise("decoding")
     )
@@ -180,7 +163,7 @@ def summary(spark: SparkSession, output: str) -> Summary:
     why = F.when(poisoned & F.col("reason").isNotNull(), why).alias("why")
     counted = table.groupBy("state", layout.alias("layout"), why, F.col("id").isNull().alias("bare")).count().collect()
     states = {str(state): 0 for state in MessageState}
-    reasons = dict.fromkeys(("decoding", "checksum", "schema", "lost"), 0)
+    reasons = dict.fromkeys(("decoding", "checksum", "schema"), 0)
     layouts = dict.fromkeys(LAYOUTS, 0)
     without_id = 0
     for row in counted:
@@ -190,14 +173,11 @@ def summary(spark: SparkSession, output: str) -> Summary:
             layouts[row["layout"]] += rows
         if row["why"] is not None:
             reasons[row["why"]] += rows
-        if row["bare"] and not (row["state"] == _POISONED and row["why"] in (None, "decoding", "lost")):
+        if row["bare"] and not (row["state"] == _POISONED and row["why"] in (None, "decoding")):
             without_id += rows
-    lost = table.where(poisoned & is_lost).select("source", "segment", "reason") if reasons["lost"] else None
-    gone = [] if lost is None else lost.orderBy("source", "segment", "reason").limit(LISTED).collect()
     return Summary(
         [(state, rows) for state, rows in states.items() if rows],
         [(reason, rows) for reason, rows in reasons.items() if rows],
         without_id,
         [(name, rows) for name, rows in layouts.items() if rows],
-        [Lost(row["source"], row["segment"], row["reason"].removeprefix(LOST)) for row in gone],
     )

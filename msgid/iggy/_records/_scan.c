@@ -575,69 +575,6 @@ scan_bytes(PyObject *module, PyObject *args)
     return result;
 }
 
-/* --- steps by the lengths in headers ------------------------------------------------------------------------------- */
-
-/* Return how many bytes the record at a place has, by its header; or, with `more`, how many must be there to know it. */
-static uint64_t
-length_at(const byte *at, uint64_t left, int layout, int *more)
-{
-    static const uint16_t LEAST[LAYOUTS] = {40, 45, 24, 56, 56, 64, 256};
-    uint64_t least = LEAST[layout];
-    *more = left < least;
-    if (*more)
-        return least;
-    switch (layout) {
-    case PREVIOUS:
-    case M45: {
-        uint64_t payload = least + u32(at + least - 8);
-        *more = left < payload;
-        return *more ? payload : payload + u32(at + payload - 4);
-    }
-    case BATCH24:
-        return least + u32(at + 8);
-    case BATCH256: {
-        uint64_t length = u64(at + 32);
-        return length < least ? 0 : length;
-    }
-    default:
-        return least + u32(at + 48) + u32(at + 52);
-    }
-}
-
-PyDoc_STRVAR(steps_doc, "Step over records by their headers, as msgid.iggy._records.reference.steps does.");
-
-static PyObject *
-steps(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    Py_buffer view;
-    int layout, more = 0;
-    long long place, target, known, last;
-    uint64_t length = 0;
-    if (!PyArg_ParseTuple(args, "y*iLLL:steps", &view, &layout, &place, &target, &known))
-        return NULL;
-    if (layout < 0 || layout >= LAYOUTS || place < 0 || place > view.len || known < 0) {
-        PyErr_SetString(PyExc_ValueError, "layout, place or known is out of range");
-        PyBuffer_Release(&view);
-        return NULL;
-    }
-    last = -1;
-    Py_BEGIN_ALLOW_THREADS
-    while (place < target) {
-        uint64_t left = place < view.len ? (uint64_t)(view.len - place) : 0;
-        length = length_at((const byte *)view.buf + (left ? place : 0), left, layout, &more);
-        if (more || !length || place >= known || length > (uint64_t)(known - place))
-            break;
-        last = place;
-        place += (long long)length;
-        length = 0;
-    }
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&view);
-    /* More bytes of the record help only if the file has them. */
-    int whole = more && place < known && length <= (uint64_t)(known - place);
-    return Py_BuildValue("LLK", place, last, (unsigned long long)(whole ? length : 0));
-}
-
 PyDoc_STRVAR(xxh3_doc, "Return the XXH3 checksum of bytes, of 64 bits and with seed 0.");
 
 static PyObject *
@@ -655,7 +592,6 @@ xxh3_bytes(PyObject *Py_UNUSED(module), PyObject *data)
 
 static PyMethodDef functions[] = {
     {"scan", scan_bytes, METH_VARARGS, scan_doc},
-    {"steps", steps, METH_VARARGS, steps_doc},
     {"xxh3", xxh3_bytes, METH_O, xxh3_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -1,4 +1,4 @@
-"""The compiled scanner; `reference.scan`, `reference.steps` and `checksums.reference_xxh3` are the twins in Python."""
+"""The compiled scanner; `reference.scan` and `checksums.reference_xxh3` are the twins in Python."""
 
 VERSION: int
 
@@ -13,7 +13,4 @@ def scan(
     strict: int,
     /,
 ) -> tuple[bytes, int, int, int, int, int]: ...
-def steps(
-    data: bytes | bytearray | memoryview, layout: int, place: int, target: int, known: int, /
-) -> tuple[int, int, int]: ...
 def xxh3(data: bytes | bytearray | memoryview, /) -> int: ...

@@ -11,7 +11,7 @@ from msgid.iggy._records.encoding import Batch, own_checksum
 from msgid.iggy._records.producers import producer_of
 from msgid.iggy._records.rows import ROW, SUM_RIGHT, SUM_WRONG, Row, Scan, Stop
 from msgid.iggy._records.scanning import scan
-from msgid.iggy._records.searching import candidates
+from msgid.iggy._records.searching import OFFSET_AT, SPAN, Credit, find
 from msgid.iggy._wire import AUTO, H56_CRC, H56_XXH3, H64, LAYOUTS, PREVIOUS, Reader
 from msgid.iggy.detect import LONGEST, detect, probe, stop_reason
 from msgid.iggy.headers import decode_headers
@@ -20,6 +20,7 @@ from msgid.messages import MessageState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import BinaryIO
 
     from msgid.iggy.headers import Header, HeaderName
 
@@ -35,6 +36,13 @@ _NOWHERE: Final = 1 << 62
 ENCRYPTED: Final = "; they are as the server wrote them, so perhaps encrypted"
 """The end of the reason of malformed headers under a correct checksum."""
 _BATCH_SIZE: Final = 256
+CHUNK: Final = 1 << 20
+"""Bytes per read."""
+_CREDIT: Final = 4
+"""How many bytes of long records a search checks for each byte that it passes."""
+_FIRST_CREDIT: Final = 1 << 26
+_TORN_MAX: Final = 1 << 24
+"""How many torn bytes are reported at once."""
 
 
 def later_codes(code: int, *, upgrade: bool) -> tuple[int, ...]:
@@ -52,8 +60,6 @@ class Found(NamedTuple):
     """How many bytes the next record needs, if it is known; more bytes must be read."""
     error: InvalidMessage | None
     """Why the messages end, whatever follows."""
-    after: int = 0
-    """Where the record after a torn one starts; 0 for another error."""
 
 
 class LogDecoder:
@@ -78,16 +84,15 @@ class LogDecoder:
     ) -> None:
         self.code = None if layout == AUTO else LAYOUTS[layout].code
         self.limit = limit
-        self._upgrades = upgrade or layout == AUTO
+        self.upgrades = upgrade or layout == AUTO
         self._first_offset = first_offset
         self._poll = poll
         self.within = 0
         """How many bytes of a ``batch24`` batch are still to be read; 0 outside of a batch."""
 
-    @property
-    def layout(self) -> str | None:
-        """The layout of the last record; None if it is not known yet."""
-        return None if self.code is None else NAMES[self.code]
+    def go_on(self, code: int | None) -> None:
+        """Start anew behind torn bytes, with a record of a layout."""
+        self.code, self.within = code, 0
 
     def decode(self, data: bytes | memoryview, known: int, base: int = 0) -> Found:
         """Return the whole messages of bytes.
@@ -109,20 +114,20 @@ class LogDecoder:
         rows: list[bytes] = []
         place, accepted = 0, _NOWHERE
         while True:
-            strict = accepted if self._upgrades and self.code in WHOLE else -1
+            strict = accepted if self.code in WHOLE and (self.upgrades or not self._poll) else -1
             found = scan(data, self.code, place, known=known, within=self.within, limit=self.limit, strict=strict)
             rows.append(found.rows)
             place, self.within = found.place, found.within
             if found.stop != Stop.SUM:
                 break
-            needed, after = self._upgrade(data, place, known), 0
+            needed, next_place = self._upgrade(data, place, known), 0
             if not needed and not self._poll:  # no file of a killed server
-                needed, after = self._after_torn(data, place, known)
+                needed, next_place = self._after_torn(data, place, known)
             if needed:
                 return Found(b"".join(rows), place, needed, None)
-            if after:
-                reason = f"a torn message of {after - place} bytes before the next one"
-                return Found(b"".join(rows), place, 0, InvalidMessage(reason, base + place), after)
+            if next_place:
+                reason = f"a torn message of {next_place - place} bytes before the next one"
+                return Found(b"".join(rows), place, 0, InvalidMessage(reason, base + place))
             accepted = place
         if self.within:
             self.within -= place
@@ -136,7 +141,7 @@ class LogDecoder:
     def _upgrade(self, data: bytes | memoryview, place: int, known: int) -> int:
         """Go on in a later layout if its checksum holds; return how many bytes are needed to know that."""
         assert self.code is not None
-        for code in LATER.get(self.code, ()):
+        for code in later_codes(self.code, upgrade=self.upgrades)[1:]:
             found = scan(data, code, place, known=known, limit=self.limit, most=1)
             if found.rows and Row(*ROW.unpack_from(found.rows)).sum == SUM_RIGHT:
                 self.code = code
@@ -152,7 +157,7 @@ class LogDecoder:
         torn if no record follows at its end and one starts within it. Else its bytes are wrong where they are.
         """
         assert self.code is not None
-        codes = later_codes(self.code, upgrade=True)
+        codes = later_codes(self.code, upgrade=self.upgrades)
         view = memoryview(data)
         end = scan(view, self.code, place, known=known, limit=self.limit, most=1).place
         if end in (place, known):
@@ -160,14 +165,11 @@ class LogDecoder:
         needed, follows = self._starts(view, end, codes, known)
         if needed or follows:
             return end - place + needed if needed else 0, 0
-        lowest = max(1, self._first_offset)
-        for at, code in candidates(lambda at, length: view[at : at + length], place + 1, end, codes, lowest):
-            needed, follows = self._starts(view, at, (code,), known)
-            if needed:
-                return at - place + needed, 0
-            if follows:
-                return 0, at
-        return 0, 0
+        credit = Credit(_CREDIT * (end - place))
+        found = find(
+            view, place + 1, end, codes, known=known, limit=self.limit, lowest=self._first_offset, credit=credit
+        )
+        return (found.needed - place, 0) if found.needed else (0, max(found.at, 0))
 
     def _starts(self, data: memoryview, place: int, codes: tuple[int, ...], known: int) -> tuple[int, bool]:
         """Return whether a record with a correct checksum starts at a place, or how many bytes tell that."""
@@ -180,6 +182,128 @@ class LogDecoder:
         return needed, False
 
 
+class Chunk(NamedTuple):
+    """Some messages of a log, or torn bytes."""
+
+    data: bytes | memoryview
+    base: int
+    """The position of the first byte in its file."""
+    rows: bytes
+    """The rows of the messages in ``data``."""
+    end: int
+    """Where the messages end in ``data``."""
+    error: InvalidMessage | None = None
+    """Why all of ``data`` is torn; None for messages."""
+
+
+class LogReader:
+    """Read a log a chunk at a time, and go on behind torn bytes at the next record whose checksum holds.
+
+    Args:
+        file: A file opened for reading bytes.
+        decoder: A new decoder.
+        chunk: Bytes per read; more bytes are held only for a longer record.
+        length: How many bytes are read; None up to the end of the file, if the file is not seekable.
+        base: The position of the first byte in its file.
+        first_offset: The lowest offset of the log; 0 if it is not known.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        decoder: LogDecoder,
+        *,
+        chunk: int = CHUNK,
+        length: int | None = None,
+        base: int = 0,
+        first_offset: int = 0,
+    ) -> None:
+        self._file = file
+        self._decoder = decoder
+        self._chunk = chunk
+        self._left = length
+        self._base = base
+        self._first_offset = first_offset
+        self._held = b""
+        self._ended = length == 0
+        self._credit = Credit(_FIRST_CREDIT)
+
+    def chunks(self, *, raises: bool = False) -> Iterator[Chunk]:
+        """Yield all bytes of the log, in their order; or raise the first error."""
+        wanted = self._chunk
+        while True:
+            self._fill(wanted)
+            found = self._decoder.decode(self._held, self._known, self._base)
+            if found.rows:
+                yield Chunk(self._held, self._base, found.rows, found.place)
+            self._drop(found.place)
+            if found.error is not None and raises:
+                raise found.error
+            if found.error is not None:
+                yield from self._torn(found.error)
+            elif self._ended and not found.needed:
+                return
+            wanted = max(len(self._held) + self._chunk, found.needed)
+
+    def _torn(self, error: InvalidMessage) -> Iterator[Chunk]:
+        """Yield torn bytes, and stop at the next record or at the end of the log."""
+        code = self._decoder.code
+        codes = (*OFFSET_AT,) if code is None else later_codes(code, upgrade=self._decoder.upgrades)
+        torn: list[bytes] = []
+        start, passed = 1, 0
+        while True:
+            stop = len(self._held) if self._ended else max(len(self._held) - SPAN, start)
+            found = find(
+                memoryview(self._held), start, stop, codes, known=self._known, limit=self._decoder.limit,
+                lowest=self._first_offset, credit=self._credit, base=self._base,
+            )  # fmt: skip
+            if found.needed:
+                start = found.at
+                self._fill(found.needed)
+                continue
+            place = stop if found.at < 0 else found.at
+            torn.append(self._held[:place])
+            passed += place
+            self._drop(place)
+            self._credit.left += _CREDIT * place
+            is_last = found.at >= 0 or (self._ended and not self._held)
+            if passed >= _TORN_MAX or is_last:
+                yield from _pieces(b"".join(torn), self._base - passed, error)
+                torn, passed = [], 0
+            if is_last:
+                self._decoder.go_on(code if found.at < 0 else found.code)
+                return
+            start = 0
+            self._fill(len(self._held) + self._chunk)
+
+    @property
+    def _known(self) -> int:
+        """Where the log ends, counted from the first byte that is held; -1 if that is not known."""
+        if self._ended:
+            return len(self._held)
+        return -1 if self._left is None else len(self._held) + self._left
+
+    def _fill(self, wanted: int) -> None:
+        """Hold so many bytes if the log has them."""
+        while len(self._held) < wanted and not self._ended:
+            before, size = len(self._held), wanted - len(self._held)
+            # Without a name for what is read, a long record is in memory once.
+            self._held += self._file.read(size if self._left is None else min(size, self._left))
+            more = len(self._held) - before
+            self._left = None if self._left is None else self._left - more
+            self._ended = not more or self._left == 0
+
+    def _drop(self, length: int) -> None:
+        self._held = self._held[length:]
+        self._base += length
+
+
+def _pieces(torn: bytes, base: int, error: InvalidMessage) -> Iterator[Chunk]:
+    for place in range(0, len(torn), _TORN_MAX):
+        piece = torn[place : place + _TORN_MAX]
+        yield Chunk(piece, base + place, b"", 0, error)
+
+
 def _error(found: Scan, layout: str, known: int, base: int) -> InvalidMessage:
     record = "batch" if LAYOUTS[layout].batch and not found.within else "message"
     if found.stop == Stop.CUT:
@@ -188,21 +312,6 @@ def _error(found: Scan, layout: str, known: int, base: int) -> InvalidMessage:
     if found.stop == Stop.LONG:
         return InvalidMessage(f"a {record} of {found.value} bytes, more than the limit", base + found.place)
     return InvalidMessage(stop_reason(found), base + found.at)
-
-
-def without_rows_from(found: Found, place: int) -> Found:
-    """Return a result without the records that start at a place or after it, and without their error."""
-    rows = found.rows
-    while rows:
-        row = Row._make(ROW.unpack_from(rows, len(rows) - ROW.size))
-        # A message without the place of its batch goes on with a batch that started before.
-        batched = LAYOUTS[NAMES[row.layout]].batch
-        if (row.batch if batched else row.position) < place or (batched and row.batch < 0):
-            break
-        rows = rows[: -ROW.size]
-    if rows is found.rows and (found.error is None or found.place < place):
-        return found
-    return Found(rows, found.place, 0, None if found.place >= place else found.error)
 
 
 def headers_of_row(data: bytes | memoryview, row: Row, base: int = 0) -> dict[HeaderName, Header]:

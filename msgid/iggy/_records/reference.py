@@ -12,7 +12,7 @@ from msgid._validate import UINT64_MAX
 from msgid.iggy._records.checksums import crc32, reference_xxh3
 from msgid.iggy._records.producers import FIELDS_AT, LARGEST, SECTION, SECTION_AT, covered, producer_of
 from msgid.iggy._records.rows import NO_SUM, ROW, Scan, Stop
-from msgid.iggy._wire import BATCH24, BATCH256, H56_CRC, H64, LAYOUTS, M45, PREVIOUS
+from msgid.iggy._wire import BATCH24, BATCH256, H56_CRC, H64, PREVIOUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -229,52 +229,3 @@ def scan(
         stop, at, value = stopped.stop, stopped.at, stopped.value
     inside = scanner.within if scanner.place < scanner.within else 0
     return Scan(b"".join(scanner.rows), scanner.place, inside, int(stop), at, value)
-
-
-_LEAST: Final = [facts.batch or facts.least for facts in LAYOUTS.values()]
-
-
-def _number(data: memoryview, at: int, width: int = 4) -> int:
-    return int.from_bytes(data[at : at + width], "little")
-
-
-def _length_at(data: memoryview, place: int, layout: int) -> tuple[int, bool]:
-    """Return the bytes of the record at a place; or, with True, the bytes that must be there to know them."""
-    least, left = _LEAST[layout], len(data) - place
-    if left < least:
-        return least, True
-    if layout in (PREVIOUS, M45):
-        payload = least + _number(data, place + least - 8)
-        if left < payload:
-            return payload, True
-        return payload + _number(data, place + payload - 4), False
-    if layout == BATCH24:
-        return least + _number(data, place + 8), False
-    if layout == BATCH256:
-        length = _number(data, place + 32, 8)
-        return (length if length >= least else 0), False
-    return least + _number(data, place + 48) + _number(data, place + 52), False
-
-
-def steps(data: bytes | memoryview, layout: int, place: int, target: int, known: int) -> tuple[int, int, int]:
-    """Step over records by the lengths in their headers, without a look at their contents.
-
-    Args:
-        data: the bytes of a file, or of a part of it.
-        layout: the number of the layout.
-        place: where in the bytes a record starts.
-        target: the steps end at the first record that starts here or after it.
-        known: where the file ends, counted as places are. A record may end after the bytes, but not after the file.
-
-    Returns:
-        The start of the next record, the start of the record before it (-1 if it is missing), and how many bytes of
-        the next record are needed to go on (0 if more bytes do not help).
-    """
-    view = memoryview(data).cast("B")
-    last = -1
-    while place < target:
-        length, more = _length_at(view, place, layout)
-        if more or not length or length > known - place:
-            return place, last, length if more and length <= known - place else 0
-        last, place = place, place + length
-    return place, last, 0

@@ -8,9 +8,6 @@ from msgid.iggy._records.rows import Scan
 
 _run = reference.scan if native is None else native.scan
 
-steps = reference.steps if native is None else native.steps
-"""Step over records by their headers; `reference.steps` describes the arguments."""
-
 
 def scan(
     data: bytes | memoryview,

@@ -1,31 +1,53 @@
-"""The folder of segments under any spelling of its path; these tests do not start Spark."""
+"""The segments of a folder under any spelling of its path; these tests do not start Spark."""
 
 import pytest
 
 from spark_ext import _filesystem
-from spark_ext.formats._iggy_files import SegmentFolder, segments
-
-
-@pytest.mark.parametrize("path", ["s3a://lake/orders", "s3://lake//orders/", "s3n://lake/orders/../orders"])
-def test_segment_folder_of_a_url_has_one_name_however_it_is_spelled(monkeypatch, path):
-    """The column ``file`` and the offsets of a stream do not depend on the spelling of the path."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    folder = SegmentFolder(path)
-    assert folder.file("1/0.log") == "s3://lake/orders/1/0.log"
-    assert folder.inner("s3a://lake/orders/1/0.log") == "1/0.log"
-    assert folder.inner("s3://lake/orders2/0.log") is None
-
+from spark_ext.formats._iggy_files import closed_segments, open_part, segments
 
 NAME = f"{0:020d}.log"
 
 
-def test_segment_folder_on_databricks_names_its_files_as_spark_does(monkeypatch, tmp_path):
-    """The files are read from the mount, and have the names that Spark reads."""
+def made(folder, *numbers):
+    folder.mkdir(parents=True)
+    for number in numbers:
+        (folder / f"{number:020d}.log").write_bytes(b"")
+    return folder
+
+
+def test_segments_of_databricks_have_the_names_that_spark_reads(monkeypatch, tmp_path):
+    """The files are read from the mount."""
     monkeypatch.setattr(_filesystem, "_DBFS", tmp_path)
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / NAME).write_bytes(b"")
-    assert segments("dbfs:/in/") == [(f"dbfs:/in/{NAME}", 0)]
-    folder = SegmentFolder("dbfs:/in")
-    with folder.open(NAME) as segment:
-        assert segment.size == 0
-    assert folder.inner(f"dbfs:/in/{NAME}") == folder.inner(f"{tmp_path}/in/{NAME}") == NAME
+    made(tmp_path / "in", 0)
+    (segment,) = segments("dbfs:/in/")
+    assert (segment.path, segment.size) == (f"dbfs:/in/{NAME}", 0)
+    with open_part(segment.path, 0, 0) as file:
+        assert file.read() == b""
+
+
+def test_segments_have_one_name_however_the_path_is_spelled(tmp_path, monkeypatch):
+    """The column ``file`` does not depend on the spelling; links in a folder, also in circles, are not followed."""
+    folder = made(tmp_path / "in" / "a", 0, 7)
+    (tmp_path / "in" / "circle").symlink_to(tmp_path / "in")
+    monkeypatch.chdir(tmp_path)
+    for path in (tmp_path / "in", f"{tmp_path}/in/", f"file://{tmp_path}/in/../in/"):
+        found = segments(str(path))
+        assert [(one.folder, one.first, one.path) for one in found] == [
+            ("a", number, str(folder / f"{number:020d}.log")) for number in (0, 7)
+        ]
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    assert [one.folder for one in segments(str(tmp_path / "link"))] == ["a", "a"]
+
+
+def test_closed_segments_are_those_that_a_later_one_follows(tmp_path):
+    """The last segment of each folder is the one that a server writes."""
+    made(tmp_path / "1", 0, 5, 9)
+    made(tmp_path / "2", 3)
+    assert [(one.folder, one.first) for one in closed_segments(str(tmp_path), {})] == [("1", 0), ("1", 5)]
+    assert closed_segments(str(tmp_path), {"1": 5, "3": 8}) == closed_segments(str(tmp_path), {})
+    with pytest.raises(ValueError, match=r"/2 begin anew at 3, and those up to 3 have been read: .*; use a new checkpo"):
+        closed_segments(str(tmp_path), {"2": 3})
+    with pytest.raises(ValueError, match="path of a stream must be a folder"):
+        closed_segments(str(tmp_path / "2" / f"{3:020d}.log"), {})
+    with pytest.raises(FileNotFoundError, match="no file or folder"):
+        closed_segments(str(tmp_path / "away"), {})

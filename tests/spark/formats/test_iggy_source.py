@@ -7,7 +7,6 @@ import json
 import pytest
 from helpers import strategies
 from helpers import vector_files as vectors
-from helpers.versions import since
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
@@ -96,18 +95,6 @@ def test_source_of_any_file_has_the_messages_of_msgid(spark, tmp_path_factory, d
     assert [plain(row) for row in rows] == [fields(message) for message in made]
 
 
-@pytest.mark.details
-@pytest.mark.parametrize("split", [500, 5000, 100_000])
-def test_source_of_a_large_file_reads_it_in_chunks(spark, tmp_path, split):
-    """A file that is read in parts of any size has each message once."""
-    made = messages(300)
-    (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(made, "m45"))
-    df = read(spark, tmp_path, splitBytes=split)
-    rows = sorted(df.collect(), key=lambda row: row.position)
-    assert [plain(row) for row in rows] == [fields(message) for message in made]
-    assert (df.rdd.getNumPartitions() if hasattr(df, "_jdf") else 2) > (split < 100_000)
-
-
 def test_source_of_a_segment_has_the_names_in_its_path_and_the_text_of_each_id(spark, tmp_path):
     """Also a row of bytes that cannot be decoded has the names; it does not have an ID."""
     folder = tmp_path / "streams" / "1" / "topics" / "orders" / "partitions" / "3"
@@ -153,37 +140,6 @@ def test_source_with_one_malformed_file_does_not_fail_the_job(spark, tmp_path, h
     assert (poisoned.state, bytes(poisoned.original)) == ("poisoned", bad)
     assert poisoned.position == len(iggy.encode_log(messages(5, 20), "m45"))
     assert poisoned.reason.startswith("invalid message: ")
-
-
-def stream_once(spark, source, out, checkpoint):
-    df = spark.readStream.format("iggy").load(str(source))
-    query = (
-        df.writeStream.format("parquet")
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start(str(out))
-    )
-    assert query.awaitTermination(120)
-    return spark.read.parquet(str(out)).collect()
-
-
-@since(4, 2)
-@pytest.mark.details
-def test_source_of_a_stream_reads_added_files(spark, tmp_path):
-    """A stream reads each message of growing and new files once, and an incomplete message when it is complete."""
-    source = tmp_path / "in"
-    source.mkdir()
-    made = messages(30)
-    first = source / f"{0:020d}.log"
-    whole = iggy.encode_log(made[:10], "m45")
-    first.write_bytes(whole[:-3])
-    rows = stream_once(spark, source, tmp_path / "out", tmp_path / "checkpoint")
-    assert sorted(row.offset for row in rows) == list(range(9))
-    first.write_bytes(whole + iggy.encode_log(made[10:20], "m45"))
-    (source / f"{20:020d}.log").write_bytes(iggy.encode_log(made[20:], "m45") + b"half")
-    rows = stream_once(spark, source, tmp_path / "out", tmp_path / "checkpoint")
-    assert sorted(row.offset for row in rows) == list(range(30))
-    assert {row.reason for row in rows} == {None}
 
 
 def test_sink_of_messages_writes_what_the_source_reads(spark, tmp_path):

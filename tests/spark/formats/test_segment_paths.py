@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from spark_ext.formats._segment_paths import segment_names
+from spark_ext.formats._iggy_files import segment_names
 
 PARTS = ("streams", "mystreams", "topics", "partitions", "1", "orders", "é%20", "123456789", "1234567890", "", "١")
 NAMES = (

@@ -126,37 +126,36 @@ def test_key_of_another_form_is_refused_without_being_quoted(key):
 
 
 def test_torn_message_of_a_server_ends_no_segment():
-    """The server restarted with the offset 1460 behind the torn record of 1540."""
+    """With the layout and without. The server restarted with the offset 1460 behind the torn record of 1540."""
     crash = RECORDED["crashes"]["torn_middle"]
-    raw, errors = unpacked(crash["log_gz"]), []
-    read = [message.offset for message in iggy.read_log(io.BytesIO(raw), malformed=errors.append)]
-    assert read == crash["offsets_before"] + crash["offsets_after"]
-    size = crash["valid_again_at"] - crash["torn_at"]
-    assert [(error.offset, error.reason) for error in errors] == [
-        (crash["torn_at"], f"a torn message of {size} bytes before the next one")
-    ]
+    raw, size = unpacked(crash["log_gz"]), crash["valid_again_at"] - crash["torn_at"]
+    for layout in ("auto", crash["layout"]):
+        errors = []
+        read = [message.offset for message in iggy.read_log(io.BytesIO(raw), layout, malformed=errors.append)]
+        assert read == crash["offsets_before"] + crash["offsets_after"]
+        assert [(error.offset, error.reason) for error in errors] == [
+            (crash["torn_at"], f"a torn message of {size} bytes before the next one")
+        ]
 
 
-def test_crashed_files_of_a_server_on_spark_have_unique_offsets(tmp_path):
-    """Torn and superseded messages have a reason; what the server serves is good, however the file is split."""
+def test_crashed_files_of_a_server_on_spark_have_each_byte_in_a_row(tmp_path):
+    """The torn bytes are one poisoned row. An offset that the server gave twice stands twice: the audit finds it."""
     pytest.importorskip("pyspark")
     pytest.importorskip("pyarrow")
     from spark_ext.formats.iggy_source import IggyReader
 
     torn, back = RECORDED["crashes"]["torn_middle"], RECORDED["crashes"]["step_back_0.8.0"]
-    served = {"torn": torn["offsets_after"], "back": back["offsets"][1:]}
+    expected = {"torn": torn["offsets_before"] + [None] + torn["offsets_after"], "back": back["offsets"]}
     for name, crash in (("torn", torn), ("back", back)):
         path = tmp_path / name / f"{0:020d}.log"
         path.parent.mkdir()
         path.write_bytes(unpacked(crash["log_gz"]))
-        for split in (50, 500, 1 << 20):
-            reader = IggyReader({"path": str(path), "splitBytes": str(split)})
-            rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
-            assert [row["offset"] for row in rows if row["reason"] is None] == served[name]
-            words = {row["reason"].split(":")[0] for row in rows if row["reason"] is not None}
-            assert words == ({"invalid message", "superseded"} if name == "torn" else {"superseded"})
-            states = {row["state"] for row in rows if row["reason"] is not None}
-            assert states == ({"poisoned", "unavailable"} if name == "torn" else {"unavailable"})
+        reader = IggyReader({"path": str(path)})
+        rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+        assert [row["offset"] for row in rows] == expected[name]
+        wrong = [(row["position"], len(row["original"]), row["state"]) for row in rows if row["reason"] is not None]
+        size = torn["valid_again_at"] - torn["torn_at"]
+        assert wrong == ([(torn["torn_at"], size, "poisoned")] if name == "torn" else [])
 
 
 def batches_of(vectors):
