@@ -115,7 +115,8 @@ def indexed(raw: bytes, layout: str) -> bytes:
 def planning() -> None:
     """Print the time of planning 100 segments of 100 MB, and its share of decoding them.
 
-    Planning is the driver's list of parts. The segments are 100 names of one file, so that they fit on the disk: the planner opens and reads each as a file of its own.
+    Planning is the driver's list of parts. The segments are 100 names of one file, so that they fit on the disk: the
+    planner opens and reads each as a file of its own.
     """
     from spark_ext.formats.iggy_source import IggyReader
 

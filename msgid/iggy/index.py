@@ -16,7 +16,7 @@ from msgid.iggy.detect import LONGEST, detect, probe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_HEAD: Final = 1 << 16
+_HEAD: Final = 1 << 12
 """How many bytes are read first to check a record."""
 
 

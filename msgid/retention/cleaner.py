@@ -47,7 +47,7 @@ _PARTITION: Final = "partitions"
 """Iggy's folders: streams/1/topics/2/partitions/3."""
 _SHOWN: Final = 5
 """Maximum number of topics in an error."""
-_PARTS: Final = 64
+_PARTS: Final = 16
 """A log with an index is read from the start of the last of so many parts."""
 _log: Final = logging.getLogger("msgid.retention")
 

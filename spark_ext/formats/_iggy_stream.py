@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from spark_ext.formats._iggy_files import closed_segments
-from spark_ext.formats.iggy_source import Options, read_part
+from spark_ext.formats._iggy_reading import Options, read_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
