@@ -80,9 +80,7 @@ def test_each_mark_of_the_night_is_left_out_by_default(request):
     left_out = request.config.getini("addopts")[-1]
     names = {line.partition(":")[0] for line in request.config.getini("markers")} - {"spark"}
     described = {
-        name
-        for name in names
-        if name in {"details", "faults", "kills", "programs", "systems", "variants", "volume"}
+        name for name in names if name in {"details", "faults", "kills", "programs", "systems", "variants", "volume"}
     }
     assert set(left_out.removeprefix("not (").removesuffix(")").split(" or ")) == described
 

@@ -45,9 +45,7 @@ def test_closed_segments_are_those_that_a_later_one_follows(tmp_path):
     made(tmp_path / "2", 3)
     assert [(one.folder, one.first) for one in closed_segments(str(tmp_path), {})] == [("1", 0), ("1", 5)]
     assert closed_segments(str(tmp_path), {"1": 5, "3": 8}) == closed_segments(str(tmp_path), {})
-    with pytest.raises(
-        ValueError, match="/2 begin anew at 3, and those up to 3 have been read: "
-    ):
+    with pytest.raises(ValueError, match="/2 begin anew at 3, and those up to 3 have been read: "):
         closed_segments(str(tmp_path), {"2": 3})
     with pytest.raises(ValueError, match="path of a stream must be a folder"):
         closed_segments(str(tmp_path / "2" / f"{3:020d}.log"), {})
