@@ -5,6 +5,7 @@ python docs/reference.py
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from importlib import import_module
 from itertools import chain
@@ -167,9 +168,10 @@ def _links(module: str, listed: list[str]) -> str:
 
 
 def _sql() -> str:
+    sys.path.append(str(Path(__file__).parents[1] / "scripts"))
+    from sql_functions import EXAMPLES, FUNCTIONS, said_of
+
     from spark_ext.columns.making import assign_id, generate_id
-    from spark_ext.sql.examples import EXAMPLES
-    from spark_ext.sql.functions import FUNCTIONS, said_of
 
     lines = [
         "# SQL functions",
@@ -183,7 +185,7 @@ def _sql() -> str:
     ]
     calls = {f"`{name}({', '.join(one.parameters)})`": one.function for name, one in FUNCTIONS.items()}
     calls["`msgid_assign()`"] = assign_id
-    calls["`msgid_generate(x)`, where `x` is any column"] = generate_id
+    calls["`msgid_generate()`"] = generate_id
     for call, function in calls.items():
         public = function.__name__
         lines.append(f"| {call} | {said_of(function)} | [`{public}`][spark_ext.{public}] |")

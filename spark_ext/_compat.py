@@ -59,6 +59,14 @@ def type_named(type: DataType, name: str) -> bool:
     return type.typeName() == name
 
 
+def try_cast(column: Column, type: str) -> Column:
+    """Cast a column; NULL for a value that is not of the type.
+
+    Spark 3.5 does not have this cast for columns. Its plain cast does the same, but in ANSI mode it fails the query.
+    """
+    return column.try_cast(type) if version() >= WHOLE else column.cast(type)
+
+
 def json_schema(lines: DataFrame) -> StructType:
     """Return the columns of JSON lines in a DataFrame of one text column.
 

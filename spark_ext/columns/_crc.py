@@ -12,7 +12,8 @@ import zlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-from spark_ext.columns._dialect import F, is_writing_sql
+from pyspark.sql import functions as F
+
 from spark_ext.columns._expressions import text_table
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 WORD_WIDTH = 4
-SQL_NAME = "_msgid_word"
-"""Name of the SQL function that other functions call, so that the tables are not in the text of each."""
 
 
 @cache
@@ -73,11 +72,6 @@ def look_up(octet: Column, entries: Sequence[str]) -> Column:
 
 def word(raw: Column) -> Column:
     """Read a binary of exactly four bytes as an unsigned big-endian integer, a bigint."""
-    return F.call_function(SQL_NAME, raw) if is_writing_sql() else definition(raw)
-
-
-def definition(raw: Column) -> Column:
-    """Return the body of the SQL function."""
     checksum = F.crc32(raw)
     number = None
     for place in range(WORD_WIDTH):

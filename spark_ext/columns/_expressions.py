@@ -6,13 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType, StringType
 
 from msgid import layout
 from msgid._validate import QUOTED_LENGTH, quote
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import IS_UUID, NOT_HEX, UNKNOWN_VERSION, WRONG_LENGTH
-from spark_ext.columns._dialect import F, is_writing_sql
+from spark_ext._compat import try_cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +25,6 @@ ColumnOrName = Column | str
 
 V0_DIGITS = tuple(2 * length for length in layout.V0_LENGTHS)
 """The digits of version-0 IDs in their bare forms: without the version byte."""
-_ID_LENGTHS = sorted({layout.ID_LENGTH, *layout.V0_LENGTHS, *(1 + length for length in layout.V0_LENGTHS)})
 _CANONICAL_DIGITS = tuple(2 + digits for digits in V0_DIGITS)
 _VALUE = re.compile(
     r"[^`]*://[^`]*|(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/[A-Za-z_/]+"
@@ -73,12 +73,9 @@ def quoted_name(name: str) -> str:
 def hex_text(col: ColumnOrName) -> Column:
     """Return an ID column of text or binary as text. A value of another type becomes text that is not an ID.
 
-    The type is known when the query is planned, so only the branch that is needed is left in the plan. A SQL function
-    gets the text from a function around it, which calls `sql_id_text`.
+    The type is known when the query is planned, so only the branch that is needed is left in the plan.
     """
     id = column(col)
-    if is_writing_sql():
-        return id
     text = id.cast("string")
     # A decimal number may have 32 digits, and a variant holds a number or a text.
     not_an_id = F.concat(text, F.lit("."))
@@ -88,24 +85,13 @@ def hex_text(col: ColumnOrName) -> Column:
     return F.when(F.typeof(id) == "binary", digits).when(is_other, not_an_id).otherwise(text)
 
 
-def sql_id_text(id: Column) -> Column:
-    """Return the text of an ID that a SQL function got as a STRING, to which Spark gives the bytes of a binary value.
-
-    Bytes and text of IDs differ in length. A text may have as many characters as an ID has bytes, but of the control
-    characters it has at most tabs and line ends. Nearly all IDs' bytes have another one, or are not UTF-8: a regular
-    expression reads such bytes as U+FFFD.
-    """
-    is_binary = F.octet_length(id).isin(*_ID_LENGTHS) & F.regexp_like(id, F.lit(r"[\x00-\x08\x0E-\x1F\x7F\uFFFD]"))
-    return F.when(is_binary, F.hex(id)).otherwise(id)
-
-
 def of_types(
     function: str, argument: str, col: Column, allowed: str, types: Sequence[str], returns: str = "string"
 ) -> Callable[[Column], Column]:
     """Return a function that adds a type check to a column: a wrong type is an error before the query runs.
 
     The field name of `date_part` is evaluated when Spark resolves the query, and Spark quotes an unknown one in its
-    error. The optimizer removes the branch. A SQL function declares its types instead.
+    error. The optimizer removes the branch.
 
     Parameters
     ----------
@@ -120,8 +106,6 @@ def of_types(
     returns : str
         Type of the column to which the check is added. Without ANSI mode, Spark does not convert text to it.
     """
-    if is_writing_sql():
-        return lambda result: result
     type = F.typeof(col)
     # The type's name without its parameters: decimal(20,0), varchar(10), string collate UTF8_LCASE.
     fits = F.substring_index(F.substring_index(type, "(", 1), " ", 1).isin("void", *types)
@@ -297,19 +281,6 @@ def raise_invalid(text: Column, otherwise: str) -> Column:
     return F.raise_error(fill(str(InvalidMessageId("{shown}", "{reason}")), shown=quoted(text), reason=why))
 
 
-def named_fields(fields: Mapping[str, Column]) -> Column:
-    """Return a struct of fields, which SQL can write."""
-    return F.named_struct(*(part for name, field in fields.items() for part in (F.lit(name), field)))
-
-
-def struct_or(whole: Column, text: Column, otherwise: Column | None) -> Column:
-    """Return a struct, NULL where ``text`` is NULL, and ``otherwise`` where the struct alone is: `struct_if` in SQL.
-
-    SQL cannot add a field to a struct. The struct is the call of a function, whose arguments Spark computes once.
-    """
-    return whole if otherwise is None else F.coalesce(whole, F.when(text.isNotNull(), otherwise))
-
-
 def struct_if(text: Column, exists: Column, otherwise: Column | None, fields: Mapping[str, Column]) -> Column:
     """Return a struct of ``fields`` where ``exists``, NULL where ``text`` is, and ``otherwise`` elsewhere.
 
@@ -320,7 +291,7 @@ def struct_if(text: Column, exists: Column, otherwise: Column | None, fields: Ma
     if otherwise is not None:
         result = result.when(text.isNotNull(), otherwise)
     for name, field in fields.items():
-        result = result.withField(name, field)
+        result = result.withField(quoted_name(name), field)  # Spark parses a name, by the rules of the session
     return result.dropFields("_")
 
 
@@ -335,5 +306,5 @@ def integer_column(df: DataFrame, name: str) -> Column:
     if isinstance(type, INTEGER_TYPES):
         return column.cast("bigint")
     if isinstance(type, StringType):
-        return F.when(column.rlike(_INTEGER_DIGITS), column.try_cast("bigint"))
+        return F.when(column.rlike(_INTEGER_DIGITS), try_cast(column, "bigint"))
     raise ValueError(f"{name} must be a column of integers, got {'no column' if type is None else type.simpleString()}")

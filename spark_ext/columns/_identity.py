@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from msgid import layout
-from spark_ext.columns._dialect import F
 from spark_ext.columns._expressions import V0_DIGITS, column, has_v1_shape, is_canonical_v0, is_hex, is_uuid, null_text
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, NullType, StringType, TimestampNTZType, TimestampType
 
 from msgid._moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, last_moment
-from spark_ext.columns._dialect import F, is_writing_sql
+from spark_ext._compat import try_cast
 from spark_ext.columns._expressions import INTEGER_TYPES, INTEGERS, integer_column, quoted_name, type_of
 
 if TYPE_CHECKING:
@@ -28,16 +29,12 @@ _ISO: Final = r"\A\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d(:?\d\
 
 
 def micros_of(at: Column) -> Column:
-    """Return a moment as microseconds since 1970, rounded down. A SQL function gets Unix seconds, a decimal number."""
-    if is_writing_sql():
-        return F.floor(at * F.lit(MICROSECONDS)).try_cast("bigint")
+    """Return a moment as microseconds since 1970, rounded down."""
     return F.coalesce(F.unix_micros(_whole(at)), F.floor(_fraction(at) * F.lit(MICROSECONDS)).cast("bigint"))
 
 
 def unix_seconds_of(at: Column) -> Column:
-    """Return a moment as Unix seconds, rounded down. A SQL function gets a decimal number."""
-    if is_writing_sql():
-        return F.floor(at).try_cast("bigint")
+    """Return a moment as Unix seconds, rounded down."""
     return F.coalesce(F.unix_seconds(_whole(at)), F.floor(_fraction(at)).cast("bigint"))
 
 
@@ -53,13 +50,15 @@ _DIGITS_OF_MILLISECONDS: Final = 13
 
 def raise_outside_years(name: str, at: Column) -> Column:
     """Raise an error for a moment outside the years 1 to 9999, which is usually in milliseconds; NULL for others."""
-    if is_writing_sql():
-        shown = F.floor(at).cast("string")
-    else:
-        shown = F.when(F.typeof(at) == "timestamp", unix_seconds_of(at).cast("string")).otherwise(at.cast("string"))
+    shown = shown_moment(at)
     hint = F.when(F.length(shown) == _DIGITS_OF_MILLISECONDS, ": milliseconds?").otherwise("")
     message = F.concat(F.lit(f"{name} must be Unix seconds within the years 1 to 9999, got "), shown, hint)
     return F.when(at.isNotNull() & ~F.coalesce(is_within_years(at), F.lit(False)), F.raise_error(message))
+
+
+def shown_moment(at: Column) -> Column:
+    """Return the text of a moment, for an error."""
+    return F.when(F.typeof(at) == "timestamp", unix_seconds_of(at).cast("string")).otherwise(at.cast("string"))
 
 
 def _whole(at: Column) -> Column:
@@ -73,7 +72,7 @@ def _fraction(at: Column) -> Column:
     Spark's cast to a timestamp cuts fractions toward zero, so it is not used. Text is between the two casts because
     Spark does not cast a date to a number; the type check refuses it later.
     """
-    number = F.when(~F.typeof(at).isin("timestamp", *INTEGERS), at.cast("string").try_cast(SECONDS))
+    number = F.when(~F.typeof(at).isin("timestamp", *INTEGERS), try_cast(at.cast("string"), SECONDS))
     return F.when(number.between(UNIX_SECONDS_MIN, UNIX_SECONDS_MAX + 1), number)
 
 
@@ -99,12 +98,12 @@ def moment_column(df: DataFrame, name: str) -> Column:
 def moment_in_utc(value: Column, type: DataType) -> Column:
     """Return values as Spark casts them to timestamps, but times without a time zone in UTC; NULL for other values."""
     if not isinstance(type, StringType | DateType | TimestampNTZType):
-        return value.try_cast("timestamp")
+        return try_cast(value, "timestamp_ltz")
     text = value.cast("string")
-    in_utc = F.concat(text, F.lit("Z")).try_cast("timestamp")  # NULL if the text has a zone, or only a date
-    day = F.when(text.rlike(_DAY), F.concat(text.try_cast("date").cast("string"), F.lit(" 00:00:00Z")))
-    local = text.try_cast("timestamp")
-    return F.when(local.isNotNull(), F.coalesce(in_utc, day.try_cast("timestamp"), local))
+    in_utc = try_cast(F.concat(text, F.lit("Z")), "timestamp_ltz")  # NULL if the text has a zone, or only a date
+    day = F.when(text.rlike(_DAY), F.concat(try_cast(text, "date").cast("string"), F.lit(" 00:00:00Z")))
+    local = try_cast(text, "timestamp_ltz")
+    return F.when(local.isNotNull(), F.coalesce(in_utc, try_cast(day, "timestamp_ltz"), local))
 
 
 def with_moment(df: DataFrame, name: str) -> DataFrame:
@@ -114,7 +113,7 @@ def with_moment(df: DataFrame, name: str) -> DataFrame:
 
 def zoned_moment(text: Column) -> Column:
     """Return text of ISO 8601 with an offset from UTC as timestamps; NULL for any other text."""
-    return within_years(F.when(text.rlike(_ISO), text.try_cast("timestamp")))
+    return within_years(F.when(text.rlike(_ISO), try_cast(text, "timestamp_ltz")))
 
 
 def within_years(time: Column) -> Column:
@@ -142,7 +141,7 @@ def micros_column(df: DataFrame, name: str | None) -> Column:
         return F.when(days.between(UNIX_SECONDS_MIN // 86_400, UNIX_SECONDS_MAX // 86_400), days * _DAY_MICROS)
     if isinstance(type, TimestampNTZType):
         # As text: a cast to a timestamp would move the times that the session's time zone skips in spring.
-        return F.unix_micros(within_years(F.concat(value.cast("string"), F.lit("+00:00")).try_cast("timestamp")))
+        return F.unix_micros(within_years(try_cast(F.concat(value.cast("string"), F.lit("+00:00")), "timestamp_ltz")))
     return F.unix_micros(moment_column(df, name))
 
 

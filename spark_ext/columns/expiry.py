@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import functions as F
+
 from msgid._moments import aware, unix_micros
 from msgid._validate import UINT32_MAX
 from msgid.retention import NEVER
 from msgid.retention.policy import expiry_seconds
-from spark_ext.columns._dialect import F
 from spark_ext.columns._expressions import MOMENTS, column, of_types
 from spark_ext.columns._moments import MICROSECONDS, micros_of, raise_outside_years
 

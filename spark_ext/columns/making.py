@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as F
+
 from msgid import layout
 from msgid._moments import seconds_since_epoch
 from msgid.ids._bytes import NOT_AN_ID
@@ -13,7 +15,6 @@ from spark_ext._arguments import check_dataframe
 from spark_ext._column_names import named_column
 from spark_ext._compat import arrow_udf
 from spark_ext._private import use_own_python
-from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
     INTEGERS,
     MOMENTS,
@@ -87,14 +88,8 @@ def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) ->
     +----------------------------------+
     """
     given = column(offset, "offset")
-    # The parameter of the SQL function is a DOUBLE, which keeps the fraction of an offset that is not an integer. A
-    # column has an integer type, and each use of it repeats the code that computes it.
-    as_sql = is_writing_sql()
-    place = given.try_cast("bigint") if as_sql else given.cast("bigint")
-    shown = F.coalesce(F.when(given == place, place.cast("string")), given.cast("string")) if as_sql else place
-    message = F.concat(F.lit(f"offset must be 0 to {layout.OFFSET_MAX}, got "), shown.cast("string"))
-    fits = place.between(0, layout.OFFSET_MAX)
-    fits = fits & (given == place) if as_sql else fits
+    place, fits, shown = _place(given)
+    message = F.concat(F.lit(f"offset must be 0 to {layout.OFFSET_MAX}, got "), shown)
     valid = F.when(fits, place)
     digest = computed_below(F.sha2(column(source, "source").cast("string"), 256), never="")
     # Pid and seconds are neighbours, so one number writes both.
@@ -182,6 +177,12 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None 
     return derived.alias("derive_id")
 
 
+def _place(offset: Column) -> tuple[Column, Column, Column]:
+    """Return an offset as a bigint, whether it is in range, and its text."""
+    place = offset.cast("bigint")
+    return place, place.between(0, layout.OFFSET_MAX), place.cast("string")
+
+
 def _seconds(at: Column) -> Column:
     """Return the seconds field of a moment: since 2021, rounded down, modulo 2**32; NULL outside the years."""
     return F.when(is_within_years(at), (unix_seconds_of(at) - layout.EPOCH_UNIX).bitwiseAND(layout.UINT32_MASK))
@@ -253,22 +254,6 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
         return F.hex(_row().bitwiseOR(above)) if seconds else padded_digits(_row(), 9).cast("string")
 
     return _numbered(tail, before=head, after=zeros).alias("assign_id")
-
-
-def assign_id_of_query() -> Column:
-    """Return `assign_id` as the body of an SQL function: with a node and time of their own in each call of each query.
-
-    Spark evaluates the subquery once per query, before any task runs, so that a retried task has the same node. Each
-    analysis of a query gives ``uuid()`` another seed, and each run another time.
-    """
-    digest = "sha2(concat(uuid(), CAST(unix_micros(now()) AS STRING)), 256)"
-    origin, rest = f"{layout.ORIGINS['assigned']:X}", layout.SYNTHETIC_BITS // 4 - 1
-    text = f"concat('{VERSION_1_DIGITS}', left(digest, 1), '{origin}', substring(digest, 2, {rest}))"
-    node = F.expr(f"(SELECT upper({text}) FROM (SELECT {digest} AS digest FROM VALUES (0)))")
-    seconds = F.expr("unix_seconds(now())") - layout.EPOCH_UNIX
-    # Spark computes the text of the seconds once.
-    at = padded_digits(seconds.bitwiseAND(layout.UINT32_MASK), 8).cast("string")
-    return F.concat(node, _numbered(lambda: F.concat(at, padded_digits(_row(), 8).cast("string"))))
 
 
 def _row() -> Column:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import functions as F
+
 from msgid.messages import STATE_CODES, MessageState
 from msgid.messages import normalize_name as _normal
-from spark_ext.columns._dialect import F
 from spark_ext.columns._expressions import VERSION_1_DIGITS, column, fill, has_v1_shape, hex_text, is_hex, is_v1
 from spark_ext.columns._udfs import each
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from msgid import layout
 from msgid.ids._bytes import NOT_V1
-from spark_ext.columns._dialect import F, is_writing_sql
+from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
 from spark_ext.columns._expressions import (
     VERSION_1_DIGITS,
     computed_below,
@@ -17,17 +19,25 @@ from spark_ext.columns._expressions import (
     is_v1,
     raise_invalid,
     struct_if,
-    struct_or,
     v1_bytes,
 )
-from spark_ext.columns._v1_fields import SQL_OF_BYTES, fields_of, parts_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import Column
 
     from spark_ext.columns._expressions import ColumnOrName
 
 UUID_DIGITS = 36
+_NODE = layout.FIELDS["node"]
+_OCTETS = [f"octet{place}" for place in range(_NODE.start, _NODE.stop)]
+_NUMBERS = ("pid", "seconds", "sequence")
+PARTS = {**dict.fromkeys(_OCTETS, "INT"), **dict.fromkeys(_NUMBERS, "BIGINT")}
+"""The parts of an ID from which the fields are computed, and their types."""
+_MAC = [f"{byte:02x}:" for byte in range(256)]
+_MAC_END = [f"{byte:02x}" for byte in range(256)]
+_ORIGINS = [layout.origin_of(byte << 40) for byte in range(256)]  # by the first byte of a node
 
 
 def parse_id(col: ColumnOrName) -> Column:
@@ -337,13 +347,32 @@ def id_from_uuid(col: ColumnOrName) -> Column:
     return F.when(dashed & is_hex(digits), F.concat(F.lit(VERSION_1_DIGITS), digits)).alias("id_from_uuid")
 
 
+def parts_of(raw: Column) -> dict[str, Column]:
+    """Read the bytes of the node, each as an index of `look_up`, and four bytes from the start of each number."""
+    octets = (octet(F.substring(raw, place + 1, 1)) for place in range(_NODE.start, _NODE.stop))  # counted from 1
+    numbers = (word(F.substring(raw, layout.FIELDS[name].start + 1, WORD_WIDTH)) for name in _NUMBERS)
+    return dict(zip(PARTS, (*octets, *numbers), strict=True))
+
+
+def fields_of(parts: Mapping[str, Column]) -> dict[str, Column]:
+    """Return the fields of an ID by the parts that `parts_of` read."""
+    octets, seconds = [parts[name] for name in _OCTETS], parts["seconds"]
+    return {
+        "version": F.lit(layout.VERSION_1),
+        "mac": F.concat(*(look_up(one, _MAC) for one in octets[:-1]), look_up(octets[-1], _MAC_END)),
+        "pid": F.shiftright(parts["pid"], 8 * (WORD_WIDTH - layout.FIELDS["pid"].width)).cast("int"),
+        "seconds": seconds,
+        "time": F.timestamp_seconds(seconds + layout.EPOCH_UNIX),
+        "sequence": parts["sequence"],
+        "origin": look_up(octets[0], _ORIGINS),
+    }
+
+
 def _digits(text: Column, name: str) -> Column:
     field = layout.FIELDS[name]
     return F.substring(text, 2 * field.start + 1, 2 * field.width)  # Spark counts from 1
 
 
 def _parsed(text: Column, otherwise: Column | None) -> Column:
-    if is_writing_sql():  # Spark computes the argument of a function once, so it reads the digits once
-        return struct_or(F.call_function(SQL_OF_BYTES, v1_bytes(text)), text, otherwise)
     shared = {name: computed_below(part) for name, part in parts_of(F.unhex(text)).items()}
     return struct_if(text, is_v1(text), otherwise, fields_of(shared))

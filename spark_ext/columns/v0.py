@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from msgid import layout
 from msgid.ids._bytes import NOT_V0
 from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
-from spark_ext.columns._dialect import F, is_writing_sql
 from spark_ext.columns._expressions import (
     MOMENTS,
     column,
@@ -17,12 +18,10 @@ from spark_ext.columns._expressions import (
     is_canonical_v0,
     is_v0,
     is_v1,
-    named_fields,
     null_text,
     of_types,
     raise_invalid,
     struct_if,
-    struct_or,
 )
 from spark_ext.columns._moments import MICROSECONDS, is_within_years, micros_of, raise_outside_years
 
@@ -44,17 +43,6 @@ _RUN = "^(?:" + "|".join(f"(.*?):(?:0:){{{count}}}(.*)" for count in range(_GROU
 """The longest run of zero groups in an IPv6 address, the first of several; two groups before and after each length."""
 _WITHOUT_RUN = "::".join("".join(f"${group}" for group in range(first, 2 * _GROUPS - 1, 2)) for first in (1, 2))
 """The address without that run: a group of another length is empty."""
-SQL_NAME = "_msgid_v0_fields"
-SQL_PARAMETERS = {
-    "host": "STRING",
-    "kind": "STRING",
-    "is_broker": "BOOLEAN",
-    "port": "BIGINT",
-    "high": "BIGINT",
-    "low": "BIGINT",
-}
-"""The SQL function of all fields, which others call, and its parameters. Spark computes its arguments once."""
-SQL_NAME_OF_TIME = "_msgid_time_of_month"
 
 
 def parse_v0(col: ColumnOrName) -> Column:
@@ -237,23 +225,23 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     # Moments and wall clocks are microseconds since 1970, so the session's time zone does not matter.
     seen = F.when(is_within_years(column(near, "near")), micros_of(column(near, "near")))
     latest = seen + F.lit(layout.CLOCKS_DIFFER_S * 1_000_000)
-    if is_writing_sql():
-        found = F.call_function(SQL_NAME_OF_TIME, elapsed, latest, zone)
-    else:
-        found = time_of_month(elapsed, latest, zone)
+    found = time_of_month(elapsed, latest, zone)
     is_shaped, is_ambiguous = _shape(text)
     is_client = is_v0(text) & (~is_shaped | is_ambiguous)
     # Spark shares a value beside a condition, but not a value below it. A moment plus NULL is NULL.
     moment = F.timestamp_micros(found + F.when(is_client, F.lit(0)))
-    moment = F.coalesce(raise_outside_years("near", column(near, "near")).cast("timestamp"), moment)
-    with_zone = of_types("v0_time", "near", column(near, "near"), "a timestamp or Unix seconds", MOMENTS, "timestamp")
+    at = column(near, "near")
+    moment = F.coalesce(raise_outside_years("near", at).cast("timestamp_ltz"), moment)
+    with_zone = of_types(
+        "v0_time", "near", column(near, "near"), "a timestamp or Unix seconds", MOMENTS, "timestamp_ltz"
+    )
     return with_zone(moment).alias("v0_time")
 
 
 def time_of_month(elapsed: Column, latest: Column, zone: Column) -> Column:
     """Return the last time that is ``elapsed`` milliseconds after the start of its month, up to ``latest``.
 
-    Both times are microseconds since 1970. It is the body of the SQL function that `v0_time` calls.
+    Both times are microseconds since 1970.
     """
     wall = F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(latest), zone))
     day = (wall - F.pmod(wall, F.lit(_DAY))) / F.lit(_DAY)  # a double holds the quotient exactly
@@ -276,19 +264,16 @@ def _translated(text: Column, otherwise: Column) -> Column:
     return F.when(is_v0(text), canonical).when(text.isNotNull(), otherwise)
 
 
-def _parsed(text: Column, otherwise: Column | None) -> Column:
+def parts_of(text: Column) -> tuple[Column, ...]:
+    """Return the parts of an ID from which `fields_of` computes the fields."""
     is_shaped, is_ambiguous = _shape(text)
-    parts = (_host(text), _kind(text, is_shaped, is_ambiguous), is_shaped & ~is_ambiguous, *_words(F.unhex(text)))
-    if is_writing_sql():
-        return struct_or(F.when(is_v0(text), F.call_function(SQL_NAME, *parts)), text, otherwise)
+    return (_host(text), _kind(text, is_shaped, is_ambiguous), is_shaped & ~is_ambiguous, *_words(F.unhex(text)))
+
+
+def _parsed(text: Column, otherwise: Column | None) -> Column:
     # Spark computes all fields in one projection, where they share these parts.
-    fields = {name: computed_below(field, never) for name, (field, never) in _fields(*parts).items()}
+    fields = {name: computed_below(field, never) for name, (field, never) in fields_of(*parts_of(text)).items()}
     return struct_if(text, is_v0(text), otherwise, fields)
-
-
-def fields_struct(*parts: Column) -> Column:
-    """Return the fields of a version-0 ID as a struct: the body of the SQL function that others call."""
-    return named_fields({name: field for name, (field, _) in _fields(*parts).items()})
 
 
 def _kind(text: Column, is_shaped: Column, is_ambiguous: Column) -> Column:
@@ -338,7 +323,7 @@ def _unsigned(words: Sequence[Column], start: int, stop: int) -> Column:
     return value if is_whole else value.bitwiseAND((1 << 8 * (stop - start)) - 1)
 
 
-def _fields(
+def fields_of(
     host: Column, kind: Column, is_broker: Column, port: Column, high: Column, low: Column
 ) -> dict[str, tuple[Column, int | str]]:
     """Return each field, and a value that it never has."""

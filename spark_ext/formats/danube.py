@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import functions as F
+
 from msgid import layout
 from msgid._moments import last_moment
 from msgid._validate import INT64_MAX
 from msgid.danube import StreamMessage
 from msgid.errors import InvalidMessage
 from msgid.messages import MessageState
-from spark_ext.columns._dialect import F
 from spark_ext.columns._expressions import column, quoted_name
 from spark_ext.columns._udfs import each, outcomes
 from spark_ext.columns.making import position_id

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from importlib import resources
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from spark_ext._private import create_like, use_own_python
 from spark_ext._settings import settings
 from spark_ext.columns import making
 from spark_ext.formats.iggy_source import IggyDataSource
-from spark_ext.sql.functions import FUNCTIONS, definitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,12 @@ _BY_DEFAULT: Final = {
 
 _MODEL: Final = "msgid_checksum_ok"
 """A function with a short body, from which the others are copied."""
+_ENTRY: Final = re.compile(
+    r"-- returns (?P<returns>[^\n]+?)(?P<random>, not deterministic)?\n"
+    r"CREATE OR REPLACE TEMPORARY FUNCTION (?P<name>\w+)\((?P<parameters>[^\n]*)\)\n"
+    r"COMMENT '(?P<comment>[^\n]*)'\nRETURN\n(?P<body>.*?)\n;\n",
+    re.DOTALL,
+)
 _changing: Final = threading.Lock()  # the settings of a session, which threads would restore in the wrong order
 
 
@@ -39,7 +46,7 @@ def register(spark: SparkSession) -> list[str]:
 
     The functions are temporary: they belong to this session, and not to one that ``newSession()`` returns. All but
     ``msgid_generate`` are inlined into the query that uses them. Each call of ``msgid_assign()`` in each query has a
-    random node of its own. ``msgid_generate(x)`` returns a new ID for each row, for any ``x``. Afterwards
+    random node of its own. ``msgid_generate()`` returns a new ID for each row. Afterwards
     ``spark.read.format("iggy")`` works.
 
     A time is a timestamp or Unix seconds. A date or a ``timestamp_ntz`` is rejected before the query runs, the text of
@@ -78,14 +85,57 @@ def register(spark: SparkSession) -> list[str]:
     # Spark starts a Python process to register the first source, which takes as long as the functions.
     with ThreadPoolExecutor(1) as pool:
         source = pool.submit(_register_source, spark)
+        spark.udf.register("_msgid_generate", making.generator_udf())
         create_functions(spark)
-        spark.udf.register("msgid_generate", making.generator_udf())
         source.result()
-    return [*FUNCTIONS, "msgid_assign", "msgid_generate"]
+    return [one.name for one in definitions() if not one.name.startswith("_")]
+
+
+class Definition(NamedTuple):
+    """The parts from which Spark creates one function.
+
+    Attributes:
+        name: Name of the function.
+        parameters: Names and types, as in SQL.
+        body: An SQL expression of the parameters.
+        comment: What ``DESCRIBE FUNCTION`` shows.
+        returns: Type of the result, which Spark finds in the body too.
+        deterministic: Whether the same arguments always give the same result. Spark finds that in the body too.
+    """
+
+    name: str
+    parameters: str
+    body: str
+    returns: str
+    deterministic: bool = True
+    comment: str = ""
+
+    @property
+    def statement(self) -> str:
+        """The SQL statement that creates the function."""
+        comment = self.comment.replace("\\", r"\\").replace("'", r"\'")
+        head = f"CREATE OR REPLACE TEMPORARY FUNCTION {self.name}({self.parameters})"
+        return f"{head} COMMENT '{comment}' RETURN {self.body}"
+
+
+def definitions() -> list[Definition]:
+    """Return the functions in ``functions.sql``, each after those that it calls."""
+    text = resources.files(__package__).joinpath("functions.sql").read_text(encoding="ascii")
+    return [
+        Definition(
+            one["name"],
+            one["parameters"],
+            one["body"].strip(),
+            one["returns"],
+            deterministic=not one["random"],
+            comment=re.sub(r"\\(.)", r"\1", one["comment"]),
+        )
+        for one in _ENTRY.finditer(text)
+    ]
 
 
 def create_functions(spark: SparkSession) -> None:
-    """Create the functions of `FUNCTIONS`, those that they call, and ``msgid_assign``."""
+    """Create the functions of ``functions.sql``."""
     made = {one.name: one for one in definitions()}
     if create_like(spark, made[_MODEL], list(made.values()), _created_under):
         return

@@ -9,10 +9,11 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pyspark.sql import functions as F
+
 from msgid._moments import aware
 from msgid.retention.policy import GAP, cautious, checked_policy
 from spark_ext._arguments import check_dataframe
-from spark_ext.columns._dialect import F
 from spark_ext.columns.expiry import has_expired
 from spark_ext.tables.table_formats import table_format
 

@@ -1,60 +1,67 @@
-"""The text of the SQL functions: a golden file shows each change in a diff. This needs PySpark but not Java.
-
-After an intended change, write the file again: pytest tests/unit/test_sql_functions.py --update-golden
-"""
+"""The file of the SQL functions is what the script writes from the column functions. PySpark is needed, Java is not."""
 
 import json
 import re
 import sys
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from helpers.sql_layout import NOTES, laid_out, shortened
 from pyspark.sql import functions as pyspark_functions
 
 from spark_ext._private import create_like, stored_like
-from spark_ext.columns import _dialect
-from spark_ext.columns._dialect import F, SqlText, sql_text
-from spark_ext.sql.functions import Definition, definitions
+from spark_ext.columns import reading
+from spark_ext.sql import registration
 
-GOLDEN = Path(__file__).parents[1] / "vectors" / "functions.sql"
+sql_functions = pytest.importorskip("sql_functions", reason="the tests run outside the repository")
+from sql_layout import file_of, laid_out  # noqa: E402
+from sql_text import _SAME_IN_SQL, Functions, SqlText  # noqa: E402
 
-
-def statements():
-    """The statements of `spark_ext.register`."""
-    return [one.statement for one in definitions()]
+Definition = registration.Definition
 
 
-def test_sql_functions_equal_the_golden_file(request):
-    """Every SQL function equals the file; an intended change also changes the file."""
-    text = "\n".join([NOTES, *(f"{laid_out(sql)};\n" for sql in statements())])
-    if request.config.getoption("--update-golden"):
-        GOLDEN.write_text(text, encoding="ascii")
-    assert GOLDEN.read_text(encoding="ascii") == text, "run pytest with --update-golden if the change is meant"
+def test_file_is_what_the_script_writes():
+    """After an intended change, run the script and review the diff: it changes results for users of SQL."""
+    written = file_of(sql_functions.definitions())
+    assert sql_functions.FILE.read_text(encoding="ascii") == written, "run python scripts/sql_functions.py"
 
 
-def test_layout_of_a_statement_changes_white_space_alone():
-    """The golden file changes the white space of a statement, and shortens two parts; all else stays."""
-    for sql in statements():
-        assert re.sub(r"\s", "", laid_out(sql)) == re.sub(r"\s", "", shortened(sql))
+def test_definitions_of_the_file_are_those_of_the_script():
+    """Each part comes back, and only the white space of a body differs."""
+    read, made = registration.definitions(), list(sql_functions.definitions())
+    assert [one._replace(body="") for one in read] == [one._replace(body="") for one in made]
+    assert [re.sub(r"\s", "", one.body) for one in read] == [re.sub(r"\s", "", one.body) for one in made]
+
+
+@pytest.mark.parametrize("text", ["'a, (b'", "CASE WHEN a THEN 'x AND y' ELSE f(b, ')') END", "f('it\\\\'s', 'AND')"])
+def test_layout_leaves_texts_alone(text):
+    """White space, brackets and words in a text are not code."""
+    long = f"concat({', '.join([text] * 30)})"
+    lines = laid_out(long)
+    assert len(lines) > 1
+    assert re.sub(r"\s", "", "".join(lines)) == re.sub(r"\s", "", long)
+    assert all(literal in "\n".join(lines) for literal in re.findall(r"'(?:[^'\\]|\\.)*'", text))
+
+
+def test_column_functions_make_columns_again_after_the_script():
+    """The script replaces functions of the modules only while it writes."""
+    assert reading.F is pyspark_functions
+    assert reading.hex_text.__module__ == "spark_ext.columns._expressions"
 
 
 def test_unknown_function_in_sql_raises():
     """An unknown function raises an error where it is named, not later in Spark."""
-    with sql_text(), pytest.raises(AttributeError, match=r"cannot write F\.sqrt in SQL"):
-        _ = F.sqrt
-    with sql_text():
-        assert str(F.upper(SqlText("id"))) == "upper(id)"
+    with pytest.raises(AttributeError, match=r"cannot write F\.sqrt in SQL"):
+        _ = Functions().sqrt
+    assert str(Functions().upper(SqlText("id"))) == "upper(id)"
 
 
 def test_functions_in_the_list_are_pysparks():
     """Each function in the list is one that PySpark has, and a statement that SQL users get calls it."""
-    written = " ".join(statements())
-    for name in _dialect._SAME_IN_SQL:
+    written = sql_functions.FILE.read_text(encoding="ascii")
+    for name in _SAME_IN_SQL:
         assert hasattr(pyspark_functions, name)
         assert f"{name}(" in written
 

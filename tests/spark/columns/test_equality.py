@@ -20,7 +20,7 @@ from msgid.iggy import id_text
 from msgid.retention import is_expired
 
 pytestmark = pytest.mark.spark
-sql_functions = module_since("spark_ext.sql.functions", 4, 0)
+sql_functions = module_since("sql_functions", 4, 0)
 
 LONGEST = 58
 """The digits of the longest ID."""

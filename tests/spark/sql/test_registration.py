@@ -11,11 +11,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
+from sql_functions import EXAMPLES, FUNCTIONS, example_of
 
 import msgid
 import spark_ext
-from spark_ext.sql.examples import EXAMPLES, example_of
-from spark_ext.sql.functions import FUNCTIONS
 
 pytestmark = [pytest.mark.spark, since(4, 0)]
 
@@ -181,9 +180,10 @@ def test_sql_functions_in_a_plan_are_inlined(registered, connect):
 
 def test_sql_that_generates_and_derives_at_a_time_makes_valid_ids(registered):
     """``msgid_generate`` returns a new ID per row, and ``msgid_derive_at`` an ID with the time of the argument."""
-    rows = registered.sql("SELECT id, msgid_generate(id) AS made FROM range(100)").collect()
+    rows = registered.sql("SELECT id, msgid_generate() AS made FROM range(100)").collect()
     assert len({row.made for row in rows}) == 100
     assert {msgid.parse(row.made).origin for row in rows} <= {"mac", "random"}
+    assert msgid.is_valid(registered.sql("SELECT msgid_generate()").first()[0])
     made = registered.sql(f"SELECT msgid_derive_at('{V1}', 'invoice', timestamp_seconds(1795219200)) AS id").first()
     assert made.id == str(msgid.derive_id(V1, "invoice", 1_795_219_200))
 

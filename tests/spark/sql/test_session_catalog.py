@@ -10,7 +10,7 @@ from helpers.versions import since
 import msgid
 from spark_ext import _private
 from spark_ext.sql import registration
-from spark_ext.sql.functions import Definition, definitions
+from spark_ext.sql.registration import Definition, definitions
 
 pytestmark = [pytest.mark.spark, since(4, 0)]
 

@@ -1,51 +1,19 @@
-"""One definition of each function for Column and SQL: ``F`` makes columns, or inside `sql_text` the text of SQL.
-
-The modules that define functions take ``F`` from here instead of from PySpark. It is PySpark's own functions, but
-while `sql_text` is active it gives `SqlText`, which writes down what a `Column` would have been.
-`spark_ext.sql` creates SQL functions of that text.
-"""
+"""The text of SQL in place of columns: what the functions of ``spark_ext.columns`` need to write themselves as SQL."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pyspark.sql import functions
-
-    F = functions
-else:
-
-    class _Functions:
-        def __getattr__(self, name: str) -> Any:
-            if _writing_sql.get():
-                return text_function(name)
-            from pyspark.sql import functions
-
-            return getattr(functions, name)
-
-    F = _Functions()
-
-_writing_sql: ContextVar[bool] = ContextVar("writing_sql", default=False)
+    from collections.abc import Callable
 
 
-@contextmanager
-def sql_text() -> Iterator[None]:
-    """Let ``F`` write SQL during the context."""
-    token = _writing_sql.set(True)
-    try:
-        yield
-    finally:
-        _writing_sql.reset(token)
+class Functions:
+    """Takes the place of ``pyspark.sql.functions``."""
 
-
-def is_writing_sql() -> bool:
-    """Return whether ``F`` writes SQL."""
-    return _writing_sql.get()
+    def __getattr__(self, name: str) -> Any:
+        return text_function(name)
 
 
 def text_function(name: str) -> Callable[..., SqlText]:
@@ -64,8 +32,8 @@ def text_function(name: str) -> Callable[..., SqlText]:
 class SqlText:
     """The text of an SQL expression, with the methods of a `Column` that the functions here use.
 
-    >>> with sql_text():
-    ...     print(F.when(F.length(SqlText("id")) == 34, F.upper(SqlText("id"))).otherwise(F.lit("none")))
+    >>> F = Functions()
+    >>> print(F.when(F.length(SqlText("id")) == 34, F.upper(SqlText("id"))).otherwise(F.lit("none")))
     (CASE WHEN (length(id) = 34) THEN upper(id) ELSE 'none' END)
     """
 
