@@ -16,7 +16,7 @@ from msgid.ids._native import BACKEND as backend
 from msgid.ids.batch import IdBatch
 from msgid.ids.bulk import IdColumns, parse_batch
 from msgid.ids.derived import derive_id, position_id
-from msgid.ids.generator import Generator, explain_node, generate, generate_batch, generate_hex
+from msgid.ids.generator import Generator, explain_node, generate, generate_batch, generate_hex, reseed
 from msgid.ids.message_id import MessageId
 from msgid.ids.node import NodeChoice
 from msgid.ids.parsing import is_valid, parse, translate_v0
@@ -48,6 +48,7 @@ __all__ = [
     "parse_batch",
     "position_id",
     "pseudonymize",
+    "reseed",
     "translate_v0",
 ]
 

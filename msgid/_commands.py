@@ -142,7 +142,7 @@ def _or_fail(make: Callable[[], _Result]) -> _Result:
 @click.option(
     "-o", "--output", type=click.File("w", lazy=False), default="-", help="Output file; default: standard output."
 )
-@click.option("--node", help="A MAC address, or 'random'.  [default: the node that 'msgid node' shows]")
+@click.option("--node", help="A MAC address, 'mac' or 'random'.  [default: as 'msgid node' shows]")
 def generate(number: int, output: IO[str], node: str | None) -> None:
     """Print new IDs, one per line."""
     console = Console(stderr=True)
@@ -290,9 +290,9 @@ def _lines(ids: Iterable[str]) -> Iterator[_Line]:
 @click.command(epilog=examples("msgid node", "MSGID_NODE=random msgid node --json"))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def node(as_json: bool) -> None:
-    """Show the node (MAC address) of new IDs.
+    """Show the node of new IDs, and the rule that decided.
 
-    The reason for the choice is shown, too.
+    The node is a MAC address, or random bits, which differ from process to process.
     """
     choice = _or_fail(library.explain_node)
     if not as_json:

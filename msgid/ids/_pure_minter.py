@@ -1,18 +1,23 @@
 """The pure-Python minter, which applies the rule of `msgid.ids._sequence` safely across threads and signals.
 
 It is the reference for the compiled minter in ``_speedups.c``. `msgid.ids.generator` builds on either of them.
+
+A process has a life, a number that changes in each copy of the process. A generator that finds another life than its
+own begins anew. Two detectors change the number after a fork: a hook of the interpreter, and a page of memory that
+Linux clears in a child, so that a fork by C code is seen, too. `begin_life` is for the copies that neither of them sees.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import mmap
 import os
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from msgid import layout
 from msgid.ids import _sequence
@@ -21,13 +26,115 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from msgid.ids.message_id import MessageId
+    from msgid.ids.node import NodeChoice
 
 _DIGITS: Final = tuple(f"{byte:02X}" for byte in range(256))
 _BYTES: Final = tuple(bytes([byte]) for byte in range(256))
 _WIPE_ON_FORK: Final = 18  # MADV_WIPEONFORK of Linux 4.14; the module mmap does not name it
+_NO_ADVICE: Final = -1
 _PATIENCE: Final = 1.0
 """Seconds after which a thread that waits for the lock looks whether it is in a forked child."""
 F = TypeVar("F", bound="Callable[..., Any]")
+
+# Why a generator starts, as `Minter._start` is told.
+FIRST: Final = 0
+"""It makes its first ID."""
+COPIED: Final = 1
+"""The process is a copy: a forked child, or restored from a snapshot."""
+BEHIND: Final = 2
+"""The clock has gone back further than `_sequence.MAX_BEHIND`."""
+
+
+class _SamePid:
+    """A number that is 0 in forked children, for systems that cannot clear a page. A look is a system call."""
+
+    def __init__(self) -> None:
+        self[0] = 0
+
+    def __getitem__(self, index: int) -> int:
+        return self._number if self._pid == os.getpid() else 0
+
+    def __setitem__(self, index: int, number: int) -> None:
+        self._number, self._pid = number, os.getpid()
+
+
+def _wiped_on_fork() -> memoryview | _SamePid:
+    """Return an object whose element 0 is a number, and 0 in the children that the process forks."""
+    try:
+        page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        try:
+            page.madvise(_NO_ADVICE)
+        except OSError:
+            page.madvise(_WIPE_ON_FORK)
+            return memoryview(page).cast("Q")
+    except (AttributeError, OSError):  # not on Linux, or on an old kernel
+        pass
+    return _SamePid()  # also if every advice is accepted: old emulators of Linux do so, and follow none
+
+
+_life = _wiped_on_fork()
+"""Element 0 is the life of this process; 0 in a new child."""
+_lives = itertools.count(1)
+_forks = 0
+"""The number of forks between the process that loaded this module and this process."""
+_beginning = threading.RLock()
+"""Held while a generator begins."""
+
+
+def begin_life() -> None:
+    """Make every generator of this process begin anew with its next ID."""
+    _life[0] = next(_lives)
+
+
+def _begin_child() -> None:
+    global _beginning, _forks
+    _forks += 1
+    _beginning = threading.RLock()  # another thread of the parent may have held it
+    begin_life()
+
+
+def this_life() -> int:
+    """Return the life of this process."""
+    if not _life[0]:
+        _begin_child()
+    return _life[0]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
+
+
+def system_clock() -> float:
+    """Return the Unix time of the operating system, as the compiled minter reads it; the second is exact.
+
+    freezegun and time-machine replace functions of `time`. On Linux, neither of them replaces the two clocks that are
+    read here. The coarse clock is up to a tick behind. International Atomic Time differs from it by whole seconds, so
+    its fraction tells at the end of a second whether the next second has begun.
+    """
+    coarse = time.clock_gettime(_REALTIME_COARSE)
+    fraction = coarse % 1
+    if fraction > _NEARLY_A_SECOND and time.clock_gettime(time.CLOCK_TAI) % 1 < fraction:
+        return math.floor(coarse) + 1
+    return coarse
+
+
+_REALTIME_COARSE: Final = 5  # of Linux; the module time does not name it
+_NEARLY_A_SECOND: Final = 0.9
+_system_clock = system_clock if sys.platform == "linux" and hasattr(time, "CLOCK_TAI") else time.time
+
+
+class _Start(NamedTuple):
+    """How a generator began, and what all IDs since then have in common."""
+
+    life: int
+    """The life of the process in which these IDs may be made; 0 if the generator must begin."""
+    made: int
+    """The life in which the generator was made, or began."""
+    forks: int
+    why: int
+    """Why the generator begins, unless it is a copy."""
+    prefix: bytes
+    choice: NodeChoice | None
 
 
 class _Block:
@@ -37,23 +144,24 @@ class _Block:
     lock, so the fast path needs no other lock, and a signal or an exception cannot leave it half done.
     """
 
-    __slots__ = ("head", "hex_head", "left", "process", "state", "until")
+    __slots__ = ("head", "hex_head", "left", "life", "since", "start", "state", "until")
 
-    def __init__(
-        self, process: mmap.mmap | _SamePid, prefix: bytes, run: _sequence.Run | None, state: _sequence.State
-    ) -> None:
-        self.process = process
-        """The process whose IDs these are."""
+    def __init__(self, start: _Start, run: _sequence.Run | None, state: _sequence.State) -> None:
+        self.start = start
+        self.life = start.life
         self.state = state
         """The state from which the generator continues after this block."""
         if run is None:  # an empty block, which no clock can make valid
-            self.left, self.head, self.hex_head, self.until = iter(range(0)), b"", "", -math.inf
+            self.left, self.head, self.hex_head, self.since, self.until = iter(range(0)), b"", "", 0.0, -math.inf
             return
         first = run.sequences.start
         place = ((run.second & layout.UINT32_MASK) << 32 | first).to_bytes(8, "big")
         self.left = iter(range(first % _sequence.BLOCK, first % _sequence.BLOCK + len(run.sequences)))
-        self.head = prefix + place[:-1]
+        self.head = start.prefix + place[:-1]
         self.hex_head = self.head.hex().upper()
+        behind = run.second - _sequence.MAX_BEHIND
+        self.since = float(behind + layout.EPOCH_UNIX) if behind > 0 else -math.inf
+        """The first Unix time, in seconds, that is not too far back."""
         self.until = float(run.second + 1 + layout.EPOCH_UNIX)
         """The Unix time, in seconds, at which the block expires."""
 
@@ -61,30 +169,6 @@ class _Block:
         """Take all remaining IDs and return the state from before they were reserved."""
         unused = len(list(self.left))
         return self.state._replace(sequence=self.state.sequence - unused)
-
-
-class _SamePid:
-    """The process that made this object, for systems that cannot clear a page at a fork. A look is a system call."""
-
-    def __init__(self) -> None:
-        self._pid = os.getpid()
-
-    def __getitem__(self, index: int) -> bool:
-        return self._pid == os.getpid()
-
-
-def _this_process() -> mmap.mmap | _SamePid:
-    """Return an object whose element 0 is true in this process, and false in the children that it forks.
-
-    The kernel clears the page in a child, so this holds for a fork by C code too, which runs no fork hook of Python.
-    """
-    try:
-        page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        page.madvise(_WIPE_ON_FORK)
-    except (AttributeError, OSError):  # not on Linux, or on an old kernel
-        return _SamePid()
-    page[0] = 1
-    return page
 
 
 def _acquiring(lock: threading.RLock) -> Iterator[bool]:
@@ -106,7 +190,7 @@ def _exclusive(method: F) -> F:
     @functools.wraps(method)
     def locked(self: Minter, *args: Any) -> Any:
         while True:
-            self._begin_process()
+            self._begin_anew()
             lock = self._lock
             [held] = _acquiring(lock)
             try:
@@ -120,52 +204,56 @@ def _exclusive(method: F) -> F:
 
 
 class Minter:
-    """The part of a generator that makes IDs and handles threads and the clock."""
+    """The part of a generator that makes IDs and handles threads, copies of the process and the clock."""
 
-    __slots__ = ("_block", "_clock", "_id_of", "_lock", "_prefix")
+    __slots__ = ("_block", "_clock", "_id_of", "_lock")
 
     _block: _Block
 
-    def _begin(
-        self, id_type: type[MessageId], run_type: type[_sequence.Run], clock: Callable[[], int] | None, first: int
-    ) -> None:
-        """Set the types, the clock and the first sequence number.
-
-        The clock returns whole Unix seconds; None means the system's clock.
-        """
+    def _begin(self, id_type: type[MessageId], run_type: type[_sequence.Run], clock: Callable[[], int] | None) -> None:
+        """Set the types and the clock, which returns whole Unix seconds; None means the system's clock."""
         self._id_of = id_type._of
-        self._clock: Callable[[], float] = time.time if clock is None else clock
-        self._restart(None, first)
-
-    def _restart(self, before: _Block | None, first: int) -> None:
+        self._clock: Callable[[], float] = _system_clock if clock is None else clock
         # Re-entrant, because a signal handler or finalizer can mint while this thread is in _reserve.
-        lock, block = threading.RLock(), _Block(_this_process(), b"", None, _sequence.fresh(first))
-        # Nothing is called between this comparison and the last assignment, so no other thread and no handler runs.
-        if before is None or self._block is before:
-            self._lock = lock
-            self._prefix = b""  # set when the first IDs are reserved
-            self._block = block
+        self._lock = threading.RLock()
+        self._block = _Block(_Start(0, this_life(), _forks, FIRST, b"", None), None, _sequence.fresh(0))
 
-    def _begin_process(self) -> None:
-        """Start again in a forked child, with its own pid, sequence and lock."""
-        block = self._block
-        if not block.process[0]:
-            self._restart(block, self._forget_process())
-
-    def _forget_process(self) -> int:
-        """Forget what belongs to the parent process, and return the first sequence number of this process."""
+    def _start(self, why: int) -> tuple[bytes, int, NodeChoice]:
+        """Return the first nine bytes of all IDs to come, the first sequence number, and the choice of the node."""
         raise NotImplementedError
 
-    def _find_prefix(self) -> bytes:
-        """Return the version, node and pid with which all IDs of this process begin."""
-        raise NotImplementedError
+    def _explain(self) -> NodeChoice | None:
+        """Return the choice of the node of the next ID."""
+        return self._begin_anew().choice
+
+    def _begin_anew(self) -> _Start:
+        """Begin if the generator has not yet begun in the life of this process, and return how it began."""
+        while True:
+            block, life = self._block, this_life()
+            start = block.start
+            if start.life == life:
+                return start
+            prefix, first, choice = self._start(start.why if start.made == life else COPIED)
+            lock = self._lock if start.forks == _forks else threading.RLock()
+            start = _Start(life, life, _forks, FIRST, prefix, choice)
+            following = _Block(start, None, _sequence.fresh(first))
+            beginning = _beginning
+            [held] = _acquiring(beginning)
+            try:
+                # Nothing is called between this comparison and the last assignment, so no handler runs.
+                if held and self._block is block and _life[0] == life:
+                    self._lock = lock
+                    self._block = following
+            finally:
+                if held:
+                    beginning.release()
 
     @_exclusive
     def generate(self) -> MessageId:
         """Return a new ID.
 
         Returns:
-            A `MessageId`, greater as bytes than every ID that this generator has made before.
+            A `MessageId`, greater as bytes than every ID that this generator has made since it began.
 
         >>> import msgid
         >>> msgid.generate() < msgid.generate()
@@ -174,7 +262,7 @@ class Minter:
         while True:
             block = self._block
             # A signal handler can fork while the clock is read. Nothing is called between the second look and the draw.
-            if self._clock() < block.until and block.process[0]:
+            if block.since <= self._clock() < block.until and block.life == _life[0]:
                 for last in block.left:
                     return self._id_of(block.head + _BYTES[last])
             self._reserve(None)
@@ -193,7 +281,7 @@ class Minter:
         while True:
             block = self._block
             # A signal handler can fork while the clock is read. Nothing is called between the second look and the draw.
-            if self._clock() < block.until and block.process[0]:
+            if block.since <= self._clock() < block.until and block.life == _life[0]:
                 for last in block.left:
                     return block.hex_head + _DIGITS[last]
             self._reserve(None)
@@ -204,29 +292,30 @@ class Minter:
         The current block is drained first. Its unused numbers are reserved again, so the IDs keep increasing.
         """
         while True:
-            self._begin_process()
+            self._begin_anew()
             lock = self._lock
             [held] = _acquiring(lock)
             try:
                 if not held:
                     continue
                 block = self._block
-                second = math.floor(self._clock()) - layout.EPOCH_UNIX
-                prefix = self._prefix or self._find_prefix()
-                runs: tuple[_sequence.Run, ...]
-                if count is None:
+                start, second = block.start, math.floor(self._clock()) - layout.EPOCH_UNIX
+                runs: tuple[_sequence.Run, ...] | None = None
+                if _sequence.is_behind(block.state, second):
+                    following = _Block(start._replace(life=0, why=BEHIND), None, block.state)
+                elif count is None:
                     run, state = _sequence.reserve_block(block.drain(), second)
-                    runs, following = (run,), _Block(block.process, prefix, run, state)
+                    runs, following = (run,), _Block(start, run, state)
                 else:
                     runs, state = _sequence.reserve(block.drain(), second, count)
-                    following = _Block(block.process, prefix, None, state)
+                    following = _Block(start, None, state)
                 # A signal handler or finalizer can mint or fork at any point above. This result is then discarded, and
                 # the loop runs again. The comparison and the assignment below call and allocate nothing, so no handler
                 # can run between them.
-                if self._block is block and block.process[0]:
-                    self._prefix = prefix
+                if self._block is block and block.life == _life[0]:
                     self._block = following
-                    return prefix, runs
+                    if runs is not None:
+                        return start.prefix, runs
             finally:
                 if held:
                     lock.release()

@@ -4,12 +4,17 @@
 |----------------------------|-------------------------------------------------------------------------|
 | shows a time before 2021   | second 0, until the clock has passed it                                 |
 | stands still               | the same second, the next sequence number                               |
-| goes back                  | the last second used, kept until the clock has passed it                |
+| goes back, at most a day   | the last second used, kept until the clock has passed it                |
+| goes back more than a day  | the generator begins anew                                               |
 | jumps forward              | the new second                                                          |
 | any, at sequence 2^32      | sequence 0, and a second after the last one used, even before its time  |
 
-So (second, sequence) strictly increases from ID to ID, and no pair repeats. The rule counts seconds from the epoch
-without a limit; an ID holds their low 32 bits.
+So (second, sequence) strictly increases from ID to ID, and no pair repeats, until the generator begins anew. It then
+has another random node, even if the caller had named one, and another random sequence number. Its earlier IDs can be of
+the same seconds, but the new node has no IDs yet. So a clock that is years ahead for a moment dates only the IDs of
+that moment in that year.
+
+The rule counts seconds from the epoch without a limit; an ID holds their low 32 bits.
 """
 
 from __future__ import annotations
@@ -20,6 +25,8 @@ from msgid.layout import UINT32_SPAN
 
 BLOCK: Final = 256
 """The number of IDs in a block. They differ only in their last byte."""
+MAX_BEHIND: Final = 86_400
+"""Seconds that a clock may go back before the generator begins anew: more than all time zones are apart."""
 
 
 class State(NamedTuple):
@@ -43,12 +50,21 @@ def fresh(sequence: int) -> State:
     return State(0, sequence)
 
 
+def is_behind(state: State, now: int) -> bool:
+    """Return whether the clock has gone back so far that the generator must begin anew.
+
+    >>> is_behind(State(second=100_000, sequence=0), 13_599), is_behind(State(second=100_000, sequence=0), 13_600)
+    (True, False)
+    """
+    return state.second - max(now, 0) > MAX_BEHIND
+
+
 def reserve(state: State, now: int, count: int) -> tuple[tuple[Run, ...], State]:
     """Reserve ``count`` IDs at the second ``now``.
 
     Args:
         state: The state of the generator.
-        now: Time of the clock, in seconds since 2021-01-01T00:00:00Z; any integer.
+        now: Time of the clock, in seconds since 2021-01-01T00:00:00Z; any integer that `is_behind` accepts.
         count: Number of IDs, 0 or more.
 
     Returns:

@@ -31,7 +31,7 @@ def violated(world, mode="limited", steps=150):
 
 def test_generator_that_does_not_notice_a_fork_is_found():
     """A child that goes on with its parent's block repeats the parent's IDs."""
-    with mock.patch("simulation.generators.Alive.__getitem__", return_value=True):
+    with mock.patch("simulation.generators.Life.__getitem__", return_value=1):
         assert "was made before" in violated("generators")
 
 
@@ -92,6 +92,6 @@ def test_sink_that_takes_any_rename_for_its_own_is_found():
 
 def test_report_of_a_failing_seed_runs_it_again():
     """The report has the command for the seed and the last operations; the same seed fails the same way."""
-    with mock.patch("simulation.generators.Alive.__getitem__", return_value=True):
+    with mock.patch("simulation.generators.Life.__getitem__", return_value=1):
         assert violated("generators") == violated("generators")
         assert "python -m simulation --world generators --mode limited --seed" in violated("generators")

@@ -11,6 +11,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgid import layout
+from msgid.ids._sequence import MAX_BEHIND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +36,8 @@ _PLACES: Final = ("node", "pid", "seconds", "sequence")
 
 
 def _layout() -> dict[str, int]:
-    """Return every layout number that the C code repeats, by its name in C."""
-    numbers = {name: getattr(layout, name) for name in _NUMBERS}
+    """Return every number that the C code repeats, by its name in C."""
+    numbers = {name: getattr(layout, name) for name in _NUMBERS} | {"MAX_BEHIND": MAX_BEHIND}
     for name in _PLACES:
         field = layout.FIELDS[name]
         numbers |= {f"{name.upper()}_START": field.start, f"{name.upper()}_WIDTH": field.width}

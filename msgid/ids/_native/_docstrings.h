@@ -10,7 +10,7 @@
 #define DOC_CORE_HEX \
     "The text of the ID: two upper-case hex digits for each byte."
 #define DOC_MINTER \
-    "The part of a generator that makes IDs and handles threads and the clock."
+    "The part of a generator that makes IDs and handles threads, copies of the process and the clock."
 #define DOC_MINTER_GENERATE \
     "generate($self, /)\n" \
     "--\n" \
@@ -18,7 +18,7 @@
     "Return a new ID.\n" \
     "\n" \
     "Returns:\n" \
-    "    A `MessageId`, greater as bytes than every ID that this generator has made before.\n" \
+    "    A `MessageId`, greater as bytes than every ID that this generator has made since it began.\n" \
     "\n" \
     ">>> import msgid\n" \
     ">>> msgid.generate() < msgid.generate()\n" \

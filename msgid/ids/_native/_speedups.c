@@ -4,7 +4,7 @@
  * The same tests run on both. The C code handles only the common cases: errors and unusual types are passed to the
  * Python reference.
  *
- * No static variable changes after the module is loaded, but for the number of forks, so subinterpreters and
+ * No static variable changes after the module is loaded, but for the life of the process, so subinterpreters and
  * free-threaded builds are safe. All other state is in the module or in an object. The interpreter's lock protects a
  * Minter; in free-threaded builds its own mutex does.
  */
@@ -47,6 +47,7 @@
 #define IPV6_ID_LENGTH (IPV6_LENGTH + TAIL_LENGTH)
 #define MAX_LENGTH (1 + IPV6_ID_LENGTH)
 #define UINT32_SPAN ((uint64_t)1 << 32)
+#define MAX_BEHIND 86400
 
 /* Assumptions of the code below: the fields are adjacent, and each width is that of the integer type of the field. */
 _Static_assert(NODE_START == 1 && NODE_WIDTH == 6, "a node is read as 16 and 32 bits after the version");
@@ -322,10 +323,13 @@ typedef struct {
     PyObject *id_type; /* MessageId */
     PyObject *run_type; /* msgid.ids._sequence.Run */
     PyObject *clock; /* a function giving whole Unix seconds; NULL for the system's clock */
+    PyObject *choice; /* NodeChoice, of the node in the prefix; NULL before the first ID */
     int64_t second; /* of the last ID, since the epoch; 0 before the first ID, so that no ID is dated before the epoch */
     uint64_t sequence; /* of the next ID; UINT32_SPAN if it wraps next */
-    unsigned long forks; /* the number of forks, as below, when this process began to make IDs */
-    int has_prefix;
+    unsigned long life; /* of the process in which the generator may make IDs; 0 if it must begin */
+    unsigned long made; /* the life in which the generator was made, or began */
+    unsigned long forks; /* the number of forks, as below, when the mutex was made */
+    int why; /* why it begins, unless it is a copy: FIRST or BEHIND */
     unsigned char prefix[PREFIX_LENGTH];
     uint64_t head; /* the second and the sequence but for its last byte, of the digits below; NO_HEAD before the first */
     char head_digits[2 * (ID_LENGTH - 1)];
@@ -334,15 +338,55 @@ typedef struct {
 #endif
 } Minter;
 
-/* The number of forks between the process that loaded this module and this process. The C library counts them, so a fork
- * by C code, which runs no fork hook of Python, is counted too. Only the single thread of a new child changes it. */
-static volatile unsigned long forks = 0;
+/* Why a generator begins, as in msgid/ids/_pure_minter.py. */
+#define FIRST 0
+#define COPIED 1
+#define BEHIND 2
+
+/* The life of this process: a number that is not 0 and differs from the life of every process that it is a copy of. Two
+ * detectors see a fork. The C library calls count_fork, and Linux clears the page of the number, so that a fork without
+ * the C library is seen, too. `reseed` is for the copies that neither of them sees. Threads that change the number at once
+ * do no harm: a generator begins anew once more. */
+static volatile unsigned long own_life = 1;
+static volatile unsigned long *life = &own_life;
+static volatile unsigned long lives = 1;
+static volatile unsigned long forks = 0; /* between the process that loaded this module and this process */
+
+static void
+new_life(void)
+{
+    lives++;
+    *life = lives;
+}
 
 #ifndef MS_WINDOWS
 static void
 count_fork(void)
 {
     forks++;
+    new_life();
+}
+#endif
+
+#ifdef __linux__
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+/* Move the number to a page that Linux clears in a child. If the kernel accepts an advice that does not exist, it accepts
+ * everything and does nothing, as old emulators do; then the hook alone sees a fork. */
+static void
+wipe_life_on_fork(void)
+{
+    void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) {
+        return;
+    }
+    if (madvise(page, PAGE, -1) == 0 || madvise(page, PAGE, MADV_WIPEONFORK) != 0) {
+        munmap(page, PAGE);
+        return;
+    }
+    *(volatile unsigned long *)page = own_life;
+    life = page;
 }
 #endif
 
@@ -351,13 +395,38 @@ watch_forks(void)
 {
 #ifndef MS_WINDOWS
     static int watched = 0;
-    if (!watched && pthread_atfork(NULL, NULL, count_fork) != 0) {
+    if (watched) {
+        return 0;
+    }
+    if (pthread_atfork(NULL, NULL, count_fork) != 0) {
         PyErr_NoMemory();
         return -1;
     }
     watched = 1;
+#ifdef __linux__
+    wipe_life_on_fork();
+#endif
 #endif
     return 0;
+}
+
+/* The life of this process, which is new if a fork was seen by the page alone. */
+static unsigned long
+this_life(void)
+{
+    if (*life == 0) {
+        forks++;
+        new_life();
+    }
+    return *life;
+}
+
+/* begin_life(): every generator of this process begins anew with its next ID. */
+static PyObject *
+begin_life(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    new_life();
+    Py_RETURN_NONE;
 }
 
 static int
@@ -368,6 +437,7 @@ minter_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(self->id_type);
     Py_VISIT(self->run_type);
     Py_VISIT(self->clock);
+    Py_VISIT(self->choice);
     return 0;
 }
 
@@ -378,6 +448,7 @@ minter_clear(PyObject *op)
     Py_CLEAR(self->id_type);
     Py_CLEAR(self->run_type);
     Py_CLEAR(self->clock);
+    Py_CLEAR(self->choice);
     return 0;
 }
 
@@ -391,46 +462,13 @@ minter_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-/* The first sequence number; the maximum is UINT32_SPAN, at which the sequence wraps next. */
-static int
-read_sequence(PyObject *number, uint64_t *sequence)
-{
-    *sequence = PyLong_AsUnsignedLongLong(number);
-    if (*sequence == (uint64_t)-1 && PyErr_Occurred()) {
-        return -1;
-    }
-    if (*sequence > UINT32_SPAN) {
-        PyErr_SetString(PyExc_ValueError, "a sequence number of at most 2**32 is expected");
-        return -1;
-    }
-    return 0;
-}
-
-/* Start with a sequence number, and with a mutex that no thread of this process holds. */
-static void
-minter_restart(Minter *self, uint64_t first)
-{
-#ifdef Py_GIL_DISABLED
-    memset(&self->mutex, 0, sizeof(self->mutex)); /* another thread of the parent may have held it */
-#endif
-    self->second = 0;
-    self->sequence = first;
-    self->has_prefix = 0;
-    self->head = NO_HEAD;
-    self->forks = forks;
-}
-
-/* _begin(id_type, run_type, clock or None, first): called by __init__ of the Python class. */
+/* _begin(id_type, run_type, clock or None): called by __init__ of the Python class. */
 static PyObject *
 minter_begin(PyObject *op, PyObject *args)
 {
     Minter *self = (Minter *)op;
-    PyObject *id_type, *run_type, *clock, *number;
-    if (!PyArg_ParseTuple(args, "OOOO", &id_type, &run_type, &clock, &number)) {
-        return NULL;
-    }
-    uint64_t first;
-    if (read_sequence(number, &first) < 0) {
+    PyObject *id_type, *run_type, *clock;
+    if (!PyArg_ParseTuple(args, "OOO", &id_type, &run_type, &clock)) {
         return NULL;
     }
     if (!is_id_type(id_type)) {
@@ -443,49 +481,64 @@ minter_begin(PyObject *op, PyObject *args)
     Py_XSETREF(self->run_type, run_type);
     Py_XINCREF(clock == Py_None ? NULL : clock);
     Py_XSETREF(self->clock, clock == Py_None ? NULL : clock);
-    minter_restart(self, first);
+    self->life = 0;
+    self->made = this_life();
+    self->forks = forks;
+    self->why = FIRST;
     Py_RETURN_NONE;
 }
 
-/* Start again in a forked child, with its own pid and sequence. */
+/* Begin with what _start of the Python class gives: the nine bytes of all IDs, the first sequence number, and the choice of
+ * the node. */
 static int
-minter_begin_process(Minter *self)
+minter_start(Minter *self)
 {
-    uint64_t sequence = 0;
-    PyObject *first = PyObject_CallMethod((PyObject *)self, "_forget_process", NULL);
-    int failed = first == NULL ? -1 : read_sequence(first, &sequence);
-    Py_XDECREF(first);
-    if (failed < 0) {
+    if (self->run_type == NULL) {
+        PyErr_SetString(PyExc_TypeError, "the generator was not initialised");
         return -1;
     }
+    unsigned long begun = this_life();
+    PyObject *choice;
+    const char *prefix;
+    Py_ssize_t length;
+    unsigned long long sequence;
+    PyObject *start = PyObject_CallMethod((PyObject *)self, "_start", "i", self->made == begun ? self->why : COPIED);
+    if (start == NULL) {
+        return -1;
+    }
+    if (!PyTuple_Check(start) || !PyArg_ParseTuple(start, "y#KO", &prefix, &length, &sequence, &choice) ||
+        length != PREFIX_LENGTH || sequence > UINT32_SPAN) {
+        Py_DECREF(start);
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_TypeError, "_start must give 9 bytes, a sequence number and a choice");
+        }
+        return -1;
+    }
+    Py_INCREF(choice);
     Py_BEGIN_CRITICAL_SECTION(self);
-    if (self->forks != forks) { /* otherwise another thread was faster */
-        minter_restart(self, sequence);
+#ifdef Py_GIL_DISABLED
+    if (self->forks != forks) { /* another thread of the parent may have held the mutex */
+        memset(&self->mutex, 0, sizeof(self->mutex));
     }
-    Py_END_CRITICAL_SECTION();
-    return 0;
-}
-
-/* Get from the Python class the nine bytes with which all IDs of this process begin. */
-static int
-minter_find_prefix(Minter *self)
-{
-    PyObject *prefix = PyObject_CallMethod((PyObject *)self, "_find_prefix", NULL);
-    if (prefix == NULL) {
-        return -1;
-    }
-    if (!PyBytes_Check(prefix) || PyBytes_GET_SIZE(prefix) != PREFIX_LENGTH) {
-        Py_DECREF(prefix);
-        PyErr_SetString(PyExc_TypeError, "_find_prefix must give 9 bytes");
-        return -1;
-    }
+#endif
+    self->forks = forks;
     LOCK(self);
-    if (!self->has_prefix) { /* otherwise another thread has set it, and it may be in use */
-        memcpy(self->prefix, PyBytes_AS_STRING(prefix), PREFIX_LENGTH);
-        self->has_prefix = 1;
+    /* Otherwise another thread was faster, or the process was copied meanwhile. */
+    if (self->life != begun && *life == begun) {
+        memcpy(self->prefix, prefix, PREFIX_LENGTH);
+        self->second = 0;
+        self->sequence = sequence;
+        self->head = NO_HEAD;
+        self->why = FIRST;
+        PyObject *before = self->choice;
+        self->choice = choice;
+        choice = before;
+        self->made = self->life = begun;
     }
     UNLOCK(self);
-    Py_DECREF(prefix);
+    Py_END_CRITICAL_SECTION();
+    Py_XDECREF(choice);
+    Py_DECREF(start);
     return 0;
 }
 
@@ -519,32 +572,59 @@ given_second(PyObject *clock, int64_t *second)
     return *second == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
-/* The second of the clock, since the epoch. Python code, which can fork, runs only here, before any state is read. */
+/* The second of the clock, since the epoch. A clock of the caller is Python code, which can fork. */
 static inline int
 minter_now(Minter *self, int64_t *now)
 {
-    do {
-        if (self->forks != forks && minter_begin_process(self) < 0) {
-            return -1;
-        }
-        if (!self->has_prefix) {
-            if (self->run_type == NULL) {
-                PyErr_SetString(PyExc_TypeError, "the generator was not initialised");
-                return -1;
-            }
-            if (minter_find_prefix(self) < 0) {
-                return -1;
-            }
-        }
-        if (self->clock == NULL) {
-            *now = system_second();
-        }
-        else if (given_second(self->clock, now) < 0) {
-            return -1;
-        }
-    } while (self->forks != forks);
+    if (self->clock == NULL) {
+        *now = system_second();
+    }
+    else if (given_second(self->clock, now) < 0) {
+        return -1;
+    }
     *now -= EPOCH_UNIX;
     return 0;
+}
+
+/* Whether the generator has begun in the life of this process. Both lives are 0 if a new child makes its first ID. */
+static inline int
+has_begun(Minter *self)
+{
+    return self->life == *life && self->life != 0;
+}
+
+/* Whether the generator can make IDs at a second without beginning anew. Called with the lock. */
+static inline int
+can_make(Minter *self, int64_t now)
+{
+    if (!has_begun(self)) {
+        return 0;
+    }
+    if (self->second - now > MAX_BEHIND && self->second > MAX_BEHIND) { /* is_behind of msgid/ids/_sequence.py */
+        self->life = 0;
+        self->why = BEHIND;
+        return 0;
+    }
+    return 1;
+}
+
+/* Take the lock of a generator that can make IDs at the second `now`. No Python code runs until UNLOCK. */
+static inline int
+minter_lock(Minter *self, int64_t *now)
+{
+    for (;;) {
+        if (minter_now(self, now) < 0) {
+            return -1;
+        }
+        LOCK(self);
+        if (can_make(self, *now)) {
+            return 0;
+        }
+        UNLOCK(self);
+        if (minter_start(self) < 0) {
+            return -1;
+        }
+    }
 }
 
 /* The rule of msgid/ids/_sequence.py for one run: up to `count` IDs with the same second. */
@@ -566,36 +646,25 @@ take_run(Minter *self, int64_t now, uint64_t count, int64_t *second, uint64_t *s
     return taken;
 }
 
-static inline int
-take_one(Minter *self, uint32_t *second, uint32_t *sequence)
-{
-    int64_t now, wide;
-    uint64_t start;
-    if (minter_now(self, &now) < 0) {
-        return -1;
-    }
-    LOCK(self);
-    take_run(self, now, 1, &wide, &start);
-    UNLOCK(self);
-    *second = (uint32_t)wide;
-    *sequence = (uint32_t)start;
-    return 0;
-}
-
 static PyObject *
 minter_generate(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     Minter *self = (Minter *)op;
-    uint32_t second, sequence;
-    if (take_one(self, &second, &sequence) < 0) {
+    int64_t now, second;
+    uint64_t sequence;
+    unsigned char prefix[PREFIX_LENGTH];
+    if (minter_lock(self, &now) < 0) {
         return NULL;
     }
+    take_run(self, now, 1, &second, &sequence);
+    memcpy(prefix, self->prefix, PREFIX_LENGTH);
+    UNLOCK(self);
     Core *id = PyObject_New(Core, (PyTypeObject *)self->id_type);
     if (id != NULL) {
         id->length = ID_LENGTH;
-        memcpy(id->raw, self->prefix, PREFIX_LENGTH);
-        put32(id->raw + SECONDS_START, second);
-        put32(id->raw + SEQUENCE_START, sequence);
+        memcpy(id->raw, prefix, PREFIX_LENGTH);
+        put32(id->raw + SECONDS_START, (uint32_t)second);
+        put32(id->raw + SEQUENCE_START, (uint32_t)sequence);
     }
     return (PyObject *)id;
 }
@@ -607,15 +676,15 @@ minter_generate_hex(PyObject *op, PyObject *Py_UNUSED(ignored))
     Minter *self = (Minter *)op;
     int64_t now, second;
     uint64_t sequence;
-    if (minter_now(self, &now) < 0) {
-        return NULL;
-    }
     PyObject *text = PyUnicode_New(ID_DIGITS, 127);
     if (text == NULL) {
         return NULL;
     }
     char *out = (char *)PyUnicode_1BYTE_DATA(text);
-    LOCK(self);
+    if (minter_lock(self, &now) < 0) {
+        Py_DECREF(text);
+        return NULL;
+    }
     take_run(self, now, 1, &second, &sequence);
     uint64_t head = (uint64_t)(uint32_t)second << 24 | sequence >> 8;
     if (head != self->head) {
@@ -640,6 +709,7 @@ minter_reserve(PyObject *op, PyObject *number)
     unsigned long long count = PyLong_AsUnsignedLongLong(number);
     int64_t now, seconds[3];
     uint64_t starts[3], sizes[3];
+    unsigned char prefix[PREFIX_LENGTH];
     int runs = 0;
     if (count == (unsigned long long)-1 && PyErr_Occurred()) {
         return NULL;
@@ -648,14 +718,14 @@ minter_reserve(PyObject *op, PyObject *number)
         PyErr_SetString(PyExc_ValueError, "at most 2**32 ids at once");
         return NULL;
     }
-    if (minter_now(self, &now) < 0) {
+    if (minter_lock(self, &now) < 0) {
         return NULL;
     }
-    LOCK(self);
     while (count > 0) { /* at most a wrap, so at most two runs */
         sizes[runs] = take_run(self, now, count, &seconds[runs], &starts[runs]);
         count -= sizes[runs++];
     }
+    memcpy(prefix, self->prefix, PREFIX_LENGTH);
     UNLOCK(self);
     PyObject *listed = PyTuple_New(runs);
     for (int i = 0; listed != NULL && i < runs; i++) {
@@ -668,11 +738,30 @@ minter_reserve(PyObject *op, PyObject *number)
             PyTuple_SET_ITEM(listed, i, run);
         }
     }
-    return listed == NULL ? NULL : Py_BuildValue("y#N", self->prefix, (Py_ssize_t)PREFIX_LENGTH, listed);
+    return listed == NULL ? NULL : Py_BuildValue("y#N", prefix, (Py_ssize_t)PREFIX_LENGTH, listed);
+}
+
+/* _explain() -> the choice of the node of the next ID. */
+static PyObject *
+minter_explain(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    Minter *self = (Minter *)op;
+    for (;;) {
+        LOCK(self);
+        PyObject *choice = has_begun(self) ? Py_NewRef(self->choice) : NULL;
+        UNLOCK(self);
+        if (choice != NULL) {
+            return choice;
+        }
+        if (minter_start(self) < 0) {
+            return NULL;
+        }
+    }
 }
 
 static PyMethodDef minter_methods[] = {
     {"_begin", minter_begin, METH_VARARGS, NULL},
+    {"_explain", minter_explain, METH_NOARGS, NULL},
     {"_reserve", minter_reserve, METH_O, NULL},
     {"generate", minter_generate, METH_NOARGS, DOC_MINTER_GENERATE},
     {"generate_hex", minter_generate_hex, METH_NOARGS, DOC_MINTER_GENERATE_HEX},
@@ -1188,6 +1277,7 @@ done:
 /* --- the module ------------------------------------------------------------------------------------------------------ */
 
 static PyMethodDef functions[] = {
+    {"begin_life", begin_life, METH_NOARGS, NULL},
     {"bind", bind, METH_VARARGS, NULL},
     {"parse", (PyCFunction)(void (*)(void))parse, METH_FASTCALL | METH_KEYWORDS, DOC_PARSE},
     {"is_valid", (PyCFunction)(void (*)(void))is_valid, METH_FASTCALL | METH_KEYWORDS, DOC_IS_VALID},
@@ -1219,7 +1309,7 @@ static const struct {
     NUMBER(EPOCH_UNIX),  NUMBER(VERSION_0),     NUMBER(VERSION_1),      NUMBER(ID_LENGTH),      NUMBER(ID_DIGITS),
     NUMBER(PREFIX_LENGTH), NUMBER(NODE_START),  NUMBER(NODE_WIDTH),     NUMBER(PID_START),      NUMBER(PID_WIDTH),
     NUMBER(SECONDS_START), NUMBER(SECONDS_WIDTH), NUMBER(SEQUENCE_START), NUMBER(SEQUENCE_WIDTH), NUMBER(IPV4_LENGTH),
-    NUMBER(IPV6_LENGTH), NUMBER(TAIL_LENGTH),   NUMBER(UINT32_SPAN),
+    NUMBER(IPV6_LENGTH), NUMBER(TAIL_LENGTH),   NUMBER(UINT32_SPAN), NUMBER(MAX_BEHIND),
 };
 
 /* The numbers of the layout, as a dict by name. */

@@ -8,7 +8,8 @@ import pytest
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
-# `fork(kind)` forks as os.fork does, or as C code does, without the hooks that Python runs at a fork.
+# `fork(kind)` forks as os.fork does, as C code does, without the hooks that Python runs at a fork, or by a system call,
+# without those of the C library.
 # `both(kind, work)` calls work() in the child and in the parent, and returns both results.
 FORKS = """
 import ctypes, itertools, os, pickle, random, signal, sys, threading, time
@@ -18,7 +19,10 @@ NOON = 1_700_000_000
 signal.alarm(60)
 
 def fork(kind):
-    pid = os.fork() if kind == "python" else ctypes.PyDLL(None).fork()
+    libc = ctypes.PyDLL(None)
+    clone = {"x86_64": 56, "aarch64": 220}.get(os.uname().machine)
+    forks = {"python": os.fork, "c": libc.fork, "system call": lambda: libc.syscall(clone, signal.SIGCHLD, 0, 0, 0, 0)}
+    pid = forks[kind]()
     if pid == 0:
         signal.alarm(20)  # ends a child that waits for ever
     return pid
@@ -120,7 +124,12 @@ check(child, parent)
 # Python itself does not survive a fork by C code while other threads wait for the interpreter's lock.
 @pytest.mark.parametrize(
     ("moment", "kind"),
-    [(moment, kind) for moment in PROGRAMS for kind in ("python", "c") if kind == "python" or "thread" not in moment],
+    [
+        (moment, kind)
+        for moment in PROGRAMS
+        for kind in ("python", "c", *["system call"] * (sys.platform == "linux"))
+        if kind == "python" or "thread" not in moment
+    ],
 )
 def test_fork_never_repeats_an_id_and_never_waits(msgid, moment, kind):
     """Parent and child make different IDs after a fork at this moment, each with its own pid, and both end."""

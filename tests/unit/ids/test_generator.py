@@ -6,6 +6,8 @@ import gc
 import itertools
 import multiprocessing
 import pickle
+import subprocess
+import sys
 import time
 import weakref
 
@@ -16,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msgid import layout
+from msgid.ids import _sequence
 
 ask = st.sampled_from(["generate", "generate_hex", "batch of 0", "batch of 1", "batch of 300"])
 
@@ -24,16 +27,84 @@ ask = st.sampled_from(["generate", "generate_hex", "batch of 0", "batch of 1", "
 def test_ids_under_any_clock_and_any_call_strictly_increase(msgid, clock, calls, first):
     """IDs increase with single IDs, texts and batches mixed, for a clock that stands still, jumps or goes back.
 
-    The seconds are taken modulo 2**32, so the IDs sort as bytes until 2157. Before 2021 the seconds are 0.
+    They do so per node: a clock that goes back by more than a day begins another. The seconds are taken modulo 2**32,
+    so the IDs sort as bytes until 2157. Before 2021 the seconds are 0.
     """
     latest = itertools.chain(clock, itertools.repeat(clock[-1]))
     minting = msgid.Generator(node=1, pid=2, clock=lambda: next(latest), sequence=first)
     minted = [raw for how in calls for raw in mint(minting, how)]
     assert len(set(minted)) == len(minted)
-    in_range = all(now < layout.EPOCH_UNIX + 2**32 - 2 for now in clock)
-    if in_range:
-        assert minted == sorted(minted)
-    assert [place(raw)[1] for raw in minted] == [(first + n) % 2**32 for n in range(len(minted))]
+    for node, own in itertools.groupby(minted, lambda raw: raw[:9]):
+        run = list(own)
+        if all(now < layout.EPOCH_UNIX + 2**32 - 2 for now in clock):
+            assert run == sorted(run)
+        begin = first if node == minted[0][:9] == layout.pack(1, 2, 0, 0)[:9] else place(run[0])[1]
+        assert [place(raw)[1] for raw in run] == [(begin + n) % 2**32 for n in range(len(run))]
+
+
+@given(st.lists(st.tuples(st.integers(-(2**20), 2**20), ask), min_size=1, max_size=20), EDGES32)
+def test_ids_of_both_cores_follow_the_rule(msgid, steps, first):
+    """Each call gives the IDs of `msgid.ids._sequence`, and begins anew exactly where the rule says so."""
+    now = 0
+    minting = msgid.Generator(node=1, pid=2, clock=lambda: layout.EPOCH_UNIX + now, sequence=first)
+    state, nodes = _sequence.fresh(first), [1]
+    for now, how in steps:
+        made = mint(minting, how)
+        if state is not None and _sequence.is_behind(state, now):
+            state = None
+        if not made:
+            continue
+        if state is None:  # another random sequence number, on another random node
+            assert layout.unpack(made[0])[0] not in nodes
+            nodes.append(layout.unpack(made[0])[0])
+            assert layout.origin_of(nodes[-1]) == "random"
+            state = _sequence.fresh(place(made[0])[1])
+        runs, state = _sequence.reserve(state, now, len(made))
+        assert [place(raw) for raw in made] == [(run.second, number) for run in runs for number in run.sequences]
+        assert {layout.unpack(raw)[0] for raw in made} == {nodes[-1]}
+
+
+@pytest.mark.parametrize("ask", ["generate", "generate_hex", "batch of 3"])
+def test_clock_that_was_years_ahead_for_a_moment_dates_no_later_id(msgid, ask):
+    """The generator begins anew with random bits and repeats nothing, although node, pid and sequence were named."""
+    now = NOON
+    minting = msgid.Generator(node=1, pid=2, clock=lambda: now, sequence=0)
+    before = mint(minting, ask)
+    now = NOON + 5 * 365 * 86_400
+    ahead = mint(minting, ask)
+    now = NOON
+    after = mint(minting, ask) + mint(minting, ask)
+    assert {place(raw)[0] for raw in before + after} == {NOON - layout.EPOCH_UNIX}
+    assert len({*before, *ahead, *after}) == len(before + ahead + after)
+    assert after == sorted(after)
+    assert {layout.origin_of(layout.unpack(raw)[0]) for raw in after} == {"random"}
+    assert str(minting.explain_node()).endswith("(random): random bits: the clock has gone back by more than a day")
+
+
+FROZEN = {
+    "freezegun": "with freezegun.freeze_time('2031-01-01'):",
+    "time_machine": "with time_machine.travel(1_900_000_000, tick=False):",
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere time-machine replaces the only clock of the reference")
+@pytest.mark.parametrize("library", FROZEN)
+def test_frozen_test_clock_does_not_stop_the_clock_of_ids(msgid, library):
+    """A generator reads the clock of the operating system, wherever it is made; a clock that is passed is frozen."""
+    pytest.importorskip(library)
+    program = f"""
+import time, msgid, {library}
+before = int(time.time())
+outside = msgid.Generator()
+{FROZEN[library]}
+    inside = msgid.Generator()
+    made = [g.generate() for g in (inside, outside)] + [msgid.parse(g.generate_hex()) for g in (inside, outside, msgid)]
+    assert time.time() > 1_899_000_000
+    assert msgid.Generator(clock=lambda: time.time()).generate().time.timestamp() > 1_899_000_000
+assert all(before <= id.time.timestamp() <= time.time() for id in made), made
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("ask", ["generate", "generate_hex"])
@@ -99,6 +170,9 @@ def test_generator_without_users_is_collected(msgid):
         ({"node": "56:f7:e7:1c:36:1g"}, ValueError, "got '56:f7:e7:1c:36:1g'"),
         ({"node": "５6:f7:e7:1c:36:1b"}, ValueError, "aa:bb:cc:dd:ee:ff"),
         ({"node": " 6:f7:e7:1c:36:1b"}, ValueError, "aa:bb:cc:dd:ee:ff"),
+        ({"node": "ff:ff:ff:ff:ff:ff"}, ValueError, "node must not be a multicast address.*got 'ff:ff:ff:ff:ff:ff'"),
+        ({"node": b"\x03\0\0\0\0\0"}, ValueError, "node must not be a multicast address.*got b'"),
+        ({"node": 1 << 40}, ValueError, "node must not be a multicast address.*got 1099511627776"),
         ({"node": b"12345"}, ValueError, "6 bytes, got b'12345'"),
         ({"node": 2**48}, ValueError, "node must be 0 to 281474976710655, got 281474976710656"),
         ({"node": -1}, ValueError, "got -1"),

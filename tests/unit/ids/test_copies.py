@@ -1,0 +1,292 @@
+"""Copies of a process make different IDs: children of any kind, snapshots, and processes that look alike.
+
+`copy()` starts a child by a raw system call, so neither Python nor the C library runs a hook. If `blind` is loaded, the
+kernel does not clear memory either: the child is then what a snapshot is that was restored twice.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the system calls are those of Linux")
+
+CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
+TOOLS = f"""
+import ctypes, json, os, signal, sys
+libc = ctypes.PyDLL(None, use_errno=True)
+signal.alarm(60)
+def copy(work):
+    "Call work() in a copy of this process and return its result."
+    receive, send = os.pipe()
+    child = libc.syscall({CLONE}, signal.SIGCHLD, 0, 0, 0, 0)
+    if child == 0:
+        try:
+            os.write(send, json.dumps(work()).encode())
+        finally:
+            os._exit(0)
+    os.close(send)
+    with os.fdopen(receive, "rb") as file:
+        result = json.load(file)
+    os.waitpid(child, 0)
+    return result
+def distinct(*lists):
+    flat = [text for one in lists for text in one]
+    assert len(set(flat)) == len(flat), f"{{len(flat) - len(set(flat))}} IDs are equal"
+"""
+MADVISE = "int madvise(void *a, unsigned long n, int advice) { return 0; }"
+"""A kernel that accepts every advice and follows none, as old emulators do."""
+
+
+@pytest.fixture(scope="module")
+def blind(tmp_path_factory):
+    """Return the environment in which no memory is cleared at a fork."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("blind")
+    (folder / "madvise.c").write_text(MADVISE)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "madvise.so", folder / "madvise.c"], check=True)
+    return {"LD_PRELOAD": str(folder / "madvise.so")}
+
+
+def run(program, *before, **environment):
+    """Run a program in a process of its own and return what it prints."""
+    command = [*before, sys.executable, "-W", "ignore", "-c", TOOLS + program]
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_children_by_a_raw_system_call_make_ids_of_their_own(msgid):
+    """The page that Linux clears shows the fork, before and after the first ID, and to every generator."""
+    run("""
+import msgid
+generators = [msgid, msgid.Generator(), msgid.Generator(node="random"), msgid.Generator(node=1, pid=7, sequence=0)]
+def work():
+    return [g.generate_hex() for g in generators] + [str(g.generate()) for g in generators] + [
+        text for g in generators for text in g.generate_batch(300).hex()]
+children = [copy(work) for _ in range(3)]  # before the first ID of the parent
+children += [copy(lambda: copy(work))]
+own = work()
+children += [copy(work) for _ in range(3)] + [copy(lambda: copy(work))]
+distinct(own, work(), *children)
+assert {msgid.parse(text).pid for text in children[0]}.isdisjoint(msgid.parse(text).pid for text in own)
+""")
+
+
+def test_children_of_an_emulator_that_clears_no_page_make_ids_of_their_own(msgid, blind):
+    """If every advice is accepted, the page is not trusted: the hook of the fork, or the pid, tells the child."""
+    run(
+        """
+import msgid
+generators = [msgid, msgid.Generator(), msgid.Generator(node=1, pid=7, sequence=0)]
+def work():
+    return [g.generate_hex() for g in generators for _ in range(300)]
+def forked(fork):
+    receive, send = os.pipe()
+    if fork() == 0:
+        os.write(send, "\\n".join(work()).encode())
+        os._exit(0)
+    os.close(send)
+    with os.fdopen(receive) as file:
+        return file.read().split("\\n")
+distinct(work(), *(forked(fork) for fork in (os.fork, libc.fork, os.fork)), work())
+if msgid.backend == "python":
+    distinct(work(), copy(work), copy(work))
+""",
+        **blind,
+    )
+
+
+SNAPSHOT = """
+os.getpid = lambda: 77  # copies of a snapshot have one pid
+import msgid
+generators = [msgid, msgid.Generator(), msgid.Generator(node="random"), msgid.Generator(clock=lambda: 1.7e9)]
+def work():
+    return [g.generate_hex() for g in generators for _ in range(5)]
+"""
+
+
+def test_snapshot_before_the_first_id_holds_nothing_random(msgid, blind):
+    """Copies of a process that has imported `msgid` and made generators differ without any call."""
+    run(SNAPSHOT + "distinct(copy(work), copy(work), work())", **blind)
+
+
+def test_snapshot_after_the_first_id_makes_new_ids_after_reseed(msgid, blind):
+    """After `reseed`, every generator of a copy draws again; without it, the copies repeat each other."""
+    run(
+        SNAPSHOT
+        + """
+before = work()
+assert copy(work) == copy(work)
+def restored():
+    msgid.reseed()
+    assert msgid.explain_node().source == "random"
+    return work()
+distinct(before, copy(restored), copy(restored), work())
+""",
+        **blind,
+    )
+
+
+def test_snapshot_hook_of_a_function_service_reseeds(msgid, blind):
+    """Where snapshot_restore_py is installed, a restored process calls `reseed` before it does anything else."""
+    run(
+        """
+import types
+callbacks = []
+sys.modules["snapshot_restore_py"] = types.SimpleNamespace(register_after_restore=callbacks.append)
+"""
+        + SNAPSHOT
+        + """
+assert callbacks == [msgid.reseed]
+before = work()
+def restored():
+    for callback in callbacks:
+        callback()
+    return work()
+distinct(before, copy(restored), copy(restored))
+""",
+        **blind,
+    )
+
+
+def test_reseed_is_of_the_whole_process_and_costs_the_generators_nothing(msgid):
+    """Each generator goes on with its IDs, which increase, and those that are not restored are not changed."""
+    generators = [msgid.Generator(), msgid.Generator(node=1), msgid.Generator(node="random", sequence=5, pid=3)]
+    before = [[g.generate_hex() for _ in range(3)] for g in generators]
+    copies = msgid.ids.node._is_copy
+    try:
+        msgid.reseed()
+    finally:
+        msgid.ids.node._is_copy = copies
+    after = [[g.generate_hex() for _ in range(3)] for g in generators]
+    for own in before + after:
+        assert [int(text, 16) - int(own[0], 16) for text in own] == [0, 1, 2]
+    assert len({text for own in before + after for text in own}) == 18
+    assert msgid.parse(after[1][0]).node == 1
+    assert msgid.parse(after[2][0]).pid == os.getpid() & 0xFFFF
+
+
+def test_environment_without_entropy_can_import(msgid):
+    """The import draws nothing and reads nothing of the machine; the first ID does."""
+    run("""
+def forbidden(*arguments):
+    raise PermissionError("no entropy here")
+allowed = os.urandom
+os.urandom = os.getrandom = forbidden
+import msgid
+generators = [msgid, msgid.Generator(), msgid.Generator(node="random")]
+assert not {"psutil", "getmac", "random", "secrets", "uuid"} & set(sys.modules)
+for g in generators:
+    try:
+        g.generate()
+    except PermissionError:
+        continue
+    raise AssertionError("an ID without entropy")
+os.urandom = allowed
+distinct([g.generate_hex() for g in generators])
+""")
+
+
+def test_child_that_shares_the_memory_of_its_parent_repeats_nothing(msgid):
+    """A child as of vfork counts on in the memory of its parent, which waits for it."""
+    run("""
+import msgid
+generators = [msgid, msgid.Generator(), msgid.Generator(clock=lambda: 1.7e9)]
+made = [g.generate_hex() for g in generators]
+inner = []
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+def child(_):
+    inner.extend(g.generate_hex() for g in generators for _ in range(300))
+    return 0
+stack = ctypes.create_string_buffer(1 << 20)
+top = (ctypes.addressof(stack) + len(stack)) & ~15
+CLONE_VM, CLONE_VFORK = 0x100, 0x4000
+pid = libc.clone(child, ctypes.c_void_p(top), CLONE_VM | CLONE_VFORK | signal.SIGCHLD, None)
+assert pid > 0 and os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+assert len(inner) == 900
+distinct(made, inner, [g.generate_hex() for g in generators for _ in range(300)])
+""")
+
+
+@pytest.mark.parametrize("start", ["vfork", "posix_spawn"])
+def test_started_programs_make_ids_of_their_own(msgid, start):
+    """A program that is started by vfork or posix_spawn begins with nothing of its parent's."""
+    run(
+        f"START = {start!r}"
+        + """
+import msgid, subprocess
+program = [sys.executable, "-c", "import msgid; print('\\n'.join(msgid.generate_batch(100).hex()))"]
+made = [msgid.generate_hex() for _ in range(100)]
+def started():
+    receive, send = os.pipe()
+    if START == "vfork":
+        process = subprocess.Popen(program, stdout=send).pid  # vfork, where the system has it
+    else:
+        process = os.posix_spawn(program[0], program, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, send, 1)])
+    os.close(send)
+    with os.fdopen(receive) as file:
+        made = file.read().split()
+    os.waitpid(process, 0)
+    return made
+distinct(made, started(), started(), [msgid.generate_hex() for _ in range(100)])
+"""
+    )
+
+
+CARD = """
+from msgid.ids import node
+node._list_cards = lambda: node.Cards("interface", (node.Interface("eth0", "00:16:3e:01:02:03", True),))
+import msgid
+"""
+
+
+def test_pid_namespaces_with_one_card_have_random_nodes(msgid):
+    """Two containers with one MAC address and pid 1 do not use the address, unless MSGID_NODE=mac says so."""
+    unshare = ["unshare", "--pid", "--fork"]
+    if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this process must not make a PID namespace")
+    show = CARD + "print(*[id.hex for id in msgid.generate_batch(50)])"
+    runs = [run(show, *unshare, MSGID_NODE="").split() for _ in range(2)]
+    ids = [msgid.parse(text) for made in runs for text in made]
+    assert len(set(ids)) == 100
+    assert {id.pid for id in ids} == {1}
+    assert {id.origin for id in ids} == {"random"}
+    assert runs[0][0][2:14] != runs[1][0][2:14]
+    reason = run(CARD + "print(msgid.explain_node())", *unshare, MSGID_NODE="")
+    assert reason.endswith("(random): random bits: in a container, or another PID namespace, pids repeat\n")
+    assert msgid.parse(run(show, *unshare, MSGID_NODE="mac").split()[0]).mac == "00:16:3e:01:02:03"
+
+
+def test_generators_of_one_process_never_share_a_node(msgid):
+    """Only the functions of `msgid` use the card, in one interpreter, or one counter could overtake another."""
+    run(
+        CARD
+        + """
+import threading
+node._this_process = lambda is_default: node.Process(1, None, is_default, node._is_main_interpreter())
+assert msgid.generate().mac == "00:16:3e:01:02:03"
+mine, other = msgid.Generator(), msgid.Generator(pid=5, clock=lambda: 1.7e9)
+assert {g.explain_node().reason for g in (mine, other)} == {"random bits: the process can have several generators"}
+assert len({msgid.generate().node, mine.generate().node, other.generate().node}) == 3
+everything = msgid.generate_batch(2**32)
+assert mine.generate() not in everything and mine.generate() not in msgid.Generator().generate_batch(2**32)
+try:
+    import _interpreters as interpreters
+    execute = interpreters.exec
+except ImportError:
+    import _xxsubinterpreters as interpreters
+    execute = interpreters.run_string
+failed = execute(interpreters.create(), '''
+import msgid
+assert msgid.explain_node().reason == "random bits: the process can have several generators", msgid.explain_node()
+''')
+assert not failed, failed
+""",
+        MSGID_NODE="",
+    )
