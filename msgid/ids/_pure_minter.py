@@ -4,7 +4,7 @@ It is the reference for the compiled minter in ``_speedups.c``. `msgid.ids.gener
 
 A process has a life, a number that changes in each copy of the process. A generator that finds another life than its
 own begins anew. Two detectors change the number after a fork: a hook of the interpreter, and a page of memory that
-Linux clears in a child, so that a fork by C code is seen, too. `begin_life` is for the copies that neither of them sees.
+Linux clears in a child, so that a fork by C code is seen, too. `begin_life` is for copies that neither of them sees.
 """
 
 from __future__ import annotations
@@ -222,17 +222,21 @@ class Minter:
         """Return the first nine bytes of all IDs to come, the first sequence number, and the choice of the node."""
         raise NotImplementedError
 
-    def _explain(self) -> NodeChoice | None:
+    def _explain(self) -> NodeChoice:
         """Return the choice of the node of the next ID."""
-        return self._begin_anew().choice
+        while True:
+            self._begin_anew()
+            start = self._block.start
+            if start.choice is not None:
+                return start.choice
 
-    def _begin_anew(self) -> _Start:
-        """Begin if the generator has not yet begun in the life of this process, and return how it began."""
+    def _begin_anew(self) -> None:
+        """Begin if the generator has not yet begun in the life of this process."""
         while True:
             block, life = self._block, this_life()
             start = block.start
             if start.life == life:
-                return start
+                return
             prefix, first, choice = self._start(start.why if start.made == life else COPIED)
             lock = self._lock if start.forks == _forks else threading.RLock()
             start = _Start(life, life, _forks, FIRST, prefix, choice)

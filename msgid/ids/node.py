@@ -13,6 +13,7 @@ getmac. The lookup runs when the first ID is made.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import threading
@@ -370,7 +371,7 @@ def _list_cards() -> Cards:
         ("getmac", "default-route", _card_of_getmac),
     ):
         try:
-            return Cards(source, ask(), tuple(failed))  # type: ignore[arg-type]
+            return Cards(source, ask(), tuple(failed))
         except Exception as error:  # both read files and run commands, which can raise any error
             failed.append(PassedOver(library, "", f"{type(error).__name__}: {error}"))
     return Cards("interface", (), tuple(failed))
@@ -405,13 +406,13 @@ def _this_process(is_default: bool) -> Process:
 
 def _is_main_interpreter() -> bool:
     try:
-        import _interpreters  # since Python 3.13
+        interpreters = importlib.import_module("_interpreters")  # since Python 3.13
     except ImportError:
         try:
-            import _xxsubinterpreters as _interpreters  # type: ignore[import-not-found, no-redef]
+            interpreters = importlib.import_module("_xxsubinterpreters")
         except ImportError:
             return True
-    return bool(_interpreters.get_current() == _interpreters.get_main())
+    return bool(interpreters.get_current() == interpreters.get_main())
 
 
 _is_copy = False

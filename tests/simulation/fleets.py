@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import time
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
 from msgid.audit import collision_risk
 from msgid.ids import _sequence
-from msgid.ids.node import choose_node
+from msgid.ids.node import Process, choose_node
 from msgid.layout import SYNTHETIC_BITS, UINT32_SPAN, synthetic_node
 from simulation.scheduler import Violation
 
 NOON = 93_000_000  # seconds since 2021
 YEAR = 365 * 86_400
+CONTAINER = 4_026_532_201
+"""The inode of a PID namespace that is not that of the whole system."""
 MOST_PAIRS = 1_500_000
 """The number of pairs of stretches up to which a fleet is compared; its time is shorter if it has more."""
 
@@ -153,6 +155,8 @@ def _life(found: list[Stretch], rate: int, begin: int, end: int, offset: int, fl
             offset += random.choice([-1, 1]) * round(10 ** random.uniform(0, 6))
         now, until = NOON + start + offset, NOON + stop + offset
         while now < until:
+            if _sequence.is_behind(state, now):
+                node, state = default_node(random), _sequence.fresh(random.getrandbits(31))
             held = min(state.second - now + 1, until - now)
             if held > 0:  # the clock is behind the last ID
                 state = _reserved(found, node, state, now, rate * held)
@@ -192,7 +196,11 @@ def _counted(
 def default_node(random: Random) -> int:
     """Return the node that a new process in a container chooses."""
     bits = synthetic_node("random", random.getrandbits(SYNTHETIC_BITS))
-    return choose_node({}, list, lambda: None, bits).node
+    return choose_node(None, {}, Process(pid=1, pid_namespace=CONTAINER), _no_cards, bits).node
+
+
+def _no_cards() -> NoReturn:
+    raise AssertionError("a container needs no network card")
 
 
 def meeting(found: list[Stretch], *, by_node: bool) -> Meeting | None:

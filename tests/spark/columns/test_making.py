@@ -184,9 +184,9 @@ def test_generate_id_on_executors_makes_different_ids(spark):
     df = spark.range(20_000, numPartitions=4).select(spark_ext.generate_id())
     first, second = ([msgid.MessageId(row[0]) for row in df.collect()] for _ in range(2))
     assert len(set(first) | set(second)) == 40_000
-    assert {id.origin for id in first} == {msgid.explain_node().origin}
-    if msgid.explain_node().source == "random":
-        assert len({id.node for id in first}) == len({(id.node, id.pid) for id in first})
+    workers = {(id.origin, id.node, id.pid) for id in first}
+    assert {origin for origin, _, _ in workers} in ({"mac"}, {"random"})
+    assert len({node for _, node, _ in workers}) == (1 if next(iter(workers))[0] == "mac" else len(workers))
 
 
 def test_assign_ids_with_an_order_sorts_within_partitions_first(spark):

@@ -240,10 +240,35 @@ def test_generator_without_init_raises_type_error():
         with pytest.raises(TypeError, match="not initialised"):
             call()
     with pytest.raises(TypeError):
-        unfinished._begin(int, None, None, 0)
-    for first in (-1, 2**32 + 1, 2**64):  # above the maximum of a sequence
-        with pytest.raises((ValueError, OverflowError)):
-            unfinished._begin(MessageId, Run, None, first)
+        unfinished._begin(int, None, None)
+
+
+@compiled_only
+@pytest.mark.parametrize(
+    ("start", "error"),
+    [
+        (None, TypeError),
+        ((bytes(9), 0), TypeError),
+        ((bytes(8), 0, None), TypeError),
+        ((bytes(9), 2**32 + 1, None), TypeError),  # above the maximum of a sequence
+        (("text", 0, None), TypeError),
+        (OSError("none"), OSError),
+    ],
+)
+def test_start_of_a_generator_is_checked_in_c(start, error):
+    """The core accepts nine bytes, a sequence number and an object; an error of the Python class reaches the caller."""
+
+    class Broken(native.Minter):
+        def _start(self, why):
+            if isinstance(start, Exception):
+                raise start
+            return start
+
+    broken = Broken()
+    broken._begin(MessageId, Run, None)
+    for call in (broken.generate, broken.generate_hex, lambda: broken._reserve(1), broken._explain):
+        with pytest.raises(error):
+            call()
 
 
 @pytest.mark.details

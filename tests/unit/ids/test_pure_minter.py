@@ -5,14 +5,21 @@ import sys
 import threading
 from unittest import mock
 
+import pytest
+
 from msgid import MessageId
 from msgid.ids import _pure_minter
 
 
 def pure_minter():
     """Return the pure-Python minter, even if the generators use the compiled one."""
-    plain = _pure_minter.Minter()
-    plain._begin(MessageId, _pure_minter._sequence.Run, None, 0)
+
+    class Plain(_pure_minter.Minter):
+        def _start(self, why):
+            return bytes(9), 0, None
+
+    plain = Plain()
+    plain._begin(MessageId, _pure_minter._sequence.Run, None)
     return plain
 
 
@@ -33,10 +40,29 @@ def test_minter_without_an_interpreter_lock_takes_its_own_lock():
         assert _pure_minter._exclusive(method) is method
 
 
-def test_process_without_pages_that_a_fork_clears_is_known_by_its_pid():
-    """Systems other than Linux compare the pid."""
-    with mock.patch.object(_pure_minter.mmap, "mmap", side_effect=OSError):
-        process = _pure_minter._this_process()
-    assert process[0]
+@pytest.mark.parametrize(
+    "page",
+    [
+        mock.Mock(side_effect=OSError),  # no such memory
+        mock.Mock(return_value=mock.Mock(madvise=mock.Mock(side_effect=OSError))),  # an old kernel
+        mock.Mock(return_value=mock.Mock(madvise=mock.Mock(return_value=None))),  # an emulator that accepts any advice
+    ],
+)
+def test_process_without_pages_that_a_fork_clears_is_known_by_its_pid(page):
+    """Where the advice is missing, or accepted and not followed, the pid is compared; Linux needs no such look."""
+    with mock.patch.object(_pure_minter.mmap, "mmap", page):
+        life = _pure_minter._wiped_on_fork()
+    assert life[0] == 0
+    life[0] = 7
+    assert life[0] == 7
     with mock.patch.object(os, "getpid", return_value=os.getpid() + 1):
-        assert not process[0]
+        assert life[0] == 0
+    if sys.platform == "linux":
+        assert isinstance(_pure_minter._wiped_on_fork(), memoryview)
+
+
+def test_clock_of_the_system_is_exact_at_the_end_of_a_second():
+    """The coarse clock is up to a tick behind; the fraction of the atomic clock tells whether the second has ended."""
+    for coarse, atomic, second in [(7.5, 99.0, 7), (7.95, 44.96, 7), (7.996, 45.001, 8), (7.92, 44.92, 7)]:
+        with mock.patch.object(_pure_minter.time, "clock_gettime", side_effect=[coarse, atomic]):
+            assert int(_pure_minter.system_clock()) == second
