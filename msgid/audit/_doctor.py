@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
 from msgid._validate import is_number, quote
-from msgid.audit._makers import COUNT_FROM_0, MSGID, UNKNOWN, Sample, fingerprint, joined, key_of
+from msgid.audit._makers import COUNT_FROM_0, MSGID, UNKNOWN, Sample, fingerprint, function_of, joined, key_of
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import check_several, plain
 from msgid.ids.message_id import MessageId
@@ -154,7 +154,15 @@ def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[li
         parsed.append(id)
         texts.append(given if isinstance(given, str) else id.hex)
         moments.append(time)
-    return [Sample(*columns) for columns in groups.values()], malformed
+    # The IDs of a function have a node and pid each. They are one sample.
+    samples: dict[object, Sample] = {}
+    for key, columns in groups.items():
+        first = columns[0][0]
+        name = function_of(columns[0]) if isinstance(first, MessageId) else None
+        sample = samples.setdefault(name or key, Sample([], [], []))
+        for held, more in zip(sample, columns, strict=True):
+            held.extend(more)
+    return list(samples.values()), malformed
 
 
 def _makers(told: list[tuple[Sample, Fingerprint]], malformed: int) -> list[Maker]:
@@ -176,7 +184,7 @@ def _busiest(sample: Sample) -> int:
 
 def _restarts(sample: Sample) -> int:
     """Return how often the sequence goes back from one second to a later one, other than at its end."""
-    if not isinstance(sample.ids[0], MessageId) or sample.ids[0].origin in ("position", "derived", "assigned"):
+    if not isinstance(sample.ids[0], MessageId) or function_of(sample.ids):
         return 0
     spans: dict[int, tuple[int, int]] = {}
     for id in sample.ids:

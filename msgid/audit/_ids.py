@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgid import layout
@@ -10,6 +11,7 @@ from msgid.audit._digests import starts_of
 from msgid.audit._logs import NEVER
 from msgid.audit.definitions import (
     AHEAD_S,
+    COUNTED,
     LONGEST_MONTH_MS,
     MALFORMED,
     MALFORMED_KIND,
@@ -17,6 +19,7 @@ from msgid.audit.definitions import (
     NULL_KIND,
     TABLE,
     UUID,
+    is_generator,
 )
 from msgid.audit.facts import Counted, Facts, part_of
 from msgid.errors import InvalidMessageId
@@ -127,6 +130,25 @@ class Ids:
 
         by_byte = np.array([layout.origin_of(byte << 40) for byte in range(256)])
         return np.where(self.is_v1, by_byte[(self.v1.node >> np.uint64(40)).astype(np.int64)], "")
+
+    @cached_property
+    def counted(self) -> NDArray[np.bool_]:
+        """Which rows have an ID of a generator: it declares a counter, or `is_generator` says so."""
+        import numpy as np
+
+        origins = self.origins()
+        counted: NDArray[np.bool_] = np.isin(origins, COUNTED)
+        rows = np.flatnonzero(self.is_v1 & ~counted)
+        if not len(rows):
+            return counted
+        keys, places = np.unique(self.keys[0][rows], return_inverse=True)
+        places, sequence = places.reshape(-1), self.v1.sequence[rows].astype(np.int64)
+        lowest, highest = np.full(len(keys), layout.UINT32_SPAN), np.full(len(keys), -1)
+        np.minimum.at(lowest, places, sequence)
+        np.maximum.at(highest, places, sequence)
+        pid = self.v1.pid[rows].astype(np.int64)
+        counted[rows] = is_generator(origins[rows] == "derived", pid, lowest[places], highest[places])
+        return counted
 
     def text(self, row: int) -> str:
         """Return the version-1 ID of a row."""
@@ -321,7 +343,7 @@ def _orphans(ids: Ids, parents: Ids) -> NDArray[np.int64]:
     """Return the rows with a derived ID whose parent is not the ID of any row."""
     import numpy as np
 
-    rows = np.flatnonzero((ids.origins() == "derived") & parents.keys[2])
+    rows = np.flatnonzero((ids.origins() == "derived") & ~ids.counted & parents.keys[2])
     held = {one.identity for one in ids.others}
     other = np.array([one.identity in held for one in parents.others], bool)
     a, b, _has = ids.keys

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
 from msgid._validate import INT32_MAX
+from msgid.audit.definitions import COUNTED_FROM_0, is_generator
 from msgid.ids.message_id import MessageId
 from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId
 
@@ -43,8 +44,7 @@ _JAVA_LOADERS: Final = {
     0x18B4AAC2: "of the application class loader of Java 8",
 }
 """The class-loader hashes that Java remoting clients have in every start."""
-_COUNTED_FROM_0: Final = 1 << 22
-"""A first sequence number below this was counted up from 0. Of random ones below 2**31, one in 512 is."""
+_FUNCTIONS: Final = {"position": "position_id", "derived": "derive_id", "assigned": "assign_id"}
 _FEWEST_TIMES: Final = 20
 """With fewer times, that none of them is behind its ID says little."""
 _FEWEST_IN_A_ROW: Final = 10
@@ -62,9 +62,9 @@ class Sample(NamedTuple):
         times: The messages' own times in milliseconds since 1970, or None.
     """
 
-    ids: Sequence[Any]
-    texts: Sequence[str]
-    times: Sequence[int | None]
+    ids: list[Any]
+    texts: list[str]
+    times: list[int | None]
 
 
 class Fingerprint(NamedTuple):
@@ -89,9 +89,7 @@ def joined(clients: Sequence[str]) -> str:
 def key_of(id: AnyId) -> tuple[object, ...]:
     """Return what the IDs of one generator have in common."""
     if isinstance(id, MessageId):
-        # A node of another origin than a network card is one of the input, so that its IDs have different nodes.
-        made = id.origin in ("position", "derived", "assigned")
-        return ("v1", id.origin) if made else ("v1", id.node, id.pid)
+        return ("v1", id.node, id.pid)
     if isinstance(id, ClientUniqueId):
         return ("v0", id._host_bytes, id.pid, id.loader_hash)
     return ("broker", id._host_bytes, id.port)
@@ -122,9 +120,26 @@ def _seen(sample: Sample) -> str:
     return f"version 0; the class-loader hash is {first.loader_hash:08X}, the least time in a month {elapsed:,} ms"
 
 
+def function_of(ids: Sequence[Any]) -> str | None:
+    """Return the function that made IDs of version 1 from an input; None if a generator made them.
+
+    The IDs are of one node and pid, or of several that no generator made.
+    """
+    first = ids[0]
+    name = _FUNCTIONS.get(first.origin)
+    if name is None or len({(id.node, id.pid) for id in ids}) > 1:
+        return name
+    if first.origin == "assigned":  # a run has one second
+        pairs = sorted({(id.seconds, id.sequence) for id in ids})
+        is_one = first.seconds != pairs[-1][0] and all(a[1] < b[1] for a, b in itertools.pairwise(pairs))
+    else:
+        numbers = [id.sequence for id in ids]
+        is_one = is_generator(first.origin == "derived", first.pid, min(numbers), max(numbers))
+    return None if is_one else name
+
+
 def _functions(sample: Sample) -> Fingerprint | None:
-    names = {"position": "position_id", "derived": "derive_id", "assigned": "assign_id"}
-    name = names.get(sample.ids[0].origin)
+    name = function_of(sample.ids)
     return Fingerprint((f"{MSGID} {name}",), f"the node declares {name}") if name else None
 
 
@@ -132,9 +147,9 @@ def _little_endian(sample: Sample) -> Fingerprint | None:
     swapped = [int.from_bytes(id.seconds.to_bytes(4, "big"), "little") for id in sample.ids]
     sequences = [int.from_bytes(id.sequence.to_bytes(4, "big"), "little") for id in sample.ids]
     # IDs of one second are close to each other in either order of the bytes, but then their numbers are not.
-    is_large = max(id.sequence for id in sample.ids) > _COUNTED_FROM_0
+    is_large = max(id.sequence for id in sample.ids) > COUNTED_FROM_0
     is_other = is_large or not _are_close([id.seconds for id in sample.ids])
-    if _are_close(swapped) and max(sequences) < _COUNTED_FROM_0 and is_other:
+    if _are_close(swapped) and max(sequences) < COUNTED_FROM_0 and is_other:
         return Fingerprint((OLD_CPP,), "seconds and sequence are little-endian")
     return None
 
@@ -149,7 +164,7 @@ def _whole_thousands(sample: Sample) -> Fingerprint | None:
 
 def _counted_from_0(sample: Sample) -> Fingerprint | None:
     numbers = sorted({id.sequence for id in sample.ids})
-    if numbers[0] >= _COUNTED_FROM_0:
+    if numbers[0] >= COUNTED_FROM_0:
         return None
     evidence = f"the sequence is counted from 0: {numbers[0]:,} is seen"
     if sample.ids[0].node == 0:
@@ -172,8 +187,10 @@ def _counted_from_0(sample: Sample) -> Fingerprint | None:
 
 def _random_start(sample: Sample) -> Fingerprint | None:
     numbers = sorted({id.sequence for id in sample.ids})
-    starts = 1 + sum(later - earlier > _COUNTED_FROM_0 for earlier, later in itertools.pairwise(numbers))
-    if numbers[-1] >= layout.UINT32_SPAN // 2 + _COUNTED_FROM_0 or sample.ids[0].seconds >= _YEARS:
+    if sample.ids[0].origin not in ("mac", "random"):
+        return None
+    starts = 1 + sum(later - earlier > COUNTED_FROM_0 for earlier, later in itertools.pairwise(numbers))
+    if numbers[-1] >= layout.UINT32_SPAN // 2 + COUNTED_FROM_0 or sample.ids[0].seconds >= _YEARS:
         return None
     # A process that starts again has another start. IDs whose numbers are all far apart are not counted at all.
     if 2 * starts > len(numbers) > 1:
@@ -189,7 +206,7 @@ def _without_version(sample: Sample) -> Fingerprint | None:
     bodies = [MessageId.from_body(one) for one in raw]
     if len({(id.node, id.pid) for id in bodies}) > 1:
         return None
-    if max(id.sequence for id in bodies) >= _COUNTED_FROM_0 or not _are_close([id.seconds for id in bodies]):
+    if max(id.sequence for id in bodies) >= COUNTED_FROM_0 or not _are_close([id.seconds for id in bodies]):
         return None
     return Fingerprint((OLD_PYTHON,), "version 1 without its first byte, 01; the sequence is counted from 0")
 

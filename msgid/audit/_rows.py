@@ -75,7 +75,7 @@ def facts_of_rows(
         parts.append(log_facts(in_logs, names, max_gaps, shortest)._replace(unplaced=int((~placed).sum())))
     elif ids is not None:
         in_logs, names = _positions(ids)
-        positions = in_logs._replace(shown=of_id).take(ids.origins() == "position")
+        positions = in_logs._replace(shown=of_id).take(in_logs.log >= 0)
         parts.append(log_facts(positions, names, max_gaps, shortest))
     return merged(parts, max_gaps)
 
@@ -84,7 +84,7 @@ def _positions(ids: Ids) -> tuple[LogRows, list[str]]:
     """Return the rows whose IDs are positions in a log, in the places of all rows, and the names of the logs."""
     import numpy as np
 
-    placed = ids.origins() == "position"
+    placed = (ids.origins() == "position") & ~ids.counted
     node = ids.v1.node.astype(np.int64)
     nodes, codes = np.unique(node[placed], return_inverse=True)
     log = np.full(len(ids), -1, np.int64)

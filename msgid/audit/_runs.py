@@ -8,7 +8,7 @@ from msgid import layout
 from msgid.audit._digests import Gaps, Read, cells_of, marked_words, starts_of, words_of
 from msgid.audit._logs import per_scope
 from msgid.audit._splitting import Steps, counts_by_two, neighbours, parts_of, runs_of, shared_runs
-from msgid.audit.definitions import COUNTED, RATE_GENERATORS, rate_width
+from msgid.audit.definitions import RATE_GENERATORS, rate_width
 from msgid.audit.facts import NOTHING, Counted, Facts, NodeFact, RateFact, RunFact, part_of
 from msgid.ids.node import shared_by
 
@@ -60,7 +60,7 @@ def generator_facts(ids: Ids, clock_jump: int, max_gaps: int) -> Facts:
     """
     import numpy as np
 
-    rows = np.flatnonzero(np.isin(ids.origins(), COUNTED))
+    rows = np.flatnonzero(ids.counted)
     if not len(rows):
         return NOTHING
     named, generator = named_by(ids.v1.node[rows], ids.v1.pid[rows])

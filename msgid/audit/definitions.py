@@ -3,7 +3,8 @@
 Python and Spark take them from here, so that both find the same faults in the same rows.
 
 - A **message** of a log is a pair of source and offset. Several rows may hold one message.
-- A **generator** is a pair of node and process id. Only IDs of the origins in `COUNTED` carry a sequence.
+- A **generator** is a pair of node and process id. Only IDs of the origins in `COUNTED` carry a sequence, and those of
+  which `is_generator` says so.
 - A **run** of a generator is the life of one process: its sequence only grows. `PART_STEP`, `RUN_STEP` and
   `split_pieces` say where a run ends. `msgid.audit._splitting` finds runs that several processes share.
 - IDs are compared by value: neither the case of the digits nor the version byte of a version-0 ID matters.
@@ -12,7 +13,7 @@ Python and Spark take them from here, so that both find the same faults in the s
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from msgid._moments import duration
 from msgid._validate import UINT32_MAX, quote
@@ -30,6 +31,9 @@ TABLE: Final = "table"
 
 COUNTED: Final[tuple[Origin, ...]] = ("mac", "random", "assigned")
 """The origins whose IDs carry a counter: a number that is missing was given to an ID that is not in the table."""
+
+COUNTED_FROM_0: Final = 1 << 22
+"""A first sequence number below this was counted up from 0. Of random ones below 2**31, one in 512 is."""
 
 PART_STEP: Final = 1 << 12
 """A step of more sequence numbers than this is a loss only if the generator had the time to make as many IDs."""
@@ -67,6 +71,22 @@ MALFORMED_KIND: Final = "malformed"
 """The kinds of values that are not IDs."""
 MALFORMED: Final = ("empty", "wrong length", "not hex digits alone", "unknown version")
 """The reasons why a value is not an ID."""
+
+
+def is_generator(is_derived: Any, pid: Any, lowest: Any, highest: Any) -> Any:
+    """Return whether IDs of one node and pid are a generator's, though the node declares ``derived`` or ``position``.
+
+    A random node of another program, such as that of Python's `uuid.getnode`, may declare any origin. Two derived IDs
+    never have one node and pid. The pid of a position is 0, unless the log has more than 2**32 messages. Its offsets
+    are then rarely just above a multiple of 2**32, where a process that counts from 0 begins.
+
+    Args:
+        is_derived: Whether the node declares ``derived``.
+        pid: The pid.
+        lowest: The lowest sequence number.
+        highest: The highest sequence number. Each argument is a number, an array or a column of Spark.
+    """
+    return (highest > lowest) & (is_derived | (pid > 0) & (lowest < COUNTED_FROM_0))
 
 
 class Check(NamedTuple):

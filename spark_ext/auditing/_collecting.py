@@ -15,7 +15,7 @@ from spark_ext.auditing._generators import generator_facts
 from spark_ext.auditing._id_facts import id_facts, orphans
 from spark_ext.auditing._kept import keeping
 from spark_ext.auditing._log_blocks import log_facts
-from spark_ext.auditing._words import counter_words, position_words, with_fields
+from spark_ext.auditing._words import counter_words, foreign_generators, position_words, with_fields
 from spark_ext.auditing.summaries import merged_ids, merged_logs
 
 if TYPE_CHECKING:
@@ -75,13 +75,15 @@ def _facts_of(
         ids = kept.keep(with_fields(merged_ids(ids, merge=merge)))
         own = id_facts(ids, df, columns, is_binary=summaries.is_binary)
         parts = [own]
-        if summaries.parents is not None:
-            parts.append(part_of(orphans(ids, summaries.parents)))
         origins = {origin for kind, origin, _ in own.kinds if kind == layout.KIND_V1}
-        if origins & set(COUNTED):
-            parts.append(generator_facts(counter_words(ids), clock_jump, max_gaps, kept))
+        foreign = kept.keep(foreign_generators(ids)) if origins & {"derived", "position"} else None
+        foreign = None if foreign is None or foreign.isEmpty() else foreign
+        if summaries.parents is not None:
+            parts.append(part_of(orphans(ids, summaries.parents, foreign)))
+        if origins & set(COUNTED) or foreign is not None:
+            parts.append(generator_facts(counter_words(ids, foreign), clock_jump, max_gaps, kept))
         if columns.offset is None and "position" in origins:
-            parts.append(log_facts(position_words(ids), columns, max_gaps, df, kept, shortest))
+            parts.append(log_facts(position_words(ids, foreign), columns, max_gaps, df, kept, shortest))
         return sum(n for _, _, n in own.kinds), parts
 
     def of_logs(logs: DataFrame) -> tuple[int, int, Facts]:

@@ -134,13 +134,19 @@ def parents_of(df: DataFrame, columns: Columns) -> DataFrame:
     return rows.where(F.col("part") <= OTHER)
 
 
-def orphans(words: DataFrame, parents: DataFrame) -> list[Counted]:
+def orphans(words: DataFrame, parents: DataFrame, foreign: DataFrame | None) -> list[Counted]:
     """Return the derived IDs whose parent is not in the table.
 
     Args:
         words: The summary of all IDs of the table.
         parents: The rows that `parents_of` returned.
+        foreign: ``node`` and ``pid`` of generators whose node declares ``derived``, or None.
     """
+    if foreign is not None:
+        code = F.call_function("shiftleft", F.col("node"), F.lit(16)).bitwiseOR(F.col("pid"))
+        made = foreign.select(F.lpad(F.hex(code), 16, "0").alias("generator"))
+        generator = F.substring("text", 3, 16).alias("generator")
+        parents = parents.withColumn("generator", generator).join(made, "generator", "left_anti")
     joined = parents.join(words.select("key", "part", "mask"), ["key", "part"], "left")
     lost = joined.where(F.col("mask").isNull() | ~is_set(F.col("mask"), F.col("bit")))
     (row,) = lost.agg(F.count(F.lit(1)).alias("count"), F.min("text").alias("text")).collect()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from msgid import layout
-from msgid.audit.definitions import COUNTED
-from spark_ext.auditing._bits import WORD_BITS
+from msgid.audit.definitions import COUNTED, is_generator
+from spark_ext.auditing._bits import WORD_BITS, highest, lowest
 from spark_ext.auditing.summaries import OTHER, id_key
 from spark_ext.columns._crc import word
 
@@ -40,14 +40,27 @@ def _origin_is(*origins: str) -> Column:
     return first.isin([bits for bits in range(16) if layout.origin_of(bits << 40) in origins])
 
 
-def counter_words(ids: DataFrame) -> DataFrame:
-    """Return the words of the IDs that carry a counter."""
-    return _version_1(ids).where(_origin_is(*COUNTED))
+def foreign_generators(ids: DataFrame) -> DataFrame:
+    """Return ``node`` and ``pid`` of the generators whose random node declares the origin of a function."""
+    numbers = _version_1(ids).where(_origin_is("derived", "position")).groupBy("node", "pid")
+    ends = (lowest(F.col("word"), F.col("mask")), highest(F.col("word"), F.col("mask")))
+    found = numbers.agg(F.min(ends[0]).alias("lowest"), F.max(ends[1]).alias("highest"))
+    is_one = is_generator(_origin_is("derived"), F.col("pid"), F.col("lowest"), F.col("highest"))
+    return found.where(is_one).select("node", "pid")
 
 
-def position_words(ids: DataFrame) -> DataFrame:
+def counter_words(ids: DataFrame, foreign: DataFrame | None) -> DataFrame:
+    """Return the words of the IDs that carry a counter, and of those of foreign generators."""
+    words = _version_1(ids)
+    counted = words.where(_origin_is(*COUNTED))
+    return counted if foreign is None else counted.unionByName(words.join(foreign, ["node", "pid"], "left_semi"))
+
+
+def position_words(ids: DataFrame, foreign: DataFrame | None) -> DataFrame:
     """Return the words of the logs that IDs of the origin ``position`` name, as a summary of logs."""
     words = _version_1(ids).where(_origin_is("position"))
+    if foreign is not None:
+        words = words.join(foreign, ["node", "pid"], "left_anti")
     return words.groupBy(mac_text(F.col("node")).alias("source"), _place().alias("word")).agg(
         F.sum("n").alias("n"),
         F.bit_or("mask").alias("mask"),

@@ -116,6 +116,24 @@ def test_audit_of_processes_that_share_a_pid_is_that_of_python(spark, tmp_path, 
     same(spark_ext.audit(read(spark, table, tmp_path)), report)
 
 
+@pytest.mark.parametrize("way", ["summaries", pytest.param("spread", marks=pytest.mark.variants)], indirect=True)
+def test_generators_whose_node_declares_another_origin_are_those_of_python(spark, tmp_path, way):
+    """Random nodes of other programs, beside derived IDs with and without their parent, and positions in logs."""
+    nodes = [first << 40 | 5 for first in (0x07, 0x0B, 0x0F, 0xFB)]
+    ids = [layout.pack(node, pid, 9 + n // 20, n) for node in nodes for pid in (1, 0xFFFF) for n in range(60) if n % 13]
+    ids += [bytes(msgid.derive_id(V1, name)) for name in range(20)]
+    ids += [bytes(msgid.position_id("log", offset, AT)) for offset in (*range(9), *range(9 << 30, (9 << 30) + 9))]
+    parents = [V1 if n % 2 else None for n in range(len(ids))]
+    table = pa.table({"id": [raw.hex().upper() for raw in ids], "parent": parents})
+    report = msgid.audit.audit_table(table, parent="parent")
+    assert (len(report.generators), len(report.logs)) == (8, 1)
+    assert {"missing_sequences", "orphan_ids", "missing_offsets"} <= {finding.check for finding in report.findings}
+    df = read(spark, table, tmp_path)
+    same(spark_ext.audit(df, parent="parent"), report)
+    only = table.slice(0, 4 * 2 * 55)
+    same(spark_ext.audit(read(spark, only, tmp_path)), msgid.audit.audit_table(only))
+
+
 @pytest.mark.details
 @pytest.mark.parametrize("way", SUMMARIES_OFTEN, indirect=True)
 def test_holes_and_lives_are_those_of_python(spark, tmp_path, way):

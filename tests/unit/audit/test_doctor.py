@@ -19,6 +19,7 @@ from msgid.audit import _doctor, collision_risk, doctor
 
 RECORDED = vectors.ROCKETMQ["ids"]
 GRPC = ("RocketMQ Java gRPC", "RocketMQ Go gRPC", "RocketMQ Python gRPC", "RocketMQ Node.js gRPC")
+PARENT = "0156F7E71C361B21BC024CCDBE00000000"
 MAC = 0x56F7E71C361B
 SECONDS = 185_993_209  # of November 2026
 
@@ -139,6 +140,42 @@ def test_evidence_of_an_unknown_client_is_what_was_seen(id, evidence):
     """The text says what the IDs have; it does not claim that nobody makes such IDs."""
     (maker,) = doctor([id]).makers
     assert (maker.clients, maker.evidence) == (("unknown",), evidence)
+
+
+@pytest.mark.parametrize("first", [0x07, 0x0B, 0x0F, 0xFF])
+def test_random_node_of_another_program_is_not_a_function_of_msgid(first):
+    """`uuid.getnode` may declare any origin: numbers that are counted at one node and pid are a generator's."""
+    ids = counted(range(60), node=first << 40 | 0x42_AC_11_00_02, second=lambda n: SECONDS + n // 20)
+    assert doctor(ids).makers[0].clients == GRPC
+    later = counted(range(1 << 30, (1 << 30) + 60), node=first << 40, second=lambda n: SECONDS + n // 20)
+    assert doctor(later).makers[0].clients[0] != "msgid"
+
+
+def test_functions_of_msgid_are_named_beside_a_foreign_generator():
+    """IDs of one origin may be of both."""
+    derived = [msgid.derive_id(PARENT, name) for name in range(20)]
+    assigned = [
+        msgid.MessageId.from_fields(node=0x07_00_00_00_00_01, pid=part, seconds=9, sequence=n)
+        for part in range(3)
+        for n in range(5)
+    ]
+    foreign = counted(range(60), node=0x0F_42_AC_11_00_02)
+    found = {
+        maker.clients[0]: (maker.ids, maker.generators) for maker in doctor([*derived, *foreign, *assigned]).makers
+    }
+    assert found == {GRPC[0]: (60, 1), "msgid derive_id": (20, 1), "msgid assign_id": (15, 1)}
+
+
+def test_one_id_with_a_random_start_names_msgid():
+    """No other client starts its sequence at a random number."""
+    assert doctor(counted([1_073_754_321])).makers[0].clients == ("msgid",)
+
+
+def test_loader_hash_of_java_8_is_told_by_itself():
+    """Also if the digits are in lower case, and the time in whole seconds."""
+    (maker,) = doctor([msgid.ClientUniqueId("10.0.0.1", 1, 0x18B4AAC2, 5_000, 0).hex.lower()]).makers
+    assert maker.clients == ("RocketMQ Java remoting",)
+    assert maker.evidence == "the class-loader hash 18B4AAC2 is that of the application class loader of Java 8"
 
 
 @pytest.mark.parametrize("client", makers.CLIENTS)

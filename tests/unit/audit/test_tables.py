@@ -68,6 +68,65 @@ def test_version_0_ids_are_ambiguous_or_of_the_month_before():
     assert found(audit.audit_table(later, landed="landed")) == {}
 
 
+def test_version_0_id_of_the_end_of_january_landed_in_march_is_of_a_month_before():
+    """February does not have 30.5 days, so the ID is of 31 January, as `time_near` says; not of 3 March."""
+    client = str(msgid.ClientUniqueId("127.0.0.1", 1, 2, int(30.5 * 86_400_000), 3))
+    landed = datetime(2026, 3, 1, 0, 0, 1, tzinfo=timezone.utc)
+    report = audit.audit_table(pa.table({"id": [client], "landed": [landed]}), landed="landed")
+    assert found(report)["v0_month_wrap", "table"] == (1, f"00{client}")
+
+
+MULTICAST = [0x01, 0x03, 0x05, 0x07, 0x09, 0x0B, 0x0D, 0x0F]
+
+
+def counted_by(first, lost=(7, 8, 9, 31, 50), pids=(4711,), start=0):
+    """Return 60 IDs of a generator with a random node of another program, of which five are lost."""
+    node = first << 40 | 0x42_AC_11_00_02
+    return [
+        msgid.MessageId.from_fields(node=node, pid=pid, seconds=150_000_000 + n // 20, sequence=start + n)
+        for pid in pids
+        for n in range(60)
+        if n not in lost
+    ]
+
+
+@pytest.mark.parametrize("first", MULTICAST)
+def test_lost_ids_of_a_foreign_random_node_are_missing_sequences(first):
+    """`uuid.getnode` sets the multicast bit alone, so its node may declare any origin; its numbers are counted."""
+    report = audit.audit_ids(counted_by(first, pids=(4711, 17)))
+    checks = {check: count for (check, _), (count, _) in found(report).items() if check != "synthetic_node"}
+    assert checks == {"missing_sequences": 5}
+    assert [(run.pid, run.ids, run.missing) for run in report.generators] == [(17, 55, 5), (4711, 55, 5)]
+    assert report.logs == []
+
+
+def test_lost_ids_of_a_node_that_declares_derived_are_missing_wherever_they_begin():
+    """Two derived IDs never have one node and pid, so numbers above a random start are counted, too."""
+    report = audit.audit_ids(counted_by(0x0F, start=1 << 30))
+    assert [(run.first_sequence, run.missing) for run in report.generators] == [(1 << 30, 5)]
+
+
+def test_ids_of_functions_are_not_those_of_generators():
+    """Derived IDs have a node each; positions have pid 0, or are far from where a process begins to count."""
+    derived = [msgid.derive_id(V1, name) for name in range(60)]
+    far = [msgid.position_id("log", (3 << 32) + (1 << 30) + offset, AT) for offset in range(60) if offset != 5]
+    near = [msgid.position_id("other", offset, AT) for offset in range(60) if offset != 5]
+    report = audit.audit_ids([*derived, *far, *near])
+    assert report.generators == []
+    assert {check for check, _ in found(report)} == {"missing_offsets"}
+    assert [(log.rows, log.missing) for log in report.logs] == [(59, 1), (59, 1)]
+
+
+def test_ids_of_a_foreign_generator_are_not_orphans():
+    """An ID that no function derived does not have a parent that must be in the table."""
+    table = pa.table({"id": [str(id) for id in counted_by(0x0F)], "parent": [V1] * 55})
+    report = audit.audit_table(table, parent="parent")
+    assert "orphan_ids" not in {check for check, _ in found(report)}
+    derived = pa.table({"id": [str(msgid.derive_id(V1, "x"))], "parent": [V1]})
+    report = audit.audit_table(pa.concat_tables([table, derived]), parent="parent")
+    assert found(report)["orphan_ids", "table"][0] == 1
+
+
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai", "Pacific/Kiritimati", "America/Los_Angeles", "Asia/Kolkata"])
 def test_version_0_ids_that_land_when_they_are_made_are_not_of_the_month_before(zone):
     """The ID counts from the start of the client's own month, which is up to 14 hours earlier or later than UTC's."""
