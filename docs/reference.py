@@ -34,7 +34,7 @@ MODULES: dict[str, str] = {
 # The names of a module by task. A module that is not here has one page, with its names in alphabetical order.
 GROUPS: dict[str, dict[str, str]] = {
     "msgid": {
-        "Make IDs": "generate generate_hex Generator position_id derive_id",
+        "Make IDs": "generate generate_hex Generator reseed position_id derive_id",
         "Read IDs": "parse is_valid translate_v0",
         "Kinds of IDs": "MessageId ClientUniqueId BrokerOffsetId",
         "Many IDs": "generate_batch parse_batch IdBatch IdColumns",

@@ -36,7 +36,7 @@ _PATIENCE: Final = 1.0
 """Seconds after which a thread that waits for the lock looks whether it is in a forked child."""
 F = TypeVar("F", bound="Callable[..., Any]")
 
-# Why a generator starts, as `Minter._start` is told.
+# Why a generator begins: the argument of `Minter._start`.
 FIRST: Final = 0
 """It makes its first ID."""
 COPIED: Final = 1

@@ -11,8 +11,8 @@
 
 So (second, sequence) strictly increases from ID to ID, and no pair repeats, until the generator begins anew. It then
 has another random node, even if the caller had named one, and another random sequence number. Its earlier IDs can be of
-the same seconds, but the new node has no IDs yet. So a clock that is years ahead for a moment dates only the IDs of
-that moment in that year.
+the same seconds, but an ID with the new node does not exist yet. So a clock that is years ahead for a moment dates only
+the IDs of that moment in that year.
 
 The rule counts seconds from the epoch without a limit; an ID holds their low 32 bits.
 """

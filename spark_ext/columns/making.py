@@ -343,7 +343,7 @@ def assign_ids(
 
 
 def generate_id() -> Column:
-    """Return a new ID for each row, from a generator of the executor: its MAC address, its process, its clock.
+    """Return a new ID for each row, from a generator of the executor: its node, its process, its clock.
 
     This is an Arrow UDF, before Spark 4.1 a pandas UDF: it needs a Python worker and makes the IDs of a batch at once.
     The IDs are unique, and a row that is computed again gets a new one. Write the rows before you use their IDs twice.

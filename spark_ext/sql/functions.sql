@@ -3237,7 +3237,7 @@ RETURN
 
 -- returns STRING, not deterministic
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_generate()
-COMMENT 'Return a new ID for each row, from a generator of the executor: its MAC address, its process, its clock.'
+COMMENT 'Return a new ID for each row, from a generator of the executor: its node, its process, its clock.'
 RETURN
  _msgid_generate(0)
 ;
