@@ -156,12 +156,12 @@ def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[li
         moments.append(time)
     # The IDs of a function have a node and pid each. They are one sample.
     samples: dict[object, Sample] = {}
-    for key, columns in groups.items():
-        first = columns[0][0]
-        name = function_of(columns[0]) if isinstance(first, MessageId) else None
+    for key, (parsed, texts, moments) in groups.items():
+        name = function_of(parsed) if isinstance(parsed[0], MessageId) else None
         sample = samples.setdefault(name or key, Sample([], [], []))
-        for held, more in zip(sample, columns, strict=True):
-            held.extend(more)
+        sample.ids.extend(parsed)
+        sample.texts.extend(texts)
+        sample.times.extend(moments)
     return list(samples.values()), malformed
 
 

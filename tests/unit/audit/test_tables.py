@@ -80,7 +80,7 @@ MULTICAST = [0x01, 0x03, 0x05, 0x07, 0x09, 0x0B, 0x0D, 0x0F]
 
 
 def counted_by(first, lost=(7, 8, 9, 31, 50), pids=(4711,), start=0):
-    """Return 60 IDs of a generator with a random node of another program, of which five are lost."""
+    """Return the IDs of a generator with a random node of another program: five of 60 are lost."""
     node = first << 40 | 0x42_AC_11_00_02
     return [
         msgid.MessageId.from_fields(node=node, pid=pid, seconds=150_000_000 + n // 20, sequence=start + n)
