@@ -1,6 +1,9 @@
 """Iggy's JSON form of a message: states and kinds in snake_case, standard base64, the ID as a number.
 
 The ID has up to 39 digits, more than a double or a decimal(38) holds, so it is never converted to either type.
+
+Headers are an object of their keys. If a key is not text, they are a list of objects with ``key`` and ``value``, each
+with its kind, as servers from 0.7 on write all headers. So no two headers have one form.
 """
 
 from __future__ import annotations
@@ -8,17 +11,20 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from msgid._validate import UINT32_MAX, UINT64_MAX, UINT128_MAX, in_range, is_utf8, quote
 from msgid.errors import InvalidMessage
-from msgid.iggy._wire import HEADER_KEY_MAX, LAYOUTS
-from msgid.iggy.headers import NAMES, Header, checked
+from msgid.iggy._records.encoding import own_checksum
+from msgid.iggy._wire import HEADER_KEY_MAX, LAYOUTS, NEWEST, Reader
+from msgid.iggy.headers import NAMES, Header, HeaderKey, HeaderKind, HeaderName, checked, decode_headers
 from msgid.iggy.message import Message, valid_message
 from msgid.messages import MessageState
 
 _FIELDS: Final = {field.name for field in fields(Message)} - {"batch"}
+_SERVER_FIELDS: Final = {"header", "payload", "user_headers"}
+_SERVER_LAYOUTS: Final = tuple(name for name, facts in LAYOUTS.items() if facts.has_origin)
 
 
 def to_json(message: Message) -> str:
@@ -39,21 +45,31 @@ def to_value(message: Message) -> dict[str, Any]:
     value |= {"timestamp": message.timestamp, "id": message.id}
     if message.checksum is not None:
         value["checksum"] = message.checksum
-    value["headers"] = {
-        str(key): {"kind": str(kind), "value": base64.b64encode(raw).decode()}
-        for key, (kind, raw) in message.headers.items()
-    } or None
+    if any(isinstance(key, HeaderKey) for key in message.headers):
+        value["headers"] = [
+            {"key": _shown(*key) if isinstance(key, HeaderKey) else _shown(HeaderKind.STRING, key.encode())}
+            | {"value": _shown(*header)}
+            for key, header in message.headers.items()
+        ]
+    else:
+        value["headers"] = {key: _shown(*header) for key, header in message.headers.items()} or None
     value["payload"] = base64.b64encode(message.payload).decode()
     if message.origin_timestamp is not None:
         value |= {"origin_timestamp": message.origin_timestamp, "layout": message.layout}
     return value
 
 
+def _shown(kind: HeaderKind, raw: bytes) -> dict[str, str]:
+    return {"kind": str(kind), "value": base64.b64encode(raw).decode()}
+
+
 def from_json(text: str | bytes) -> Message:
     """Decode a message from JSON.
 
     Args:
-        text: One JSON object with both state and checksum, or with neither.
+        text: One JSON object, as `to_json` writes it or as a server's HTTP interface does. Servers 0.5 to 0.10 write
+            the fields in ``header``. The message then has the layout whose checksum fits. If none fits, the checksum
+            is that of a batch or of encrypted bytes, and is not compared.
 
     Raises:
         InvalidMessage: if the text is not valid JSON, with the position of the invalid character; or if the message is
@@ -99,28 +115,51 @@ def from_value(value: Any) -> Message:
     """Create a message from a decoded JSON value."""
     if not isinstance(value, dict):
         raise InvalidMessage(f"a message must be a JSON object, got {quote(value)}")
-    unknown = set(value) - _FIELDS
+    is_of_server = "header" in value
+    unknown = set(value) - (_SERVER_FIELDS if is_of_server else _FIELDS)
     if unknown:
         raise InvalidMessage(f"unknown field {quote(min(unknown))} in a message")
+    if is_of_server:
+        return _from_server(value)
     state, checksum, layout = value.get("state"), value.get("checksum"), value.get("layout")
     if layout is not None and not (isinstance(layout, str) and layout in LAYOUTS and LAYOUTS[layout].has_origin):
         raise InvalidMessage(f"layout must be one with the producer's time, got {quote(layout)}")
     if (state is None) != (checksum is None) if layout is None else state is not None or checksum is None:
         raise InvalidMessage("a message must have both state and checksum, or neither")
-    headers = value.get("headers")
-    if headers is not None and not isinstance(headers, dict):
-        raise InvalidMessage(f"headers must be a JSON object, got {quote(headers)}")
     return valid_message(
         _number(value, "offset", UINT64_MAX),
         None if state is None else MessageState.of(state if isinstance(state, str) else str(state)),
         _number(value, "timestamp", UINT64_MAX),
         _number(value, "id", UINT128_MAX),
         None if checksum is None else _number(value, "checksum", UINT32_MAX if layout is None else UINT64_MAX),
-        {key: _header(key, header) for key, header in (headers or {}).items()},
+        _headers(value.get("headers")),
         _binary(value.get("payload"), "payload"),
         None if layout is None else _number(value, "origin_timestamp", UINT64_MAX),
         layout or ("previous" if state is None else "m45"),
     )
+
+
+def _from_server(value: dict[str, Any]) -> Message:
+    """Create a message from the form of a server's HTTP interface."""
+    header = value["header"]
+    if not isinstance(header, dict):
+        raise InvalidMessage(f"header must be a JSON object, got {quote(header)}")
+    made = valid_message(
+        _number(header, "offset", UINT64_MAX),
+        None,
+        _number(header, "timestamp", UINT64_MAX),
+        _number(header, "id", UINT128_MAX),
+        _number(header, "checksum", UINT64_MAX),
+        _headers(value.get("user_headers")),
+        _binary(value.get("payload"), "payload"),
+        _number(header, "origin_timestamp", UINT64_MAX),
+        NEWEST,
+    )
+    typed = any(isinstance(key, HeaderKey) for key in made.headers)
+    for layout in _SERVER_LAYOUTS:
+        if (LAYOUTS[layout].typed_keys or not typed) and made.checksum == own_checksum(made, layout):
+            return replace(made, layout=layout)
+    return replace(made, checksum=own_checksum(made, NEWEST))
 
 
 def _number(value: dict[str, Any], name: str, most: int) -> int:
@@ -139,12 +178,38 @@ def _binary(text: object, name: str) -> bytes:
         raise InvalidMessage(f"{name} must be base64, got {quote(text)}") from None
 
 
-def _header(key: str, header: object) -> Header:
+def _headers(headers: object) -> dict[HeaderName, Header]:
+    """Return headers of an object of their keys, of a list of keys and values, or of their bytes in base64."""
+    if headers is None:
+        return {}
+    if isinstance(headers, str):  # a server could not decode them
+        return decode_headers(Reader(_binary(headers, "headers")), typed=True)
+    if isinstance(headers, dict):
+        return {_text_key(key): _header(f"header {quote(key)}", held) for key, held in headers.items()}
+    if not isinstance(headers, list):
+        raise InvalidMessage(f"headers must be a JSON object or a list, got {quote(headers)}")
+    found: dict[HeaderName, Header] = {}
+    for entry in headers:
+        if not isinstance(entry, dict) or set(entry) != {"key", "value"}:
+            raise InvalidMessage(f"a header must be an object with key and value, got {quote(entry)}")
+        kind, raw = _header("a header's key", entry["key"])
+        key: HeaderName = _text_key(raw.decode()) if kind is HeaderKind.STRING else HeaderKey(kind, raw)
+        if key in found:
+            raise InvalidMessage(f"a second header {quote(str(key))}")
+        found[key] = _header(f"header {quote(str(key))}", entry["value"])
+    return found
+
+
+def _text_key(key: str) -> str:
     if not is_utf8(key) or not 1 <= len(key.encode()) <= HEADER_KEY_MAX:
         raise InvalidMessage(f"a header's key must have 1 to {HEADER_KEY_MAX} bytes, got {quote(key)}")
+    return key
+
+
+def _header(name: str, header: object) -> Header:
     if not isinstance(header, dict) or set(header) != {"kind", "value"}:
-        raise InvalidMessage(f"header {quote(key)} must be an object with kind and value, got {quote(header)}")
+        raise InvalidMessage(f"{name} must be an object with kind and value, got {quote(header)}")
     kind = NAMES.get(header["kind"]) if isinstance(header["kind"], str) else None
     if kind is None:
         raise InvalidMessage(f"a header's kind must be one of {', '.join(NAMES)}, got {quote(header['kind'])}")
-    return checked(kind, _binary(header["value"], f"the value of header {quote(key)}"), None)
+    return checked(kind, _binary(header["value"], f"the value of {name}"), None)
