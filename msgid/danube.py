@@ -179,9 +179,12 @@ class StreamMessage:
         """Decode a message from protobuf.
 
         Raises:
-            InvalidMessage: if the bytes are malformed, or ``msg_id`` is missing.
+            InvalidMessage: if the bytes are malformed, ``msg_id`` or its ``topic_name`` is missing, or a field is
+                unknown: brokers before October 2025 wrote ``segment_id`` and ``segment_offset`` into ``msg_id``, whose
+                offsets start again in each segment.
         """
         from google.protobuf.message import DecodeError
+        from google.protobuf.unknown_fields import UnknownFieldSet
 
         try:
             read = _message_class().FromString(bytes(data))
@@ -189,7 +192,12 @@ class StreamMessage:
             raise InvalidMessage(f"cannot decode {quote(bytes(data))} as a protobuf StreamMessage: {error}") from None
         if not read.HasField("msg_id"):
             raise InvalidMessage(f"a StreamMessage must have msg_id, got {quote(bytes(data))}")
-        id = MessageID(*(getattr(read.msg_id, name) for name in MessageID._fields))
+        for what, part in (("a StreamMessage", read), ("msg_id", read.msg_id)):
+            fields: Any = UnknownFieldSet(part)
+            unknown = sorted(field.field_number for field in fields)
+            if unknown:
+                raise InvalidMessage(f"unknown protobuf field {unknown[0]} in {what}, of another release of Danube")
+        id = _checked_id(MessageID(*(getattr(read.msg_id, name) for name in MessageID._fields)))
         values: dict[str, Any] = {
             name: getattr(read, name) if name not in _OPTIONAL or read.HasField(name) else None for name in _FIELDS
         }
@@ -218,7 +226,7 @@ class StreamMessage:
         except (ValueError, RecursionError) as error:
             raise InvalidMessage(f"cannot decode {quote(text)} as JSON: {error}") from None
         fields = _checked(value, _FIELDS, {*_OPTIONAL, "attributes"}, "the message")
-        id = MessageID(**_checked(fields["msg_id"], _ID_FIELDS, {"broker_addr"}, "msg_id"))
+        id = _checked_id(MessageID(**_checked(fields["msg_id"], _ID_FIELDS, {"broker_addr"}, "msg_id")))
         try:
             payload = base64.b64decode(fields["payload"], validate=True)
         except (binascii.Error, ValueError):
@@ -227,6 +235,12 @@ class StreamMessage:
         if not isinstance(attributes, dict) or not all(map(is_utf8, (*attributes, *attributes.values()))):
             raise InvalidMessage(f"attributes must be an object of texts, got {quote(attributes)}")
         return cls(**{**fields, "msg_id": id, "payload": payload, "attributes": attributes})
+
+
+def _checked_id(id: MessageID) -> MessageID:
+    if not id.topic_name:
+        raise InvalidMessage("topic_name of msg_id must not be empty")
+    return id
 
 
 def _checked(value: object, fields: dict[str, tuple[int, str]], optional: set[str], what: str) -> dict[str, Any]:

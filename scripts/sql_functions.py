@@ -140,7 +140,7 @@ EXAMPLES: Final = {
     "msgid_checksum_ok": ("msgid_checksum_ok(X'616263', 891568578)", "true"),
     "msgid_from_iggy_id": (
         "msgid_from_iggy_id(X'AE97611CEC9EA9B08F49B3DDCA58B174')",
-        "01AE97611CEC9EA9B08F49B3DDCA58B174",
+        "ae97611c-ec9e-a9b0-8f49-b3ddca58b174",
     ),
     "msgid_is_expired": ("msgid_is_expired(1648047038, 3600, 1648060000)", "true"),
     "msgid_to_iggy_id": (

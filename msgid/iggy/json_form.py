@@ -76,7 +76,7 @@ def from_json(text: str | bytes) -> Message:
             malformed.
 
     >>> from_json('{"offset":0,"timestamp":1,"id":340282366920938463463374607431768211455,"payload":"aGk="}').id_text
-    '01FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF'
+    'ffffffff-ffff-ffff-ffff-ffffffffffff'
     """
     return from_value(_loaded(text))
 

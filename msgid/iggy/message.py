@@ -11,7 +11,7 @@ from msgid.ids._bytes import is_uuid
 from msgid.ids.message_id import MessageId
 from msgid.iggy._records.checksums import crc32
 from msgid.iggy._records.encoding import Batch, own_checksum
-from msgid.iggy._records.id_texts import ID_LENGTH, UUID_VARIANT, UUID_VERSIONS
+from msgid.iggy._records.id_texts import ID_LENGTH
 from msgid.iggy._wire import NEWEST, Layout, facts_of, name_of
 from msgid.iggy.headers import Header, HeaderName, HeaderValue, check_headers, headers_of
 from msgid.messages import MessageState
@@ -81,7 +81,7 @@ class Message(_Slots):
 
     >>> message = Message.new(b"hello", id=7, offset=3)
     >>> message.checksum, message.id_text, message.layout
-    (1447503219077035144, '0107000000000000000000000000000000', 'batch256')
+    (1447503219077035144, '07000000-0000-0000-0000-000000000000', 'batch256')
     """
 
     __slots__ = ()
@@ -194,7 +194,7 @@ class Message(_Slots):
 
     @property
     def id_text(self) -> str:
-        """The ID as text; a version-1 ID may look like a UUID: see the function `id_text`."""
+        """The ID as a UUID; the function `id_text` returns a version-1 ID, too."""
         return id_text(self.id)
 
     @property
@@ -216,53 +216,39 @@ def checksum(payload: bytes) -> int:
     return crc32(payload)
 
 
-def id_text(id: MessageId | UUID | str | int | bytes) -> str:
-    """Return the ID of an Iggy message as text: a version-1 ID, or the UUID that a server or a client made.
+def id_text(id: MessageId | UUID | str | int | bytes, *, version_1: bool = False) -> str:
+    """Return the ID of an Iggy message as text: a UUID, whose bytes are those of the message.
 
-    A message holds 16 bytes: the body of a version-1 ID, or a UUID in the byte order of RFC 9562. Bytes with the
-    version 4 or 7 and the variant of RFC 9562 are read as a UUID. The body of a version-1 ID can look like that if the
-    ID is dated 1953 to 1986, or 2089 and later. Pass such an ID as a value, as text or as 17 bytes: it is then never a
-    UUID.
+    A server or a client makes a UUID, and an application may use any 16 bytes. They do not tell whether they are the
+    body of a version-1 ID: pass ``version_1`` if the producer puts such IDs into its messages.
 
     Args:
         id: ID as an integer of 0 to 2**128 - 1, or its 16 bytes in the message; or a version-1 ID or UUID as `id_value`
             accepts them.
+        version_1: Whether an integer and 16 bytes are the body of a version-1 ID.
 
     Returns:
-        34 upper-case hex digits, or a UUID in lower case.
+        A UUID in lower case; for a version-1 ID 34 upper-case hex digits.
 
     Raises:
         InvalidMessageId: if ``id`` is anything else.
 
     >>> id_text(232071677777564499402827199894559175028)
     '74b158ca-ddb3-498f-b0a9-9eec1c6197ae'
-    >>> id_text(bytes.fromhex("0193e3b27c1a7d3e9a5f0123456789ab"))
-    '0193e3b2-7c1a-7d3e-9a5f-0123456789ab'
-    >>> id_text(bytes.fromhex("56F7E71C361B21BC024CCDBE00000000"))
-    '0156F7E71C361B21BC024CCDBE00000000'
-
-    An ID that was derived with the time 0, which is 1970-01-01, and its 16 bytes:
-
-    >>> import msgid
-    >>> id = msgid.derive_id("0156F7E71C361B21BC024CCDBE00000000", "bill 2", at=0)
-    >>> id_text(id), id_text(id.body)
-    ('01FF2497EC645D73A5A0119A0027E86B67', 'ff2497ec-645d-73a5-a011-9a0027e86b67')
+    >>> raw = bytes.fromhex("56F7E71C361B21BC024CCDBE00000000")
+    >>> id_text(raw), id_text(raw, version_1=True)
+    ('56f7e71c-361b-21bc-024c-cdbe00000000', '0156F7E71C361B21BC024CCDBE00000000')
     """
     if isinstance(id, int):
         id = integer("id", id, 0, UINT128_MAX).to_bytes(ID_LENGTH, "little")
     if not (isinstance(id, bytes | bytearray | memoryview) and memoryview(id).nbytes == ID_LENGTH):
         known = _known(id)
         return known.hex if isinstance(known, MessageId) else str(known)
-    raw = bytes(id)
-    if raw[6] >> 4 in UUID_VERSIONS and raw[8] >> 6 == UUID_VARIANT:
-        return str(UUID(bytes=raw))
-    return MessageId.from_body(raw).hex
+    return MessageId.from_body(bytes(id)).hex if version_1 else str(UUID(bytes=bytes(id)))
 
 
 def id_value(id: MessageId | UUID | str | bytes) -> int:
     """Return the 128-bit ID of an Iggy message for a version-1 ID or UUID; the reverse of `id_text`.
-
-    The number does not tell a version-1 ID from a UUID: see `id_text`.
 
     Args:
         id: Version-1 ID or UUID, as a value or as text; or the 17 bytes of a version-1 ID.

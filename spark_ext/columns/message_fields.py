@@ -80,23 +80,21 @@ def checksum_ok(payload: ColumnOrName, checksum: ColumnOrName) -> Column:
     return (F.crc32(column(payload)) == column(checksum)).alias("checksum_ok")
 
 
-def id_from_iggy_id(col: ColumnOrName) -> Column:
-    """Return the ID of an Iggy message as text, a version-1 ID or a UUID, as `msgid.iggy.id_text` does.
-
-    The 16 bytes of a version-1 ID can look like a UUID if the ID is dated 1953 to 1986, or 2089 and later. They are
-    then read as a UUID. The 17 bytes of a version-1 ID never are.
+def id_from_iggy_id(col: ColumnOrName, version_1: bool = False) -> Column:
+    """Return the ID of an Iggy message as text, as `msgid.iggy.id_text` does.
 
     Parameters
     ----------
     col : Column or str
         The 16 bytes of the ID, as in the message and in the column ``id`` of ``format("iggy")``; or the 17 bytes of a
         version-1 ID.
+    version_1 : bool
+        Whether the 16 bytes are the body of a version-1 ID. The bytes do not tell that.
 
     Returns
     -------
     Column
-        Version-1 ID of 34 hex digits, or the UUID of version 4 or 7 that a server or a client made; NULL for any other
-        value.
+        A UUID, or a version-1 ID of 34 hex digits; NULL for any other value.
 
     Examples
     --------
@@ -109,18 +107,15 @@ def id_from_iggy_id(col: ColumnOrName) -> Column:
     +------------------------------------+
     """
     digits = F.hex(column(col).cast("binary"))
-    is_uuid = F.substring(digits, 13, 1).isin("4", "7") & F.substring(digits, 17, 1).isin("8", "9", "A", "B")
     starts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
     uuid = F.lower(F.concat_ws("-", *(F.substring(digits, start, length) for start, length in starts)))
-    text = F.when(is_uuid, uuid).otherwise(F.concat(F.lit(VERSION_1_DIGITS), digits))
+    text = F.concat(F.lit(VERSION_1_DIGITS), digits) if version_1 else uuid
     of_16_bytes = F.when(F.length(digits) == 32, text)  # noqa: PLR2004
     return of_16_bytes.when(has_v1_shape(digits), digits).alias("id_from_iggy_id")
 
 
 def id_to_iggy_id(col: ColumnOrName) -> Column:
     """Return the 16 bytes of an Iggy message's ID from its text; the reverse of `id_from_iggy_id`.
-
-    The 16 bytes do not tell a version-1 ID from a UUID: see `id_from_iggy_id`.
 
     Parameters
     ----------
@@ -135,7 +130,7 @@ def id_to_iggy_id(col: ColumnOrName) -> Column:
     Examples
     --------
     >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
-    >>> df.select(id_from_iggy_id(id_to_iggy_id("id"))).show(truncate=False)
+    >>> df.select(id_from_iggy_id(id_to_iggy_id("id"), version_1=True)).show(truncate=False)
     +----------------------------------+
     |id_from_iggy_id                     |
     +----------------------------------+

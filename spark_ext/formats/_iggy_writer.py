@@ -140,6 +140,12 @@ def message_of(row: dict[str, Any], layout: Any) -> Message:
         raise ValueError(f"cannot write a row as a message: {reason or 'its id is NULL'}; leave out such rows")
     timestamp = _micros(row.get("timestamp")) or 0
     headers = dict(row.get("headers") or [])
+    odd = next((key for key in headers if key.partition(":")[0] in NAMES and ":" in key), None)
+    if odd is not None:
+        raise ValueError(
+            f"cannot write the header {quote(odd)} of offset {row.get('offset')}: its key may be of another kind than "
+            "text, which a row does not tell; leave out the header"
+        )
     made = Message.new(
         row.get("payload") or b"",
         id=int.from_bytes(id, "little"),

@@ -13,7 +13,7 @@ from msgid.iggy.log import encode
 from msgid.iggy.poll import decode_poll
 from msgid.iggy.table import decode_table
 from msgid.messages import MessageState
-from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns._expressions import VERSION_1_DIGITS, quoted_name
 from spark_ext.columns._udfs import arrow_column, each, outcomes
 from spark_ext.columns.message_fields import id_from_iggy_id
 from spark_ext.formats._row_columns import opened
@@ -267,6 +267,7 @@ _OPTIONS: Final = (
     FormatOption("layout", AUTO, "Iggy: the layout.", (AUTO, *LAYOUTS, *ALIASES)),
     FormatOption("topic", None, "Iggy: the topic, if the path does not contain it."),
     FormatOption("partition", None, "Iggy: the partition, if the path does not contain it.", type=int),
+    FormatOption("version_1", False, "Iggy: the IDs of the messages are version-1 IDs, not UUIDs.", type=bool),
 )
 
 
@@ -384,8 +385,11 @@ def _table_columns(options: SimpleNamespace) -> dict[str, Column]:
     wrong = ~F.col("checksum_ok")
     # Layouts without states have only messages that can be consumed.
     state = F.coalesce("state", F.lit(_AVAILABLE))
+    id = F.col("id_text")
+    if options.version_1:
+        id = F.concat(F.lit(VERSION_1_DIGITS), F.upper(F.regexp_replace(id, "-", "")))
     return {
-        "id": F.col("id_text"),
+        "id": id,
         "source": source,
         "topic": topic,
         "partition": partition,

@@ -64,6 +64,8 @@ def messages(
           file.
         - ``partition``: Iggy's partition. Default: the partition in the path of the segment file, or in the poll
           response.
+        - ``version_1``: whether the IDs in Iggy's messages are version-1 IDs, whose bytes do not tell it. Default: they
+          are UUIDs.
         - ``logged``: whether Danube's topics have a log. Without a log all messages have offset 0, and their ``id`` is
           NULL. Default: a producer has a log if one of its offsets is above 0. Required for a stream.
         - ``cluster``: Kafka: name of the cluster, which is part of each source name. Default: ``kafka``.

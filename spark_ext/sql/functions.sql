@@ -2941,29 +2941,20 @@ RETURN
 
 -- returns STRING
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_from_iggy_id(id BINARY)
-COMMENT 'Return the ID of an Iggy message as text, a version-1 ID or a UUID, as `msgid.iggy.id_text` does. Example: msgid_from_iggy_id(X\'AE97611CEC9EA9B08F49B3DDCA58B174\') = 01AE97611CEC9EA9B08F49B3DDCA58B174'
+COMMENT 'Return the ID of an Iggy message as text, as `msgid.iggy.id_text` does. Example: msgid_from_iggy_id(X\'AE97611CEC9EA9B08F49B3DDCA58B174\') = ae97611c-ec9e-a9b0-8f49-b3ddca58b174'
 RETURN
  (
   CASE
   WHEN (length(hex(CAST(msgid_from_iggy_id.id AS binary))) = 32)
-  THEN (
-   CASE
-   WHEN (
-    (substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 13, 1) IN ('4', '7'))
-    AND (substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 17, 1) IN ('8', '9', 'A', 'B'))
+  THEN lower(
+   concat_ws(
+    '-',
+    substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 1, 8),
+    substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 9, 4),
+    substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 13, 4),
+    substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 17, 4),
+    substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 21, 12)
    )
-   THEN lower(
-    concat_ws(
-     '-',
-     substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 1, 8),
-     substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 9, 4),
-     substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 13, 4),
-     substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 17, 4),
-     substring(hex(CAST(msgid_from_iggy_id.id AS binary)), 21, 12)
-    )
-   )
-   ELSE concat('01', hex(CAST(msgid_from_iggy_id.id AS binary)))
-   END
   )
   WHEN (
    (octet_length(hex(CAST(msgid_from_iggy_id.id AS binary))) = 34)

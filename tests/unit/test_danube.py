@@ -184,3 +184,35 @@ def test_field_out_of_range_is_not_written(change):
     """A field out of range raises ValueError or TypeError from protobuf."""
     with pytest.raises((ValueError, TypeError)):
         replace(EXPECTED, **change).encode()
+
+
+def field(number, value):
+    """Return a field of protobuf: a number as a varint, or bytes."""
+    if isinstance(value, int):
+        return bytes([number << 3, value])
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+PLACE = field(1, 9) + field(2, b"/a/b")
+
+
+@needs_protobuf
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (field(2, PLACE + field(4, 1) + field(5, 0)), "unknown protobuf field 4 in msg_id, of another release"),
+        (field(2, PLACE + field(5, 1)) + field(11, 1), "unknown protobuf field .* in a StreamMessage"),
+        (field(2, field(1, 9) + field(5, 1)), "topic_name of msg_id must not be empty"),
+    ],
+)
+def test_message_of_another_release_of_danube_is_refused(raw, reason):
+    """Offsets of a former release start again in each segment, so two messages would have one ID."""
+    with pytest.raises(msgid.InvalidMessage, match=reason):
+        StreamMessage.decode(raw)
+
+
+def test_json_without_a_topic_is_refused():
+    """Messages of two topics would have one ID."""
+    message = StreamMessage(1, MessageID(9, "", "", 1), b"", 1, "p")
+    with pytest.raises(msgid.InvalidMessage, match="topic_name of msg_id must not be empty"):
+        StreamMessage.from_json(message.to_json())

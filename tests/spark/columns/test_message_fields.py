@@ -102,7 +102,9 @@ def test_iggy_id_of_a_column_is_the_one_of_msgid(spark, raws):
     upper = [text.upper() for text in texts]
     assert [bytes(raw) for raw in column(spark, upper, "string", ids.id_to_iggy_id("x"))] == raws
     whole = [b"\x01" + raw for raw in raws]
-    assert column(spark, whole, "binary", ids.id_from_iggy_id("x")) == [iggy.id_text(raw) for raw in whole]
+    of_version_1 = [iggy.id_text(raw) for raw in whole]
+    assert column(spark, whole, "binary", ids.id_from_iggy_id("x")) == of_version_1
+    assert column(spark, raws, "binary", ids.id_from_iggy_id("x", version_1=True)) == of_version_1
 
 
 def test_iggy_id_that_is_invalid_is_null(spark):

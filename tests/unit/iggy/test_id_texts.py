@@ -32,7 +32,7 @@ def expected(ids):
     ],
 )
 def test_id_texts_of_each_kind_are_those_of_id_text(ids):
-    """UUIDs, version-1 IDs and NULL, alone and mixed."""
+    """UUIDs, other bytes and NULL, alone and mixed."""
     assert id_texts(pa.array(ids, pa.binary())).to_pylist() == expected(ids)
 
 

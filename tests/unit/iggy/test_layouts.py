@@ -104,17 +104,11 @@ def test_request_with_an_impossible_partitioning_is_refused(partitioning, error)
         SendMessages(1, 2, partitioning, []).encode("h64")
 
 
-@given(st.one_of(st.uuids(version=4), strategies.uuids_v7))
-def test_id_of_a_uuid_of_version_4_or_7_is_shown_as_the_uuid(value):
-    """UUIDs of versions 4 and 7 are recognised, because servers and clients make both."""
+@given(st.uuids())
+def test_id_of_any_bytes_is_shown_as_a_uuid(value):
+    """Servers and clients make UUIDs, and applications use any 16 bytes."""
     assert Message.new(b"", id=value).id_text == str(value)
     assert iggy.id_value(str(value)) == int.from_bytes(value.bytes, "little")
-
-
-@given(strategies.message_ids.filter(lambda id: id.seconds < 2**31))
-def test_id_of_version_1_is_never_shown_as_a_uuid(id):
-    """Version-1 IDs from before 2089 never look like a UUID, whatever their process ID."""
-    assert Message.new(b"", id=id).id_text == str(id)
 
 
 def test_header_key_that_is_not_text_needs_a_layout_with_kinds_of_keys():
