@@ -111,11 +111,14 @@ def system_clock() -> float:
     read here. The coarse clock is up to a tick behind. International Atomic Time differs from it by whole seconds, so
     its fraction tells at the end of a second whether the next second has begun.
     """
-    coarse = time.clock_gettime(_REALTIME_COARSE)
-    fraction = coarse % 1
-    if fraction > _NEARLY_A_SECOND and time.clock_gettime(time.CLOCK_TAI) % 1 < fraction:
-        return math.floor(coarse) + 1
-    return coarse
+    try:
+        coarse = time.clock_gettime(_REALTIME_COARSE)
+        fraction = coarse % 1
+        if fraction > _NEARLY_A_SECOND and time.clock_gettime(time.CLOCK_TAI) % 1 < fraction:
+            return math.floor(coarse) + 1
+        return coarse
+    except OSError:  # some sandboxes have fewer clocks
+        return time.time()
 
 
 _REALTIME_COARSE: Final = 5  # of Linux; the module time does not name it

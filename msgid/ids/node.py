@@ -16,7 +16,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import threading
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from msgid._validate import integer, quote
@@ -342,8 +341,8 @@ def list_cards_of_linux(folder: str = _CARDS_OF_LINUX) -> tuple[Interface, ...]:
 
     def read(name: str, file: str) -> str:
         try:
-            with open(os.path.join(folder, name, file), encoding="ascii", errors="replace") as stream:
-                return stream.read().strip()
+            with open(os.path.join(folder, name, file), "rb") as stream:  # text needs the import of a codec
+                return stream.read().decode("ascii", "replace").strip()
         except OSError:  # some interfaces have no address, and an interface can vanish
             return ""
 
@@ -401,19 +400,19 @@ def _this_process(is_default: bool) -> Process:
         namespace = os.stat("/proc/self/ns/pid").st_ino if sys.platform == "linux" else None
     except OSError:
         namespace = 0
-    return Process(os.getpid(), namespace, is_default, _is_main_interpreter(), _is_copy)
+    return Process(os.getpid(), namespace, is_default, _IS_MAIN_INTERPRETER, _is_copy)
 
 
 def _is_main_interpreter() -> bool:
     try:
-        interpreters = importlib.import_module("_interpreters")  # since Python 3.13
-    except ImportError:
-        try:
-            interpreters = importlib.import_module("_xxsubinterpreters")
-        except ImportError:
-            return True
+        name = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+        interpreters = importlib.import_module(name)
+    except ImportError:  # other implementations of Python have one interpreter
+        return True
     return bool(interpreters.get_current() == interpreters.get_main())
 
+
+_IS_MAIN_INTERPRETER: Final = _is_main_interpreter()  # no import at the first ID: a signal handler can interrupt it
 
 _is_copy = False
 
@@ -425,32 +424,20 @@ def note_copies() -> None:
 
 
 _cards: Cards | None = None
-_finding = threading.RLock()
 _finder: int | None = None
-"""The process in which a lookup runs; in a forked child, the parent whose lookup the fork interrupted."""
+"""The process in which a lookup began; in a forked child, the parent whose lookup the fork interrupted."""
 
 
 def _known_cards() -> Cards:
-    """Return the cards of this machine; the lookup runs once, and forked children know its result."""
-    global _cards, _finder, _finding
-    while _cards is None:
+    """Return the cards of this machine. The lookup runs once; threads that look up at once find the same cards."""
+    global _cards, _finder
+    if _cards is None:
         if _finder not in {None, os.getpid()}:
             # psutil may be half imported for ever: no thread of this process goes on with its import.
-            _finder, _finding = None, threading.RLock()
             reason = "the process was forked during the lookup"
-            _cards = Cards("interface", (), (PassedOver("network cards", "", reason),))
-            break
-        lock = _finding
-        if lock.acquire(timeout=1):  # not for ever: a signal handler can fork while this thread waits
-            try:
-                if _cards is None:
-                    _finder = os.getpid()
-                    found = _list_cards()
-                    if _cards is None:  # otherwise a signal handler has found them in the meantime
-                        _cards = found
-            finally:
-                _finder = None
-                lock.release()
+            return Cards("interface", (), (PassedOver("network cards", "", reason),))
+        _finder = os.getpid()
+        _cards = _list_cards()
     return _cards
 
 

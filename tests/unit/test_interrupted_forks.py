@@ -22,7 +22,7 @@ first = msgid.generate()
 locked, release = threading.Event(), threading.Event()
 
 def hold():
-    with node._finding, registry._mutex:
+    with registry._mutex:
         locked.set()
         release.wait(60)
 

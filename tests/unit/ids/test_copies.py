@@ -269,7 +269,7 @@ def test_generators_of_one_process_never_share_a_node(msgid):
         CARD
         + """
 import threading
-node._this_process = lambda is_default: node.Process(1, None, is_default, node._is_main_interpreter())
+node._this_process = lambda is_default: node.Process(1, None, is_default, node._IS_MAIN_INTERPRETER)
 assert msgid.generate().mac == "00:16:3e:01:02:03"
 mine, other = msgid.Generator(), msgid.Generator(pid=5, clock=lambda: 1.7e9)
 assert {g.explain_node().reason for g in (mine, other)} == {"random bits: the process can have several generators"}

@@ -269,7 +269,6 @@ from msgid.ids import node
 
 pid, lookups = 65_535, []
 os.getpid = lambda: pid
-node._is_main_interpreter = lambda: True
 node._this_process = lambda is_default, make=node._this_process: make(is_default)._replace(pid_namespace=None)
 card = node.Interface("eth0", "00:16:3e:01:02:03", True)
 node._list_cards = lambda: lookups.append(1) or node.Cards("interface", (card,))
