@@ -80,10 +80,10 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "spark_ext": {
         "Make IDs": "position_id derive_id assign_ids assign_id generate_id",
-        "Read IDs": "parse_id try_parse_id is_valid_id id_kind id_time id_mac id_origin time_key",
+        "Read IDs": "parse_id try_parse_id is_valid_id id_kind id_time id_origin time_key",
         "Version 0": "parse_v0 try_parse_v0 translate_v0 try_translate_v0 v0_time",
         "Other forms of an ID": "id_to_binary id_from_binary id_to_uuid id_from_uuid",
-        "Messages": "messages message_state checksum_ok normalize_name try_normalize_name check_schema",
+        "Messages": "messages check_schema",
         "Messages of Iggy": "iggy_message try_iggy_message iggy_messages try_iggy_messages id_from_iggy_id "
         "id_to_iggy_id",
         "Messages of Danube": "danube_message try_danube_message danube_id",

@@ -72,7 +72,6 @@ FUNCTIONS: Final = {
     "msgid_is_valid": SqlFunction(reading.is_valid_id, {"id": _ID}, "BOOLEAN"),
     "msgid_kind": SqlFunction(v0.id_kind, {"id": _ID}, "STRING"),
     "msgid_time": SqlFunction(reading.id_time, {"id": _ID}, "TIMESTAMP"),
-    "msgid_mac": SqlFunction(reading.id_mac, {"id": _ID}, "STRING"),
     "msgid_origin": SqlFunction(reading.id_origin, {"id": _ID}, "STRING"),
     "msgid_time_key": SqlFunction(reading.time_key, {"id": _ID}, "BINARY"),
     "msgid_to_binary": SqlFunction(reading.id_to_binary, {"id": _ID}, "BINARY"),
@@ -84,10 +83,6 @@ FUNCTIONS: Final = {
     "msgid_translate_v0": SqlFunction(v0.translate_v0, {"id": _ID}, "STRING"),
     "msgid_try_translate_v0": SqlFunction(v0.try_translate_v0, {"id": _ID}, "STRING"),
     "msgid_v0_time": SqlFunction(v0.v0_time, {"id": _ID, "near": _AT, "timezone": "STRING"}, "TIMESTAMP"),
-    "msgid_message_state": SqlFunction(message_fields.message_state, {"code": "BIGINT"}, "STRING"),
-    "msgid_checksum_ok": SqlFunction(
-        message_fields.checksum_ok, {"payload": "BINARY", "checksum": "BIGINT"}, returns="BOOLEAN"
-    ),
     "msgid_from_iggy_id": SqlFunction(message_fields.id_from_iggy_id, {"id": "BINARY"}, "STRING"),
     "msgid_is_expired": SqlFunction(
         expiry.is_expired, {"timestamp": _AT, "expiry": "BIGINT", "now": _AT}, returns="BOOLEAN"
@@ -109,7 +104,6 @@ EXAMPLES: Final = {
     "msgid_is_valid": ("msgid_is_valid('7F0000010000238F000000000001E240')", "true"),
     "msgid_kind": ("msgid_kind('7F0000010000238F000000000001E240')", "v0-broker-offset"),
     "msgid_time": ("msgid_time('0156F7E71C361B21BC024CCDBE00000007')", "2022-03-23 14:50:38"),
-    "msgid_mac": ("msgid_mac('0156F7E71C361B21BC024CCDBE00000007')", "56:f7:e7:1c:36:1b"),
     "msgid_origin": ("msgid_origin('0156F7E71C361B21BC024CCDBE00000007')", "mac"),
     "msgid_time_key": ("hex(msgid_time_key('0156F7E71C361B21BC024CCDBE00000007'))", "024CCDBE0000000756F7E71C361B21BC"),
     "msgid_to_binary": (
@@ -136,8 +130,6 @@ EXAMPLES: Final = {
         "msgid_v0_time('C0A8F001103E214D29547ACFD6E30000', 1648047038, 'UTC')",
         "2022-02-24 20:20:41.315",
     ),
-    "msgid_message_state": ("msgid_message_state(10)", "unavailable"),
-    "msgid_checksum_ok": ("msgid_checksum_ok(X'616263', 891568578)", "true"),
     "msgid_from_iggy_id": (
         "msgid_from_iggy_id(X'AE97611CEC9EA9B08F49B3DDCA58B174')",
         "ae97611c-ec9e-a9b0-8f49-b3ddca58b174",

@@ -8,11 +8,11 @@ On Spark 3.5, only `deduplicate` of a batch and the column functions run, withou
 `check_schema`. Each other function then raises `NotImplementedError` when it is called.
 
 - Make IDs: `position_id`, `derive_id`, `assign_id`, `assign_ids`, `generate_id`.
-- Read IDs: `parse_id`, `try_parse_id`, `is_valid_id`, `id_kind`, `id_time`, `id_mac`, `id_origin`, `time_key`.
+- Read IDs: `parse_id`, `try_parse_id`, `is_valid_id`, `id_kind`, `id_time`, `id_origin`, `time_key`.
 - Convert IDs: `id_to_binary`, `id_from_binary`, `id_to_uuid`, `id_from_uuid`.
 - Read and translate IDs of version 0: `parse_v0`, `try_parse_v0`, `translate_v0`, `try_translate_v0`, `v0_time`.
 - Read messages and their fields: `iggy_message`, `iggy_messages` and `danube_message`, each with a variant ``try_``;
-  `id_from_iggy_id`, `id_to_iggy_id`, `danube_id`, `message_state`, `checksum_ok`, `normalize_name`, `check_schema`.
+  `id_from_iggy_id`, `id_to_iggy_id`, `danube_id`, `check_schema`.
   `messages` makes one table of messages of any format; `register_message_format` adds a `MessageFormat` of your own.
 - Duplicate messages: `deduplicate`, `rows_too_late`, and `process` for handlers with state. `check_checkpoint` checks
   that this release can continue a checkpoint.
@@ -45,17 +45,12 @@ if TYPE_CHECKING:
     from spark_ext.columns.expiry import is_expired
     from spark_ext.columns.making import assign_id, assign_ids, derive_id, generate_id, position_id
     from spark_ext.columns.message_fields import (
-        checksum_ok,
         id_from_iggy_id,
         id_to_iggy_id,
-        message_state,
-        normalize_name,
-        try_normalize_name,
     )
     from spark_ext.columns.reading import (
         id_from_binary,
         id_from_uuid,
-        id_mac,
         id_origin,
         id_time,
         id_to_binary,
@@ -104,7 +99,6 @@ __all__ = [
     "audit_batches",
     "check_checkpoint",
     "check_schema",
-    "checksum_ok",
     "clean",
     "compare",
     "danube_id",
@@ -117,7 +111,6 @@ __all__ = [
     "id_from_iggy_id",
     "id_from_uuid",
     "id_kind",
-    "id_mac",
     "id_origin",
     "id_time",
     "id_to_binary",
@@ -127,9 +120,7 @@ __all__ = [
     "iggy_messages",
     "is_expired",
     "is_valid_id",
-    "message_state",
     "messages",
-    "normalize_name",
     "parse_id",
     "parse_v0",
     "position_id",
@@ -145,7 +136,6 @@ __all__ = [
     "try_danube_message",
     "try_iggy_message",
     "try_iggy_messages",
-    "try_normalize_name",
     "try_parse_id",
     "try_parse_v0",
     "try_translate_v0",
@@ -165,13 +155,11 @@ _MODULES: Final = {
     "auditing.table_audit": "audit",
     "columns.making": "assign_id assign_ids derive_id generate_id position_id",
     "columns.reading": (
-        "id_from_binary id_from_uuid id_mac id_origin id_time id_to_binary "
+        "id_from_binary id_from_uuid id_origin id_time id_to_binary "
         "id_to_uuid is_valid_id parse_id time_key try_parse_id"
     ),
     "columns.v0": "id_kind parse_v0 translate_v0 try_parse_v0 try_translate_v0 v0_time",
-    "columns.message_fields": (
-        "checksum_ok id_from_iggy_id id_to_iggy_id message_state normalize_name try_normalize_name"
-    ),
+    "columns.message_fields": "id_from_iggy_id id_to_iggy_id",
     "columns.expiry": "is_expired",
     "formats.iggy": "iggy_message iggy_messages try_iggy_message try_iggy_messages",
     "formats.danube": "danube_id danube_message try_danube_message",

@@ -1,4 +1,4 @@
-"""Columns for the fields around a message: its state, its checksum, Iggy's IDs, names of topics."""
+"""Columns of the IDs of Iggy messages."""
 
 from __future__ import annotations
 
@@ -6,78 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from msgid.messages import STATE_CODES, MessageState
-from msgid.messages import normalize_name as _normal
-from spark_ext.columns._expressions import VERSION_1_DIGITS, column, fill, has_v1_shape, hex_text, is_hex, is_v1
-from spark_ext.columns._udfs import each
+from spark_ext.columns._expressions import VERSION_1_DIGITS, column, has_v1_shape, hex_text, is_hex, is_v1
 
 if TYPE_CHECKING:
-    import pyarrow
     from pyspark.sql import Column
 
     from spark_ext.columns._expressions import ColumnOrName
 
 _UUID_DIGITS: Final = 36
-
-
-def message_state(code: ColumnOrName) -> Column:
-    """Return the name of a message's state for its code, as `msgid.MessageState` does.
-
-    Parameters
-    ----------
-    code : Column or str
-        Integers: 1, 10, 20 or 30.
-
-    Returns
-    -------
-    Column
-        ``available``, ``unavailable``, ``poisoned`` or ``marked_for_deletion``; NULL for NULL. Fails the query on any
-        other code with the error condition ``USER_RAISED_EXCEPTION``.
-
-    Examples
-    --------
-    >>> df = spark.createDataFrame([(20,)], ["code"])
-    >>> df.select(message_state("code")).show()
-    +-------------+
-    |message_state|
-    +-------------+
-    |     poisoned|
-    +-------------+
-    """
-    number = column(code).cast("bigint")
-    named = F.when(number.isNull(), F.lit(None).cast("string"))
-    for state in MessageState:
-        named = named.when(number == int(state), F.lit(str(state)))
-    refused = fill(f"invalid message: state must be {STATE_CODES}, got {{code}}", code=number.cast("string"))
-    return named.otherwise(F.raise_error(refused)).alias("message_state")
-
-
-def checksum_ok(payload: ColumnOrName, checksum: ColumnOrName) -> Column:
-    """Return whether a checksum is the CRC-32 of a payload, as `msgid.iggy.checksum` computes it.
-
-    Parameters
-    ----------
-    payload : Column or str
-        Binary column of payloads.
-    checksum : Column or str
-        Integers of 0 to 2**32 - 1.
-
-    Returns
-    -------
-    Column
-        Boolean; NULL if an argument is NULL.
-
-    Examples
-    --------
-    >>> df = spark.createDataFrame([(b"orders_data_2", 2144931076)], ["payload", "checksum"])
-    >>> df.select(checksum_ok("payload", "checksum")).show()
-    +-----------+
-    |checksum_ok|
-    +-----------+
-    |       true|
-    +-----------+
-    """
-    return (F.crc32(column(payload)) == column(checksum)).alias("checksum_ok")
 
 
 def id_from_iggy_id(col: ColumnOrName, version_1: bool = False) -> Column:
@@ -141,63 +77,3 @@ def id_to_iggy_id(col: ColumnOrName) -> Column:
     bare = F.regexp_replace(text, r"\A(.{8})-(.{4})-(.{4})-(.{4})-(.{12})\z", "$1$2$3$4$5")
     is_uuid = (F.octet_length(text) == _UUID_DIGITS) & (F.octet_length(bare) == 32) & is_hex(bare)  # noqa: PLR2004
     return F.when(is_v1(text), F.unhex(F.substring(text, 3, 32))).when(is_uuid, F.unhex(bare)).alias("id_to_iggy_id")
-
-
-def normalize_name(col: ColumnOrName) -> Column:
-    """Return the normal form of names of streams and topics, as `msgid.normalize_name` does.
-
-    This is an Arrow UDF: it needs a Python worker.
-
-    Parameters
-    ----------
-    col : Column or str
-        text.
-
-    Returns
-    -------
-    Column
-        Text; NULL for NULL. The query fails on an invalid name; `try_normalize_name` returns NULL.
-
-    Examples
-    --------
-    >>> df = spark.createDataFrame([("  My Orders ",)], ["name"])
-    >>> df.select(normalize_name("name")).show()
-    +--------------+
-    |normalize_name|
-    +--------------+
-    |     my.orders|
-    +--------------+
-    """
-    return each(_normal, _text_type(), col, "normalize_name")
-
-
-def try_normalize_name(col: ColumnOrName) -> Column:
-    """Return the normal form of names, as `normalize_name` does; NULL for an invalid name.
-
-    Parameters
-    ----------
-    col : Column or str
-        text.
-
-    Returns
-    -------
-    Column
-        text, or NULL.
-
-    Examples
-    --------
-    >>> df = spark.createDataFrame([("a/b",)], ["name"])
-    >>> df.select(try_normalize_name("name")).show()
-    +------------------+
-    |try_normalize_name|
-    +------------------+
-    |              NULL|
-    +------------------+
-    """
-    return each(_normal, _text_type(), col, "try_normalize_name", lenient=True)
-
-
-def _text_type() -> pyarrow.DataType:
-    import pyarrow
-
-    return pyarrow.string()

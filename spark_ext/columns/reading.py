@@ -151,32 +151,6 @@ def id_time(col: ColumnOrName) -> Column:
     return fields_of(parts_of(v1_bytes(hex_text(col))))["time"].alias("id_time")
 
 
-def id_mac(col: ColumnOrName) -> Column:
-    """Return the node of a version-1 ID, written as a MAC address.
-
-    Parameters
-    ----------
-    col : Column or str
-        IDs as text or binary.
-
-    Returns
-    -------
-    Column
-        Text, ``aa:bb:cc:dd:ee:ff``; NULL for any value that is not a version-1 ID.
-
-    Examples
-    --------
-    >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000000",)], ["id"])
-    >>> df.select(id_mac("id")).show()
-    +-----------------+
-    |           id_mac|
-    +-----------------+
-    |56:f7:e7:1c:36:1b|
-    +-----------------+
-    """
-    return fields_of(parts_of(v1_bytes(hex_text(col))))["mac"].alias("id_mac")
-
-
 def id_origin(col: ColumnOrName) -> Column:
     """Return the origin that a version-1 ID declares: ``mac``, ``random``, ``assigned``, ``position`` or ``derived``.
 

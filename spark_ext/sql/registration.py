@@ -30,7 +30,7 @@ _BY_DEFAULT: Final = {
     "spark.sql.parser.escapedStringLiterals": "false",
 }
 
-_MODEL: Final = "msgid_checksum_ok"
+_MODEL: Final = "msgid_from_iggy_id"
 """A function with a short body, from which the others are copied."""
 _ENTRY: Final = re.compile(
     r"-- returns (?P<returns>[^\n]+?)(?P<random>, not deterministic)?\n"

@@ -90,7 +90,6 @@ def test_pandas_udfs_give_the_values_of_arrow_udfs(spark, monkeypatch):
             each(read, MESSAGE, "raw", "lenient", lenient=True),
             each(lambda raw: [read(raw)] * 2 if len(raw) != 2 else [], pa.list_(MESSAGE), "raw", "many"),
             outcomes(read, MESSAGE, "raw").alias("outcome"),
-            spark_ext.try_normalize_name(F.decode("raw", "UTF-8")),
         ).collect()
 
     now = rows()

@@ -23,7 +23,7 @@ CLIENT = "C0A8F001103E214D29547ACFD6E30000"
 
 # The functions of one column of ids.
 OF_AN_ID = [
-    "id_from_binary", "id_from_uuid", "id_kind", "id_mac", "id_origin", "id_time", "id_to_binary", "id_to_uuid",
+    "id_from_binary", "id_from_uuid", "id_kind", "id_origin", "id_time", "id_to_binary", "id_to_uuid",
     "is_valid_id", "parse_id", "parse_v0", "time_key", "translate_v0", "try_parse_id", "try_parse_v0",
     "try_translate_v0",
 ]  # fmt: skip
@@ -90,7 +90,6 @@ def check_all(spark, texts):
             spark_ext.is_valid_id("id").alias("valid"),
             spark_ext.id_kind("id").alias("kind"),
             F.unix_timestamp(spark_ext.id_time("id")).alias("time"),
-            spark_ext.id_mac("id").alias("mac"),
             spark_ext.id_origin("id").alias("origin"),
             spark_ext.time_key("id").alias("key"),
             spark_ext.id_to_binary("id").alias("binary"),
@@ -111,7 +110,7 @@ def check_all(spark, texts):
         v1 = id if isinstance(id, msgid.MessageId) else None
         assert row.kind == (id and id.kind)
         assert row.time == (v1 and msgid.layout.EPOCH_UNIX + v1.seconds)
-        assert (row.mac, row.origin) == ((v1.mac, v1.origin) if v1 else (None, None))
+        assert row.origin == (v1 and v1.origin)
         assert row.key == (v1 and v1.time_key)
         assert row.binary == (bytes.fromhex(row.id) if id else None)
         assert row.text == (row.id.upper() if id else None)

@@ -129,7 +129,6 @@ OF_ANY = {
     "msgid_is_valid": (itself, lambda value: None if value is None else msgid.is_valid(value)),
     "msgid_kind": (itself, lambda value: when(v1_of(value) or v0_of(value), lambda id: id.kind)),
     "msgid_time": (seconds_of, lambda value: when(v1_of(value), lambda id: msgid.layout.EPOCH_UNIX + id.seconds)),
-    "msgid_mac": (itself, lambda value: when(v1_of(value), lambda id: id.mac)),
     "msgid_origin": (itself, lambda value: when(v1_of(value), lambda id: id.origin)),
     "msgid_time_key": (itself, lambda value: when(v1_of(value), lambda id: id.time_key)),
     "msgid_to_uuid": (itself, lambda value: when(v1_of(value), lambda id: str(id.uuid))),
@@ -145,7 +144,7 @@ OF_AN_ID = {"msgid_to_binary", "msgid_from_binary"}
 """The functions whose result in Python is written above for IDs alone."""
 SPLIT = {"codegen.fallback": "true"}
 """These queries repeat a struct in a branch for each field: too much code for one method, so Spark splits it."""
-READING = {"msgid_time", "msgid_mac", "msgid_origin", "msgid_try_parse", "msgid_try_parse_v0"}
+READING = {"msgid_time", "msgid_origin", "msgid_try_parse", "msgid_try_parse_v0"}
 """The functions that look up fields in tables of constants."""
 # The functions that raise for any other value: compared where the value is an ID of the version.
 RAISING = {

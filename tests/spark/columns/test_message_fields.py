@@ -4,14 +4,13 @@ from dataclasses import asdict
 
 import pytest
 from helpers import strategies
-from helpers.covering import covering, first_by_default
+from helpers.covering import first_by_default
 from helpers.spark_errors import query_fails
 from helpers.versions import since
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-import msgid
 import spark_ext as ids
 from msgid import iggy
 from msgid.danube import MessageID, StreamMessage
@@ -123,49 +122,6 @@ def test_iggy_id_that_is_invalid_is_null(spark):
         "x" * 36,
     ]
     assert column(spark, bad, "string", ids.id_to_iggy_id("x")) == [None] * len(bad)
-
-
-def test_message_state_of_a_code_is_its_name(spark, ansi):
-    """Each code's name; NULL for NULL."""
-    codes = [int(state) for state in msgid.MessageState]
-    names = [str(state) for state in msgid.MessageState]
-    assert column(spark, [*codes, None], "int", ids.message_state("x")) == [*names, None]
-
-
-@pytest.mark.parametrize(
-    ("code", "ansi"), covering([0, 2, -1, 255, 1 << 40], ["true", "false"], strength=1), indirect=["ansi"]
-)
-def test_message_state_of_an_unknown_code_raises(spark, ansi, code):
-    """The query fails, with the words of Python's error."""
-    with query_fails(f"invalid message: state must be 1, 10, 20 or 30, got {code}"):
-        column(spark, [code], "bigint", ids.message_state("x"))
-
-
-@once
-@given(st.lists(strategies.BYTES, min_size=90, max_size=90))
-def test_checksum_ok_of_a_payload_compares_its_checksum(spark, payloads):
-    """CRC-32 as Python has it."""
-    rows = [(payload, iggy.checksum(payload)) for payload in payloads] + [(b"x", 0), (None, 0), (b"x", None)]
-    df = spark.createDataFrame(rows, "payload binary, sum bigint")
-    found = [row.ok for row in df.select(ids.checksum_ok("payload", "sum").alias("ok")).collect()]
-    assert found == [True] * 90 + [False, None, None]
-
-
-NAMES = ["Orders", "  my  Topic\t2 ", "İ", "ÄÖ", "a\x1cb", "", " ", "a/b", "x" * 256, "İ" * 127, None]
-
-
-def test_normalize_name_of_a_column_is_the_one_of_msgid(spark):
-    """The result is Python's normal form, and NULL for an invalid name."""
-
-    def normal(name):
-        try:
-            return msgid.normalize_name(name)
-        except msgid.InvalidMessage:
-            return None
-
-    assert column(spark, NAMES, "string", ids.try_normalize_name("x")) == [normal(name) for name in NAMES]
-    good = [name for name in NAMES if normal(name)]
-    assert column(spark, good, "string", ids.normalize_name("x")) == [normal(name) for name in good]
 
 
 MESSAGE = iggy.encode(iggy.Message.new(b"payload", id=1, headers={"k": 1}, layout="m45"), "m45")

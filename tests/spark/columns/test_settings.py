@@ -39,7 +39,6 @@ def values(spark):
         "kind": spark_ext.id_kind("id"),
         "time of version 0": spark_ext.v0_time("id", "at", F.lit("Asia/Shanghai")).cast("double"),
         "expired": spark_ext.is_expired("at", 10, F.timestamp_seconds(F.lit(1648047038) + F.col("offset") + 9)),
-        "checksum": spark_ext.checksum_ok(F.col("id").cast("binary"), F.crc32(F.col("id").cast("binary"))),
         "binary": F.hex(spark_ext.id_to_binary("id")),
         "uuid": spark_ext.id_to_uuid("id"),
         "key": F.hex(spark_ext.time_key("id")),

@@ -35,7 +35,7 @@ QUIET = [
     for name, (_, parameters, _) in FUNCTIONS.items()
     if list(parameters.values()) == ["ID"] and name not in ("msgid_parse", "msgid_parse_v0", "msgid_translate_v0")
 ]
-assert len(QUIET) == 13
+assert len(QUIET) == 12
 
 
 @pytest.fixture(scope="module")
@@ -188,15 +188,13 @@ def test_sql_that_generates_and_derives_at_a_time_makes_valid_ids(registered):
     assert made.id == str(msgid.derive_id(V1, "invoice", 1_795_219_200))
 
 
-def test_sql_of_message_fields_agrees_with_columns(registered):
-    """States, checksums and Iggy IDs are equal in SQL and as columns."""
+def test_sql_of_iggy_ids_agrees_with_columns(registered):
+    """Iggy IDs are equal in SQL and as columns."""
     row = registered.sql(
-        "SELECT msgid_message_state(20) AS state, "
-        "msgid_checksum_ok(CAST('orders_data_2' AS BINARY), 2144931076) AS ok, "
-        "msgid_from_iggy_id(unhex('74B158CADDB3498FB0A99EEC1C6197AE')) AS id, "
+        "SELECT msgid_from_iggy_id(unhex('74B158CADDB3498FB0A99EEC1C6197AE')) AS id, "
         f"msgid_from_binary(concat(X'01', msgid_to_iggy_id('{V1}'))) AS back"
     ).first()
-    assert row == ("poisoned", True, "74b158ca-ddb3-498f-b0a9-9eec1c6197ae", V1)
+    assert row == ("74b158ca-ddb3-498f-b0a9-9eec1c6197ae", V1)
 
 
 def test_sql_of_expiry_at_the_boundary_follows_the_rule(registered):
@@ -256,8 +254,6 @@ WRONG_TYPES = [
     *(f"msgid_{name}(5)" for name in ("try_parse", "is_valid", "to_iggy_id", "from_iggy_id")),
     f"msgid_v0_time('{CLIENT}', 'x', 'UTC')",
     f"msgid_v0_time('{CLIENT}', 5, 5)",
-    *(f"msgid_message_state({code})" for code in ("'x'", "'10'", "9e30")),
-    *(f"msgid_checksum_ok({arguments})" for arguments in ("'a', 'x'", "5, 5", "X'41', 1e30")),
     *(f"msgid_is_expired({arguments})" for arguments in ("'x', 5, 5", "5, 'x', 5", "5, 1e30, 5", "5, 5, 'x'")),
 ]
 

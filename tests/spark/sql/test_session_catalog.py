@@ -51,14 +51,14 @@ def test_register_creates_the_functions_in_the_catalog(session, monkeypatch):
     monkeypatch.setattr(session, "sql", None)
     monkeypatch.setattr(session.conf, "set", None)
     registration.register(session)
-    assert session.catalog.functionExists("msgid_checksum_ok")
+    assert session.catalog.functionExists("msgid_kind")
 
 
 def test_function_of_the_user_with_the_same_name_is_replaced(session):
     """A function in Python, which no statement can replace, makes room for that in SQL."""
-    session.udf.register("msgid_checksum_ok", lambda payload, checksum: False, "boolean")
+    session.udf.register("msgid_is_valid", lambda id: False, "boolean")
     registration.register(session)
-    assert session.range(1).selectExpr("msgid_checksum_ok(X'', 0)").first()[0]
+    assert session.range(1).selectExpr("msgid_is_valid('7F0000010000238F000000000001E240')").first()[0]
 
 
 SETTINGS = {
