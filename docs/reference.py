@@ -66,7 +66,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "msgid.audit": {
         "Audit a table": "audit_table audit_file audit_ids",
-        "Compare two sides": "compare digest update_digests merge_digests DigestWriter",
+        "Compare two sides": "compare digest merge_digests DigestWriter",
         "Who made the IDs": "doctor Diagnosis collision_risk",
         "The report": "Report Finding Gap LogRow GeneratorRow KindRow NodeRow NotChecked Difference Severity",
         "The checks": "CHECKS Check",
@@ -90,7 +90,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "Duplicates and handlers": "deduplicate rows_too_late process check_checkpoint OldCheckpoint",
         "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict TableBusy MissingRows",
         "Audits": "audit audit_batches AuditReport",
-        "Two sides": "compare digest update_digests",
+        "Two sides": "compare digest",
         "Retention": "is_expired segment_report clean CleanedSegment",
         "SQL": "register",
         "Workers": "WorkerError CoreNote",

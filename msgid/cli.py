@@ -162,7 +162,7 @@ def _shown_time(micros: int) -> str:
         return f"{micros} microseconds"
 
 
-_ID, _SOURCE, _OFFSET, _TIMESTAMP, _CONTENT, _LIFE = _DIGEST_OPTIONS = (
+_ID, _SOURCE, _OFFSET, _TIMESTAMP, _CONTENT, _LIFE = (
     click.option("--id", help="The column of IDs.  [default: id; of a text file, its lines]"),
     click.option("--source", multiple=True, help="The column that names the log; several are joined by '/'."),
     click.option("--offset", help="The column of offsets in the log."),
@@ -215,21 +215,6 @@ def audit_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_AUDIT_OPTIONS):
         command = option(command)
     return command
-
-
-def digest_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of ``digest``, which are the same for `msgid` and `spark_ext`."""
-    by = click.option("--by", type=click.Choice(["offset", "minute"]), help="Blocks of 65,536 offsets, or of a minute.")
-    for option in reversed((*_DIGEST_OPTIONS, by)):
-        command = option(command)
-    return command
-
-
-def echo_digests(made: list[str]) -> None:
-    """Print the names of the parts whose digests were made."""
-    for name in made:
-        click.echo(name)
-    click.echo(f"digests made: {len(made):,}", err=True)
 
 
 SENT_COLUMN_ALONE = "--sent-column needs --sent"
@@ -368,31 +353,6 @@ def audit(
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     output.finish(found)
-
-
-@msgid.command(
-    epilog=examples("msgid digest /data/landed --to /data/digests/landed")
-)  # fmt: skip
-@click.argument("folder", type=click.Path(exists=True, file_okay=False))
-@click.option("--to", required=True, type=click.Path(file_okay=False), help="The folder of the digests.")
-@digest_options
-def digest(
-    folder: str, to: str, id: str | None, source: tuple[str, ...], content: tuple[str, ...], **options: Any
-) -> None:
-    """Make the missing digests of the parts of a FOLDER.
-
-    A part, such as a day, is a folder of Parquet files, or a Parquet file in FOLDER itself. The digest of a part is
-    made once, and again only if its files have changed. Two folders of digests are compared by 'audit --digests'.
-    """
-    from msgid.audit import update_digests
-
-    named = {**({} if id is None else {"id": id}), "source": source or None, "content": content or None, **options}
-    try:
-        with working(f"reading {folder}"):
-            made = update_digests(to, folder, **named)
-    except (ValueError, OSError, ImportError) as error:
-        raise click.ClickException(str(error)) from None
-    echo_digests(made)
 
 
 @msgid.command(epilog=examples("msgid doctor ids.txt", "msgid doctor orders.parquet --id order_id --json"))

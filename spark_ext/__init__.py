@@ -22,7 +22,7 @@ On Spark 3.5, only `deduplicate` of a batch and the column functions run, withou
 - Retention: `is_expired`, `segment_report`, `clean`.
 - Python workers of a cluster: `WorkerError` if they lack packages, and the warning `CoreNote`.
 - Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream, `compare` between a queue or
-  producer and a table, `digest` of each side, `update_digests` of each day.
+  producer and a table, `digest` of each side.
 - SQL functions and ``format("iggy")``: `register`.
 
 ``parse_x`` raises on an invalid ID, and ``try_parse_x`` returns NULL. A function named after a field, such as
@@ -37,7 +37,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from spark_ext._shipping import CoreNote, WorkerError
     from spark_ext.auditing.comparison import compare
-    from spark_ext.auditing.digest_folders import update_digests
     from spark_ext.auditing.digests import digest
     from spark_ext.auditing.spark_report import AuditReport
     from spark_ext.auditing.stream_audit import audit_batches
@@ -139,7 +138,6 @@ __all__ = [
     "try_parse_id",
     "try_parse_v0",
     "try_translate_v0",
-    "update_digests",
     "upsert_postgres",
     "v0_time",
     "write_once",
@@ -148,7 +146,6 @@ __all__ = [
 _MODULES: Final = {
     "_shipping": "CoreNote WorkerError",
     "auditing.comparison": "compare",
-    "auditing.digest_folders": "update_digests",
     "auditing.digests": "digest",
     "auditing.spark_report": "AuditReport",
     "auditing.stream_audit": "audit_batches",

@@ -14,7 +14,6 @@ were sent and did not land, and `digest` lets it read only the blocks that diffe
 """
 
 from msgid.audit._compare import compare
-from msgid.audit._digest_folders import update_digests
 from msgid.audit._digest_tables import DigestWriter, digest, merge_digests
 from msgid.audit._doctor import Diagnosis, collision_risk, doctor
 from msgid.audit._inputs import audit_file
@@ -46,5 +45,4 @@ __all__ = [
     "doctor",
     "digest",
     "merge_digests",
-    "update_digests",
 ]

@@ -9,7 +9,6 @@ from msgid._validate import check_installed, integer
 from msgid.audit._block_sums import by_of, differing_blocks
 from msgid.audit._columns import content_codes
 from msgid.audit._comparing import bounded, codes_of, counted, differing, joint_keys, listed
-from msgid.audit._digest_folders import check_current
 from msgid.audit._digest_tables import loaded, rows_in_blocks
 from msgid.audit._sides import ARGUMENTS, Side, names_in_sent, read_side, side_of
 from msgid.audit._tables import rows_of
@@ -63,7 +62,8 @@ def compare(
         life: The life of a log, as for `audit_table`.
         sent_columns: The names of these columns in ``sent``, by argument. Default: the same names, as far as ``sent``
             has them.
-        digests: The digests of ``sent`` and of ``table`` that `digest` made, as tables or paths. Only the rows of the
+        digests: The digests of ``sent`` and of ``table`` that `digest` made of their present rows, as tables or paths.
+            The digests of a path are merged. Only the rows of the
             blocks that differ are read then: of a Parquet file, the row groups with such rows. A side that is None
             cannot be read, so its messages are counted by block and not named.
         max_messages: Number of messages that the report lists in ``differences``; the findings count all.
@@ -75,8 +75,7 @@ def compare(
     Raises:
         FileNotFoundError: if a path does not exist.
         TypeError: if a side is not a path, a table or an iterable.
-        ValueError: if a column is missing, the sides cannot be matched, or the digests of a folder that
-            `update_digests` made are older than its files.
+        ValueError: if a column is missing, or the sides cannot be matched.
 
     >>> sent = [("orders", 0, offset) for offset in range(5, 9)]
     >>> landed = {"topic": ["orders"] * 3, "partition": [0] * 3, "offset": [5, 7, 8]}
@@ -111,7 +110,6 @@ def _compare_blocks(
     most: int,
 ) -> Report:
     """Return the report of the blocks in which two digests differ."""
-    check_current((sent, table), digests)
     loaded_digests = loaded(digests[0]), loaded(digests[1])
 
     def compared(blocks: Blocks) -> tuple[Report, tuple[int, int]]:

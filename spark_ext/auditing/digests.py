@@ -92,18 +92,17 @@ def digest(
         raise ValueError("cannot make a digest of a stream: call `digest` in its foreachBatch")
     check_installed("a digest on Spark", "spark", "numpy", "pyarrow")
     named = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content, life), strict=True))
-    sums = sums_of(df, named, by)
+    sums = _sums_of(df, named, by)
     return sums.withColumns({name: F.timestamp_micros(name) for name in ("first_time", "last_time")})
 
 
-def sums_of(df: DataFrame, named: dict[str, Any], by: By | None, *keys: str) -> DataFrame:
-    """Return the digest of a table, or of each part of it, by one aggregation; the times are microseconds.
+def _sums_of(df: DataFrame, named: dict[str, Any], by: By | None) -> DataFrame:
+    """Return the digest of a table by one aggregation; the times are microseconds.
 
     Args:
         df: The table.
         named: The arguments of `digest` that name columns.
         by: ``offset`` or ``minute``.
-        keys: Columns of the parts, which come first in the result.
     """
     if df.columns == ["value"]:
         named["id"] = "value"
@@ -111,11 +110,11 @@ def sums_of(df: DataFrame, named: dict[str, Any], by: By | None, *keys: str) -> 
     chosen = checked_by(by, columns)
     log, place, time, block = _places(df, columns, chosen)
     rows = df.select(
-        *keys, log.alias("source"), place.alias("offset"), time.alias("time"), block.alias("block"),
+        log.alias("source"), place.alias("offset"), time.alias("time"), block.alias("block"),
         F.xxhash64(*_hashed(df, columns)).alias("hash"),
     )  # fmt: skip
     hashed = F.col("hash")
-    sums = rows.groupBy(*keys, "source", "block").agg(
+    sums = rows.groupBy("source", "block").agg(
         F.count(F.lit(1)).alias("rows"), F.min("offset").alias("low"), F.max("offset").alias("high"),
         F.min("time").alias("first_time"), F.max("time").alias("last_time"),
         F.sum(hashed.bitwiseAND(_HALF)).alias("lower"), F.sum(F.shiftrightunsigned(hashed, 32)).alias("upper"),
@@ -125,7 +124,7 @@ def sums_of(df: DataFrame, named: dict[str, Any], by: By | None, *keys: str) -> 
     upper = F.col("upper") + F.shiftright("lower", 32)
     total = F.call_function("shiftleft", upper, F.lit(32)).bitwiseOR(F.col("lower").bitwiseAND(_HALF))
     return sums.select(
-        *keys, "source", F.lit(form_of(columns, chosen)).alias("form"), "rows", "low", "high",
+        "source", F.lit(form_of(columns, chosen)).alias("form"), "rows", "low", "high",
         "first_time", "last_time", total.alias("sum"), "xor",
     )  # fmt: skip
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from msgid._known_tables import JOB_TABLES
-from msgid.audit._digest_folders import check_current
 from spark_ext.auditing.comparison import compare
 from spark_ext.auditing.table_audit import audit
 from spark_ext.jobs._files import read_rows, written
@@ -42,13 +41,8 @@ def run(
         columns: the arguments of `spark_ext.audit` or `spark_ext.compare`.
 
     Raises:
-        BadInput: if the input does not have a column, or the digests that `msgid digest` made are older than its files.
+        BadInput: if the input does not have a column.
     """
-    try:
-        if digests is not None:
-            check_current((sent, input), digests)
-    except ValueError as error:
-        raise BadInput(str(error)) from None
     df = _rows(spark, input, format, columns)
     try:
         if sent is None:

@@ -65,7 +65,6 @@ BATCH = [
     (lambda df: ids.assign_ids(PANDAS), "df must be a DataFrame of Spark, got Empty DataFrame"),
     (lambda df: ids.messages(PANDAS, "kafka"), "df must be a DataFrame of Spark, got Empty DataFrame"),
     (lambda df: ids.digest(PANDAS), "df must be a DataFrame of Spark, got Empty DataFrame"),
-    (lambda df: ids.update_digests(PANDAS, "d", "part"), "df must be a DataFrame of Spark, got Empty DataFrame"),
     (
         lambda df: ids.write_once(PANDAS, 0, "t", app_id="a"),
         "batch_df must be a DataFrame of Spark, got Empty DataFrame",

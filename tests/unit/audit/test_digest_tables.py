@@ -4,6 +4,7 @@ import random
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from helpers.commands import invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -325,3 +326,21 @@ def test_writer_counts_a_message_without_a_valid_offset(tmp_path, offset):
     assert report.failure() == (
         "1 finding of severity error: 1 uncompared_messages in sent (without a valid offset or source)"
     )
+
+
+def test_command_compares_folders_of_digests(tmp_path):
+    """`audit --digests` reads the rows of differing blocks, or counts the losses of a block without the sent rows."""
+    for side, lost in (("queue", None), ("landed", 30)):
+        rows = pa.table({"offset": [offset for offset in range(40) if offset != lost]})
+        pq.write_table(rows, tmp_path / f"{side}.parquet")
+        (tmp_path / side).mkdir()
+        for day in range(4):
+            made = audit.digest(rows.slice(10 * day, 10), offset="offset")
+            pq.write_table(made, tmp_path / side / f"{day}.parquet")
+    command = ["audit", str(tmp_path / "landed.parquet"), "--offset", "offset", "--fail-on", "error"]
+    command += ["--digests", str(tmp_path / "queue"), str(tmp_path / "landed")]
+    done = invoke([*command, "--sent", str(tmp_path / "queue.parquet")])
+    assert done.exit_code == 3
+    assert "lost_messages log 1 offset 30" in " ".join(done.output.split())
+    done = invoke([*command, "--allow", "lost_messages=1"])
+    assert (done.exit_code, "lost_messages log 1 0 to 65535" in " ".join(done.output.split())) == (0, True)
