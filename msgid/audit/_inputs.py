@@ -176,11 +176,16 @@ def dataset_of(table: Any) -> ds.Dataset | None:
         raise ValueError(f"cannot read {quote(str(file))}: {' '.join(str(error).split())}") from None
 
 
-def _dataset(path: Path) -> ds.Dataset:
-    return dataset_of_files(parquet_files(path), path)
+def _dataset(folder: Path) -> ds.Dataset:
+    """Return the Parquet files of a folder as a dataset; folders of values, such as ``day=1``, are columns."""
+    import pyarrow.dataset as ds
+
+    partitioning = ds.partitioning(flavor="hive")
+    files = _parquet_files(folder)
+    return ds.dataset(files, format="parquet", partitioning=partitioning, partition_base_dir=str(folder))
 
 
-def parquet_files(folder: Path) -> list[str]:
+def _parquet_files(folder: Path) -> list[str]:
     """Return the Parquet files of a folder, sorted, without hidden ones.
 
     Raises:
@@ -193,14 +198,6 @@ def parquet_files(folder: Path) -> list[str]:
         if not is_utf8(name):
             raise Unreadable(f"the name of a file in it must be UTF-8, got {quote(name)}: rename the file")
     return files
-
-
-def dataset_of_files(files: list[str], folder: Path) -> ds.Dataset:
-    """Return Parquet files as a dataset; folders of values in ``folder``, such as ``day=1``, are columns."""
-    import pyarrow.dataset as ds
-
-    partitioning = ds.partitioning(flavor="hive")
-    return ds.dataset(files, format="parquet", partitioning=partitioning, partition_base_dir=str(folder))
 
 
 def _read_folder(folder: Path) -> pa.Table:
