@@ -54,8 +54,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "Constants": "LAYOUTS",
     },
     "msgid.schemas": {
-        "Check payloads": "check_schema checked_policy Verdict Policy Framing frame unframe",
-        "Versions of a schema": "SchemaRegistry Schema Kind compare incompatibilities Comparison Compatibility Rules",
+        "Check payloads": "check_schema Verdict Policy Framing frame unframe",
+        "Versions of a schema": "SchemaRegistry Schema Kind compare Comparison Compatibility",
         "Other registries": "SchemaSource from_confluent from_lookup",
         "Errors": "InvalidSchema IncompatibleSchema",
     },

@@ -10,11 +10,10 @@ Verdict(verdict='reject', reason='payload b\'{"m": 1}\': "n" is a required prope
 
 from msgid.schemas._errors import IncompatibleSchema, InvalidSchema
 from msgid.schemas._validators import Kind
-from msgid.schemas.compatibility import Comparison, Rules, compare, incompatibilities
-from msgid.schemas.framing import Framing, frame, unframe
+from msgid.schemas.compatibility import Comparison, compare
 from msgid.schemas.registry import Compatibility, Schema, SchemaRegistry
 from msgid.schemas.sources import from_confluent, from_lookup
-from msgid.schemas.validation import Policy, SchemaSource, Verdict, check_schema, checked_policy
+from msgid.schemas.validation import Framing, Policy, SchemaSource, Verdict, check_schema, frame, unframe
 
 __all__ = [
     "Comparison",
@@ -24,17 +23,14 @@ __all__ = [
     "InvalidSchema",
     "Kind",
     "Policy",
-    "Rules",
     "Schema",
     "SchemaRegistry",
     "SchemaSource",
     "Verdict",
     "check_schema",
-    "checked_policy",
     "compare",
     "frame",
     "from_confluent",
     "from_lookup",
-    "incompatibilities",
     "unframe",
 ]

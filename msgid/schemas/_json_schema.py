@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DRAFTS: Final = {
-    "http://json-schema.org/draft-04/schema": "4",
-    "http://json-schema.org/draft-06/schema": "6",
-    "http://json-schema.org/draft-07/schema": "7",
-    "https://json-schema.org/draft/2019-09/schema": "2019-09",
-    "https://json-schema.org/draft/2020-12/schema": "2020-12",
+    "json-schema.org/draft-04/schema": "4",
+    "json-schema.org/draft-06/schema": "6",
+    "json-schema.org/draft-07/schema": "7",
+    "json-schema.org/draft/2019-09/schema": "2019-09",
+    "json-schema.org/draft/2020-12/schema": "2020-12",
 }
-"""The values of ``$schema`` (without a final ``#``) and the name of each draft."""
+"""The values of ``$schema``, without ``http`` or ``https`` and a final ``#``, and the name of each draft."""
 
+_ADDRESS: Final = re.compile(r"\Ahttps?://|#\Z")
 _SHOWN: Final = 200
 """The maximum number of characters of the validator's message in a reason."""
 
@@ -37,7 +38,7 @@ def draft_of(schema: Any) -> str:
     named = schema.get("$schema") if isinstance(schema, dict) else None
     if named is None:
         return "2020-12"
-    draft = DRAFTS.get(named.removesuffix("#")) if isinstance(named, str) else None
+    draft = DRAFTS.get(_ADDRESS.sub("", named)) if isinstance(named, str) else None
     if draft is None:
         raise InvalidSchema(f"$schema must name draft {', '.join(DRAFTS.values())}, got {quote(named)}")
     return draft

@@ -1,32 +1,24 @@
-"""Decide whether one version of a schema reads what another wrote: rules for Avro and for JSON Schema.
+"""Decide whether one version of a schema reads what another wrote, by the libraries of the two formats.
 
-Avro follows its specification's schema resolution, with full names and aliases. The answer holds for every reader. It
-is "not decided" if readers differ: for names that differ only in the namespace, for two matching branches of a union,
-for bytes read as a string, and for a new or changed logical type.
-
-A new JSON Schema reads the values of an old one if it allows each of them. Both schemas must have the same draft. The
-rules here cover ``type``, ``enum``, ``const``, ``required``, ``properties``, ``patternProperties``,
-``additionalProperties``, ``items``, ``prefixItems``, limits of numbers and lengths, ``allOf``, ``anyOf`` and local
-``$ref``, including recursive ones. jsonschema-rs decides multiples, patterns, ``oneOf``, ``not`` and combinations. All
-other cases are "not decided".
+The package ``avro`` decides for Avro, by the schema resolution of its specification. jsonschema-rs decides for JSON
+Schema: a new schema reads the values of an old one if it allows each of them. Where a library does not know, the
+answer is ``not decided``, with its reason.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, NamedTuple, get_args
+import json
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
-from msgid._validate import QUOTED_LENGTH, quote
-from msgid.schemas import _danube_rules
-from msgid.schemas._avro_rules import Problem, avro_problems
-from msgid.schemas._avro_types import parse_avro
-from msgid.schemas._json_rules import is_recursive, json_problems, same_json
+from msgid._validate import QUOTED_LENGTH, check_installed, quote
+from msgid.schemas._containment import contains_safely
 from msgid.schemas._json_schema import draft_of
-from msgid.schemas._json_witness import witness
 from msgid.schemas._validators import Kind, parse_schema_text, validator
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 Outcome = Literal["compatible", "incompatible", "not decided"]
-Rules = Literal["readers", "danube"]
-"""The judge of a new schema: all readers, or a Danube broker."""
 
 _MODES: Final = ("none", "backward", "forward", "full")
 
@@ -38,9 +30,7 @@ class Comparison(NamedTuple):
     reasons: tuple[str, ...] = ()
 
 
-def compare(
-    mode: str, old_kind: str, old_text: str, new_kind: str, new_text: str, *, rules: Rules = "readers"
-) -> Comparison:
+def compare(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: str) -> Comparison:
     """Compare a new schema with an old one.
 
     Args:
@@ -50,29 +40,22 @@ def compare(
         old_text: The old schema.
         new_kind: ``json`` or ``avro``.
         new_text: The new schema.
-        rules: ``readers``: whether a reader can read every message. ``danube``: whether a Danube broker accepts the
-            new schema. A broker asks for less, compares no types of Avro fields, and refuses a type that gets wider.
 
     Returns:
-        ``compatible``, ``incompatible`` or ``not decided``, with the reasons.
+        ``compatible``, ``incompatible`` or ``not decided``, with the reasons in the words of the library that decided.
 
     Raises:
         InvalidSchema: if a text is not a schema.
-        ValueError: if the mode or the rules are unknown.
+        ValueError: if the mode or a kind is unknown.
 
     >>> compare("backward", "avro", '"int"', "avro", '"long"')
     Comparison(verdict='compatible', reasons=())
-    >>> compare("forward", "avro", '"int"', "avro", '"long"')
-    Comparison(verdict='incompatible', reasons=('a long cannot be read as an int',))
-    >>> compare("backward", "avro", '"bytes"', "avro", '"string"').verdict
-    'not decided'
-    >>> old, new = '{"properties": {"n": {"type": "integer"}}}', '{"properties": {"n": {"type": "number"}}}'
-    >>> compare("backward", "json", old, "json", new).verdict
-    'compatible'
-    >>> compare("backward", "json", old, "json", new, rules="danube")
-    Comparison(verdict='incompatible', reasons=("the type of property 'n' changed",))
+    >>> compare("forward", "avro", '"int"', "avro", '"long"').verdict
+    'incompatible'
+    >>> old, new = '{"type": "string"}', '{"type": ["string", "null"], "title": "Name"}'
+    >>> compare("backward", "json", old, "json", new).verdict, compare("forward", "json", old, "json", new).verdict
+    ('compatible', 'incompatible')
     """
-    _one_of("rules", rules, get_args(Rules))
     _one_of("mode", mode, _MODES)
     if mode == "none":
         return Comparison("compatible")
@@ -80,24 +63,17 @@ def compare(
         _one_of("kind", word, get_args(Kind))
     if old_kind != new_kind:
         return Comparison("incompatible", (f"the kind was {old_kind} and is {new_kind}",))
-    kind: Kind = "avro" if old_kind == "avro" else "json"
     for text in (old_text, new_text):
-        validator(kind, text)
+        validator("avro" if old_kind == "avro" else "json", text)
     old, new = parse_schema_text(old_text), parse_schema_text(new_text)
-    if same_json(old, new):
+    if json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True):
         return Comparison("compatible")
-    problems: list[Problem] = []
-    for reader, writer, wanted in ((new, old, "backward"), (old, new, "forward")):
-        if mode in (wanted, "full"):
-            if rules == "danube":
-                problems += _danube_rules.problems(kind, old, new, backward=wanted == "backward")
-            else:
-                problems += _avro(reader, writer) if kind == "avro" else _json(reader, writer)
-    if not problems:
-        return Comparison("compatible")
-    decided = [problem.text for problem in problems if problem.decided]
-    undecided = [problem.text for problem in problems if not problem.decided]
-    return Comparison("incompatible" if decided else "not decided", tuple(dict.fromkeys(decided + undecided)))
+    read = _avro if old_kind == "avro" else _json
+    pairs = {"backward": [(new, old)], "forward": [(old, new)], "full": [(new, old), (old, new)]}[mode]
+    found = [read(reader, writer) for reader, writer in pairs]
+    verdicts = [comparison.verdict for comparison in found]
+    verdict = max(verdicts, key=get_args(Outcome).index) if "incompatible" not in verdicts else "incompatible"
+    return Comparison(verdict, tuple(dict.fromkeys(reason for one in found for reason in one.reasons)))
 
 
 def _one_of(name: str, word: str, allowed: tuple[str, ...]) -> None:
@@ -105,52 +81,56 @@ def _one_of(name: str, word: str, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {quote(word)}")
 
 
-def incompatibilities(
-    mode: str, old_kind: str, old_text: str, new_kind: str, new_text: str, *, rules: Rules = "readers"
-) -> list[str]:
-    """Return the reasons against compatibility as in `compare`; the list is empty only if the schemas are compatible.
+def _avro(reader: Any, writer: Any) -> Comparison:
+    check_installed("a comparison of Avro schemas", "schemas", "avro")
+    from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
+    from avro.schema import parse
 
-    The first reason begins with ``not decided`` if the library cannot decide.
+    try:
+        # The names of a schema that others registered may have characters that the specification forbids.
+        checker: Any = ReaderWriterCompatibilityChecker  # the package's types are wrong here
+        parsed = [parse(json.dumps(schema), validate_names=False) for schema in (reader, writer)]
+        result = checker().get_compatibility(*parsed)
+        before, after = dict(_logical_types(writer)), dict(_logical_types(reader))
+        changed = sorted("/".join(place) for place in before.keys() & after.keys() if before[place] != after[place])
+    except Exception as error:  # the package raises errors of many types
+        return Comparison("not decided", (_shortened(f"{type(error).__name__}: {error}"),))
+    if result.compatibility is SchemaCompatibilityType.compatible:
+        if changed:
+            return Comparison("not decided", (f"avro does not compare logical types: at {', '.join(changed)}",))
+        return Comparison("compatible")
+    kinds = ", ".join(sorted({kind.value.replace("_", " ") for kind in result.incompatibilities}))
+    found, places = (", ".join(sorted(parts)) for parts in (result.messages, result.locations))
+    return Comparison("incompatible", (_shortened(f"{kinds}: {found} at {places}"),))
 
-    >>> incompatibilities("backward", "avro", '"int"', "avro", '"long"')
-    []
-    >>> incompatibilities("backward", "avro", '"bytes"', "avro", '"string"')
-    ['not decided: a bytes that is not UTF-8 cannot be read as a string']
-    """
-    verdict, reasons = compare(mode, old_kind, old_text, new_kind, new_text, rules=rules)
-    return [f"not decided: {reason}" for reason in reasons] if verdict == "not decided" else list(reasons)
+
+def _logical_types(schema: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
+    """Yield the place of each type in a schema, and its logical type."""
+    if isinstance(schema, list):
+        for branch in schema:
+            yield from _logical_types(branch, place)
+    elif isinstance(schema, dict):
+        kind = schema["type"]
+        if isinstance(kind, str):
+            yield (*place, kind), (schema.get("logicalType"), schema.get("precision"), schema.get("scale") or 0)
+        for part in ("items", "values"):
+            yield from _logical_types(schema.get(part), (*place, part))
+        for field in schema.get("fields", ()):
+            yield from _logical_types(field["type"], (*place, field["name"]))
+    elif schema is not None:
+        yield (*place, schema), (None, None, 0)
 
 
-def _avro(reader: Any, writer: Any) -> list[Problem]:
-    return avro_problems(parse_avro(reader), parse_avro(writer))
-
-
-def _json(reader: Any, writer: Any) -> list[Problem]:
+def _json(reader: Any, writer: Any) -> Comparison:
     draft, was = draft_of(reader), draft_of(writer)
     if draft != was:
-        return [Problem(f"$schema names draft {draft} in one schema and {was} in the other", False)]
-    reasons = json_problems(reader, writer, draft)
-    value = witness(reader, writer)
-    if value is not None:
-        shown = value if len(value) <= QUOTED_LENGTH else f"{value[:QUOTED_LENGTH]}..."
-        return [Problem(reason) for reason in (reasons or ["a value that was allowed is not"])] + [
-            Problem(f"{shown} was allowed")
-        ]
-    covers = _covers(reader, writer)
-    if covers == "yes" or (not reasons and covers != "no"):
-        return []
-    if not reasons:
-        reasons = ["a value that was allowed is not"]
-    return [Problem(reason, covers == "no") for reason in reasons]
+        return Comparison("not decided", (f"$schema names draft {draft} in one schema and {was} in the other",))
+    answer, reason = contains_safely(reader, writer)
+    if answer == "yes":
+        return Comparison("compatible")
+    return Comparison("incompatible" if answer == "no" else "not decided", (_shortened(reason),))
 
 
-def _covers(reader: Any, writer: Any) -> str:
-    """Return "yes" if jsonschema-rs proves that the reader allows all values of the writer; else "no" or "unknown"."""
-    if is_recursive(reader) or is_recursive(writer):
-        return "unknown"  # jsonschema-rs overflows the stack for some of them, which ends the process
-    try:
-        from jsonschema_rs import canonicalize
-
-        return str(canonicalize(reader).covers(canonicalize(writer))).rpartition(".")[2].lower()
-    except Exception:  # older releases do not have the function, and newer releases can reject a schema
-        return "unknown"
+def _shortened(reason: str) -> str:
+    limit = 2 * QUOTED_LENGTH
+    return reason if len(reason) <= limit else f"{reason[:limit]}..."

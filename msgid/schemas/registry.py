@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import threading
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, get_args
 from weakref import WeakSet
 
-from msgid._validate import is_integer, quote
+from msgid._validate import check_installed, is_integer, quote
+from msgid.schemas._avro import check_strictly
 from msgid.schemas._errors import IncompatibleSchema, InvalidSchema
-from msgid.schemas._file import locked, read_json, write_json
-from msgid.schemas._validators import Kind, validator
-from msgid.schemas.compatibility import incompatibilities
+from msgid.schemas._validators import Kind, parse_schema_text, validator
+from msgid.schemas.compatibility import compare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 Compatibility = Literal["none", "backward", "forward", "full"]
 """The requirement for a new schema; ``full`` means both ``backward`` and ``forward``.
@@ -76,7 +79,7 @@ class SchemaRegistry:
     ...     registry.register("events", '{"type": "integer"}')
     ... except IncompatibleSchema as error:
     ...     print(error)
-    schema of 'events' is not backward compatible with version 1: a string was allowed
+    schema of 'events' is not backward compatible with version 1: values that were allowed are not: {"type": "string"}
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, lock_timeout: float = _LOCK_TIMEOUT) -> None:
@@ -131,6 +134,8 @@ class SchemaRegistry:
             raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}, got {quote(kind)}")
         _checked_subject(subject)
         validator(kind, text)
+        if kind == "avro":
+            check_strictly(text, parse_schema_text(text))
 
         def add(state: _State) -> Schema:
             versions = state.versions(subject)
@@ -139,10 +144,11 @@ class SchemaRegistry:
                 if (newest.kind, newest.text) == (kind, text):
                     return newest
                 mode = state.compatibility.get(subject, "none")
-                problems = incompatibilities(mode, newest.kind, newest.text, kind, text)
-                if problems:
+                verdict, reasons = compare(mode, newest.kind, newest.text, kind, text)
+                if verdict != "compatible":
                     asked = f"{mode} compatible with version {newest.version}"
-                    raise IncompatibleSchema(f"schema of {quote(subject)} is not {asked}: {problems[0]}")
+                    known = "not decided: " if verdict == "not decided" else ""
+                    raise IncompatibleSchema(f"schema of {quote(subject)} is not {asked}: {known}{reasons[0]}")
             version = (versions[-1].version or 0) + 1 if versions else 1
             schema = Schema(max(state.schemas, default=0) + 1, subject, version, kind, text)
             state.schemas[schema.id] = schema
@@ -196,19 +202,19 @@ class SchemaRegistry:
                 state = self._state.copy()
                 made = change(state)
             else:
-                with locked(self._path, self._lock_timeout):
+                with _locked(self._path, self._lock_timeout):
                     before = self._read(self._path)
                     state = before.copy()
                     made = change(state)
                     if state != before:
                         schemas = [schema._asdict() for schema in state.schemas.values()]
-                        write_json(self._path, {"schemas": schemas, "compatibility": state.compatibility})
+                        _write_json(self._path, {"schemas": schemas, "compatibility": state.compatibility})
             self._state = state
             return made
 
     def _read(self, path: Path) -> _State:
         """Read the file, and check that it still contains every schema that this registry has read or saved."""
-        state = _parsed(path, read_json(path))
+        state = _parsed(path, _read_json(path))
         for id, schema in self._state.schemas.items():
             if state.schemas.get(id) != schema:
                 raise InvalidSchema(f"{path} does not hold schema {id} as before: it was replaced by another registry")
@@ -246,6 +252,70 @@ def _parsed(path: Path, held: Any) -> _State:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidSchema(f"{path} is not a schema registry: {type(error).__name__} {error}") from None
     return state
+
+
+# --- the file: locked by one writer at a time, and replaced as a whole ---------------------------------------------
+
+
+@contextmanager
+def _locked(path: Path, timeout: float) -> Iterator[None]:
+    """Hold the lock of a file against other processes and against other threads of this process.
+
+    The operating system releases the lock of a process that ends.
+
+    Raises:
+        TimeoutError: if another process or thread holds the lock for more than ``timeout`` seconds.
+    """
+    check_installed("a registry in a file", "schemas", "filelock")
+    import filelock
+
+    # Each change has its own lock object, because two threads with the same object would both hold the lock.
+    lock = filelock.FileLock(f"{path}.lock")
+    try:
+        lock.acquire(timeout=timeout)
+    except filelock.Timeout:
+        raise TimeoutError(f"cannot lock {path}: another writer holds the lock for {timeout:g} seconds") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _read_json(path: Path) -> Any:
+    """Return the JSON value of a file, or None if the file is missing.
+
+    Raises:
+        InvalidSchema: if the content is not JSON.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        return json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InvalidSchema(f"{path} is not a schema registry: {error}") from None
+
+
+def _write_json(path: Path, value: Any) -> None:
+    """Replace a file as a whole; the caller holds its lock.
+
+    A reader finds either the old content or the new one. The temporary file has one name, so a writer that was killed
+    leaves at most one file, which the next writer overwrites.
+    """
+    beside = path.with_name(f".{path.name}.tmp")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            json.dump(value, file, ensure_ascii=False, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileNotFoundError):
+            shutil.copymode(path, beside)
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
 
 
 def _checked_subject(subject: str) -> None:

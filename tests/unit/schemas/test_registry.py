@@ -22,7 +22,7 @@ from msgid.schemas import (
     from_confluent,
     from_lookup,
 )
-from msgid.schemas import _file as registry_file
+from msgid.schemas import registry as registry_file
 
 pytest.importorskip("fastavro")
 pytest.importorskip("jsonschema_rs")
@@ -183,7 +183,7 @@ def test_register_of_a_bad_subject_is_refused(path, subject, error):
 def test_child_forked_while_a_thread_registers_can_register(path):
     """A child does not wait for the lock of a thread of its parent, also if its registry was unpickled."""
     for registry in (SchemaRegistry(path), pickle.loads(pickle.dumps(SchemaRegistry(path)))):
-        with registry_file.locked(path, 1):
+        with registry_file._locked(path, 1):
             thread = threading.Thread(target=registry.register, args=("parent", "{}"))
             thread.start()
             while not registry._mutex.locked():
@@ -204,7 +204,7 @@ def test_child_forked_while_a_thread_registers_can_register(path):
 def test_register_while_the_lock_is_held_times_out(path):
     """A locked file raises TimeoutError, and the registry works after the lock is released."""
     registry = SchemaRegistry(path, lock_timeout=0.1)
-    with registry_file.locked(path, 1), pytest.raises(TimeoutError, match=r"cannot lock .*schemas\.json"):
+    with registry_file._locked(path, 1), pytest.raises(TimeoutError, match=r"cannot lock .*schemas\.json"):
         registry.register("a", "{}")
     assert registry.register("a", "{}").id == 1
 

@@ -1,18 +1,22 @@
-"""Check the bytes of an Avro payload by its schema, within bounds, before fastavro decodes them.
+"""Check the bytes of an Avro payload as fastavro reads them, within bounds.
 
 fastavro recurses in C without a bound. It creates every item that an array claims, even items of a type without bytes.
-It also reads a negative index of a union or an enum from the end of the list. The walk rejects all of these and keeps
-no values.
+It also reads a negative index of a union or an enum from the end of the list. The walk rejects all of these before
+fastavro decodes the payload, and keeps no values.
+
+A schema of another registry is taken as its writers used it: a reader needs neither defaults nor a valid logical type.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import io
+from typing import TYPE_CHECKING, Any, Final
+
+from msgid._validate import INT32_MAX, check_installed, in_range, quote
+from msgid.schemas._errors import InvalidSchema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from msgid.schemas._avro_types import AvroType
 
     Skip = Callable[[bytes, int, list[int], int], int]
     """Return the position after a value, from the payload, a position, the remaining empty values, and the depth."""
@@ -31,82 +35,136 @@ class Malformed(ValueError):
     """Raised if a payload does not follow its schema, or exceeds a bound."""
 
 
-def walker(schema: AvroType) -> Callable[[bytes], int]:
-    """Return a function that checks the value at the start of a payload and returns the position after it.
+def check_strictly(text: str, parsed: Any) -> None:
+    """Check a schema by the rules for new schemas: names, symbols, defaults and logical types must be valid.
 
-    The function raises `Malformed`.
-
-    >>> from msgid.schemas._avro_types import parse_avro
-    >>> walk = walker(parse_avro({"type": "array", "items": "null"}))
-    >>> walk(bytes([4, 0]))
-    2
-    >>> try:
-    ...     walk(bytes([0x80, 0x80, 0x80, 0x1C, 0]))
-    ... except Malformed as error:
-    ...     print(error)
-    more than 100000 values that take no bytes
+    Raises:
+        InvalidSchema: if the packages fastavro or avro refuse the schema.
     """
-    skip = _Compiler().compile(schema)
+    check_installed("an Avro schema", "schemas", "avro")
+    import avro.schema
+    import fastavro
 
-    def walk(payload: bytes) -> int:
+    try:
+        fastavro.parse_schema(parsed)
+        avro.schema.parse(text)
+    except Exception as error:  # both raise errors of many types
+        raise InvalidSchema(f"invalid Avro schema {quote(text)}: {error}") from None
+
+
+def avro_validator(text: str, parsed: Any) -> Callable[[bytes], str | None]:
+    """Return a function that returns the reason against a payload, or None if the payload is valid.
+
+    Raises:
+        InvalidSchema: if fastavro cannot read with the schema.
+    """
+    check_installed("an Avro schema", "schemas", "fastavro")
+    import fastavro
+
+    names: dict[str, Any] = {}
+    try:
+        schema = fastavro.parse_schema(_as_read(parsed), names)
+        skip = _Compiler(names).compile(schema)
+    except Exception as error:  # fastavro raises errors of many types
+        raise InvalidSchema(f"invalid Avro schema {quote(text)}: {error}") from None
+
+    def problem(payload: bytes) -> str | None:
         try:
-            return skip(payload, 0, [MAX_EMPTY_VALUES], 0)
+            end = skip(payload, 0, [MAX_EMPTY_VALUES], 0)
+            if end == len(payload):
+                fastavro.schemaless_reader(io.BytesIO(payload), schema)
+                return None
+        except Malformed as error:
+            return f"not Avro of the schema: {error}"
         except IndexError:  # the cheapest way to detect the end of the payload
-            raise Malformed("the payload ends before the value") from None
-        except RecursionError:
-            raise Malformed("nested too deep") from None
+            return "not Avro of the schema: the payload ends before the value"
+        except Exception as error:  # for example text that is not UTF-8, or a timestamp after the year 9999
+            return f"not Avro of the schema: {type(error).__name__} {error}".rstrip()
+        return f"{len(payload) - end} bytes after the end of the Avro"
 
-    return walk
+    return problem
+
+
+def _as_read(schema: Any) -> Any:
+    """Return a schema without the parts that a reader of its own messages ignores."""
+    if isinstance(schema, list):
+        return [_as_read(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: value for key, value in schema.items() if key not in {"default", "aliases", "doc"}}
+    if kept.get("logicalType") == "decimal" and not _is_decimal(kept):
+        del kept["logicalType"]
+    for part in ("type", "items", "values"):
+        if part in kept:
+            kept[part] = _as_read(kept[part])
+    if isinstance(kept.get("fields"), list):
+        kept["fields"] = [_as_read(field) for field in kept["fields"]]
+    return kept
+
+
+def _is_decimal(schema: dict[str, Any]) -> bool:
+    import fastavro
+
+    try:
+        fastavro.parse_schema({**schema, "name": "n"})
+    except Exception:  # fastavro raises errors of many types
+        return False
+    return "precision" in schema
 
 
 class _Compiler:
-    def __init__(self) -> None:
-        self._made: dict[int, Skip] = {}
-        self._empty: dict[int, int] = {}
+    """Make a function that skips a value of a type, from a schema that fastavro has parsed."""
 
-    def compile(self, type: AvroType) -> Skip:
-        type = type.real
-        simple = _SIMPLE.get(type.kind)
-        if simple is not None:
-            return simple
-        key = id(type)  # the graph of types lives as long as the compiler
-        if key in self._made:
-            return self._made[key]
+    def __init__(self, names: dict[str, Any]) -> None:
+        self._names = names
+        self._made: dict[str, Skip] = {}
+        self._empty: dict[str, int] = {}
+
+    def compile(self, schema: Any) -> Skip:
+        if isinstance(schema, list):
+            return self._union(schema)
+        if isinstance(schema, str):
+            return _SIMPLE[schema] if schema in _SIMPLE else self._named(schema)
+        kind = schema["type"]
+        if kind in ("record", "enum", "fixed", "error"):
+            return self._named(schema["name"])
+        if kind in ("array", "map"):
+            return self._blocks(schema["items" if kind == "array" else "values"], keyed=kind == "map")
+        return self.compile(kind)
+
+    def _named(self, name: str) -> Skip:
+        if name in self._made:
+            return self._made[name]
         target: list[Skip] = []
 
         def later(data: bytes, position: int, left: list[int], depth: int) -> int:
             return target[0](data, position, left, depth)
 
-        self._made[key] = later  # for references within its own definition
-        make: dict[str, Callable[[AvroType], Skip]] = {
-            "record": self._record,
-            "enum": _enum,
-            "fixed": _fixed,
-            "union": self._union,
-            "array": self._blocks,
-            "map": self._blocks,
-        }
-        target.append(make[type.kind](type))
-        self._made[key] = target[0]
+        self._made[name] = later  # for references within its own definition
+        schema = self._names[name]
+        make = {"enum": _enum, "fixed": _fixed}.get(schema["type"], self._record)
+        target.append(make(schema))
+        self._made[name] = target[0]
         return target[0]
 
-    def _empty_values(self, type: AvroType) -> int:
+    def _empty_values(self, schema: Any) -> int:
         """Return the number of values that a type without bytes has, including itself; 0 if the type has bytes."""
-        type = type.real
-        if type.kind == "null" or (type.kind == "fixed" and type.size == 0):
-            return 1
-        if type.kind != "record":
-            return 0
-        key = id(type)
-        if key not in self._empty:
-            self._empty[key] = 0  # a type within itself has an infinite number of values
-            inner = [self._empty_values(field.type) for field in type.fields]
-            self._empty[key] = 1 + sum(inner) if all(inner) else 0
-        return self._empty[key]
+        if isinstance(schema, dict) and schema["type"] not in ("array", "map"):
+            return self._empty_values(schema.get("name", schema["type"]))
+        if not isinstance(schema, str) or schema not in self._names:
+            return int(schema == "null")
+        if schema not in self._empty:
+            self._empty[schema] = 0  # a type within itself has an infinite number of values
+            named = self._names[schema]
+            inner = [self._empty_values(field["type"]) for field in named.get("fields", ())]
+            has_bytes = named["type"] == "enum" or named.get("size", 0) > 0 or not all(inner)
+            self._empty[schema] = 0 if has_bytes else 1 + sum(inner)
+        return self._empty[schema]
 
-    def _record(self, type: AvroType) -> Skip:
-        skips = tuple(self.compile(field.type) for field in type.fields)
-        empty = sum(self._empty_values(field.type) for field in type.fields)
+    def _record(self, schema: dict[str, Any]) -> Skip:
+        types = [field["type"] for field in schema["fields"]]
+        skips = tuple(self.compile(type) for type in types)
+        empty = sum(self._empty_values(type) for type in types)
 
         def skip(data: bytes, position: int, left: list[int], depth: int) -> int:
             if depth == MAX_DEPTH:
@@ -120,8 +178,8 @@ class _Compiler:
 
         return skip
 
-    def _union(self, type: AvroType) -> Skip:
-        branches = tuple(self.compile(branch) for branch in type.branches)
+    def _union(self, schema: list[Any]) -> Skip:
+        branches = tuple(self.compile(branch) for branch in schema)
         count = len(branches)
 
         def skip(data: bytes, position: int, left: list[int], depth: int) -> int:
@@ -136,11 +194,9 @@ class _Compiler:
 
         return skip
 
-    def _blocks(self, type: AvroType) -> Skip:
-        assert type.items is not None
-        item = self.compile(type.items)
-        empty = self._empty_values(type.items)
-        keyed = type.kind == "map"
+    def _blocks(self, items: Any, *, keyed: bool) -> Skip:
+        item = self.compile(items)
+        empty = self._empty_values(items)
 
         def skip(data: bytes, position: int, left: list[int], depth: int) -> int:
             if depth == MAX_DEPTH:
@@ -238,12 +294,14 @@ def _fixed_length(size: int) -> Skip:
     return skip
 
 
-def _fixed(type: AvroType) -> Skip:
-    return _fixed_length(type.size)
+def _fixed(schema: dict[str, Any]) -> Skip:
+    if not in_range(schema["size"], 0, INT32_MAX):
+        raise ValueError(f"the size of {quote(schema['name'])} must be 0 to {INT32_MAX}, got {quote(schema['size'])}")
+    return _fixed_length(schema["size"])
 
 
-def _enum(type: AvroType) -> Skip:
-    count = len(type.symbols)
+def _enum(schema: dict[str, Any]) -> Skip:
+    count = len(schema["symbols"])
 
     def skip(data: bytes, position: int, left: list[int], depth: int) -> int:
         number, position = _varint(data, position, _INT_BYTES)

@@ -1,19 +1,17 @@
-"""Random pairs of Avro schemas, an old one and a changed copy of it, and values of the old one.
+"""Random Avro schemas and their values.
 
-A schema is a model here: a tree of types and a dict of named definitions. A definition is written at its first use, so
-dropping a field can move the definition.
+A schema is a model here: a tree of types and a dict of named definitions. A definition is written at its first use.
 """
 
 from __future__ import annotations
 
-import copy
 import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["Model", "evolved", "random_schema"]
+__all__ = ["Model", "random_schema"]
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 DEEPEST = 3
@@ -182,77 +180,3 @@ def _field(random: Random, name: str, type: list[Any]) -> dict[str, Any]:
     if kind in defaults and random.random() < 0.5:
         field["default"] = defaults[kind]
     return field
-
-
-def evolved(model: Model, random: Random) -> Model:
-    """Return a copy of a schema with one to three changes; the copy often still reads the old data."""
-    made = copy.deepcopy(model)
-    spaces = sorted({name.rpartition(".")[0] + "." if "." in name else "" for name in _names(made)}) or [""]
-    for _ in range(random.randrange(1, 4)):
-        definition = random.choice(made.defs) if made.defs else None
-        if definition is None or random.random() < 0.4:
-            _change_type(made, random.choice(made.types()), random, spaces)
-        elif definition["type"] == "record":
-            _change_record(made, definition, random, spaces)
-        elif definition["type"] == "enum":
-            definition["symbols"] = random.sample(["A", "B", "C"], random.randrange(1, 4))
-            definition.pop("default", None)
-            if random.random() < 0.6:
-                definition["default"] = definition["symbols"][0]
-        else:
-            definition["size"] = random.randrange(3)
-    return made
-
-
-def _change_type(model: Model, type: list[Any], random: Random, spaces: list[str]) -> None:
-    promotions = {
-        "int": ["long", "double"],
-        "long": ["float"],
-        "float": ["double"],
-        "string": ["bytes"],
-        "bytes": ["string"],
-    }
-    choice = random.random()
-    if type[0] == "union":
-        if choice < 0.4 and len(type[1]) > 1:
-            type[1].pop(random.randrange(len(type[1])))
-        elif choice < 0.6:
-            random.shuffle(type[1])
-        else:
-            added = (
-                [random.choice(PRIMITIVES), None]
-                if choice < 0.8
-                else ["named", _definition(model, random, 9, spaces, [])]
-            )
-            if all(branch[0] != added[0] or added[0] == "named" for branch in type[1]):
-                type[1].append(added)
-    elif type[0] in promotions and choice < 0.6:
-        type[0] = random.choice(promotions[type[0]])
-    elif type[0] in ("named", *PRIMITIVES) and type[0] != "null" and choice < 0.8:
-        # A union directly in a union is invalid; the caller skips such a schema.
-        type[:] = ["union", [["null", None], list(type)]]
-    else:
-        type[:] = [random.choice(PRIMITIVES), None]
-
-
-def _change_record(model: Model, record: dict[str, Any], random: Random, spaces: list[str]) -> None:
-    fields = record["fields"]
-    choice = random.random()
-    if choice < 0.2 and fields:
-        fields.pop(random.randrange(len(fields)))
-    elif choice < 0.5:
-        free = [name for name in ("f", "g", "h", "i", "j") if all(name != field["name"] for field in fields)]
-        if free:
-            fields.insert(0, _field(random, random.choice(free), _type(model, random, 2, spaces, [])))
-    elif choice < 0.65 and fields:
-        field = random.choice(fields)
-        free = [name for name in ("f", "g", "h", "k") if all(name != other["name"] for other in fields)] or ["l"]
-        field["aliases"] = [field["name"]]
-        field["name"] = random.choice(free)
-    elif choice < 0.85:
-        old = record["name"]
-        record["name"] = random.choice(spaces) + random.choice(["R", "S", "V", old.rpartition(".")[2]])
-        if record["name"] != old and random.random() < 0.7:
-            record["aliases"] = [old]
-    else:
-        random.shuffle(fields)
