@@ -189,6 +189,9 @@ MUTATIONS = [
         ("equal times go back", "msgid/audit/_logs.py", "(messages.timestamp < before)", "(messages.timestamp <= before)"),
         ("a run that begins in another run does not count as a shared pid", "msgid/audit/_runs.py",
          "or run.first_time < ends.get(run.pid, run.first_time):", "or False:"),
+        ("a node that declares derived is no generator's", "msgid/audit/definitions.py", "& (is_derived | ", "& (False | "),
+        ("a faster counter does not overtake a slower one", "msgid/audit/_doctor.py",
+         "width = max(slow + fast - 1, 1) + (fast - slow) * (seconds - 1)", "width = max(slow + fast - 1, 1)"),
         tests=("tests/unit/audit",),
     ),
     *of(
@@ -226,8 +229,8 @@ MUTATIONS = [
     ),
     *of(
         "columns",
-        ("an ID is never later than its message", "spark_ext/columns/v0.py", "F.when(this_month <= latest, this_month)",
-         "F.when(this_month <= seen, this_month)"),
+        ("a span is in a month that does not have it", "spark_ext/columns/v0.py",
+         "F.when((moment <= latest) & (moment < start(months + 1)), moment)", "F.when(moment <= latest, moment)"),
         tests=(f"{COLUMNS}/test_making.py", COLUMNS),
     ),
     *of(
