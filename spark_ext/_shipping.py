@@ -98,7 +98,7 @@ def shipped_processor(processor: Any, states: Sequence[State]) -> Any:
         def getValueState(self, name: str, *_: Any) -> Any:
             return self._values[name]
 
-        getMapState = getValueState
+        getListState = getMapState = getValueState
 
     # A class in a function travels with its code, so the driver's worker does not import its module.
     class Shipped(StatefulProcessor):

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
+IDS: Final = "ids"
+"""The name of the log."""
+
+
 def labelled_stream(
     df: DataFrame,
     key: Column,
@@ -68,7 +72,7 @@ def labelled_stream(
     prepare = preparer(buckets, places[df.columns.index(timestamp)])
     packed = numbered.mapInArrow(shipped(packer(prepare, bucket_keys(buckets))), PACKED)
     labelled = packed.groupBy("bucket").transformWithStateInPandas(
-        shipped_processor(Seen(within, buckets), states()), LABELLED, "append", "EventTime"
+        shipped_processor(Seen(within, buckets), states(IDS)), LABELLED, "append", "EventTime"
     )
     schema = StructType(
         [StructField(place, to, field.nullable) for place, field, to in zip(places, fields, carried, strict=True)]
@@ -157,41 +161,34 @@ class Seen(StatefulProcessor):
         self._buckets = buckets
 
     def init(self, handle: Any) -> None:
-        self._state = BucketState(handle, self._buckets)
+        self._state = BucketState(handle, self._buckets, IDS)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         import pandas as pd
 
         from spark_ext.streaming._labelling import HEAD_BYTES, labels_of
+        from spark_ext.streaming._log import Log
         from spark_ext.streaming._packing import CHECK_BUCKET
-        from spark_ext.streaming._pages import Pages
-        from spark_ext.streaming._seen import NO_WATERMARK, SLICE, EntriesCodec, label_bucket
+        from spark_ext.streaming._seen import NO_WATERMARK, SLICE, label_bucket
         from spark_ext.streaming._slices import Arrived
 
-        directory = self._state.directory()
+        heads = self._state.heads()
         if key[0] == CHECK_BUCKET:
-            if directory is None:
-                self._state.set_directory(b"")
+            if heads is None:
+                self._state.set_heads([])
             return
         watermark_ms = timerValues.getCurrentWatermarkInMs()
         watermark = watermark_ms * 1000 if watermark_ms > 0 else NO_WATERMARK
         newest = max(timerValues.getCurrentProcessingTimeInMs(), watermark_ms) * 1000
         newest = max(newest, watermark + self._within)
-        pages = Pages(self._state, EntriesCodec(), directory or b"", max(watermark, 0))
-        written = None
-
-        def label(batch: Any) -> Any:
-            nonlocal written
-            labels = label_bucket(batch, pages, watermark, self._within)
-            written = pages.commit() or written
-            pages.release()
-            return labels
-
+        log = Log(self._state.logs[0], b"".join(heads or ()), watermark // 1000)
         with closing(Arrived(rows, HEAD_BYTES, SLICE)) as arrived:
-            for labels, packed in labels_of(arrived, newest, label):
+            labelled = labels_of(arrived, newest, lambda batch: label_bucket(batch, log, watermark, self._within))
+            for labels, packed in labelled:
                 yield pd.DataFrame({"labels": labels, "rows": packed})
-        if written is not None:
-            self._state.set_directory(written)
+        head = log.commit()
+        if head is not None:
+            self._state.set_heads([head])
 
     def close(self) -> None:
         pass

@@ -23,6 +23,7 @@ from spark_ext.streaming._bucket_state import states
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
 from spark_ext.streaming._packing import PACKED, packer
 from spark_ext.streaming._processing.handling import Settings
+from spark_ext.streaming._processing.history import LOGS
 from spark_ext.streaming._processing.operator import Operator
 from spark_ext.streaming._processing.packing import preparer
 from spark_ext.streaming._state_store import check_state_store
@@ -163,7 +164,7 @@ def process(
     settings = Settings(
         tuple(df.columns), body, max(kept // millisecond, 1), remembered // millisecond, attempts, keep_outputs
     )
-    operator = shipped_processor(Operator(handler, settings, buckets), states(has_parts=True))
+    operator = shipped_processor(Operator(handler, settings, buckets), states(*LOGS))
     control = _control(df, key, id, timestamp, reason, buckets)
     # Columns are named by numbers: a user's column may have any name, and two names may differ only in case.
     numbered = df.select(*control, "*").toDF(*(str(place) for place in range(len(control) + len(df.columns))))

@@ -33,12 +33,23 @@ class _Map:
         return iter(list(self.held.items()))
 
 
+class _List:
+    def __init__(self):
+        self.held = []
+
+    def get(self):
+        return iter(list(self.held))
+
+    def appendValue(self, value):
+        self.held.append(value)
+
+    def clear(self):
+        self.held.clear()
+
+
 class _Value:
     def __init__(self):
         self.held = None
-
-    def exists(self):
-        return self.held is not None
 
     def get(self):
         return self.held
@@ -52,10 +63,14 @@ class Checkpoint:
 
     def __init__(self):
         self.maps = {}
+        self.lists = {}
         self.values = {}
 
     def getMapState(self, name, key, value):
         return self.maps.setdefault(name, _Map())
+
+    def getListState(self, name, value):
+        return self.lists.setdefault(name, _List())
 
     def getValueState(self, name, value):
         return self.values.setdefault(name, _Value())

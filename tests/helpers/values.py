@@ -1,25 +1,55 @@
-"""The values of a bucket in a dictionary, which counts reads and writes."""
+"""The stored values of a log in memory, which count calls, fail on demand, and go back to the last commit."""
+
+
+class Crash(Exception):
+    """The worker ended between two calls."""
 
 
 class Values:
-    """Implements `spark_ext.streaming._pages.Values`."""
+    """Implements `spark_ext.streaming._log.Values`."""
 
     def __init__(self):
-        self.held = {}
-        self.reads = self.writes = 0
+        self.numbered, self.list, self.head = {}, [], b""
+        self.reads = self.writes = self.bytes = 0
+        self.calls_left = None
+        self._committed = {}, [], b""
 
-    def get(self, name, number):
+    def _call(self):
+        if self.calls_left is not None:
+            self.calls_left -= 1
+            if self.calls_left < 0:
+                raise Crash
+
+    def get(self, number):
+        self._call()
         self.reads += 1
-        return self.held.get((name, number))
+        return self.numbered.get(number)
 
-    def put(self, name, number, value):
+    def put(self, number, value):
+        self._call()
         self.writes += 1
-        self.held[name, number] = value
+        self.bytes += len(value or b"")
+        if value is None:
+            del self.numbered[number]
+        else:
+            self.numbered[number] = value
 
-    def remove(self, name, number):
-        self.writes += 1
-        del self.held[name, number]
+    def recent(self):
+        self._call()
+        return list(self.list)
 
-    def pages(self):
-        self.reads += 1
-        return iter([(number, value) for (name, number), value in self.held.items() if not name])
+    def append(self, value):
+        self._call()
+        self.bytes += len(value or b"")
+        self.list = [] if value is None else [*self.list, value]
+
+    def commit(self, head):
+        """Keep what a micro-batch wrote."""
+        self._call()
+        self.head = self.head if head is None else head
+        self._committed = dict(self.numbered), self.list, self.head
+
+    def lose(self):
+        """Lose what a micro-batch wrote before it crashed."""
+        numbered, self.list, self.head = self._committed
+        self.numbered, self.calls_left = dict(numbered), None

@@ -17,17 +17,15 @@ from msgid.processing._json import dumps, loads, text
 from msgid.processing.context import fingerprint
 from spark_ext.streaming._processing.codec import input_text
 from spark_ext.streaming._processing.packing import NO_TIME
-from spark_ext.streaming._processing.pages import Entry, mark
-from spark_ext.streaming._processing.runs import Segments, forget
+from spark_ext.streaming._processing.history import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from msgid.processing._flow import Decision, Run
     from msgid.processing.context import Output
-    from spark_ext.streaming._pages import Values
     from spark_ext.streaming._processing.codec import Runner
-    from spark_ext.streaming._processing.pages import Bucket
+    from spark_ext.streaming._processing.history import Bucket
 
 DUPLICATE: Final = "duplicate"
 TOO_LATE: Final = "too late"
@@ -104,76 +102,42 @@ class Handling:
     Args:
         runner: Runs the handler.
         settings: How it is run.
-        values: Where the bucket's state is.
         bucket: The states of the bucket's keys.
-        now_ms: The processing time of the micro-batch, which a replay has too, milliseconds since 1970.
         nested: The places in a body of values that a handler could change.
-        slice_bytes: The size of the entries, and of the rows of the result, that are kept at a time.
+        slice_bytes: The size of the new entries, and of the rows of the result, that are kept at a time.
     """
 
     def __init__(
-        self,
-        runner: Runner,
-        settings: Settings,
-        values: Values,
-        bucket: Bucket,
-        now_ms: int,
-        nested: Sequence[int],
-        slice_bytes: int,
+        self, runner: Runner, settings: Settings, bucket: Bucket, nested: Sequence[int], slice_bytes: int
     ) -> None:
         self._runner = runner
         self._settings = settings
         self._names = settings.names
-        self._values = values
         self._bucket = bucket
-        self._now_ms = now_ms
-        self._horizon = now_ms - settings.retention_ms
-        self._limit = self._horizon - settings.remember_ms
         self._nested = [self._names[place] for place in nested]
         self._slice_bytes = slice_bytes
         self._rows: list[OutputRow] = []
         self._size = 0
 
-    def handle(self, key: str, arrivals: list[Arrival]) -> list[Arrival]:
-        """Handle messages of a key, which are `in_order`; return those that wait.
+    def handle(self, messages: Sequence[tuple[str, Arrival]]) -> int:
+        """Handle messages, each with its key; those of a key are `in_order`. Return how many were handled.
 
-        They wait if the new entries of the key, or the rows of the result, fill a slice. `take` makes room.
+        The others wait if the new entries, or the rows of the result, fill a slice. `take` makes room.
         """
-        state = self._bucket.key(key)
-        changed = forget(self._values, key, state, self._horizon, self._limit)
-        segments = Segments(self._values, key, state, self._limit)
-        has_older = bool(state.runs or state.forgotten)
-        if has_older:
-            segments.look_up([arrival[1] for arrival in arrivals])
-        recent: dict[str, Entry] | None = None
-        fresh: dict[str, Entry] = {}
-        marks = []
-        waiting: list[Arrival] = []
-        size = 0
-        for number, arrival in enumerate(arrivals, 1):
-            id = arrival[1]
-            marked = mark(id)
-            entry = fresh.get(id)
-            if entry is None and state.ids and state.holds(marked):
-                if recent is None:
-                    recent = {entry.id: entry for entry in state.entries()}
-                entry = recent.get(id)
-            if entry is None and has_older:
-                entry = segments.find(id)
-            stored = segments.forgotten(id) if entry is None and has_older else None
-            made = self._decided(key, arrival, state.state, entry, None if stored is None else stored * 1000)
+        bucket = self._bucket
+        hashes = bucket.read([(key, arrival[1]) for key, arrival in messages])
+        handled = 0
+        for (key, arrival), hash in zip(messages, hashes, strict=True):
+            entry, stored = bucket.earlier(hash)
+            before = bucket.state(key)
+            made = self._decided(key, arrival, before, entry, None if stored is None else stored * 1000)
             if made is not None:
-                fresh[id] = self._entry(id, state.state, made)
-                state.state = made.raw
-                marks.append(marked)
-                size += len(made.raw)
-            if size + self._size >= self._slice_bytes:
-                waiting = arrivals[number:]
+                bucket.add(key, hash, self._entry(before, made), made.raw)
+            handled += 1
+            if bucket.size + self._size >= self._slice_bytes:
                 break
-        if fresh or changed:
-            segments.add(list(fresh.values()), marks)
-            self._bucket.changed(key, state)
-        return waiting
+        bucket.store()
+        return handled
 
     @property
     def is_full(self) -> bool:
@@ -208,11 +172,9 @@ class Handling:
         self._publish(key, arrival, kept or () if ran is None else ran.rows, kind)
         return ran if kind == NEW else None
 
-    def _entry(self, id: str, before: bytes | None, ran: _Ran) -> Entry:
+    def _entry(self, before: bytes | None, ran: _Ran) -> Entry:
         """Return the entry of a message that was handled for the first time."""
-        if self._settings.keep_outputs:
-            return Entry(id, self._now_ms, None, ran.rows)
-        return Entry(id, self._now_ms, before, ran.fingerprint)
+        return Entry(None, ran.rows) if self._settings.keep_outputs else Entry(before, ran.fingerprint)
 
     def _once(self, state: bytes | None, message: Message, values: tuple[Any, ...]) -> _Ran:
         """Run the handler on its own copies of state and message."""

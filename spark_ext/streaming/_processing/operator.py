@@ -15,9 +15,8 @@ from msgid._known_tables import OUTPUTS
 from spark_ext.streaming._bucket_state import BucketState
 from spark_ext.streaming._processing.codec import Runner
 from spark_ext.streaming._processing.handling import MALFORMED, Handling, Settings, in_order
+from spark_ext.streaming._processing.history import LOGS, Bucket
 from spark_ext.streaming._processing.packing import HEAD_BYTES, time_of
-from spark_ext.streaming._processing.pages import Bucket
-from spark_ext.streaming._processing.runs import forget
 from spark_ext.streaming._processing.slices import SLICE, slices
 from spark_ext.streaming._slices import Arrived
 
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from spark_ext.streaming._processing.packing import Rows
 
 _COLUMNS: Final = [(name, pa.int32() if type == "int" else pa.string()) for name, type in OUTPUTS.types.items()]
-_SWEEPS: Final = 4
-"""How often each page of keys is swept within the retention period, if there are enough micro-batches."""
 
 
 class Operator(StatefulProcessor):
@@ -42,58 +39,49 @@ class Operator(StatefulProcessor):
         self._buckets = buckets
 
     def init(self, handle: Any) -> None:
-        self._state = BucketState(handle, self._buckets, has_parts=True)
+        self._state = BucketState(handle, self._buckets, *LOGS)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        directory = self._state.directory()
+        heads = self._state.heads()
         with closing(Arrived(rows, HEAD_BYTES, SLICE)) as arrived:
             if arrived.rows:
-                yield from self._handle(arrived, directory or b"")
-            elif directory is None:
-                self._state.set_directory(b"")
+                yield from self._handle(arrived, heads or [])
+            elif heads is None:
+                self._state.set_heads([])
 
     def close(self) -> None:
         self._runner.close()
 
-    def _handle(self, arrived: Arrived, directory: bytes) -> Iterator[pd.DataFrame]:
+    def _handle(self, arrived: Arrived, heads: list[bytes]) -> Iterator[pd.DataFrame]:
         now_ms = time_of(next(arrived.heads()))
-        bucket = Bucket(self._state, directory, now_ms)
+        horizon_ms = now_ms - self._settings.retention_ms
+        bucket = Bucket(self._state.logs, heads, now_ms, horizon_ms, horizon_ms - self._settings.remember_ms)
         for malformed, messages in slices(arrived, self._settings.names):
             if malformed:
                 yield _frame([(None, None, id, None, None, text, MALFORMED, reason) for id, text, reason in malformed])
             if messages is not None:
-                yield from self._handle_rows(bucket, messages, now_ms)
-                self._sweep(bucket, now_ms)
-                bucket.commit()
-        if bucket.directory is not None:
-            self._state.set_directory(bucket.directory)
+                yield from self._handle_rows(bucket, messages)
+        changed = bucket.commit()
+        if changed is not None:
+            self._state.set_heads(changed)
 
-    def _handle_rows(self, bucket: Bucket, rows: Rows, now_ms: int) -> Iterator[pd.DataFrame]:
-        names = self._settings.names
+    def _handle_rows(self, bucket: Bucket, rows: Rows) -> Iterator[pd.DataFrame]:
         bodies = zip(*rows.body, strict=True) if rows.body else itertools.repeat((), len(rows.keys))
         keys: defaultdict[str, list[Arrival]] = defaultdict(list)
         for name, arrival in zip(rows.keys, zip(rows.times, rows.ids, bodies, strict=True), strict=True):
             keys[name].append(arrival)
-        handling = Handling(self._runner, self._settings, self._state, bucket, now_ms, rows.nested, SLICE.bytes)
-        for name in bucket.read(keys, SLICE.bytes):
-            waiting = in_order(keys[name], names)
-            while waiting:
-                waiting = handling.handle(name, waiting)
-                if handling.is_full:
-                    yield _frame(handling.take())
-            if bucket.size >= SLICE.bytes:
-                bucket.commit()
+        names = self._settings.names
+        waiting = [(name, arrival) for name, arrivals in keys.items() for arrival in in_order(arrivals, names)]
+        handling = Handling(self._runner, self._settings, bucket, rows.nested, SLICE.bytes)
+        first = 0
+        while first < len(waiting):
+            most = max(SLICE.bytes // max(bucket.message_bytes, 1), 1)
+            first += handling.handle(waiting[first : first + most])
+            if handling.is_full:
+                yield _frame(handling.take())
         rest = handling.take()
         if rest:
             yield _frame(rest)
-
-    def _sweep(self, bucket: Bucket, now_ms: int) -> None:
-        """Forget the old entries of keys without new messages, on some pages of the bucket."""
-        horizon = now_ms - self._settings.retention_ms
-        for name in bucket.sweep(max(self._settings.retention_ms // _SWEEPS, 1)):
-            state = bucket.key(name)
-            if forget(self._state, name, state, horizon, horizon - self._settings.remember_ms):
-                bucket.changed(name, state)
 
 
 def _frame(rows: list[OutputRow]) -> pd.DataFrame:

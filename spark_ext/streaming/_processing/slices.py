@@ -10,7 +10,6 @@ import pyarrow as pa
 from spark_ext._spill import Limit, written
 from spark_ext.streaming._processing.codec import input_text
 from spark_ext.streaming._processing.packing import BODY, as_rows, good_rows, malformed_rows, unpacked
-from spark_ext.streaming._processing.pages import place_of
 from spark_ext.streaming._slices import range_of, ranges
 
 if TYPE_CHECKING:
@@ -120,9 +119,9 @@ def _divided(
 
 
 def _by_key(table: pa.Table, numbers: Iterable[int]) -> list[_Order]:
-    """Return the order of keys in the state, and the order of the messages of a key."""
+    """Return the keys, and the order of the messages of a key."""
     rows = as_rows(table.select(list(range(BODY))))
-    return [(place_of(key), key, time, id) for key, time, id in zip(rows.keys, rows.times, rows.ids, strict=True)]
+    return list(zip(rows.keys, rows.times, rows.ids, strict=True))
 
 
 def _by_body(table: pa.Table, numbers: Iterable[int], names: Sequence[str]) -> list[_Order]:

@@ -1,0 +1,585 @@
+"""The state of a bucket as a log: new entries are appended, and sorted runs of older entries never change.
+
+An entry has a hash of 128 bits, a time and a payload of any length. The newest entry of a hash counts.
+
+- Recent entries are a list of values, one per micro-batch, that is read as a whole.
+- If the list is long, its entries become a run: sorted pages with their ranges, times and a Bloom filter. Four runs of
+  a level merge into one of the next. A merge keeps a page whose range no other page touches, without reading it, so
+  hashes that begin with a time are not written again. Pages and runs whose time has passed are deleted unread.
+- A look-up asks the recent entries and then the runs from new to old: the range, the filter, and only then a page.
+
+The head lists the runs and their pages. It changes only if a run does. All values that a micro-batch writes are lost
+together if it fails. Each page and filter has a random name, so a worker may cache it: a task that runs again, or
+another query, never has the same name with another content.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_ext.streaming._plain import dump, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+
+class Values(Protocol):
+    """The stored values of a log: numbered ones, and the list of recent ones."""
+
+    def get(self, number: int) -> bytes | None:
+        """Return a numbered value, or None if it is missing."""
+
+    def put(self, number: int, value: bytes | None) -> None:
+        """Write a numbered value; None deletes it."""
+
+    def recent(self) -> Sequence[bytes]:
+        """Return the list of recent values, oldest first."""
+
+    def append(self, value: bytes | None) -> None:
+        """Append a recent value; None deletes the list."""
+
+
+class Sizes(NamedTuple):
+    """The thresholds of a log."""
+
+    page: int = 64 << 10
+    """The bytes of a page, and of the recent entries that become a run."""
+    recent: int = 64
+    """The number of recent values that become a run: each of them takes time to read."""
+    runs: int = 4
+    """The number of runs of a level that merge."""
+    merge: int = 1 << 20
+    """The bytes of pages that a merge has in memory at once."""
+
+
+USUAL: Final = Sizes()
+NEVER: Final = np.iinfo(np.int64).min
+"""Earlier than every time: nothing expires."""
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Entries as columns."""
+
+    high: NDArray[np.uint64]
+    """The first half of each hash."""
+    low: NDArray[np.uint64]
+    time: NDArray[np.int64]
+    data: pa.LargeBinaryArray
+    """The payloads."""
+
+    def __len__(self) -> int:
+        return len(self.high)
+
+    def take(self, places: NDArray[Any]) -> Entries:
+        """Return the entries at some places."""
+        return Entries(self.high[places], self.low[places], self.time[places], self.data.take(pa.array(places)))
+
+    def part(self, start: int, end: int) -> Entries:
+        """Return the entries of a range, without a copy."""
+        return Entries(self.high[start:end], self.low[start:end], self.time[start:end], self.data[start:end])
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The place of each payload in the bytes of all payloads, and the end of the last one."""
+        if not len(self):
+            return np.zeros(1, np.int64)
+        offsets = np.frombuffer(self.data.buffers()[1], np.int64)
+        return offsets[self.data.offset : self.data.offset + len(self) + 1]
+
+    @property
+    def bytes(self) -> int:
+        """About the number of bytes of the entries as they are stored."""
+        return _ENTRY_BYTES * len(self) + int(self.offsets[-1] - self.offsets[0])
+
+    def payloads(self) -> NDArray[np.uint8]:
+        """Return the bytes of all payloads."""
+        ends = self.offsets
+        return np.frombuffer(self.data.buffers()[2] or b"", np.uint8)[ends[0] : ends[-1]]
+
+    def find(self, high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.intp]:
+        """Return the place of each hash in sorted entries, -1 for a missing one."""
+        last = len(self) - 1
+        places = np.searchsorted(self.high, high)
+        # Entries with the same first half of the hash are neighbors: compare each of them.
+        found = np.full(len(high), -1)
+        asked = np.flatnonzero(places <= last)
+        while len(asked):
+            at = places[asked]
+            asked, at = (part[self.high[at] == high[asked]] for part in (asked, at))
+            hit = self.low[at] == low[asked]
+            found[asked[hit]] = at[hit]
+            asked = asked[~hit]
+            places[asked] += 1
+            asked = asked[places[asked] <= last]
+        return found
+
+
+_ENTRY_BYTES: Final = 20
+"""The bytes of an entry besides its payload, if the times of a page are near each other."""
+
+
+def fixed(matrix: NDArray[np.uint8]) -> pa.LargeBinaryArray:
+    """Return the rows of a matrix as payloads, without a copy."""
+    rows, width = matrix.shape
+    return _binary(np.arange(rows + 1, dtype=np.int64) * width, pa.py_buffer(np.ascontiguousarray(matrix)))
+
+
+def _binary(offsets: NDArray[np.int64], data: pa.Buffer) -> pa.LargeBinaryArray:
+    return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), data])
+
+
+NOTHING: Final = Entries(
+    np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int64), fixed(np.empty((0, 1), np.uint8))
+)
+
+
+def joined(parts: Sequence[Entries]) -> Entries:
+    """Return the entries of some parts, one after another."""
+    parts = [part for part in parts if len(part)]
+    if len(parts) < 2:
+        return parts[0] if parts else NOTHING
+    columns = ([getattr(part, name) for part in parts] for name in ("high", "low", "time"))
+    return Entries(*(np.concatenate(column) for column in columns), pa.concat_arrays([part.data for part in parts]))
+
+
+def newest(parts: Sequence[Entries]) -> Entries:
+    """Sort the entries of some parts, and keep the last one of each hash."""
+    whole = joined(parts)
+    order = np.argsort(whole.high, kind="stable")  # fast, because the parts are sorted
+    high, low = whole.high[order], whole.low[order]
+    if (low[1:] != low[:-1])[high[1:] == high[:-1]].any():
+        order = np.lexsort((whole.low, whole.high))
+        high, low = whole.high[order], whole.low[order]
+    last = np.ones(len(order), bool)
+    last[:-1] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+    return whole.take(order[last])
+
+
+_HEAD: Final = struct.Struct("<IIqq")
+"""Of a page: the number of entries, the bytes of a time, the first time, the bytes of a payload or `_ANY`."""
+_ANY: Final = -1
+_WORD: Final = (1 << 64) - 1
+
+
+def written_entries(entries: Entries) -> bytes:
+    """Return entries as bytes."""
+    first = int(entries.time.min())
+    later = entries.time.view(np.uint64) - np.uint64(first & _WORD)
+    width = 4 if later.max() < 1 << 32 else 8
+    sizes = np.diff(entries.offsets)
+    is_fixed = bool((sizes == sizes[0]).all())
+    columns = [entries.high, entries.low, later.astype(f"<u{width}"), *([] if is_fixed else [sizes.astype("<u4")])]
+    head = _HEAD.pack(len(entries), width, first, int(sizes[0]) if is_fixed else _ANY)
+    return b"".join([head, *(column.tobytes() for column in columns), entries.payloads().tobytes()])
+
+
+def read_entries(raw: bytes) -> Entries:
+    """Return the entries that `written_entries` wrote, without a copy of the payloads."""
+    count, width, first, size = _HEAD.unpack_from(raw)
+    at = _HEAD.size
+
+    def column(type: str) -> NDArray[Any]:
+        nonlocal at
+        values = np.frombuffer(raw, type, count, at)
+        at += values.nbytes
+        return values
+
+    high, low, later = column("<u8"), column("<u8"), column(f"<u{width}")
+    offsets = np.arange(count + 1, dtype=np.int64) * size
+    if size == _ANY:
+        offsets[0] = 0
+        np.cumsum(column("<u4"), out=offsets[1:])
+    time = (later.astype(np.uint64) + np.uint64(first & _WORD)).view(np.int64)
+    return Entries(high, low, time, _binary(offsets, pa.py_buffer(raw)[at:]))
+
+
+class Cache:
+    """Values by name, of a bounded size; the value that was not used for the longest time goes first.
+
+    Args:
+        most: The number of bytes.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: OrderedDict[bytes, tuple[Any, int]] = OrderedDict()
+        self.bytes = 0
+
+    def get(self, name: bytes, size: int, read: Callable[[], Any]) -> Any:
+        """Return a value of a name; read it if it is missing."""
+        if name in self._held:
+            self._held.move_to_end(name)
+            return self._held[name][0]
+        value = read()
+        if size <= self._most:
+            self._held[name] = value, size
+            self.bytes += size
+            while self.bytes > self._most:
+                self.bytes -= self._held.popitem(last=False)[1][1]
+        return value
+
+
+WORKER: Final = Cache(64 << 20)
+"""The cache of a Python worker, for all buckets of all queries."""
+
+_PAGE: Final = np.dtype(
+    [
+        ("first", "<u8"),
+        ("last", "<u8"),
+        ("earliest", "<i8"),
+        ("latest", "<i8"),
+        ("number", "<u4"),
+        ("entries", "<u4"),
+        ("bytes", "<u4"),
+        ("payloads", "<u4"),
+        ("filter", "<u4"),
+        ("name", "V16"),
+    ]
+)
+"""A page: the range of the first halves of its hashes, its times, sizes in bytes, and its random name."""
+_BITS: Final = 12
+"""The bits of a filter for each entry: with five probes, 0.3 % of other hashes seem to be in it."""
+_PROBES: Final = np.arange(5, dtype=np.uint64)[:, None]
+_ODD: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9))
+_HALF: Final = np.uint64(32)
+
+
+def mixed(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return 64 bits for each hash that look random even if the bytes of the hash do not."""
+    words = high * _ODD[0] ^ low * _ODD[1]
+    words = (words ^ words >> _HALF) * _ODD[1]
+    return words ^ words >> _HALF
+
+
+def _probes(words: NDArray[np.uint64], bits: Any) -> NDArray[np.uint64]:
+    """Return the bits of each hash in a filter, one row for each probe."""
+    places: NDArray[np.uint64] = ((words & np.uint64(0xFFFFFFFF)) + _PROBES * (words >> _HALF | np.uint64(1))) % bits
+    return places
+
+
+def _filter(entries: Entries) -> bytes:
+    bits = np.zeros(-(-len(entries) * _BITS // 8) * 8, np.uint8)
+    bits[_probes(mixed(entries.high, entries.low), np.uint64(len(bits)))] = 1
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
+@dataclass(frozen=True)
+class Run:
+    """Sorted entries that never change."""
+
+    pages: NDArray[np.void]
+    number: int
+    """The number of the value with the filters of the pages, one after another."""
+    name: bytes
+
+    @cached_property
+    def level(self) -> int:
+        """Runs of a level have about the same number of entries: at most four times as many as the smallest."""
+        return (int(self.pages["entries"].sum()).bit_length() - 1) // 2
+
+    @cached_property
+    def latest(self) -> int:
+        """The latest time of an entry."""
+        return int(self.pages["latest"].max())
+
+    @cached_property
+    def filters(self) -> NDArray[np.int64]:
+        """The place of each page's filter, in bytes, and the end of the last one."""
+        return np.concatenate([[0], np.cumsum(self.pages["filter"], dtype=np.int64)])
+
+    def page_of(self, high: NDArray[np.uint64]) -> NDArray[np.intp]:
+        """Return the page in whose range each hash is; -1 if none is."""
+        page = np.searchsorted(self.pages["first"], high, "right") - 1
+        page[high > self.pages["last"][page]] = -1
+        return page
+
+    def may_have(
+        self, page: NDArray[np.intp], words: NDArray[np.uint64], filters: NDArray[np.uint8]
+    ) -> NDArray[np.bool_]:
+        """Return whether the filter of a page has each hash. ``words`` are the `mixed` hashes."""
+        start = self.filters[page]
+        places = _probes(words, ((self.filters[page + 1] - start) * 8).astype(np.uint64)).astype(np.int64)
+        is_set: NDArray[np.bool_] = (filters[start + (places >> 3)] >> (places & 7) & 1).all(axis=0)
+        return is_set
+
+
+class Log:
+    """The entries of a bucket during one micro-batch; `commit` finishes it.
+
+    Args:
+        values: Where the entries are stored.
+        head: The value that `commit` returned for the micro-batch before; empty for a new bucket.
+        dead: An entry with an earlier time does not count, and is deleted.
+        bare: The payload of an entry with an earlier time is deleted.
+        sizes: The thresholds.
+        cache: Keeps pages and filters between micro-batches.
+    """
+
+    def __init__(
+        self,
+        values: Values,
+        head: bytes,
+        dead: int = NEVER,
+        bare: int = NEVER,
+        *,
+        sizes: Sizes = USUAL,
+        cache: Cache = WORKER,
+    ) -> None:
+        self._values = values
+        self._dead = dead
+        self._bare = bare
+        self._sizes = sizes
+        self._cache = cache
+        self._name = os.urandom(12)
+        self._next, runs, raw = load(head) if head else (0, [], b"")
+        pages, self.runs, at = np.frombuffer(raw, _PAGE), list[Run](), 0
+        for number, name, count in runs:
+            self.runs.append(Run(pages[at : at + count], number, name))
+            at += count
+        self._is_new = not head
+        self._has_changed = False
+        self._recent: Entries | None = None
+        self._recent_values = 0
+
+    @property
+    def entry_bytes(self) -> int:
+        """The mean number of bytes of an entry in the runs."""
+        entries = sum(int(run.pages["entries"].sum()) for run in self.runs)
+        return sum(int(run.pages["bytes"].sum()) for run in self.runs) // max(entries, 1)
+
+    def find(self, high: NDArray[np.uint64], low: NDArray[np.uint64]) -> tuple[NDArray[np.intp], Entries]:
+        """Look up hashes, each once.
+
+        Returns:
+            For each hash its place in the entries that were found, -1 for a missing one; and these entries.
+        """
+        place = np.full(len(high), -1)
+        parts: list[Entries] = []
+        count = 0
+
+        def ask(entries: Entries, asked: NDArray[np.intp]) -> None:
+            nonlocal count
+            at = entries.find(high[asked], low[asked])
+            hit = at >= 0
+            place[asked[hit]] = count + np.arange(hit.sum())
+            if hit.any():
+                parts.append(entries.take(at[hit]))
+                count += len(parts[-1])
+
+        asked = np.arange(len(high))
+        ask(self._recently(), asked)
+        words = mixed(high, low) if self.runs else high
+        for run in reversed(self.runs):
+            asked = asked[place[asked] < 0]
+            page_of = run.page_of(high[asked])
+            in_range = np.flatnonzero(page_of >= 0)
+            if len(in_range):
+                page_of, some = page_of[in_range], asked[in_range]
+                found = np.flatnonzero(run.may_have(page_of, words[some], self._filters(run)))
+                for page in np.unique(page_of[found]).tolist():
+                    ask(self._page(run.pages[page], keep=True), some[found[page_of[found] == page]])
+        found = joined(parts)
+        hit = np.flatnonzero(place >= 0)
+        place[hit[found.time[place[hit]] < self._dead]] = -1
+        return place, found
+
+    def add(self, entries: Entries) -> None:
+        """Add entries, at most one of each hash, that replace earlier ones."""
+        if not len(entries):
+            return
+        recent = newest([self._recently(), entries])
+        if recent.bytes < self._sizes.page and self._recent_values + 1 < self._sizes.recent:
+            self._values.append(written_entries(entries))
+            self._recent_values += 1
+            self._recent = recent
+            return
+        if self._recent_values:
+            self._values.append(None)
+        self._recent, self._recent_values = NOTHING, 0
+        writer = _Writer(self)
+        writer.add(self._alive(recent))
+        self._replace(len(self.runs), len(self.runs), writer)
+        while self.runs:
+            first = len(self.runs)
+            while first and self.runs[first - 1].level <= self.runs[-1].level:
+                first -= 1
+            if len(self.runs) - first < self._sizes.runs:
+                break
+            self._merge(first, len(self.runs))
+
+    def commit(self) -> bytes | None:
+        """Delete what has expired; return the new head, or None if it is the old one."""
+        for place in reversed(range(len(self.runs))):
+            run = self.runs[place]
+            if run.latest < self._dead or (run.latest < self._bare and run.pages["payloads"].any()):
+                self._merge(place, place + 1)
+        if not self._has_changed and not self._is_new:
+            return None
+        runs = [(run.number, run.name, len(run.pages)) for run in self.runs]
+        return dump((self._next, runs, b"".join(run.pages.tobytes() for run in self.runs)))
+
+    def put(self, value: bytes) -> tuple[int, bytes]:
+        """Write a value; return its number and its random name."""
+        number = self._next
+        self._next += 1
+        self._values.put(number, value)
+        return number, self._name + number.to_bytes(4, "little")
+
+    @property
+    def page_bytes(self) -> int:
+        """The bytes of a page."""
+        return self._sizes.page
+
+    def everything(self) -> Entries:
+        """Return the newest entry of each hash that has not expired."""
+        pages = [self._page(page, keep=False) for run in self.runs for page in run.pages]
+        return self._alive(newest([*pages, self._recently()]))
+
+    def _recently(self) -> Entries:
+        """Return the recent entries, sorted, the newest of each hash."""
+        if self._recent is None:
+            values = [] if self._is_new else [read_entries(raw) for raw in self._values.recent()]
+            self._recent_values = len(values)
+            self._recent = newest(values)
+        return self._recent
+
+    def _page(self, page: np.void, *, keep: bool) -> Entries:
+        def read() -> Entries:
+            return read_entries(self._value(int(page["number"])))
+
+        entries: Entries = self._cache.get(bytes(page["name"]), int(page["bytes"]), read) if keep else read()
+        return entries
+
+    def _filters(self, run: Run) -> NDArray[np.uint8]:
+        found: NDArray[np.uint8] = self._cache.get(
+            run.name, int(run.filters[-1]), lambda: np.frombuffer(self._value(run.number), np.uint8)
+        )
+        return found
+
+    def _value(self, number: int) -> bytes:
+        value = self._values.get(number)
+        if value is None:
+            raise ValueError(f"the state of the query lacks value {number} of a bucket: its checkpoint is damaged")
+        return value
+
+    def _alive(self, entries: Entries) -> Entries:
+        """Return entries without those that are dead, and without the payloads that have expired."""
+        is_dead, is_bare = entries.time < self._dead, entries.time < self._bare
+        if is_bare.any():
+            data = pc.if_else(pa.array(is_bare), pa.scalar(b"", pa.large_binary()), entries.data)
+            entries = Entries(entries.high, entries.low, entries.time, data)
+        return entries.take(np.flatnonzero(~is_dead)) if is_dead.any() else entries
+
+    def _merge(self, start: int, end: int) -> None:
+        """Replace some neighboring runs by one with their newest entries."""
+        writer = _Writer(self)
+        pages = [(run, place) for run in self.runs[start:end] for place in range(len(run.pages))]
+        age = {id(run): place for place, run in enumerate(self.runs[start:end])}
+        pages.sort(key=lambda item: (int(item[0].pages["first"][item[1]]), age[id(item[0])]))
+        waiting: list[tuple[int, Entries]] = []
+        for (run, place), following in zip(pages, [*pages[1:], None], strict=True):
+            page = run.pages[place]
+            bound = None if following is None else int(following[0].pages["first"][following[1]])
+            if page["latest"] < self._dead:
+                pass
+            elif not waiting and self._may_stay(page) and (bound is None or page["last"] < bound):
+                writer.keep(page, self._filters(run)[run.filters[place] : run.filters[place + 1]].tobytes())
+            else:
+                waiting.append((age[id(run)], self._page(page, keep=False)))
+            if bound is None or sum(part.bytes for _, part in waiting) >= self._sizes.merge or all(
+                part.high[-1] < bound for _, part in waiting
+            ):
+                waiting = self._write(writer, waiting, bound)
+        self._replace(start, end, writer)
+
+    def _write(
+        self, writer: _Writer, waiting: list[tuple[int, Entries]], bound: int | None
+    ) -> list[tuple[int, Entries]]:
+        """Write the entries before a bound, of parts with their ages; return the rest."""
+        ends = [len(part) if bound is None else int(np.searchsorted(part.high, bound)) for _, part in waiting]
+        ready = [(age, part.part(0, end)) for (age, part), end in zip(waiting, ends, strict=True) if end]
+        if ready:
+            writer.add(self._alive(newest([part for _, part in sorted(ready, key=lambda item: item[0])])))
+        rest = zip(waiting, ends, strict=True)
+        return [(age, part.part(end, len(part))) for (age, part), end in rest if end < len(part)]
+
+    def _may_stay(self, page: np.void) -> bool:
+        """Return whether a merge may keep a page that no other one touches: it is large, and nothing expired."""
+        is_well = page["earliest"] >= self._dead and (page["earliest"] >= self._bare or not page["payloads"])
+        return bool(is_well and 2 * page["bytes"] >= self._sizes.page)
+
+    def _replace(self, start: int, end: int, writer: _Writer) -> None:
+        """Replace some runs by the one that a writer made, and delete the values that only they had."""
+        run = writer.finish()
+        kept = set() if run is None else set(run.pages["number"].tolist())
+        for old in self.runs[start:end]:
+            for number in [*old.pages["number"].tolist(), old.number]:
+                if number not in kept:
+                    self._values.put(number, None)
+        self.runs[start:end] = [] if run is None else [run]
+        self._has_changed = True
+
+
+class _Writer:
+    """Writes sorted entries as the pages of a run."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._pages: list[Any] = []
+        self._filters: list[bytes] = []
+        self._waiting = NOTHING
+
+    def add(self, entries: Entries) -> None:
+        """Add entries whose hashes are higher than those before."""
+        *whole, self._waiting = self._divided(joined([self._waiting, entries]))
+        for part in whole:
+            self._write(part)
+
+    def keep(self, page: np.void, filter: bytes) -> None:
+        """Add a page that is stored already."""
+        self._flush()
+        self._pages.append(page)
+        self._filters.append(filter)
+
+    def finish(self) -> Run | None:
+        """Write the rest and the filters; return the run, or None if it does not have entries."""
+        self._flush()
+        if not self._pages:
+            return None
+        number, name = self._log.put(b"".join(self._filters))
+        return Run(np.array(self._pages, _PAGE), number, name)
+
+    def _flush(self) -> None:
+        if len(self._waiting):
+            self._write(self._waiting)
+            self._waiting = NOTHING
+
+    def _divided(self, entries: Entries) -> Iterator[Entries]:
+        """Yield parts of about a page each, the last one smaller; hashes with the same first half stay together."""
+        page = self._log.page_bytes
+        ends = np.cumsum(np.diff(entries.offsets) + _ENTRY_BYTES)
+        behind = np.searchsorted(ends, np.arange(page, entries.bytes + 1, page)) + 1
+        starts = np.searchsorted(entries.high, entries.high[behind[behind < len(entries)]])
+        bounds = [0, *np.unique(starts[starts > 0]).tolist(), len(entries)]
+        for start, end in zip(bounds, bounds[1:], strict=False):
+            yield entries.part(start, end)
+
+    def _write(self, entries: Entries) -> None:
+        raw, filter = written_entries(entries), _filter(entries)
+        number, name = self._log.put(raw)
+        time, high = entries.time, entries.high
+        sizes = (len(entries), len(raw), len(entries.payloads()), len(filter))
+        self._pages.append((high[0], high[-1], time.min(), time.max(), number, *sizes, name))
+        self._filters.append(filter)

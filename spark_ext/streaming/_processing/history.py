@@ -1,0 +1,160 @@
+"""The states of a bucket's keys and the entries of its messages, in two logs.
+
+The first log has the newest state of each key, by the hash of the key. The second one has an entry for each message,
+by the hash of its key and ID: when it was stored, and what a redelivery needs. Without that payload, the message is
+forgotten: it is too late.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from spark_ext.streaming._log import Entries, Log
+from spark_ext.streaming._plain import dump, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from spark_ext.streaming._log import Values
+
+LOGS: Final = ("keys", "messages")
+"""The names of the logs."""
+_HASH_BYTES: Final = 16
+_FINGERPRINT_BYTES: Final = 16
+_FIRST, _LATER, _OUTPUTS = b"fso"
+"""The first byte of a payload: a fingerprint; a fingerprint and a state; outputs."""
+
+
+class Entry(NamedTuple):
+    """How a message was handled."""
+
+    before: bytes | None
+    """The state that the message was handled on; None for the first message of a key, and if the outputs are kept."""
+    answer: bytes | list[tuple[str, str | None, str]]
+    """The fingerprint of the outputs, or the outputs: ID, topic and JSON."""
+
+
+def packed(entry: Entry) -> bytes:
+    """Return the payload of an entry."""
+    if not isinstance(entry.answer, bytes):
+        return bytes([_OUTPUTS]) + dump(entry.answer)
+    if entry.before is None:
+        return bytes([_FIRST]) + entry.answer
+    return bytes([_LATER]) + entry.answer + entry.before
+
+
+def unpacked(payload: bytes) -> Entry:
+    """Return the entry of a payload."""
+    if payload[0] == _OUTPUTS:
+        return Entry(None, load(payload[1:]))
+    answer, before = payload[1 : _FINGERPRINT_BYTES + 1], payload[_FINGERPRINT_BYTES + 1 :]
+    return Entry(before if payload[0] == _LATER else None, answer)
+
+
+class Bucket:
+    """The states and entries of a bucket during one micro-batch.
+
+    Args:
+        values: The values of the logs.
+        heads: The heads of the logs; empty for a new bucket.
+        now_ms: The time of the micro-batch, milliseconds since 1970.
+        horizon_ms: A message that was stored then or before is forgotten.
+        limit_ms: The hash of a message that was stored then or before does not count.
+    """
+
+    def __init__(
+        self, values: Sequence[Values], heads: Sequence[bytes], now_ms: int, horizon_ms: int, limit_ms: int
+    ) -> None:
+        head = heads or (b"", b"")
+        self._keys = Log(values[0], head[0])
+        self._messages = Log(values[1], head[1], limit_ms + 1, horizon_ms + 1)
+        self._heads = list(head)
+        self._now_ms = now_ms
+        self._horizon_ms = horizon_ms
+        self._hash_of: dict[str, bytes] = {}
+        self._states: dict[str, bytes] = {}
+        self._changed: set[str] = set()
+        self._entries: dict[bytes, tuple[int, bytes]] = {}
+        self._fresh: dict[bytes, bytes] = {}
+        self.size = 0
+        """The number of bytes that `store` will write."""
+
+    @property
+    def message_bytes(self) -> int:
+        """About the number of bytes that `read` has in memory for each message."""
+        return self._keys.entry_bytes + self._messages.entry_bytes
+
+    def read(self, messages: Sequence[tuple[str, str]]) -> list[bytes]:
+        """Look up some messages by key and ID; return their hashes, for `earlier` and `add`."""
+        self._hash_of = {key: _hash(key.encode()) for key, _ in messages}
+        self._states, self._entries = {}, {}
+        hashes = [_hash(self._hash_of[key] + id.encode("utf-8", "surrogatepass")) for key, id in messages]
+        names = list(self._hash_of)
+        place, found = self._keys.find(*_words(self._hash_of.values()))
+        states = found.data.to_pylist()
+        self._states = {names[number]: states[place[number]] for number in np.flatnonzero(place >= 0).tolist()}
+        distinct = list(dict.fromkeys(hashes))
+        place, found = self._messages.find(*_words(distinct))
+        stored, payloads = found.time.tolist(), found.data.to_pylist()
+        for number in np.flatnonzero(place >= 0).tolist():
+            self._entries[distinct[number]] = stored[place[number]], payloads[place[number]]
+        return hashes
+
+    def state(self, key: str) -> bytes | None:
+        """Return the newest state of a key that was read."""
+        return self._states.get(key)
+
+    def earlier(self, hash: bytes) -> tuple[Entry | None, int | None]:
+        """Return the entry of a message that was read; or when it was stored, milliseconds since 1970, if only its hash
+        is known.
+        """
+        if hash in self._fresh:
+            return unpacked(self._fresh[hash]), None
+        if hash not in self._entries:
+            return None, None
+        stored, payload = self._entries[hash]
+        return (unpacked(payload), None) if payload and stored > self._horizon_ms else (None, stored)
+
+    def add(self, key: str, hash: bytes, entry: Entry, state: bytes) -> None:
+        """Add the entry of a message that was handled just now, and set the state of its key."""
+        self._fresh[hash] = packed(entry)
+        self._states[key] = state
+        self._changed.add(key)
+        self.size += len(self._fresh[hash]) + len(state)
+
+    def store(self) -> None:
+        """Write the new entries and states, and forget what was read."""
+        if self._fresh:
+            self._messages.add(_entries(self._fresh, self._now_ms, self._fresh.values()))
+            changed = sorted(self._changed)
+            states = (self._states[key] for key in changed)
+            self._keys.add(_entries((self._hash_of[key] for key in changed), self._now_ms, states))
+        self._fresh, self._changed, self._states, self._entries, self.size = {}, set(), {}, {}, 0
+
+    def commit(self) -> list[bytes] | None:
+        """Delete what has expired; return the new heads, or None if they are the old ones."""
+        heads = [log.commit() for log in (self._keys, self._messages)]
+        if heads == [None, None]:
+            return None
+        return [new if new is not None else old for new, old in zip(heads, self._heads, strict=True)]
+
+
+def _hash(value: bytes) -> bytes:
+    return blake2b(value, digest_size=_HASH_BYTES).digest()
+
+
+def _words(hashes: Iterable[bytes]) -> NDArray[np.uint64]:
+    """Return the halves of hashes."""
+    return np.ascontiguousarray(np.frombuffer(b"".join(hashes), "<u8").reshape(-1, 2).T)
+
+
+def _entries(hashes: Iterable[bytes], time: int, payloads: Iterable[bytes]) -> Entries:
+    high, low = _words(hashes)
+    data = pa.array(list(payloads), pa.large_binary())
+    return Entries(high, low, np.full(len(high), time, np.int64), data)

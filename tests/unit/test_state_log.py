@@ -1,0 +1,270 @@
+"""The log of a bucket's state, against a dictionary: any entries, expiries, merges, restarts and crashes."""
+
+import pytest
+from helpers.values import Crash, Values
+from hypothesis import given
+from hypothesis import strategies as st
+
+np = pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
+from spark_ext.streaming._log import (  # noqa: E402
+    NEVER,
+    USUAL,
+    Cache,
+    Entries,
+    Log,
+    Sizes,
+    fixed,
+    newest,
+    read_entries,
+    written_entries,
+)
+
+OFF = Cache(0)
+
+
+def entries(rows):
+    """Return entries of (hash, time, payload), a hash being a pair of numbers."""
+    rows = list(rows)
+    high, low = (np.array([hash[half] for hash, _, _ in rows], np.uint64) for half in (0, 1))
+    times = np.array([time for _, time, _ in rows], np.int64)
+    return Entries(high, low, times, pa.array([payload for _, _, payload in rows], pa.large_binary()))
+
+
+def listed(found):
+    """Return entries as a dictionary by hash."""
+    columns = (found.high.tolist(), found.low.tolist(), found.time.tolist(), found.data.to_pylist())
+    return {(high, low): (time, payload) for high, low, time, payload in zip(*columns, strict=True)}
+
+
+# Few hashes, so that they repeat. Many share their first half, which is rare for real hashes.
+tied = st.tuples(st.integers(0, 9), st.integers(0, 3))
+spread = st.tuples(st.integers(0, (1 << 64) - 1), st.integers(0, (1 << 64) - 1))
+payloads = st.sampled_from([b"", b"a" * 16, b"b" * 16, b"c", b"d" * 150])
+fixed_payloads = st.sampled_from([b"a" * 16, b"b" * 16])
+sizes = st.builds(
+    Sizes,
+    page=st.sampled_from([40, 100, 400, 64 << 10]),
+    recent=st.integers(1, 6),
+    runs=st.integers(2, 4),
+    merge=st.sampled_from([1, 100, 1 << 20]),
+)
+caches = st.sampled_from([0, 200, 1 << 20])
+
+
+@st.composite
+def histories(draw):
+    """Return micro-batches: the time that passes, the entries, the calls until a crash or None, and a new worker."""
+    hashes = draw(st.sampled_from([tied, spread, None]))
+    values = draw(st.sampled_from([payloads, fixed_payloads]))
+    batches, pool = [], []
+    for number in range(draw(st.integers(1, 14))):
+        made = []
+        for n in range(draw(st.integers(0, 9))):
+            if hashes is None:  # hashes that begin with the time
+                fresh = (number << 32 | n, draw(st.integers(0, 1)))
+            else:
+                fresh = draw(hashes)
+            hash = draw(st.sampled_from(pool)) if pool and draw(st.integers(0, 3)) == 0 else fresh
+            pool.append(hash)
+            made.append((hash, draw(st.integers(0, 3)), draw(values)))
+        passed = draw(st.sampled_from([0, 1, 3]))
+        crash = draw(st.none() | st.integers(0, 12))
+        batches.append((passed, made, crash, draw(st.booleans())))
+    return batches
+
+
+@given(batches=histories(), sizes=sizes, most=caches, bare_after=st.sampled_from([2, 10**6]))
+def test_log_has_the_newest_living_entry_of_each_hash(batches, sizes, most, bare_after):
+    """A crash between any two calls loses the micro-batch and nothing else; caches of any size change nothing.
+
+    An entry dies 10 units after its time, and loses its payload some units after its time, at the latest when a run is
+    written. The store does not keep a value that the head lacks.
+    """
+    values, cache, model, now = Values(), Cache(most), {}, 0
+    for passed, made, crash, is_restarted in batches:
+        now += passed
+        dead, bare = now - 10, now - bare_after
+        cache = Cache(most) if is_restarted else cache
+        made = {hash: (now + late, payload) for hash, late, payload in made}
+        added = entries((hash, *value) for hash, value in made.items())
+        for calls in (crash, None):
+            values.calls_left = calls
+            log = Log(values, values.head, dead, bare, sizes=sizes, cache=cache)
+            try:
+                check(log, model, made, dead, bare)
+                log.add(added)
+                check(log, {**model, **made}, made, dead, bare)
+                values.commit(log.commit())
+                break
+            except Crash:
+                values.lose()
+        values.calls_left = None
+        model |= made
+        log = Log(values, values.head, dead, bare, sizes=sizes, cache=OFF)
+        found = listed(log.everything())
+        alive = {hash: value for hash, value in model.items() if value[0] >= dead}
+        assert {hash: time for hash, (time, _) in found.items()} == {hash: time for hash, (time, _) in alive.items()}
+        assert {hash: payload for hash, (time, payload) in found.items() if time >= bare} == {
+            hash: payload for hash, (time, payload) in alive.items() if time >= bare
+        }
+        numbers = {number for run in log.runs for number in [*run.pages["number"].tolist(), run.number]}
+        assert numbers == set(values.numbered)
+        for run in log.runs:
+            assert run.latest >= dead
+            assert run.latest >= bare or not run.pages["payloads"].any()
+            assert (run.pages["first"][1:] > run.pages["last"][:-1]).all()
+
+
+def check(log, model, made, dead, bare):
+    """Look up known and unknown hashes, and compare with the model."""
+    asked = sorted({*model, *made, (5, 9), (1 << 63, 7)})
+    high, low = (np.array([hash[half] for hash in asked], np.uint64) for half in (0, 1))
+    place, found = log.find(high, low)
+    times, data = found.time.tolist(), found.data.to_pylist()
+    for hash, at in zip(asked, place.tolist(), strict=True):
+        time, payload = model.get(hash, (NEVER, b""))
+        assert (at >= 0) == (time > NEVER and time >= dead)
+        if at >= 0:
+            assert times[at] == time
+            assert data[at] == payload or (time < bare and data[at] == b"")
+
+
+def stream(micro_batches, rows, hashes, *, sizes=USUAL, kept=50):
+    """Add new entries; return what each micro-batch read and wrote, and the number of entries at its end."""
+    values, cache, told = Values(), Cache(1 << 30), []
+    for batch in range(micro_batches):
+        numbers = np.arange(batch * rows, (batch + 1) * rows, dtype=np.uint64)
+        values.reads = values.writes = values.bytes = 0
+        log = Log(values, values.head, batch - kept, sizes=sizes, cache=cache)
+        high = hashes(numbers, batch)
+        place, _ = log.find(high, numbers)
+        assert (place < 0).all()
+        log.add(Entries(high, numbers, np.full(rows, batch), fixed(np.zeros((rows, 16), np.uint8))))
+        values.commit(log.commit())
+        entries = sum(int(run.pages["entries"].sum()) for run in Log(values, values.head, cache=cache).runs)
+        told.append((values.reads, values.writes, values.bytes, entries))
+    return told
+
+
+def by_time(numbers, batch):
+    """Hashes that begin with the time."""
+    return np.uint64(batch) << np.uint64(32) | by_hash(numbers, batch) >> np.uint64(32)
+
+
+def by_hash(numbers, batch):
+    """Hashes without time."""
+    return numbers * np.uint64(0x9E3779B97F4A7C15)
+
+
+@pytest.mark.parametrize("hashes", [by_time, by_hash])
+@pytest.mark.parametrize("rows", [20, 3000])
+def test_expired_entries_leave_the_log(hashes, rows):
+    """The log stays below three times the entries that are needed, which are those of 50 micro-batches."""
+    told = stream(400, rows, hashes, sizes=Sizes(page=4 << 10))
+    assert max(entries for *_, entries in told) < 3 * 50 * rows
+
+
+def test_new_random_hashes_cost_neither_pages_nor_much_writing():
+    """A look-up of hashes that are new reads few pages; each entry is written once, and once for each level."""
+    told = stream(1000, 200, by_hash, sizes=Sizes(page=8 << 10), kept=10**6)
+    assert told[-1][3] > 190_000
+    merged = sum(reads for reads, *_ in told)
+    asked = sum(reads for reads, writes, *_ in told if not writes)
+    assert asked < 4000  # of 200,000 look-ups in several runs: those for which a filter is wrong
+    assert merged < 10_000
+    assert sum(size for *_, size, _ in told) < 8 * 40 * 200_000
+
+
+def test_pages_of_hashes_that_begin_with_the_time_are_written_once():
+    """A merge keeps them: neither reads nor writes grow with the entries of the log."""
+    told = stream(1000, 200, by_time, sizes=Sizes(page=8 << 10), kept=10**6)
+    assert told[-1][3] > 190_000
+    assert sum(size for *_, size, _ in told) < 5 * 40 * 200_000
+    assert max(reads for reads, *_ in told) < 20
+
+
+def test_a_micro_batch_without_new_entries_writes_nothing():
+    """Neither values nor a head, also if it looks up entries."""
+    values = Values()
+    log = Log(values, b"", sizes=Sizes(page=40))
+    log.add(entries([((1, 1), 5, b"x"), ((2, 2), 5, b"y")]))
+    values.commit(log.commit())
+    values.writes = 0
+    log = Log(values, values.head, cache=OFF)
+    check(log, {(1, 1): (5, b"x"), (2, 2): (5, b"y")}, {}, NEVER, NEVER)
+    assert log.commit() is None
+    assert values.writes == 0
+
+
+def test_a_run_that_has_expired_is_deleted_unread():
+    """Its pages and its filter are deleted; the runs beside it stay."""
+    values = Values()
+    for batch, time in enumerate((1, 5)):
+        log = Log(values, values.head, cache=OFF, sizes=Sizes(page=40))
+        log.add(entries(((batch, n), time, b"x" * 9) for n in range(9)))
+        values.commit(log.commit())
+    values.reads = 0
+    log = Log(values, values.head, dead=2, cache=OFF)
+    values.commit(log.commit())
+    assert values.reads == 0
+    assert len(log.runs) == 1
+    assert len(values.numbered) == len(log.runs[0].pages) + 1
+
+
+def test_cached_pages_belong_to_one_life_of_a_micro_batch():
+    """A task that runs again after a crash, and another query, never see a page of the first attempt."""
+    cache, small, found = Cache(1 << 20), Sizes(page=40), []
+    for payload in (b"first", b"again", b"other"):
+        values = Values()  # another query, or the same one after a crash: nothing was committed
+        log = Log(values, b"", cache=cache, sizes=small)
+        log.add(entries(((n, n), 5, payload) for n in range(9)))
+        found.append(log.find(np.arange(9, dtype=np.uint64), np.arange(9, dtype=np.uint64))[1].data.to_pylist())
+    assert found == [[b"first"] * 9, [b"again"] * 9, [b"other"] * 9]
+
+
+def test_cache_keeps_what_was_used_last_within_its_size():
+    """The value that was not used for the longest time goes first; a value larger than the cache is not kept."""
+    cache, read = Cache(10), []
+
+    def get(name, size):
+        return cache.get(name, size, lambda: read.append(name) or name)
+
+    for name, size in [(b"a", 4), (b"b", 4), (b"a", 4), (b"c", 4), (b"a", 4), (b"b", 4), (b"d", 11), (b"d", 11)]:
+        assert get(name, size) == name
+    assert b"".join(read) == b"abcbdd"
+    assert cache.bytes <= 10
+
+
+edges = st.sampled_from([NEVER, -1, 0, 1, (1 << 32) - 1, 1 << 32, (1 << 63) - 1])
+
+
+@given(rows=st.lists(st.tuples(spread, edges, payloads), min_size=1, max_size=20))
+def test_written_entries_are_read_again(rows):
+    """Times of any range, payloads of one length or of several; parts of entries too."""
+    made = entries(rows)
+    for part in (made, made.part(len(rows) // 2, len(rows)), made.take(np.arange(len(rows))[::-1])):
+        if len(part):
+            again = read_entries(written_entries(part))
+            for column in ("high", "low", "time"):
+                assert getattr(again, column).tolist() == getattr(part, column).tolist()
+            assert again.data.to_pylist() == part.data.to_pylist()
+            assert again.payloads().tobytes() == b"".join(part.data.to_pylist())
+
+
+def test_newest_entries_replace_older_ones_of_the_same_hash():
+    """Also among hashes that share their first half."""
+    old, new = entries(((1, n), 1, b"old") for n in range(4)), entries([((1, 3), 2, b"new"), ((1, 0), 3, b"new")])
+    assert listed(newest([old, new])) == {(1, 0): (3, b"new"), (1, 1): (1, b"old"), (1, 2): (1, b"old"),
+                                          (1, 3): (2, b"new")}  # fmt: skip
+
+
+def test_a_missing_value_is_a_damaged_checkpoint():
+    """The query ends in one line, and does not take the entries for new."""
+    values = Values()
+    log = Log(values, b"", sizes=Sizes(page=40), cache=OFF)
+    log.add(entries(((n, n), 5, b"x") for n in range(9)))
+    values.commit(log.commit())
+    values.numbered.pop(0)
+    with pytest.raises(ValueError, match="value 0 of a bucket: its checkpoint is damaged"):
+        Log(values, values.head, cache=OFF).everything()
