@@ -101,21 +101,16 @@ def lines(by_size: dict[str, dict[int, float]], by_threads: dict[int, float], pa
     _save(figure, path)
 
 
-def state_growth(by_ids: dict[str, dict[int, tuple[float, float]]], by_key: dict[int, float], path: str) -> None:
-    """Draw rows per second and memory over the IDs in state, and messages per second over the messages per key."""
-    figure, (rows, memory, keys) = _panels(3)
-    for way, found in by_ids.items():
-        colour = OURS if way == "deduplicate" else THEIRS
-        rows.plot(list(found), [rate for rate, _ in found.values()], marker="o", markersize=3, color=colour, label=way)
-        if way == "deduplicate":
-            memory.plot(
-                list(found), [megabytes for _, megabytes in found.values()], marker="o", markersize=3, color=colour
-            )
+def state_growth(by_size: dict[str, dict[int, float]], by_key: dict[int, float], path: str) -> None:
+    """Draw rows per second over the entries in state, and messages per second over the messages per key."""
+    figure, (rows, keys) = _panels(2)
+    for label, found in by_size.items():
+        colour = THEIRS if label.startswith("drop") else OURS
+        rows.plot(list(found), list(found.values()), marker="o", markersize=3, color=colour, label=label)
     keys.plot(list(by_key), list(by_key.values()), marker="o", markersize=3, color=OURS)
-    rows.set(xlabel="IDs in state (logarithmic)", ylabel="rows per second")
+    rows.set(xlabel="entries in state (logarithmic)", ylabel="rows per second (logarithmic)", yscale="log")
     rows.legend(frameon=False)
-    memory.set(xlabel="IDs in state (logarithmic)", ylabel="MB of the largest Python worker")
-    keys.set(xlabel="messages per key (logarithmic)", ylabel="process, messages per second")
-    for panel in (rows, memory, keys):
-        panel.set(xscale="log", ylim=(0, None))
+    keys.set(xlabel="messages per key (logarithmic)", ylabel="process, messages per second", ylim=(0, None))
+    for panel in (rows, keys):
+        panel.set(xscale="log")
     _save(figure, path)

@@ -1,9 +1,11 @@
-"""How `deduplicate` and `process` on streams grow: with IDs in state, with messages per key, and in memory.
+"""How the state of `deduplicate` and `process` on streams grows: with its entries, and with the messages of a key.
 
-python bench/spark/state_growth.py [--ids 100000 300000 1000000 3000000 10000000] [--messages 200000]
-    [--per-key 1 10 100 1000 10000 100000] [--rounds 2] [--rival] [--chart bench/spark/state_growth.svg]
+python bench/spark/state_growth.py [--ids random ordered] [--entries 200000 1000000 4000000 10000000]
+    [--rows 1000 10000 500000] [--batches 20] [--ways dropDuplicatesWithinWatermark deduplicate process]
+    [--messages 200000] [--per-key 1 10 100 1000 10000 100000] [--chart bench/spark/state_growth.svg]
 
-``python bench/spark/state_growth.py --rival --ids 10000000 --per-key`` prints the lines for which there are goals.
+Each query fills its state, and then reads micro-batches of each size. Bytes are those that RocksDB writes, compactions
+included. ``--per-key`` and ``--entries`` without a number leave out their part.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ import os
 import statistics
 import sys
 import tempfile
+import threading
 import time
+from bisect import bisect_right
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import process as process_bench
-from deduplicate_stream import FILES, PRELOAD, WorkerMemory, messages, rates, started
+import psutil
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -27,67 +32,134 @@ import spark_ext
 from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from rounds import machine, table
+from rounds import machine, table, table_row
 
-MEASURED = 500_000
-"""Rows of a measured micro-batch."""
-BATCHES = 4
-"""Micro-batches of a query that starts without state."""
-WAYS = ("dropDuplicatesWithinWatermark", "deduplicate")
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
-
-def write_growing(spark: SparkSession, source: str, sizes: list[int]) -> list[int]:
-    """Write messages; return the number of the measured micro-batch for each number of IDs in the state."""
-    first = batches = 0
-    measured = []
-    for size in sizes:
-        wanted = size * 10 // 9 // 10 * 10
-        while first < wanted:
-            rows = min(PRELOAD, wanted - first)
-            batches += add_batch(spark, source, first, rows)
-            first += rows
-        measured.append(batches)
-        batches += add_batch(spark, source, first, MEASURED)
-        first += MEASURED
-    return measured
+PRELOAD = 1_000_000
+"""The most rows of a micro-batch that fills the state."""
+MEASURED = {1_000: 20, 10_000: 20, 500_000: 4}
+"""Micro-batches that are measured, by their rows."""
+WAYS = ("dropDuplicatesWithinWatermark", "deduplicate", "process")
+IDS = ("random", "ordered")
+SETTLING = 12
+"""Micro-batches of 1,000 rows after the filling: RocksDB still compacts what the large ones before them wrote."""
+FILES = 2
+"""The files of a micro-batch."""
+WITHIN = "1 day"
+SCHEMA = "id string, at timestamp, payload string, customer string"
+HEADERS = ["IDs", "entries", "rows", "way", "ms", "CPU s", "bytes per row", "rows per s", "worker MB", "checkpoint MB"]
 
 
-def ids_in_state(
-    spark: SparkSession, folder: str, way: str, sizes: list[int], measured: list[int]
-) -> dict[int, tuple[float, float]]:
-    """Return rows per second and the MB of the largest Python worker, by the IDs in the state."""
-    watch = WorkerMemory()
-    watch.start()
-    query = started(spark, way, f"{folder}/ids", f"{folder}/checkpoint-{way}", files=FILES)
-    query.awaitTermination()
-    watch.stopped.set()
-    progress = [p for p in query.recentProgress if p["numInputRows"]]
-    found = {}
-    for size, place in zip(sizes, measured, strict=True):
-        one = progress[place]
-        millis = one["durationMs"]["triggerExecution"]
-        end = datetime.fromisoformat(one["timestamp"].replace("Z", "+00:00")).timestamp() + millis / 1000
-        memory = max((megabytes for at, megabytes in watch.seen if at <= end), default=0)
-        found[size] = (one["numInputRows"] / millis * 1000, memory)
-    return found
+class Watch(threading.Thread):
+    """Watches this process and its children: the seconds of CPU, and the largest Python worker in MB."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.stopped = threading.Event()
+        self.seen: list[tuple[float, float, float]] = []
+        """The time of day in seconds, the seconds of CPU until then, and the peak memory until then."""
+
+    def run(self) -> None:
+        peak = 0.0
+        while not self.stopped.wait(0.1):
+            cpu = 0.0
+            for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+                try:
+                    # A daemon counts the workers that have ended.
+                    cpu += sum(process.cpu_times()[:4])
+                    # A process that the JVM forks has the JVM's size until it runs its own program.
+                    command = process.cmdline()
+                    if "pyspark.daemon" in command and "python" in command[0]:
+                        peak = max(peak, process.memory_info().rss / 1e6)
+                except psutil.Error:
+                    pass
+            self.seen.append((time.time(), cpu, peak))
+
+    def at(self, moment: float) -> tuple[float, float]:
+        """Return the CPU and the peak memory until a time."""
+        _, cpu, peak = self.seen[max(bisect_right(self.seen, (moment, float("inf"), 0.0)) - 1, 0)]
+        return cpu, peak
 
 
-def add_batch(spark: SparkSession, source: str, first: int, rows: int) -> int:
-    """Write the messages of a micro-batch, which Spark reads after the earlier ones; return 1."""
-    messages(spark, first, rows).write.mode("append").parquet(source)
+class Found(NamedTuple):
+    """Medians of a micro-batch, and means over all of them."""
+
+    millis: float
+    cpu: float
+    written: float
+    worker: float
+
+
+def random_id(number: Column) -> Column:
+    """Return a UUID without time."""
+    digits = F.md5(number.cast("string"))
+    parts = [F.substring(digits, start, length) for start, length in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))]
+    return F.concat_ws("-", *parts)
+
+
+def write(spark: SparkSession, source: str, kind: str, first: int, rows: int, customer: Column) -> None:
+    """Write the messages of a micro-batch; every tenth message repeats the message five rows before it."""
+    number = F.when(F.col("id") % 10 == 9, F.col("id") - 5).otherwise(F.col("id"))
+    at = F.timestamp_seconds(F.lit(1_795_219_200) + F.floor(number / 1000))
+    id = random_id(number) if kind == "random" else spark_ext.position_id(F.lit("kafka://orders/3"), number, at)
+    payload = F.sha2(number.cast("string"), 256)
+    columns = (id.alias("id"), at.alias("at"), payload.alias("payload"), customer.alias("customer"))
+    spark.range(first, first + rows, 1, FILES).select(*columns).write.mode("append").parquet(source)
     time.sleep(0.1)  # files are read in the order of their times
-    return 1
 
 
-def without_state(spark: SparkSession, folder: str, rounds: int) -> dict[str, float]:
-    """Return the rows per second of queries that start without state, alternating; the first round warms up."""
-    for batch in range(BATCHES):
-        add_batch(spark, f"{folder}/fresh", batch * MEASURED, MEASURED)
-    taken: dict[str, list[float]] = {way: [] for way in WAYS}
-    for number in range(rounds + 1):
-        for way in WAYS:
-            taken[way].append(rates(spark, way, f"{folder}/fresh", f"{folder}/fresh-{way}-{number}", BATCHES))
-    return {way: statistics.median(found[1:]) for way, found in taken.items()}
+def write_all(spark: SparkSession, source: str, kind: str, entries: int, groups: dict[int, int]) -> int:
+    """Write the micro-batches that fill the state and those that are measured; return the number of those before."""
+    first = batches = 0
+    fill = entries * 10 // 9
+    while first < fill:
+        rows = min(PRELOAD, fill - first)
+        write(spark, source, kind, first, rows, F.concat(F.lit("customer "), (F.col("id") % entries).cast("string")))
+        first += rows
+        batches += 1
+    for rows in [1_000] * SETTLING + [rows for rows, count in groups.items() for _ in range(count)]:
+        known = F.pmod(F.xxhash64("id"), F.lit(entries)).cast("string")
+        write(spark, source, kind, first, rows, F.concat(F.lit("customer "), known))
+        first += rows
+    return batches + SETTLING
+
+
+def output(df: DataFrame, way: str) -> DataFrame:
+    """Return the result of one way."""
+    if way == "process":
+        return spark_ext.process(df.select("id", "customer"), "customer", process_bench.count)
+    if way == "deduplicate":
+        return spark_ext.deduplicate(df, content=["payload"], timestamp="at", within=WITHIN)
+    return df.withWatermark("at", WITHIN).dropDuplicatesWithinWatermark(["id"])
+
+
+def measured(
+    spark: SparkSession, source: str, checkpoint: str, way: str, filled: int, groups: dict[int, int]
+) -> tuple[dict[int, Found], float]:
+    """Return what each size of a micro-batch costs, and the MB of the checkpoint."""
+    watch = Watch()
+    watch.start()
+    df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES).parquet(source)
+    query = output(df, way).writeStream.format("noop").option("checkpointLocation", checkpoint)
+    running = query.trigger(availableNow=True).start()
+    running.awaitTermination()
+    watch.stopped.set()
+    watch.join()
+    progress = [p for p in running.recentProgress if p["numInputRows"]][filled:]
+    found = {}
+    for rows, count in groups.items():
+        group, progress = progress[:count], progress[count:]
+        millis = [one["durationMs"]["triggerExecution"] for one in group]
+        starts = [datetime.fromisoformat(one["timestamp"].replace("Z", "+00:00")).timestamp() for one in group]
+        (before, _), (after, peak) = watch.at(starts[0]), watch.at(starts[-1] + millis[-1] / 1000)
+        metrics = [one["stateOperators"][0]["customMetrics"] for one in group]
+        written = sum(one[f"rocksdbTotalBytesWrittenBy{part}"] for one in metrics for part in ("Flush", "Compaction"))
+        cpu = (after - before) / len(group)
+        found[rows] = Found(statistics.median(millis), cpu, written / sum(one["numInputRows"] for one in group), peak)
+    size = sum(path.stat().st_size for path in Path(checkpoint).rglob("*") if path.is_file()) / 1e6
+    return found, size
 
 
 def messages_per_key(spark: SparkSession, folder: str, total: int, per_key: list[int]) -> dict[int, float]:
@@ -108,11 +180,13 @@ def messages_per_key(spark: SparkSession, folder: str, total: int, per_key: list
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ids", type=int, nargs="*", default=[100_000, 300_000, 1_000_000, 3_000_000, 10_000_000])
+    parser.add_argument("--ids", nargs="*", default=IDS, choices=IDS)
+    parser.add_argument("--entries", type=int, nargs="*", default=[200_000, 1_000_000, 4_000_000, 10_000_000])
+    parser.add_argument("--rows", type=int, nargs="*", default=list(MEASURED))
+    parser.add_argument("--batches", type=int, help="micro-batches of each size, in place of 20, 20 and 4")
+    parser.add_argument("--ways", nargs="*", default=WAYS, choices=WAYS)
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--per-key", type=int, nargs="*", default=[1, 10, 100, 1000, 10_000, 100_000])
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--rival", action="store_true", help="measure dropDuplicatesWithinWatermark, too")
     parser.add_argument("--chart", help="write the chart to this SVG file")
     arguments = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -120,6 +194,8 @@ def main() -> None:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config(PROVIDER, ROCKSDB)
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
     builder = builder.config("spark.driver.memory", "4g").config("spark.sql.shuffle.partitions", "4")
+    builder = builder.config("spark.sql.streaming.numRecentProgressUpdates", "1000")
+    by_size: dict[str, dict[int, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         spark = builder.config("spark.local.dir", folder).getOrCreate()
         print(f"{machine()}; Spark on 2 cores, noop sink, load {os.getloadavg()[0]:.1f}\n", flush=True)
@@ -127,31 +203,25 @@ def main() -> None:
         lines = [[f"{number:,}", f"{rate:,.0f}"] for number, rate in by_key.items()]
         if lines:
             print(table(["messages per key", "process, messages per second"], lines) + "\n", flush=True)
-        if arguments.rival:
-            rival, ours = without_state(spark, folder, arguments.rounds).values()
-            told = f"{BATCHES} micro-batches of {MEASURED:,} rows, no state before"
-            lines = [[f"{rival:,.0f}", f"{ours:,.0f}", f"{ours / rival:.2f}"]]
-            print(f"{told}, the median of {arguments.rounds} rounds, rows per second\n")
-            print(table([*WAYS, "ratio"], lines) + "\n", flush=True)
-        by_ids = {}
-        measured = write_growing(spark, f"{folder}/ids", arguments.ids)
-        for way in (WAYS if arguments.rival else WAYS[1:]) if arguments.ids else ():
-            by_ids[way] = ids_in_state(spark, folder, way, arguments.ids, measured)
-            lines = [
-                [f"{size:,}", f"{rate:,.0f}", f"{memory:,.0f}" if memory else ""]
-                for size, (rate, memory) in by_ids[way].items()
-            ]
-            print(table(["IDs in state", f"{way}, rows per second", "largest Python worker, MB"], lines), flush=True)
-            print(flush=True)
-        if arguments.rival and by_ids:
-            theirs, own = (by_ids[way] for way in WAYS)
-            lines = [[f"{size:,}", f"{own[size][0] / theirs[size][0]:.2f}"] for size in own]
-            print(table(["IDs in state", f"{WAYS[1]} over {WAYS[0]}"], lines) + "\n", flush=True)
+        if arguments.entries:
+            print(table(HEADERS, []), flush=True)
+        for kind, entries in [(kind, entries) for kind in arguments.ids for entries in arguments.entries]:
+            source = f"{folder}/{kind}-{entries}"
+            groups = {rows: arguments.batches or MEASURED.get(rows, 4) for rows in arguments.rows}
+            filled = write_all(spark, source, kind, entries, groups)
+            for way in arguments.ways:
+                found, size = measured(spark, source, f"{source}-{way}", way, filled, groups)
+                for rows, one in found.items():
+                    rate = rows / one.millis * 1000
+                    by_size.setdefault(f"{way}, {kind} IDs, {rows:,} rows", {})[entries] = rate
+                    cells = [f"{one.millis:,.0f}", f"{one.cpu:.2f}", f"{one.written:,.0f}", f"{rate:,.0f}"]
+                    cells += [f"{one.worker:,.0f}", f"{size:,.0f}"]
+                    print(table_row([kind, f"{entries:,}", f"{rows:,}", way, *cells]), flush=True)
         spark.stop()
     if arguments.chart:
         from charts import state_growth
 
-        state_growth(by_ids, by_key, arguments.chart)
+        state_growth(by_size, by_key, arguments.chart)
 
 
 if __name__ == "__main__":

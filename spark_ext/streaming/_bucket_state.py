@@ -80,6 +80,7 @@ class BucketState:
         found = self._meta.get()
         if found is None:
             return None
+        heads: list[bytes]
         version, buckets, *heads = load(bytes(found[0]))
         if version != FORMAT:
             raise ValueError(f"{OTHER_FORMAT}{version}, this version reads {FORMAT}; start with a new checkpoint")

@@ -28,7 +28,6 @@ _AS_TEXT: Final = (
     T.ShortType,
     T.IntegerType,
     T.LongType,
-    T.DecimalType,
     T.TimestampNTZType,
     T.DayTimeIntervalType,
     T.YearMonthIntervalType,
@@ -81,8 +80,11 @@ def _of_value(value: Column, type: T.DataType, name: str) -> Column:
     if isinstance(type, T.BinaryType):
         return _ended(F.hex(value))
     if isinstance(type, T.FloatType | T.DoubleType):
-        # -0.0 equals 0.0, and Spark writes every NaN the same.
-        return _ended(F.when(value == 0, F.lit("0")).otherwise(value.cast("string")))
+        # The text of a number depends on the version of Java. This hash is a one-to-one function of the bits, in which
+        # Spark makes -0.0 equal to 0.0 and every NaN equal.
+        return F.when(value.isNotNull(), _ended(F.xxhash64(value)))
+    if isinstance(type, T.DecimalType):
+        return _of_decimal(value, type)
     if isinstance(type, T.DateType):
         return _ended(F.unix_date(value))
     if isinstance(type, T.TimestampType):
@@ -110,6 +112,17 @@ def _of_value(value: Column, type: T.DataType, name: str) -> Column:
     raise TypeError(
         f"cannot compare column {name!r}: values of type {type.simpleString()} do not have a canonical form"
     )
+
+
+def _of_decimal(value: Column, type: T.DecimalType) -> Column:
+    """Write a decimal without the zeros at both ends, so that its scale does not matter, as in ``1.5`` and ``1.50``.
+
+    Plain text of a decimal depends on the session: Spark writes a small one with an exponent if ANSI mode is off.
+    """
+    whole = "0" * (type.precision - type.scale)
+    digits = F.to_char(F.abs(value), F.lit(f"{whole}.{'0' * type.scale}" if type.scale else whole))
+    with_point = digits if type.scale else F.concat(digits, F.lit("."))
+    return F.concat(F.when(value < 0, F.lit("-")).otherwise(F.lit("")), _ended(F.trim(with_point, F.lit("0"))))
 
 
 def _of_variant(value: Column) -> Column:

@@ -3,7 +3,7 @@
 An entry has a hash of 128 bits, a time and a payload of any length. The newest entry of a hash counts.
 
 - Recent entries are a list of values, one per micro-batch, that is read as a whole.
-- If the list is long, its entries become a run: sorted pages with their ranges, times and a Bloom filter. Four runs of
+- If the list is long, its entries become a run: sorted pages with their ranges, times and a Bloom filter. Eight runs of
   a level merge into one of the next. A merge keeps a page whose range no other page touches, without reading it, so
   hashes that begin with a time are not written again. Pages and runs whose time has passed are deleted unread.
 - A look-up asks the recent entries and then the runs from new to old: the range, the filter, and only then a page.
@@ -20,6 +20,7 @@ import struct
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -57,7 +58,7 @@ class Sizes(NamedTuple):
     """The bytes of a page, and of the recent entries that become a run."""
     recent: int = 64
     """The number of recent values that become a run: each of them takes time to read."""
-    runs: int = 4
+    runs: int = 8
     """The number of runs of a level that merge."""
     merge: int = 1 << 20
     """The bytes of pages that a merge has in memory at once."""
@@ -148,10 +149,12 @@ NOTHING: Final = Entries(
 def joined(parts: Sequence[Entries]) -> Entries:
     """Return the entries of some parts, one after another."""
     parts = [part for part in parts if len(part)]
-    if len(parts) < 2:
-        return parts[0] if parts else NOTHING
-    columns = ([getattr(part, name) for part in parts] for name in ("high", "low", "time"))
-    return Entries(*(np.concatenate(column) for column in columns), pa.concat_arrays([part.data for part in parts]))
+    if not parts:
+        return NOTHING
+    if len(parts) == 1:
+        return parts[0]
+    high, low, time = (np.concatenate([getattr(part, name) for part in parts]) for name in ("high", "low", "time"))
+    return Entries(high, low, time, pa.concat_arrays([part.data for part in parts]))
 
 
 def newest(parts: Sequence[Entries]) -> Entries:
@@ -260,7 +263,8 @@ def mixed(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.uint6
     """Return 64 bits for each hash that look random even if the bytes of the hash do not."""
     words = high * _ODD[0] ^ low * _ODD[1]
     words = (words ^ words >> _HALF) * _ODD[1]
-    return words ^ words >> _HALF
+    words ^= words >> _HALF
+    return words
 
 
 def _probes(words: NDArray[np.uint64], bits: Any) -> NDArray[np.uint64]:
@@ -286,8 +290,8 @@ class Run:
 
     @cached_property
     def level(self) -> int:
-        """Runs of a level have about the same number of entries: at most four times as many as the smallest."""
-        return (int(self.pages["entries"].sum()).bit_length() - 1) // 2
+        """Runs of a level have about the same number of entries: less than eight times as many as the smallest."""
+        return (int(self.pages["entries"].sum()).bit_length() - 1) // 3
 
     @cached_property
     def latest(self) -> int:
@@ -304,15 +308,6 @@ class Run:
         page = np.searchsorted(self.pages["first"], high, "right") - 1
         page[high > self.pages["last"][page]] = -1
         return page
-
-    def may_have(
-        self, page: NDArray[np.intp], words: NDArray[np.uint64], filters: NDArray[np.uint8]
-    ) -> NDArray[np.bool_]:
-        """Return whether the filter of a page has each hash. ``words`` are the `mixed` hashes."""
-        start = self.filters[page]
-        places = _probes(words, ((self.filters[page + 1] - start) * 8).astype(np.uint64)).astype(np.int64)
-        is_set: NDArray[np.bool_] = (filters[start + (places >> 3)] >> (places & 7) & 1).all(axis=0)
-        return is_set
 
 
 class Log:
@@ -378,18 +373,13 @@ class Log:
                 parts.append(entries.take(at[hit]))
                 count += len(parts[-1])
 
-        asked = np.arange(len(high))
-        ask(self._recently(), asked)
-        words = mixed(high, low) if self.runs else high
-        for run in reversed(self.runs):
+        ask(self._recently(), np.arange(len(high)))
+        missing = np.flatnonzero(place < 0)
+        for page, some in self._candidates(high[missing], low[missing]):
+            asked = missing[some]
             asked = asked[place[asked] < 0]
-            page_of = run.page_of(high[asked])
-            in_range = np.flatnonzero(page_of >= 0)
-            if len(in_range):
-                page_of, some = page_of[in_range], asked[in_range]
-                found = np.flatnonzero(run.may_have(page_of, words[some], self._filters(run)))
-                for page in np.unique(page_of[found]).tolist():
-                    ask(self._page(run.pages[page], keep=True), some[found[page_of[found] == page]])
+            if len(asked):
+                ask(self._page(page, keep=True), asked)
         found = joined(parts)
         hit = np.flatnonzero(place >= 0)
         place[hit[found.time[place[hit]] < self._dead]] = -1
@@ -447,6 +437,38 @@ class Log:
         pages = [self._page(page, keep=False) for run in self.runs for page in run.pages]
         return self._alive(newest([*pages, self._recently()]))
 
+    def _candidates(
+        self, high: NDArray[np.uint64], low: NDArray[np.uint64]
+    ) -> Iterator[tuple[np.void, NDArray[np.intp]]]:
+        """Yield the pages that may have some hashes, by range and filter, and the places of these; new runs first."""
+        runs = self.runs[::-1]
+        if not runs:
+            return
+        page_of = np.stack([run.page_of(high) for run in runs])
+        run, place = np.nonzero(page_of >= 0)
+        page = page_of[run, place]
+        # All filters that are needed are asked at once: a call of NumPy takes longer than its work on few hashes.
+        filters: list[NDArray[np.uint8]] = []
+        start, size = np.empty(len(run), np.int64), np.empty(len(run), np.int64)
+        end = 0
+        for number in np.unique(run).tolist():
+            mine = slice(*np.searchsorted(run, (number, number + 1)).tolist())
+            start[mine] = runs[number].filters[page[mine]] + end
+            size[mine] = runs[number].pages["filter"][page[mine]]
+            filters.append(self._filters(runs[number]))
+            end += len(filters[-1])
+        if not filters:
+            return
+        bits = _probes(mixed(high, low)[place], (size * 8).astype(np.uint64)).astype(np.int64)
+        is_set = np.concatenate(filters)[start + (bits >> 3)] >> (bits & 7) & 1
+        likely = np.flatnonzero(is_set.all(axis=0))
+        run, page, place = run[likely], page[likely], place[likely]
+        order = np.lexsort((page, run))
+        run, page, place = run[order], page[order], place[order]
+        ends = np.flatnonzero(np.append((run[1:] != run[:-1]) | (page[1:] != page[:-1]), len(run) > 0)) + 1
+        for begin, stop in zip([0, *ends.tolist()[:-1]], ends.tolist(), strict=False):
+            yield runs[run[begin]].pages[page[begin]], place[begin:stop]
+
     def _recently(self) -> Entries:
         """Return the recent entries, sorted, the newest of each hash."""
         if self._recent is None:
@@ -498,8 +520,10 @@ class Log:
                 writer.keep(page, self._filters(run)[run.filters[place] : run.filters[place + 1]].tobytes())
             else:
                 waiting.append((age[id(run)], self._page(page, keep=False)))
-            if bound is None or sum(part.bytes for _, part in waiting) >= self._sizes.merge or all(
-                part.high[-1] < bound for _, part in waiting
+            if (
+                bound is None
+                or sum(part.bytes for _, part in waiting) >= self._sizes.merge
+                or all(part.high[-1] < bound for _, part in waiting)
             ):
                 waiting = self._write(writer, waiting, bound)
         self._replace(start, end, writer)
@@ -573,7 +597,7 @@ class _Writer:
         behind = np.searchsorted(ends, np.arange(page, entries.bytes + 1, page)) + 1
         starts = np.searchsorted(entries.high, entries.high[behind[behind < len(entries)]])
         bounds = [0, *np.unique(starts[starts > 0]).tolist(), len(entries)]
-        for start, end in zip(bounds, bounds[1:], strict=False):
+        for start, end in pairwise(bounds):
             yield entries.part(start, end)
 
     def _write(self, entries: Entries) -> None:

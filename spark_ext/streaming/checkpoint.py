@@ -11,11 +11,8 @@ from spark_ext._filesystem import filesystem
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_RUNS: Final = '"runs"'
-"""A state variable of `deduplicate` in version 0.2; later versions have pages."""
-_PAGES: Final = '"pages"'
-_TIMERS: Final = "ProcessingTime"
-"""The time mode of `process` in version 0.2; later versions set no timers."""
+_OLD: Final = ('"runs"', '"pages"')
+"""The state variables of earlier versions."""
 
 
 class OldCheckpoint(ValueError):
@@ -23,8 +20,8 @@ class OldCheckpoint(ValueError):
 
     Examples
     --------
-    >>> str(OldCheckpoint("cannot continue `process` from /data/checkpoint"))
-    'cannot continue `process` from /data/checkpoint'
+    >>> str(OldCheckpoint("cannot continue a query from /data/checkpoint"))
+    'cannot continue a query from /data/checkpoint'
     """
 
 
@@ -61,16 +58,8 @@ def check_checkpoint(spark: SparkSession, checkpoint: str) -> None:
     if files.get_file_info(f"{folder}/state").type != FileType.Directory:
         return
     operators = spark.read.format("state-metadata").load(checkpoint).select(F.col("operatorProperties").cast("string"))
-    for (properties,) in operators.distinct().collect():
-        known = properties or ""
-        if _RUNS in known:
-            _refuse("deduplicate", checkpoint, "lists of IDs")
-        if _PAGES in known and _TIMERS in known:
-            _refuse("process", checkpoint, "timers")
-
-
-def _refuse(function: str, checkpoint: str, parts: str) -> None:
-    raise OldCheckpoint(
-        f"cannot continue `{function}` from {checkpoint}: version 0.2 wrote its state, which has {parts}. "
-        "Start with a new checkpoint"
-    )
+    if any(name in (properties or "") for (properties,) in operators.distinct().collect() for name in _OLD):
+        raise OldCheckpoint(
+            f"cannot continue a query from {checkpoint}: an earlier version wrote its state. "
+            "Start with a new checkpoint"
+        )

@@ -109,12 +109,14 @@ def deduplicate(
 
     Notes
     -----
-    A stream runs in Python workers and needs the RocksDB state store. A micro-batch reads and writes only the parts of
-    the state that its IDs touch. IDs that carry their time (version 1, UUIDv7, ULID) touch only the newest parts. A
-    Python worker has up to 200,000 rows or 32 MB of a bucket in memory; more rows wait on its local disk.
+    A stream runs in Python workers and needs the RocksDB state store. The state of a bucket is a log: a new ID is
+    appended, and written again once for each level of the log, of four times as many IDs. IDs that carry their time
+    (version 1, UUIDv7, ULID) are written once. A Python worker has up to 200,000 rows or 32 MB of a bucket in memory,
+    and a cache of 64 MB; more rows wait on its local disk.
 
     Another number of buckets cannot read a checkpoint, nor can another version; both end the query with an error.
-    `check_checkpoint` finds the state of version 0.2 before the query starts, and its error is clearer than Spark's.
+    `check_checkpoint` finds the state of an earlier version before the query starts, and its error is clearer than
+    Spark's.
 
     Examples
     --------

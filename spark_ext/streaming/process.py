@@ -38,8 +38,8 @@ BUCKETS: Final = 32
 """The default number of buckets."""
 ATTEMPTS: Final = 3
 """The default number of attempts."""
-_NO_KEY: Final = (T.TimestampType, T.ArrayType, T.MapType, T.StructType)
-"""Types whose values lack a text of their own: it depends on the session's time zone, or two values share it."""
+_NO_KEY: Final = (T.TimestampType, T.FloatType, T.DoubleType, T.ArrayType, T.MapType, T.StructType)
+"""Types whose values lack a text of their own: it depends on the session or on Java, or two values share it."""
 
 
 def process(
@@ -62,9 +62,9 @@ def process(
     messages of a key in one micro-batch are handled in the order of their times and IDs. A Python worker has up to
     50,000 rows or 16 MB of a bucket in memory; more rows wait on its local disk.
 
-    Entries expire when a micro-batch reads or sweeps their part of the state, so no timers are set. A checkpoint of
-    version 0.2 has timers, and Spark rejects it. Call `check_checkpoint` for a clear error, and start with a new
-    checkpoint.
+    A bucket has a log of states and one of messages. An entry is written once when it comes, and once for each level
+    of the log, of four times as many entries. Logs whose time has passed are deleted without timers. A checkpoint of
+    an earlier version is rejected. Call `check_checkpoint` for a clear error, and start with a new checkpoint.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ def process(
         A stream with one message per row. A batch works too: its handlers start without state, and none is kept.
     key : str
         Column of the business key, whose state a message changes: text, binary or a plain type whose values have one
-        text each. Cast a timestamp, an array, a map, a struct or a VARIANT first. The stored states belong to the
-        values of this column, so another column needs a new checkpoint.
+        text each. Cast a timestamp, a float, an array, a map, a struct or a VARIANT first. The stored states belong to
+        the values of this column, so another column needs a new checkpoint.
     handler : msgid.processing.Handler
         Pure function of (state, message, context) that returns the new state, which must be JSON; it may be ``async``.
         The message's body is a dict of the row's other columns. Each attempt gets its own copy of state and message.
@@ -209,8 +209,6 @@ def _control(
     Python reads a column of IDs.
     """
     raw_id, raw_key = F.col(quoted_name(id)), F.col(quoted_name(key))
-    if isinstance(df.select(raw_key).schema[0].dataType, T.FloatType | T.DoubleType):
-        raw_key = F.when(raw_key != 0, raw_key).when(raw_key == 0, F.lit(0.0))  # -0.0 equals 0.0
     business = raw_key.cast("string")
     is_text = not isinstance(df.select(raw_id).schema[0].dataType, T.BinaryType)
     same = raw_id.cast("string") if is_text else raw_id

@@ -1,11 +1,14 @@
 """The operator of `process` without Spark: its state in dicts, and its rows packed as Spark passes them."""
 
+import functools
 from types import SimpleNamespace
 
 import pyarrow as pa
 
 from spark_ext.streaming._buckets import bucket_keys
+from spark_ext.streaming._log import Log
 from spark_ext.streaming._packing import packer
+from spark_ext.streaming._processing import history
 from spark_ext.streaming._processing.handling import Settings
 from spark_ext.streaming._processing.operator import Operator
 from spark_ext.streaming._processing.packing import preparer
@@ -74,6 +77,11 @@ class Checkpoint:
 
     def getValueState(self, name, value):
         return self.values.setdefault(name, _Value())
+
+
+def small_log(monkeypatch, sizes):
+    """Let the logs of `process` have small pages."""
+    monkeypatch.setattr(history, "Log", functools.partial(Log, sizes=sizes))
 
 
 def settings(**changes):

@@ -13,7 +13,7 @@ import msgid
 from spark_ext import CoreNote, WorkerError, _shipping
 from spark_ext._shipping import shipped, shipped_processor
 from spark_ext.streaming._bucket_state import states
-from spark_ext.streaming._labelled_stream import Seen
+from spark_ext.streaming._labelled_stream import IDS, Seen
 
 pytestmark = pytest.mark.spark
 
@@ -68,10 +68,11 @@ def test_worker_with_another_version_says_so_in_one_line(in_worker):
 def test_processor_declares_its_state_on_a_driver_without_the_packages(in_worker):
     """Spark's worker on the driver gets no files of --py-files, and only calls ``init``."""
     line = (
-        "handle = type('H', (), {'getValueState': lambda *a: print(a[1]), 'getMapState': lambda *a: print(a[1])})()"
+        "say = lambda *a: print(a[1]); "
+        "handle = type('H', (), {f'get{kind}State': say for kind in ('Value', 'List', 'Map')})()"
         "; value.init(handle); value.close()"
     )
-    assert in_worker(shipped_processor(Seen(1, 8), states()), line).split() == ["meta", "pages"]
+    assert in_worker(shipped_processor(Seen(1, 8), states(IDS)), line).split() == ["meta", "ids_recent", "ids_values"]
 
 
 def test_shipped_function_is_loaded_once_and_gets_all_arguments():
@@ -131,4 +132,4 @@ class Runs:
 def test_worker_on_the_driver_does_not_print_the_function(in_worker, module, printed):
     """Spark's module prints the function and its schema for each query; loading one of ours ends that there alone."""
     assert importlib.util.find_spec(DRIVER_WORKER) is not None
-    assert in_worker([Runs(module), shipped_processor(Seen(1, 8), states())], "print('schema')") == printed
+    assert in_worker([Runs(module), shipped_processor(Seen(1, 8), states(IDS))], "print('schema')") == printed

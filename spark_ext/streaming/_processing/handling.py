@@ -16,8 +16,8 @@ from msgid.processing._flow import Earlier, attempt, decide, error_text
 from msgid.processing._json import dumps, loads, text
 from msgid.processing.context import fingerprint
 from spark_ext.streaming._processing.codec import input_text
-from spark_ext.streaming._processing.packing import NO_TIME
 from spark_ext.streaming._processing.history import Entry
+from spark_ext.streaming._processing.packing import NO_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence

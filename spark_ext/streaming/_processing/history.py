@@ -111,9 +111,7 @@ class Bucket:
         return self._states.get(key)
 
     def earlier(self, hash: bytes) -> tuple[Entry | None, int | None]:
-        """Return the entry of a message that was read; or when it was stored, milliseconds since 1970, if only its hash
-        is known.
-        """
+        """Return the entry of a message that was read, or when a forgotten one was stored: milliseconds since 1970."""
         if hash in self._fresh:
             return unpacked(self._fresh[hash]), None
         if hash not in self._entries:

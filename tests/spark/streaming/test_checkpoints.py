@@ -12,12 +12,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import spark_ext
+from spark_ext.jobs import process_job
+from spark_ext.jobs._files import BadInput
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys, spark_hash
 from spark_ext.streaming._plain import dump
 
 pytestmark = pytest.mark.spark
 
-WITHOUT_ROWS = "spark.sql.streaming.noDataMicroBatches.enabled"
 SCHEMA = "id string, key string, at timestamp"
 
 
@@ -34,14 +35,16 @@ def count(state, message, context):
     return (state or 0) + 1
 
 
-class WithTimers(StatefulProcessor):
-    """An operator as in version 0.2, as far as Spark's metadata describe it. It sets no timer, so the query ends."""
+class WithPages(StatefulProcessor):
+    """An operator as in an earlier version, as far as Spark's metadata describe it."""
 
     def init(self, handle):
+        self.meta = handle.getValueState("meta", "value binary")
         self.state = handle.getMapState("pages", "number int", "value binary")
 
     def handleInputRows(self, key, rows, timerValues):
         self.state.updateValue((0,), (b"",))
+        self.meta.update((dump((4, 64, b"")),))
         return iter(())
 
     def close(self):
@@ -66,52 +69,37 @@ def test_check_checkpoint_without_state_is_silent(spark, rocksdb, tmp_path):
 
 
 @pytest.mark.details
+@pytest.mark.parametrize("function", ["process", "deduplicate"])
 @since(4, 1)  # the first version with the row-wise operator
-def test_process_on_a_checkpoint_with_timers_is_refused(spark, rocksdb, tmp_path):
-    """Version 0.2 set timers. The check names the folder; without them Spark ends the query."""
-    df = read(spark, tmp_path).select("id")
-    spark.conf.set(WITHOUT_ROWS, "false")  # a query with this time mode does not end by itself
-    run_to_end(df.groupBy("id").transformWithState(WithTimers(), "id string", "append", "ProcessingTime"), tmp_path)
-    spark.conf.unset(WITHOUT_ROWS)
+def test_checkpoint_of_an_earlier_version_is_refused(spark, rocksdb, tmp_path, function):
+    """The check and the job name the folder; without them Spark ends the query, and the checkpoint stays."""
+    df = read(spark, tmp_path)
+    mode = "None" if function == "process" else "EventTime"
+    old = (df if function == "process" else df.withWatermark("at", "1 day")).select("id", "at")
+    run_to_end(old.groupBy("id").transformWithState(WithPages(), "id string", "append", mode), tmp_path)
     checkpoint = str(tmp_path / "checkpoint")
-    with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue `process` from .*checkpoint: version 0.2"):
+    with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue a query from .*checkpoint: an earlier version"):
         spark_ext.check_checkpoint(spark, checkpoint)
+    if function == "process":
+        with pytest.raises(BadInput, match=r"cannot continue a query from .*checkpoint: an earlier version wrote its"):
+            process_job.run(
+                spark, str(tmp_path / "in"), count, key="key", checkpoint=checkpoint, output=str(tmp_path / "table")
+            )
+        again = spark_ext.process(read(spark, tmp_path), "key", count)
+    else:
+        again = spark_ext.deduplicate(read(spark, tmp_path), timestamp="at", within="1 day")
     with pytest.raises(PySparkException):
-        run_to_end(spark_ext.process(read(spark, tmp_path), "key", count), tmp_path)
+        run_to_end(again, tmp_path)
+    with pytest.raises(spark_ext.OldCheckpoint):
+        spark_ext.check_checkpoint(spark, checkpoint)
 
 
 def test_state_of_an_earlier_format_is_refused():
     """The error names both formats."""
     checkpoint = Checkpoint()
     checkpoint.getValueState("meta", "value binary").update((dump((3, 1, 1, 0, 0, 0)),))
-    with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 3, this version reads 4"):
+    with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 3, this version reads 5"):
         run_batch(checkpoint, count, [("a-1", "a", 1, b"", None)], 1)
-
-
-class WithRuns(StatefulProcessor):
-    """The operator of `deduplicate` as in version 0.2, as far as Spark's metadata describe it."""
-
-    def init(self, handle):
-        self.state = handle.getListState("runs", "run binary")
-
-    def handleInputRows(self, key, rows, timerValues):
-        self.state.put([(b"",)])
-        return iter(())
-
-    def close(self):
-        pass
-
-
-@since(4, 1)  # the first version with the row-wise operator
-@pytest.mark.details
-def test_deduplicate_on_a_checkpoint_of_version_0_2_is_refused(spark, rocksdb, tmp_path):
-    """The check names the folder; without it Spark ends the query."""
-    df = read(spark, tmp_path).withWatermark("at", "1 day").select("id", "at")
-    run_to_end(df.groupBy("id").transformWithState(WithRuns(), "id string", "append", "EventTime"), tmp_path)
-    with pytest.raises(spark_ext.OldCheckpoint, match=r"cannot continue `deduplicate` from .*checkpoint: version 0.2"):
-        spark_ext.check_checkpoint(spark, str(tmp_path / "checkpoint"))
-    with pytest.raises(PySparkException):
-        run_to_end(spark_ext.deduplicate(read(spark, tmp_path), timestamp="at", within="1 day"), tmp_path)
 
 
 def test_bucket_keys_are_spread_evenly_over_partitions():

@@ -27,6 +27,11 @@ EQUAL = [
     ("""parse_json('{"a": 1, "b": [2]}')""", """parse_json('{"b":[2],"a":1}')"""),
     ("TIMESTAMP'2026-01-01 00:00:00Z'", "TIMESTAMP'2026-01-01 01:00:00+01:00'"),
     ("void", "void"),
+    ("1.5BD", "1.5000BD"),
+    ("CAST(7 AS DECIMAL(10, 0))", "7.00BD"),
+    ("CAST(-100 AS DECIMAL(38, 0))", "CAST(-100 AS DECIMAL(12, 4))"),
+    ("CAST(0 AS DECIMAL(10, 0))", "CAST(0 AS DECIMAL(38, 38))"),
+    ("array(1.5BD)", "array(1.50BD)"),
 ]
 
 DIFFERENT = [
@@ -58,6 +63,9 @@ DIFFERENT = [
     ("TIMESTAMP_NTZ'2026-03-08 02:30:00'", "TIMESTAMP_NTZ'2026-03-08 03:30:00'"),
     ("TIMESTAMP_NTZ'2026-01-01 00:00:00.000001'", "TIMESTAMP_NTZ'2026-01-01 00:00:00.000002'"),
     ("1.10BD", "1.11BD"),
+    ("1.5BD", "-1.50BD"),
+    ("CAST(1 AS DECIMAL(10, 0))", "CAST(10 AS DECIMAL(12, 2))"),
+    ("0.1BD", "0.01BD"),
     ("INTERVAL '1' DAY", "INTERVAL '2' DAY"),
     ("INTERVAL '1' MONTH", "INTERVAL '1' YEAR"),
     ("make_interval(0, 0, 0, 1)", "make_interval(0, 0, 0, 0, 24)"),
@@ -93,19 +101,38 @@ def test_fingerprints_of_rows_tell_columns_apart(spark):
     assert df.select(told.alias("f")).distinct().count() == 6
 
 
-def test_fingerprint_in_another_time_zone_is_the_same(spark):
-    """A stream that restarts in a session of another time zone compares as before."""
-    df = spark.sql("SELECT TIMESTAMP'2026-01-01 00:00:00Z' AS t, TIMESTAMP_NTZ'2026-01-01 00:00:00' AS n")
+SETTINGS = {"spark.sql.session.timeZone": ("UTC", "Asia/Kolkata"), "spark.sql.ansi.enabled": ("true", "false")}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_fingerprint_under_another_setting_is_the_same(spark, setting):
+    """A stream that restarts in a session of another time zone, or without ANSI mode, compares as before."""
+    df = spark.sql(
+        "SELECT TIMESTAMP'2026-01-01 00:00:00Z' AS t, TIMESTAMP_NTZ'2026-01-01 00:00:00' AS n, "
+        "CAST(1E-18D AS DECIMAL(38, 18)) AS d"
+    )
     told = df.select(F.hex(fingerprint_of([(F.col(field.name), field) for field in df.schema])))
-    before = spark.conf.get("spark.sql.session.timeZone")
+    before = spark.conf.get(setting)
     found = set()
     try:
-        for zone in ("UTC", "Asia/Kolkata"):
-            spark.conf.set("spark.sql.session.timeZone", zone)
+        for value in SETTINGS[setting]:
+            spark.conf.set(setting, value)
             found.add(told.first()[0])
     finally:
-        spark.conf.set("spark.sql.session.timeZone", before)
+        spark.conf.set(setting, before)
     assert len(found) == 1
+
+
+def test_fingerprints_of_floats_do_not_depend_on_java(spark):
+    """Java 19 writes 2.0E-3 and 1e23 as other text than Java 17. These are the fingerprints of every version."""
+    values = {
+        "1e23D": "02F8CD03042E3A6FA00C7D78DDE3685F",
+        "2.0E-3D": "1360F0C092B6BEEBCBDAF29C2DEB0E54",
+        "CAST(1.1E-23 AS FLOAT)": "5548CA66078173F0E3FF7FDEF148D769",
+        "CAST('NaN' AS DOUBLE)": "6383131CBEF62EB4456CB04E98D87E65",
+    }
+    columns = [F.hex(fingerprint(text, spark)).alias(f"c{n}") for n, text in enumerate(values)]
+    assert list(spark.range(1).select(*columns).first()) == list(values.values())
 
 
 def python_values(spark, pairs):

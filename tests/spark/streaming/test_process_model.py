@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 
 import pytest
-from helpers.buckets import Checkpoint, run_batch
+from helpers.buckets import Checkpoint, run_batch, small_log
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,10 +13,9 @@ from msgid.ids._bytes import identity
 from msgid.processing import MemoryStore, Message, Processor, dumps, loads, run
 from msgid.processing.context import fingerprint
 from spark_ext._spill import Limit
-from spark_ext.streaming import _pages
-from spark_ext.streaming._processing import operator, runs
+from spark_ext.streaming._log import Sizes
+from spark_ext.streaming._processing import operator
 from spark_ext.streaming._processing.codec import input_text
-from spark_ext.streaming._processing.pages import Bucket
 
 pytestmark = pytest.mark.spark
 
@@ -65,50 +64,43 @@ class Model:
     def __init__(self):
         self.states = {}
         self.entries = {}
-        self.forgotten = {}
-        self.expired = {}
-        self.late = frozenset()
-        self.limit = 0
+        self.horizon = self.limit = self.passed_horizon = self.passed_limit = -(1 << 60)
 
     def batch(self, handler, lines, now_ms, retention_ms, remember_ms, late):
         """Return the set of (kind, input ID, outputs) of a batch.
 
-        ``late`` has the keys and IDs that `process` called too late. The model follows it for a hash that had expired
-        and counts again, because the retention was raised: the hash may still be stored, or not.
+        ``late`` has the keys and IDs that `process` called too late. The model follows it for an entry that had expired
+        and counts again, because the retention was raised: the entry, or its hash, may still be stored, or not.
         """
-        horizon = now_ms - retention_ms
-        self.late, self.limit = late, horizon - remember_ms
-        self.forget({line[1] for line in lines}, horizon, horizon - remember_ms)
+        self.horizon = now_ms - retention_ms
+        self.limit = self.horizon - remember_ms
         made = []
         arrivals = [Message(identity(id), key, {"amount": sum, "raw": raw}, at) for id, key, sum, raw, at in lines]
         for message in sorted(arrivals, key=in_time):
-            made.append((message.key, message.id, *self.handle(handler, message, now_ms)))
+            made.append((message.key, message.id, *self.handle(handler, message, now_ms, late)))
+        self.passed_horizon = max(self.passed_horizon, self.horizon)
+        self.passed_limit = max(self.passed_limit, self.limit)
         return made
 
-    def forget(self, keys, horizon, limit):
-        """Forget the entries that were stored before the horizon, of some keys or of all."""
-        for (key, id), (stored, _, _) in list(self.entries.items()):
-            if stored < horizon and (keys is None or key in keys):
-                del self.entries[key, id]
-                self.forgotten[key, id] = stored
-        for (key, id), stored in list(self.forgotten.items()):
-            if stored < limit and (keys is None or key in keys):
-                self.expired[key, id] = self.forgotten.pop((key, id))
-
-    def handle(self, handler, message, now_ms):
+    def handle(self, handler, message, now_ms, late):
         known = self.entries.get((message.key, message.id))
-        if known is None and (message.key, message.id) in self.forgotten:
-            return "too late", ()
-        expired = self.expired.get((message.key, message.id))
-        if known is None and expired is not None and expired >= self.limit and (message.key, message.id) in self.late:
-            return "too late", ()
+        if known is not None and known[0] <= self.limit:
+            known = None
+        elif known is not None and (known[0] <= self.horizon or known[0] <= self.passed_horizon):
+            is_late = (message.key, message.id) in late
+            if is_late or (known[0] <= self.horizon and known[0] > self.passed_limit):
+                return "too late", ()
+            if known[0] <= self.horizon:
+                known = None
+        return self.run(handler, message, now_ms, known)
+
+    def run(self, handler, message, now_ms, known):
         try:
             after, outputs = run(handler, self.states.get(message.key) if known is None else known[1], message)
         except ValueError:
             return "failed", ()
         told = tuple((output.id, output.topic, json.dumps(output.body, default=str)) for output in outputs)
         if known is None:
-            self.expired.pop((message.key, message.id), None)
             self.entries[message.key, message.id] = (now_ms, self.states.get(message.key), fingerprint(outputs))
             self.states[message.key] = after
             return "new", len(told)
@@ -152,43 +144,23 @@ REMEMBER = st.sampled_from([0, 1000, 10**9])
     params=["usual sizes", *(pytest.param(f"tiny {of}", marks=pytest.mark.details) for of in ("sizes", "slices"))],
 )
 def sizes(request):
-    """The usual sizes of pages, segments and slices; and so small that a few entries or messages fill many of them."""
+    """The usual sizes of pages, lists and slices; and so small that a few entries or messages fill many of them."""
     with pytest.MonkeyPatch.context() as changed:
         if request.param == "tiny slices":
             changed.setattr(operator, "SLICE", Limit(2, 1 << 20))
         if request.param != "usual sizes":
-            changed.setattr(_pages, "PAGE_BYTES", 64)
-            changed.setattr(runs, "SEGMENT_ENTRIES", 1)
+            small_log(changed, Sizes(page=64, recent=2, runs=2))
         yield
-
-
-class Swept:
-    """Notes the keys that a micro-batch sweeps."""
-
-    def __init__(self, changed):
-        self.keys = set()
-        sweep = Bucket.sweep
-
-        def noted(bucket, every_ms):
-            keys = sweep(bucket, every_ms)
-            self.keys.update(keys)
-            return keys
-
-        changed.setattr(Bucket, "sweep", noted)
 
 
 def check(batches, remember_ms):
     model, checkpoint, now_ms = Model(), Checkpoint(), START * 1000
-    with pytest.MonkeyPatch.context() as changed:
-        swept = Swept(changed)
-        for lines, passed, retention_ms, handler in batches:
-            now_ms += passed
-            swept.keys.clear()
-            rows = run_batch(checkpoint, handler, lines, now_ms, retention_ms=retention_ms, remember_ms=remember_ms)
-            late = {(row.key, row.input_id) for row in rows if row.kind == "too late"}
-            wanted = model.batch(handler, lines, now_ms, retention_ms, remember_ms, late)
-            model.forget(swept.keys, now_ms - retention_ms, now_ms - retention_ms - remember_ms)
-            assert summary(rows) == sorted(wanted, key=repr)
+    for lines, passed, retention_ms, handler in batches:
+        now_ms += passed
+        rows = run_batch(checkpoint, handler, lines, now_ms, retention_ms=retention_ms, remember_ms=remember_ms)
+        late = {(row.key, row.input_id) for row in rows if row.kind == "too late"}
+        wanted = model.batch(handler, lines, now_ms, retention_ms, remember_ms, late)
+        assert summary(rows) == sorted(wanted, key=repr)
 
 
 @settings(max_examples=80)
@@ -208,15 +180,12 @@ def test_process_on_many_random_batches_agrees_with_the_model(sizes, batches, re
 
 @settings(max_examples=40)
 @given(data=st.data())
-def test_process_on_small_pages_and_segments_agrees_with_the_processor(data):
+def test_process_on_a_small_log_agrees_with_the_processor(data):
     """Pages of a few entries hold every message: kinds and outputs are those of `Processor`, late messages included."""
     changed = pytest.MonkeyPatch()
     try:
-        changed.setattr(_pages, "PAGE_BYTES", data.draw(st.sampled_from([64, 1 << 10])))
-        entries = data.draw(st.integers(1, 4))
-        changed.setattr(runs, "SEGMENT_ENTRIES", entries)
-        # A segment of several entries is forgotten as a whole, so late messages are exact for single entries alone.
-        steps = st.sampled_from([0, 1000, 3000] if entries == 1 else [0])
+        small_log(changed, Sizes(page=data.draw(st.sampled_from([64, 1 << 10])), recent=data.draw(st.integers(1, 4))))
+        steps = st.sampled_from([0, 1000, 3000])
         keep_outputs = data.draw(st.booleans())
         checkpoint, now_ms, letters = Checkpoint(), START * 1000, []
         processor = Processor(
@@ -235,7 +204,7 @@ def test_process_on_small_pages_and_segments_agrees_with_the_processor(data):
         batches = st.lists(st.tuples(st.integers(0, 60), amounts), max_size=30)
         for batch in data.draw(st.lists(batches, max_size=8)):
             now_ms += data.draw(steps)
-            processor.forget((now_ms - RETENTION_MS) * 1000)
+            processor.forget((now_ms - RETENTION_MS) * 1000 + 1)
             lines = [
                 (
                     str(msgid.position_id("pages", n, START + n)),

@@ -10,8 +10,8 @@ import msgid
 from msgid.ids._bytes import identity
 from spark_ext.streaming._buckets import bucket_keys
 from spark_ext.streaming._packing import packer
-from spark_ext.streaming._processing import packing
-from spark_ext.streaming._processing.pages import Entry, KeyState, mark
+from spark_ext.streaming._processing import history, packing
+from spark_ext.streaming._processing.history import Entry
 
 pytestmark = pytest.mark.spark
 
@@ -76,15 +76,18 @@ def test_packed_row_with_text_that_is_not_utf8_is_malformed(nested):
     ]
 
 
-def test_recent_entries_of_a_key_are_those_that_were_appended():
-    """In their order and with their times; marks in the wrong place are not taken for an ID."""
-    entries = [Entry("a", 1, None, b"x" * 16), Entry("b", 1, b"1", b"y" * 16), Entry("c", 2, b"2", [("i", None, "{}")])]
-    state = KeyState()
-    for stored in (entries[:2], entries[2:]):
-        state.append(stored, [mark(entry.id) for entry in stored])
-    again = KeyState(*state.packed())
-    assert (again.entries(), again.oldest) == (entries, 1)
-    assert all(again.holds(mark(entry.id)) for entry in entries)
-    assert not again.holds((mark("a") + mark("b"))[1:5])
-    again.replace(entries[2:])
-    assert (again.entries(), again.oldest, again.holds(mark("a"))) == (entries[2:], 2, False)
+@pytest.mark.parametrize(
+    "entry",
+    [
+        Entry(None, b"x" * 16),
+        Entry(b"1", b"y" * 16),
+        Entry(b"", b"y" * 16),
+        Entry(None, [("i", None, "{}")]),
+        Entry(None, []),
+    ],
+)
+def test_entry_of_a_message_is_read_as_it_was_written(entry):
+    """With a fingerprint and the state before, or with the outputs; the payload is never empty."""
+    payload = history.packed(entry)
+    assert payload
+    assert history.unpacked(payload) == entry

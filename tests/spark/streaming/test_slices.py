@@ -9,21 +9,20 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from helpers.buckets import Checkpoint, run_batch
+from helpers.buckets import Checkpoint, run_batch, small_log
 from helpers.values import Values
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msgid
 from spark_ext._spill import Limit, Spill
-from spark_ext.streaming import _pages
 from spark_ext.streaming._bucket_state import BucketState
 from spark_ext.streaming._labelling import HEAD_BYTES, KEY, labels_of, preparer
+from spark_ext.streaming._log import Log, Sizes
 from spark_ext.streaming._packing import packer
-from spark_ext.streaming._pages import Pages
-from spark_ext.streaming._processing import operator, runs
-from spark_ext.streaming._processing.pages import KeysCodec, KeyState
-from spark_ext.streaming._seen import EntriesCodec, label_bucket
+from spark_ext.streaming._processing import operator
+from spark_ext.streaming._processing.history import LOGS
+from spark_ext.streaming._seen import label_bucket
 from spark_ext.streaming._slices import Arrived
 
 pytestmark = pytest.mark.spark
@@ -34,11 +33,7 @@ LIMITS = st.builds(Limit, st.integers(1, 12), st.sampled_from([1 << 30, 1, 400, 
 IDS = [str(msgid.position_id("slices", number, START + number)) for number in range(4)] + ["order-1", "order-2"]
 
 
-@pytest.fixture
-def small_pages(monkeypatch):
-    """Pages and segments of a few entries."""
-    monkeypatch.setattr(_pages, "PAGE_BYTES", 80)
-    monkeypatch.setattr(runs, "SEGMENT_ENTRIES", 3)
+SMALL = Sizes(page=80, recent=3, runs=3, merge=200)
 
 
 def gather(state, message, context):
@@ -51,23 +46,18 @@ def gather(state, message, context):
     return state
 
 
-def keys_of(checkpoint):
-    """Return, by key: the state, the entries of messages, and the hashes of IDs with their times."""
-    state, found = BucketState(checkpoint, 1, has_parts=True), {}
-    for _, raw in state.pages():
-        for key, packed in KeysCodec().load(raw).items():
-            at = KeyState(*packed)
-            older = [entry for number in range(at.first, at.next) for entry in runs._read(state, key, number)]
-            hashes = {*at.forgotten} | {
-                (hash, stored)
-                for number, _, _ in at.runs
-                for hash, _, stored in np.frombuffer(state.get(f"r{key}", number), runs._RUN).tolist()
-            }
-            assert key not in found
-            in_runs = {runs._hash(entry.id) for entry in older}
-            assert in_runs <= {hash for hash, _ in hashes}
-            found[key] = (at.state, older + at.entries(), sorted((h, t) for h, t in hashes if h not in in_runs))
-    return found
+def entries_of(log):
+    """Return the newest entries of a log."""
+    found = log.everything()
+    columns = (found.high.tolist(), found.low.tolist(), found.time.tolist(), found.data.to_pylist())
+    return list(zip(*columns, strict=True))
+
+
+def state_of(checkpoint, horizon):
+    """Return the states of keys, and the entries of messages."""
+    state = BucketState(checkpoint, 1, *LOGS)
+    heads = state.heads() or [b"", b""]
+    return [entries_of(Log(state.logs[n], heads[n], *([horizon] * 2 * n))) for n in range(2)]
 
 
 lines = st.tuples(
@@ -82,7 +72,6 @@ batches = st.lists(st.tuples(st.lists(lines, max_size=25), st.integers(1, 4000))
 
 @settings(max_examples=60)
 @given(batches=batches, limit=LIMITS, packed=st.integers(1, 9), keep_outputs=st.booleans())
-@pytest.mark.usefixtures("small_pages")
 def test_process_in_slices_has_the_outputs_and_states_of_one_slice(batches, limit, packed, keep_outputs):
     """Also if the messages of a key fill several slices, with one time, ID or body; replayed messages too."""
     found = []
@@ -90,17 +79,18 @@ def test_process_in_slices_has_the_outputs_and_states_of_one_slice(batches, limi
         checkpoint, now_ms, rows = Checkpoint(), START * 1000, []
         with pytest.MonkeyPatch.context() as changed:
             changed.setattr(operator, "SLICE", size)
+            small_log(changed, SMALL)
             for batch, passed in batches:
                 now_ms += passed
                 options = {"retention_ms": 5000, "remember_ms": 10**9, "keep_outputs": keep_outputs}
                 made = run_batch(checkpoint, gather, batch, now_ms, packed=packed, **options)
                 rows.append(sorted(made, key=lambda row: (row.key, repr(row))))
-        found.append((rows, keys_of(checkpoint)))
+        found.append((rows, state_of(checkpoint, now_ms - 4999)))
     assert found[0] == found[1]
 
 
-def labelled(batch, values, directory, limit, packed, watermark):
-    """Label a micro-batch of (hash, content, seconds or None, has an ID); return the labels, and the directory."""
+def labelled(batch, values, limit, packed, watermark):
+    """Label a micro-batch of (hash, content, microseconds or None, has an ID); return the labels."""
     rows = {
         KEY: [bytes([hash]) * 16 + bytes([content]) * 16 + bytes([has_id]) for hash, content, _, has_id in batch],
         "at": [time for _, _, time, _ in batch],
@@ -110,32 +100,22 @@ def labelled(batch, values, directory, limit, packed, watermark):
     whole = pa.RecordBatch.from_arrays([pa.array(rows[name], type) for name, type in types.items()], names=list(types))
     pack = packer(preparer(1, "at"), np.array([5], np.int32))
     frames = [part.to_pandas() for first in range(0, len(batch), packed) for part in pack([whole.slice(first, packed)])]
-    pages, written = Pages(values, EntriesCodec(), directory, watermark), directory
-    texts, count = [], 0
-
-    def label(rows):
-        nonlocal written, count
-        labels = label_bucket(rows, pages, watermark, 10)
-        written, count = pages.commit() or written, count + 1
-        pages.release()
-        return labels
-
+    log, texts = Log(values, values.head, watermark // 1000, sizes=SMALL), []
     with closing(Arrived(frames, HEAD_BYTES, limit)) as arrived:
-        for labels, payloads in labels_of(arrived, watermark + 10, label):
+        for labels, payloads in labels_of(
+            arrived, watermark + 10_000, lambda rows: label_bucket(rows, log, watermark, 10_000)
+        ):
             assert len(labels) == len(payloads)
             texts += labels
-    return b"".join(texts), written
-
-
-def entries_of(values, directory):
-    """Return the IDs in the state, page by page."""
-    pages = Pages(values, EntriesCodec(), directory, 0)
-    pages.read(range(len(pages)))
-    return [row for page in range(len(pages)) for row in zip(*map(list, pages.content(page).columns()), strict=True)]
+    values.commit(log.commit())
+    return b"".join(texts)
 
 
 rows = st.tuples(
-    st.sampled_from([0, 1, 2, 255, 7, 7, 7]), st.integers(0, 1), st.sampled_from([None, 0, 20, 25, 60]), st.booleans()
+    st.sampled_from([0, 1, 2, 255, 7, 7, 7]),
+    st.integers(0, 1),
+    st.sampled_from([None, 0, 20_000, 25_000, 60_000]),
+    st.booleans(),
 )
 
 
@@ -145,17 +125,15 @@ rows = st.tuples(
     limit=LIMITS,
     packed=st.integers(1, 9),
 )
-@pytest.mark.usefixtures("small_pages")
 def test_deduplicate_in_slices_has_the_labels_and_ids_of_one_slice(steps, limit, packed):
     """Also if the rows of an ID fill several slices: each row keeps its label, late rows and rows without time too."""
     found = []
     for size in (WHOLE, limit):
-        values, directory, watermark, told = Values(), b"", 0, []
+        values, watermark, told = Values(), 0, []
         for advance, batch in steps:
-            watermark += advance
-            labels, directory = labelled(batch, values, directory, size, packed, watermark)
-            told.append(labels)
-        found.append((told, entries_of(values, directory)))
+            watermark += 1000 * advance
+            told.append(labelled(batch, values, size, packed, watermark))
+        found.append((told, entries_of(Log(values, values.head, watermark // 1000))))
     assert found[0] == found[1]
 
 
@@ -165,9 +143,9 @@ def test_slices_of_process_are_near_their_size(case, monkeypatch):
     sizes = []
     handle_rows = operator.Operator._handle_rows
 
-    def noted(self, bucket, rows, now_ms):
+    def noted(self, bucket, rows):
         sizes.append(len(rows.keys))
-        return handle_rows(self, bucket, rows, now_ms)
+        return handle_rows(self, bucket, rows)
 
     monkeypatch.setattr(operator.Operator, "_handle_rows", noted)
     monkeypatch.setattr(operator, "SLICE", Limit(200, 1 << 30))
@@ -185,12 +163,12 @@ def test_slices_of_process_are_near_their_size(case, monkeypatch):
 def test_slices_of_deduplicate_are_near_their_size():
     """One ID with most of the rows, and equal rows: their places of arrival divide them."""
     draw, sizes = random.Random(1), []
-    batch = [(7 if draw.random() < 0.9 else draw.randrange(200), 0, 20, True) for _ in range(5000)]
+    batch = [(7 if draw.random() < 0.9 else draw.randrange(200), 0, 20_000, True) for _ in range(5000)]
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(
             f"{__name__}.label_bucket", lambda rows, *more: sizes.append(len(rows.high)) or label_bucket_(rows, *more)
         )
-        labels, _ = labelled(batch, Values(), b"", Limit(200, 1 << 30), 300, 0)
+        labels = labelled(batch, Values(), Limit(200, 1 << 30), 300, 0)
     assert sum(sizes) == len(labels) == 5000
     assert max(sizes) <= 400
 
