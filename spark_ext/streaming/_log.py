@@ -261,7 +261,7 @@ _HALF: Final = np.uint64(32)
 
 def mixed(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return 64 bits for each hash that look random even if the bytes of the hash do not."""
-    words = high * _ODD[0] ^ low * _ODD[1]
+    words: NDArray[np.uint64] = high * _ODD[0] ^ low * _ODD[1]
     words = (words ^ words >> _HALF) * _ODD[1]
     words ^= words >> _HALF
     return words
