@@ -277,8 +277,8 @@ MUTATIONS = [
     *of(
         "streams",
         ("a length is not separated from its text", "spark_ext/streaming/_fingerprint.py", 'F.lit(":"), plain)', 'F.lit(""), plain)'),
-        ("-0.0 is not 0.0", "spark_ext/streaming/_fingerprint.py", 'F.when(value == 0, F.lit("0"))',
-         'F.when(F.lit(False), F.lit("0"))'),
+        ("the text of a float is compared", "spark_ext/streaming/_fingerprint.py", "_ended(F.xxhash64(value))", "_ended(value)"),
+        ("the scale of a decimal counts", "spark_ext/streaming/_fingerprint.py", 'F.trim(with_point, F.lit("0"))', "with_point"),
         ("the order of a map counts", "spark_ext/streaming/_fingerprint.py", "_listed(F.array_sort(entries))",
          "_listed(entries)"),
         tests=("tests/spark/streaming/test_fingerprint.py",),

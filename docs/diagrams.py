@@ -103,15 +103,17 @@ def states() -> str:
 
 
 def buckets() -> str:
-    """Draw the buckets and pages of the stream state."""
+    """Draw the buckets of the stream state, and the runs of each."""
     parts = [box(110, 10, 200, 46, "micro-batch:", "rows by the hash of their ID")]
     for place in range(3):
         x = 10 + 137 * place
         middle = x + 63
         parts += [arrow(210, 56, middle, 90), box(x, 94, 126, 34, f"bucket {place}")]
-        for y, height, text in ((138, 60, "page"), (204, 42, "page"), (252, 28, "newest page")):
+        for y, height, text in ((138, 28, "recent entries"), (176, 36, "run"), (222, 58, "older run")):
             parts.append(box(x, y, 126, height, text))
-    return drawing(420, 290, "Each bucket holds pages of sorted entries; new IDs go to the newest page", *parts)
+    return drawing(
+        420, 290, "New entries are appended; runs of older entries never change, and eight merge into one", *parts
+    )
 
 
 DIAGRAMS = {"id.svg": id_bytes, "retry.svg": retry, "states.svg": states, "buckets.svg": buckets}

@@ -254,7 +254,7 @@ _PAGE: Final = np.dtype(
 """A page: the range of the first halves of its hashes, its times, sizes in bytes, and its random name."""
 _BITS: Final = 12
 """The bits of a filter for each entry: with five probes, 0.3 % of other hashes seem to be in it."""
-_PROBES: Final = np.arange(5, dtype=np.uint64)[:, None]
+_PROBES: Final = 5
 _ODD: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9))
 _HALF: Final = np.uint64(32)
 
@@ -267,15 +267,17 @@ def mixed(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.uint6
     return words
 
 
-def _probes(words: NDArray[np.uint64], bits: Any) -> NDArray[np.uint64]:
-    """Return the bits of each hash in a filter, one row for each probe."""
-    places: NDArray[np.uint64] = ((words & np.uint64(0xFFFFFFFF)) + _PROBES * (words >> _HALF | np.uint64(1))) % bits
-    return places
+def _bit(words: NDArray[np.uint64], probe: int, bits: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the bit of a probe in filters of so many bits, for hashes that `mixed` returned."""
+    turned = words + np.uint64(probe) * (words >> _HALF | np.uint64(1)) & np.uint64(0xFFFFFFFF)
+    return (turned * bits.astype(np.uint64) >> _HALF).astype(np.int64)
 
 
 def _filter(entries: Entries) -> bytes:
     bits = np.zeros(-(-len(entries) * _BITS // 8) * 8, np.uint8)
-    bits[_probes(mixed(entries.high, entries.low), np.uint64(len(bits)))] = 1
+    words = mixed(entries.high, entries.low)
+    for probe in range(_PROBES):
+        bits[_bit(words, probe, np.array(len(bits)))] = 1
     return np.packbits(bits, bitorder="little").tobytes()
 
 
@@ -398,7 +400,7 @@ class Log:
         if self._recent_values:
             self._values.append(None)
         self._recent, self._recent_values = NOTHING, 0
-        writer = _Writer(self)
+        writer = _Writer(self._put, self._sizes.page)
         writer.add(self._alive(recent))
         self._replace(len(self.runs), len(self.runs), writer)
         while self.runs:
@@ -410,7 +412,7 @@ class Log:
             self._merge(first, len(self.runs))
 
     def commit(self) -> bytes | None:
-        """Delete what has expired; return the new head, or None if it is the old one."""
+        """Delete expired entries; return the new head, or None if it is the old one."""
         for place in reversed(range(len(self.runs))):
             run = self.runs[place]
             if run.latest < self._dead or (run.latest < self._bare and run.pages["payloads"].any()):
@@ -420,22 +422,12 @@ class Log:
         runs = [(run.number, run.name, len(run.pages)) for run in self.runs]
         return dump((self._next, runs, b"".join(run.pages.tobytes() for run in self.runs)))
 
-    def put(self, value: bytes) -> tuple[int, bytes]:
+    def _put(self, value: bytes) -> tuple[int, bytes]:
         """Write a value; return its number and its random name."""
         number = self._next
         self._next += 1
         self._values.put(number, value)
         return number, self._name + number.to_bytes(4, "little")
-
-    @property
-    def page_bytes(self) -> int:
-        """The bytes of a page."""
-        return self._sizes.page
-
-    def everything(self) -> Entries:
-        """Return the newest entry of each hash that has not expired."""
-        pages = [self._page(page, keep=False) for run in self.runs for page in run.pages]
-        return self._alive(newest([*pages, self._recently()]))
 
     def _candidates(
         self, high: NDArray[np.uint64], low: NDArray[np.uint64]
@@ -447,7 +439,7 @@ class Log:
         page_of = np.stack([run.page_of(high) for run in runs])
         run, place = np.nonzero(page_of >= 0)
         page = page_of[run, place]
-        # All filters that are needed are asked at once: a call of NumPy takes longer than its work on few hashes.
+        # All filters are asked at once, because a call of NumPy takes longer than its work on a few hashes.
         filters: list[NDArray[np.uint8]] = []
         start, size = np.empty(len(run), np.int64), np.empty(len(run), np.int64)
         end = 0
@@ -459,9 +451,11 @@ class Log:
             end += len(filters[-1])
         if not filters:
             return
-        bits = _probes(mixed(high, low)[place], (size * 8).astype(np.uint64)).astype(np.int64)
-        is_set = np.concatenate(filters)[start + (bits >> 3)] >> (bits & 7) & 1
-        likely = np.flatnonzero(is_set.all(axis=0))
+        words, bytes_of = mixed(high, low)[place], np.concatenate(filters)
+        likely = np.arange(len(run))
+        for probe in range(_PROBES):
+            bit = _bit(words[likely], probe, size[likely] * 8)
+            likely = likely[(bytes_of[start[likely] + (bit >> 3)] >> (bit & 7) & 1).astype(bool)]
         run, page, place = run[likely], page[likely], place[likely]
         order = np.lexsort((page, run))
         run, page, place = run[order], page[order], place[order]
@@ -481,7 +475,7 @@ class Log:
         def read() -> Entries:
             return read_entries(self._value(int(page["number"])))
 
-        entries: Entries = self._cache.get(bytes(page["name"]), int(page["bytes"]), read) if keep else read()
+        entries: Entries = self._cache.get(bytes(page["name"]), 2 * int(page["bytes"]), read) if keep else read()
         return entries
 
     def _filters(self, run: Run) -> NDArray[np.uint8]:
@@ -506,25 +500,24 @@ class Log:
 
     def _merge(self, start: int, end: int) -> None:
         """Replace some neighboring runs by one with their newest entries."""
-        writer = _Writer(self)
-        pages = [(run, place) for run in self.runs[start:end] for place in range(len(run.pages))]
-        age = {id(run): place for place, run in enumerate(self.runs[start:end])}
-        pages.sort(key=lambda item: (int(item[0].pages["first"][item[1]]), age[id(item[0])]))
+        writer = _Writer(self._put, self._sizes.page)
+        runs = self.runs[start:end]
+        pages = np.concatenate([run.pages for run in runs])
+        ages = np.repeat(np.arange(len(runs)), [len(run.pages) for run in runs])
+        order = np.lexsort((ages, pages["first"]))
+        bounds = [*pages["first"][order[1:]].tolist(), None]
         waiting: list[tuple[int, Entries]] = []
-        for (run, place), following in zip(pages, [*pages[1:], None], strict=True):
-            page = run.pages[place]
-            bound = None if following is None else int(following[0].pages["first"][following[1]])
+        for place, bound in zip(order.tolist(), bounds, strict=True):
+            page, age = pages[place], int(ages[place])
             if page["latest"] < self._dead:
                 pass
             elif not waiting and self._may_stay(page) and (bound is None or page["last"] < bound):
-                writer.keep(page, self._filters(run)[run.filters[place] : run.filters[place + 1]].tobytes())
+                start_of = runs[age].filters[place - np.searchsorted(ages, age)]
+                writer.keep(page, self._filters(runs[age])[start_of : start_of + page["filter"]].tobytes())
             else:
-                waiting.append((age[id(run)], self._page(page, keep=False)))
-            if (
-                bound is None
-                or sum(part.bytes for _, part in waiting) >= self._sizes.merge
-                or all(part.high[-1] < bound for _, part in waiting)
-            ):
+                waiting.append((age, self._page(page, keep=False)))
+            is_full = sum(part.bytes for _, part in waiting) >= self._sizes.merge
+            if bound is None or is_full or all(part.high[-1] < bound for _, part in waiting):
                 waiting = self._write(writer, waiting, bound)
         self._replace(start, end, writer)
 
@@ -559,8 +552,9 @@ class Log:
 class _Writer:
     """Writes sorted entries as the pages of a run."""
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
+    def __init__(self, put: Callable[[bytes], tuple[int, bytes]], page_bytes: int) -> None:
+        self._put = put
+        self._page_bytes = page_bytes
         self._pages: list[Any] = []
         self._filters: list[bytes] = []
         self._waiting = NOTHING
@@ -582,7 +576,7 @@ class _Writer:
         self._flush()
         if not self._pages:
             return None
-        number, name = self._log.put(b"".join(self._filters))
+        number, name = self._put(b"".join(self._filters))
         return Run(np.array(self._pages, _PAGE), number, name)
 
     def _flush(self) -> None:
@@ -592,7 +586,7 @@ class _Writer:
 
     def _divided(self, entries: Entries) -> Iterator[Entries]:
         """Yield parts of about a page each, the last one smaller; hashes with the same first half stay together."""
-        page = self._log.page_bytes
+        page = self._page_bytes
         ends = np.cumsum(np.diff(entries.offsets) + _ENTRY_BYTES)
         behind = np.searchsorted(ends, np.arange(page, entries.bytes + 1, page)) + 1
         starts = np.searchsorted(entries.high, entries.high[behind[behind < len(entries)]])
@@ -602,7 +596,7 @@ class _Writer:
 
     def _write(self, entries: Entries) -> None:
         raw, filter = written_entries(entries), _filter(entries)
-        number, name = self._log.put(raw)
+        number, name = self._put(raw)
         time, high = entries.time, entries.high
         sizes = (len(entries), len(raw), len(entries.payloads()), len(filter))
         self._pages.append((high[0], high[-1], time.min(), time.max(), number, *sizes, name))

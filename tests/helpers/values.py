@@ -1,6 +1,14 @@
 """The stored values of a log in memory, which count calls, fail on demand, and go back to the last commit."""
 
 
+def living(log):
+    """Return the newest entry of each hash that has not expired."""
+    from spark_ext.streaming._log import newest
+
+    pages = [log._page(page, keep=False) for run in log.runs for page in run.pages]
+    return log._alive(newest([*pages, log._recently()]))
+
+
 class Crash(Exception):
     """The worker ended between two calls."""
 

@@ -1,7 +1,7 @@
 """The log of a bucket's state, against a dictionary: any entries, expiries, merges, restarts and crashes."""
 
 import pytest
-from helpers.values import Crash, Values
+from helpers.values import Crash, Values, living
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,7 +102,7 @@ def test_log_has_the_newest_living_entry_of_each_hash(batches, sizes, most, bare
         values.calls_left = None
         model |= made
         log = Log(values, values.head, dead, bare, sizes=sizes, cache=OFF)
-        found = listed(log.everything())
+        found = listed(living(log))
         alive = {hash: value for hash, value in model.items() if value[0] >= dead}
         assert {hash: time for hash, (time, _) in found.items()} == {hash: time for hash, (time, _) in alive.items()}
         assert {hash: payload for hash, (time, payload) in found.items() if time >= bare} == {
@@ -184,6 +184,21 @@ def test_pages_of_hashes_that_begin_with_the_time_are_written_once():
     assert max(reads for reads, *_ in told) < 20
 
 
+@pytest.mark.parametrize("payload", [16, 3000])
+def test_pages_have_about_their_size(payload):
+    """Pages have their size or a little more, in new runs and in merged ones; a large payload has a page of its own."""
+    values = Values()
+    for batch in range(3):
+        numbers = np.arange(batch * 1000, (batch + 1) * 1000, dtype=np.uint64)
+        log = Log(values, values.head, sizes=Sizes(page=2048, runs=2), cache=OFF)
+        data = fixed(np.zeros((1000, payload), np.uint8))
+        log.add(Entries(by_hash(numbers, batch), numbers, np.full(1000, batch), data))
+        values.commit(log.commit())
+        pages = np.concatenate([run.pages for run in log.runs])
+        assert pages["bytes"].max() < 2048 + payload + 100
+        assert len(pages) <= 1 + pages["entries"].sum() * (20 + payload) / 2048
+
+
 def test_a_micro_batch_without_new_entries_writes_nothing():
     """Neither values nor a head, also if it looks up entries."""
     values = Values()
@@ -216,7 +231,7 @@ def test_cached_pages_belong_to_one_life_of_a_micro_batch():
     """A task that runs again after a crash, and another query, never see a page of the first attempt."""
     cache, small, found = Cache(1 << 20), Sizes(page=40), []
     for payload in (b"first", b"again", b"other"):
-        values = Values()  # another query, or the same one after a crash: nothing was committed
+        values = Values()  # another query, or this one after a crash: nothing was committed
         log = Log(values, b"", cache=cache, sizes=small)
         log.add(entries(((n, n), 5, payload) for n in range(9)))
         found.append(log.find(np.arange(9, dtype=np.uint64), np.arange(9, dtype=np.uint64))[1].data.to_pylist())
@@ -267,4 +282,4 @@ def test_a_missing_value_is_a_damaged_checkpoint():
     values.commit(log.commit())
     values.numbered.pop(0)
     with pytest.raises(ValueError, match="value 0 of a bucket: its checkpoint is damaged"):
-        Log(values, values.head, cache=OFF).everything()
+        living(Log(values, values.head, cache=OFF))

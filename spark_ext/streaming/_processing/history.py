@@ -127,7 +127,7 @@ class Bucket:
         self.size += len(self._fresh[hash]) + len(state)
 
     def store(self) -> None:
-        """Write the new entries and states, and forget what was read."""
+        """Write the new entries and states, and drop those that were read."""
         if self._fresh:
             self._messages.add(_entries(self._fresh, self._now_ms, self._fresh.values()))
             changed = sorted(self._changed)
@@ -136,7 +136,7 @@ class Bucket:
         self._fresh, self._changed, self._states, self._entries, self.size = {}, set(), {}, {}, 0
 
     def commit(self) -> list[bytes] | None:
-        """Delete what has expired; return the new heads, or None if they are the old ones."""
+        """Delete expired entries; return the new heads, or None if they are the old ones."""
         heads = [log.commit() for log in (self._keys, self._messages)]
         if heads == [None, None]:
             return None

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from helpers.buckets import Checkpoint, run_batch, small_log
-from helpers.values import Values
+from helpers.values import Values, living
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,7 +48,7 @@ def gather(state, message, context):
 
 def entries_of(log):
     """Return the newest entries of a log."""
-    found = log.everything()
+    found = living(log)
     columns = (found.high.tolist(), found.low.tolist(), found.time.tolist(), found.data.to_pylist())
     return list(zip(*columns, strict=True))
 
