@@ -188,7 +188,7 @@ MUTATIONS = [
          "bits[_probes(mixed(entries.high, entries.low), np.uint64(len(bits)))] = 1",
          "bits[_probes(mixed(entries.high, entries.low), np.uint64(len(bits)))[1:]] = 1"),
         ("an ID is needed from its first time on", "spark_ext/streaming/_seen.py",
-         "ends = np.append(starts[1:], len(first)) - 1 if len(starts) else starts", "ends = starts"),
+         "ends = np.append(starts[1:], len(first)) - 1 if len(starts) else starts\n    last = time[ends]", "last = time[starts]"),
         ("the last content of an ID is remembered", "spark_ext/streaming/_seen.py",
          "    first_content[known] = entries.payloads().view(_WORD).reshape(-1, content.shape[1])[place[known]]\n", ""),
         tests=("tests/unit/test_state_log.py", "tests/unit/test_seen_ids.py"),

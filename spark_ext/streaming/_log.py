@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import struct
+import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,9 +56,9 @@ class Sizes(NamedTuple):
     """The thresholds of a log."""
 
     page: int = 64 << 10
-    """The bytes of a page, and of the recent entries that become a run."""
+    """The bytes of a page, and the most bytes of recent entries: a longer list becomes a run."""
     recent: int = 64
-    """The number of recent values that become a run: each of them takes time to read."""
+    """The most recent values, because each of them takes time to read."""
     runs: int = 8
     """The number of runs of a level that merge."""
     merge: int = 1 << 20
@@ -349,6 +350,7 @@ class Log:
         self._has_changed = False
         self._recent: Entries | None = None
         self._recent_values = 0
+        self._fill = 1.0
 
     @property
     def entry_bytes(self) -> int:
@@ -391,15 +393,15 @@ class Log:
         """Add entries, at most one of each hash, that replace earlier ones."""
         if not len(entries):
             return
-        recent = newest([self._recently(), entries])
-        if recent.bytes < self._sizes.page and self._recent_values + 1 < self._sizes.recent:
-            self._values.append(written_entries(entries))
-            self._recent_values += 1
-            self._recent = recent
+        recent, count = newest([self._recently(), entries]), self._recent_values + 1
+        if recent.bytes < self._fill * self._sizes.page and count < self._fill * self._sizes.recent:
+            raw = written_entries(entries)
+            self._values.append(raw)
+            self._set_recent(recent, count, raw if count == 1 else b"")
             return
         if self._recent_values:
             self._values.append(None)
-        self._recent, self._recent_values = NOTHING, 0
+        self._set_recent(NOTHING, 0, b"")
         writer = _Writer(self._put, self._sizes.page)
         writer.add(self._alive(recent))
         self._replace(len(self.runs), len(self.runs), writer)
@@ -466,10 +468,20 @@ class Log:
     def _recently(self) -> Entries:
         """Return the recent entries, sorted, the newest of each hash."""
         if self._recent is None:
-            values = [] if self._is_new else [read_entries(raw) for raw in self._values.recent()]
-            self._recent_values = len(values)
-            self._recent = newest(values)
+            values = [] if self._is_new else self._values.recent()
+            self._set_recent(newest([read_entries(raw) for raw in values]), len(values), b"".join(values[:1]))
+        assert self._recent is not None
         return self._recent
+
+    def _set_recent(self, entries: Entries, count: int, first: bytes) -> None:
+        """Set the recent entries and the number of their values; ``first`` is the first value if it is new to the log.
+
+        The first value decides how full the list becomes, half or whole. So the lists of all buckets, which begin at
+        the same time, become runs in different micro-batches.
+        """
+        if first:
+            self._fill = 0.5 + zlib.crc32(first) / (1 << 33)
+        self._recent, self._recent_values = entries, count
 
     def _page(self, page: np.void, *, keep: bool) -> Entries:
         def read() -> Entries:

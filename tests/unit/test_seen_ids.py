@@ -68,3 +68,15 @@ def test_time_of_an_id_near_the_end_of_time_does_not_overflow():
         batch = Batch(word, word, word, word, np.array([end]), np.array([True]))
         assert LABELS[label_bucket(batch, log, 5000, 1000)[0]] == expected
         values.commit(log.commit())
+
+
+@pytest.mark.parametrize(("watermark", "label"), [(18, "duplicate"), (19, "new")])
+def test_id_is_needed_from_the_last_of_its_rows_in_a_micro_batch(watermark, label):
+    """Rows at 0 and 8 within 10: the ID is known up to a watermark of 18."""
+    values, found = Values(), []
+    for batch, at in (([0, 8], 0), ([30], watermark)):
+        log = Log(values, values.head, at)
+        rows = [((1, 1), (0, 0), time, True) for time in batch]
+        found.append(label_bucket(columns(rows), log, 1000 * at, 1000 * WITHIN).tolist())
+        values.commit(log.commit())
+    assert [[LABELS[number] for number in numbers] for numbers in found] == [["new", "duplicate"], [label]]

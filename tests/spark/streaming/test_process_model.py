@@ -66,32 +66,32 @@ class Model:
         self.entries = {}
         self.horizon = self.limit = self.passed_horizon = self.passed_limit = -(1 << 60)
 
-    def batch(self, handler, lines, now_ms, retention_ms, remember_ms, late):
+    def batch(self, handler, lines, now_ms, retention_ms, remember_ms, told):
         """Return the set of (kind, input ID, outputs) of a batch.
 
-        ``late`` has the keys and IDs that `process` called too late. The model follows it for an entry that had expired
-        and counts again, because the retention was raised: the entry, or its hash, may still be stored, or not.
+        ``told`` has the (kind, key, ID) of `process`. The model follows it for an entry that had expired and counts
+        again, because the retention was raised: the entry, or its hash, may still be stored, or not.
         """
         self.horizon = now_ms - retention_ms
         self.limit = self.horizon - remember_ms
         made = []
         arrivals = [Message(identity(id), key, {"amount": sum, "raw": raw}, at) for id, key, sum, raw, at in lines]
         for message in sorted(arrivals, key=in_time):
-            made.append((message.key, message.id, *self.handle(handler, message, now_ms, late)))
+            made.append((message.key, message.id, *self.handle(handler, message, now_ms, told)))
         self.passed_horizon = max(self.passed_horizon, self.horizon)
         self.passed_limit = max(self.passed_limit, self.limit)
         return made
 
-    def handle(self, handler, message, now_ms, late):
+    def handle(self, handler, message, now_ms, told):
         known = self.entries.get((message.key, message.id))
-        if known is not None and known[0] <= self.limit:
-            known = None
-        elif known is not None and (known[0] <= self.horizon or known[0] <= self.passed_horizon):
-            is_late = (message.key, message.id) in late
-            if is_late or (known[0] <= self.horizon and known[0] > self.passed_limit):
-                return "too late", ()
-            if known[0] <= self.horizon:
-                known = None
+        stored = None if known is None else known[0]
+        if stored is None or stored <= self.limit:
+            return self.run(handler, message, now_ms, None)
+        if stored <= self.passed_limit and ("new", message.key, message.id) in told:
+            return self.run(handler, message, now_ms, None)
+        is_bare = stored <= self.passed_horizon and ("too late", message.key, message.id) in told
+        if stored <= self.horizon or is_bare:
+            return "too late", ()
         return self.run(handler, message, now_ms, known)
 
     def run(self, handler, message, now_ms, known):
@@ -158,8 +158,8 @@ def check(batches, remember_ms):
     for lines, passed, retention_ms, handler in batches:
         now_ms += passed
         rows = run_batch(checkpoint, handler, lines, now_ms, retention_ms=retention_ms, remember_ms=remember_ms)
-        late = {(row.key, row.input_id) for row in rows if row.kind == "too late"}
-        wanted = model.batch(handler, lines, now_ms, retention_ms, remember_ms, late)
+        told = {(row.kind, row.key, row.input_id) for row in rows}
+        wanted = model.batch(handler, lines, now_ms, retention_ms, remember_ms, told)
         assert summary(rows) == sorted(wanted, key=repr)
 
 
