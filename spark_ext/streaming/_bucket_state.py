@@ -13,16 +13,13 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 5
 """The version of the stored format."""
-OTHER_FORMAT: Final = "cannot read the checkpoint: its state has format "
-"""The start of the error about another format."""
-
-META: Final = "meta"
+_META: Final = "meta"
 
 
 def states(*logs: str) -> list[State]:
     """Return the values that a `BucketState` with some logs has in Spark's state store."""
     value = ("value binary",)
-    found: list[State] = [(META, "getValueState", value)]
+    found: list[State] = [(_META, "getValueState", value)]
     for log in logs:
         found += [(f"{log}_recent", "getListState", value), (f"{log}_values", "getMapState", ("number int", *value))]
     return found
@@ -66,7 +63,6 @@ class BucketState:
 
     def __init__(self, handle: Any, buckets: int, *logs: str) -> None:
         self._buckets = buckets
-        self._logs = len(logs)
         self._meta, *values = (getattr(handle, method)(name, *types) for name, method, types in states(*logs))
         self.logs = [_LogValues(*values[place : place + 2]) for place in range(0, len(values), 2)]
         """The values of each log."""
@@ -83,7 +79,10 @@ class BucketState:
         heads: list[bytes]
         version, buckets, *heads = load(bytes(found[0]))
         if version != FORMAT:
-            raise ValueError(f"{OTHER_FORMAT}{version}, this version reads {FORMAT}; start with a new checkpoint")
+            raise ValueError(
+                f"cannot read the checkpoint: its state has format {version}, this version reads {FORMAT}; "
+                "start with a new checkpoint"
+            )
         if buckets != self._buckets:
             raise ValueError(
                 f"`buckets` must be {buckets}, the number in the checkpoint of the query, got {self._buckets}; "

@@ -271,7 +271,8 @@ def mixed(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.uint6
 def _bit(words: NDArray[np.uint64], probe: int, bits: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the bit of a probe in filters of so many bits, for hashes that `mixed` returned."""
     turned = words + np.uint64(probe) * (words >> _HALF | np.uint64(1)) & np.uint64(0xFFFFFFFF)
-    return (turned * bits.astype(np.uint64) >> _HALF).astype(np.int64)
+    places: NDArray[np.int64] = (turned * bits.astype(np.uint64) >> _HALF).astype(np.int64)
+    return places
 
 
 def _filter(entries: Entries) -> bytes:

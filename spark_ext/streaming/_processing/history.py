@@ -64,8 +64,8 @@ class Bucket:
         values: The values of the logs.
         heads: The heads of the logs; empty for a new bucket.
         now_ms: The time of the micro-batch, milliseconds since 1970.
-        horizon_ms: A message that was stored then or before is forgotten.
-        limit_ms: The hash of a message that was stored then or before does not count.
+        horizon_ms: A message that was stored before is forgotten.
+        limit_ms: The hash of a message that was stored before does not count.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Bucket:
     ) -> None:
         head = heads or (b"", b"")
         self._keys = Log(values[0], head[0])
-        self._messages = Log(values[1], head[1], limit_ms + 1, horizon_ms + 1)
+        self._messages = Log(values[1], head[1], limit_ms, horizon_ms)
         self._heads = list(head)
         self._now_ms = now_ms
         self._horizon_ms = horizon_ms
@@ -117,7 +117,7 @@ class Bucket:
         if hash not in self._entries:
             return None, None
         stored, payload = self._entries[hash]
-        return (unpacked(payload), None) if payload and stored > self._horizon_ms else (None, stored)
+        return (unpacked(payload), None) if payload and stored >= self._horizon_ms else (None, stored)
 
     def add(self, key: str, hash: bytes, entry: Entry, state: bytes) -> None:
         """Add the entry of a message that was handled just now, and set the state of its key."""

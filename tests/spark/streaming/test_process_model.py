@@ -85,12 +85,12 @@ class Model:
     def handle(self, handler, message, now_ms, told):
         known = self.entries.get((message.key, message.id))
         stored = None if known is None else known[0]
-        if stored is None or stored <= self.limit:
+        if stored is None or stored < self.limit:
             return self.run(handler, message, now_ms, None)
-        if stored <= self.passed_limit and ("new", message.key, message.id) in told:
+        if stored < self.passed_limit and ("new", message.key, message.id) in told:
             return self.run(handler, message, now_ms, None)
-        is_bare = stored <= self.passed_horizon and ("too late", message.key, message.id) in told
-        if stored <= self.horizon or is_bare:
+        is_bare = stored < self.passed_horizon and ("too late", message.key, message.id) in told
+        if stored < self.horizon or is_bare:
             return "too late", ()
         return self.run(handler, message, now_ms, known)
 
@@ -204,7 +204,7 @@ def test_process_on_a_small_log_agrees_with_the_processor(data):
         batches = st.lists(st.tuples(st.integers(0, 60), amounts), max_size=30)
         for batch in data.draw(st.lists(batches, max_size=8)):
             now_ms += data.draw(steps)
-            processor.forget((now_ms - RETENTION_MS) * 1000 + 1)
+            processor.forget((now_ms - RETENTION_MS) * 1000)
             lines = [
                 (
                     str(msgid.position_id("pages", n, START + n)),

@@ -85,7 +85,7 @@ def test_process_in_slices_has_the_outputs_and_states_of_one_slice(batches, limi
                 options = {"retention_ms": 5000, "remember_ms": 10**9, "keep_outputs": keep_outputs}
                 made = run_batch(checkpoint, gather, batch, now_ms, packed=packed, **options)
                 rows.append(sorted(made, key=lambda row: (row.key, repr(row))))
-        found.append((rows, state_of(checkpoint, now_ms - 4999)))
+        found.append((rows, state_of(checkpoint, now_ms - 5000)))
     assert found[0] == found[1]
 
 
