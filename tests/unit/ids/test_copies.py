@@ -50,7 +50,8 @@ def blind(tmp_path_factory):
     folder = tmp_path_factory.mktemp("blind")
     (folder / "madvise.c").write_text(MADVISE)
     subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "madvise.so", folder / "madvise.c"], check=True)
-    return {"LD_PRELOAD": str(folder / "madvise.so")}
+    others = os.environ.get("LD_PRELOAD", "")  # the sanitizers come first
+    return {"LD_PRELOAD": f"{others} {folder / 'madvise.so'}".strip()}
 
 
 def run(program, *before, **environment):
