@@ -276,6 +276,7 @@ class _Segments(MessageFormat):
 
     name = "iggy"
     columns = IGGY_COLUMNS
+    time = "timestamp"
     options = _OPTIONS
 
     def read(self, files: MessageFiles, options: SimpleNamespace) -> DataFrame:
@@ -382,7 +383,8 @@ def _table_columns(options: SimpleNamespace) -> dict[str, Column]:
     of_payload = F.concat(F.lit("checksum must be "), F.crc32("payload").cast("string"), F.lit(", got "), held)
     of_message = F.concat(F.lit("checksum "), held, F.lit(" does not match the message"))
     words = F.when(F.col("layout").isin("m45", "batch24"), of_payload).otherwise(of_message)
-    wrong = ~F.col("checksum_ok")
+    wrong = F.coalesce(~F.col("checksum_ok"), F.lit(False))
+    missing = F.col("offset").isNull() & F.col("reason").isNull()
     # Layouts without states have only messages that can be consumed.
     state = F.coalesce("state", F.lit(_AVAILABLE))
     id = F.col("id_text")
@@ -393,8 +395,8 @@ def _table_columns(options: SimpleNamespace) -> dict[str, Column]:
         "source": source,
         "topic": topic,
         "partition": partition,
-        "state": F.when(wrong, F.lit(_POISONED)).otherwise(state),
-        "reason": F.when(wrong, words).otherwise(F.col("reason")),
+        "state": F.when(wrong | missing, F.lit(_POISONED)).otherwise(state),
+        "reason": F.when(wrong, words).when(missing, F.lit("no message")).otherwise(F.col("reason")),
         "original": F.when(wrong, F.col("payload")).otherwise(F.col("original")),
         **{name: F.col(name) for name in _UNCHANGED},
     }

@@ -42,7 +42,7 @@ LAYERS = {
         ["formats", "streaming", "tables"],
         ["auditing", "sql"],
         ["jobs"],
-        [""],
+        ["", "testing"],
         ["cli"],
         ["__main__"],
     ],
@@ -50,6 +50,7 @@ LAYERS = {
 
 # Modules with the same name, and the reason. Every package has an __init__.
 SAME_NAME = {
+    "testing": "msgid.testing has the tests of a store, spark_ext.testing those of formats",
     "__main__": "python -m msgid, python -m spark_ext",
     "_moments": "spark_ext.columns._moments is the column form of msgid._moments",
     "cli": "the command line of each package",
@@ -57,6 +58,7 @@ SAME_NAME = {
     "errors": "msgid.processing.errors has the errors of handlers alone, msgid.errors those of the whole package",
     "iggy": "spark_ext.formats.iggy is the column form of msgid.iggy",
     "kafka": "spark_ext.formats.kafka is the column form of msgid.kafka",
+    "messages": "spark_ext.testing.messages tests what msgid.messages and the formats share",
     "rocketmq": "spark_ext.formats.rocketmq is the column form of msgid.rocketmq",
     "v0": "spark_ext.columns.v0 is the column form of msgid.ids.v0",
 }
