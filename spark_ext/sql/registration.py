@@ -85,7 +85,6 @@ def register(spark: SparkSession) -> list[str]:
     # Spark starts a Python process to register the first source, which takes as long as the functions.
     with ThreadPoolExecutor(1) as pool:
         source = pool.submit(_register_source, spark)
-        spark.udf.register("_msgid_generate", making.generator_udf())
         create_functions(spark)
         source.result()
     return [one.name for one in definitions() if not one.name.startswith("_")]
@@ -136,6 +135,7 @@ def definitions() -> list[Definition]:
 
 def create_functions(spark: SparkSession) -> None:
     """Create the functions of ``functions.sql``."""
+    spark.udf.register("_msgid_generate", making.generator_udf())  # which the SQL function msgid_generate calls
     made = {one.name: one for one in definitions()}
     if create_like(spark, made[_MODEL], list(made.values()), _created_under):
         return
