@@ -104,6 +104,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_child)
 
 
+_REALTIME_COARSE: Final = 5  # of Linux; the module time does not name it
+_NEARLY_A_SECOND: Final = 0.9
+
+
+_read_clock: Callable[[int], float] = getattr(time, "clock_gettime", lambda _: 0.0)
+
+
 def system_clock() -> float:
     """Return the Unix time of the operating system, as the compiled minter reads it; the second is exact.
 
@@ -112,17 +119,14 @@ def system_clock() -> float:
     its fraction tells at the end of a second whether the next second has begun.
     """
     try:
-        coarse = time.clock_gettime(_REALTIME_COARSE)
-        fraction = coarse % 1
-        if fraction > _NEARLY_A_SECOND and time.clock_gettime(time.CLOCK_TAI) % 1 < fraction:
+        coarse = _read_clock(_REALTIME_COARSE)
+        if (fraction := coarse % 1) > _NEARLY_A_SECOND and _read_clock(time.CLOCK_TAI) % 1 < fraction:
             return math.floor(coarse) + 1
         return coarse
     except OSError:  # some sandboxes have fewer clocks
         return time.time()
 
 
-_REALTIME_COARSE: Final = 5  # of Linux; the module time does not name it
-_NEARLY_A_SECOND: Final = 0.9
 _system_clock = system_clock if sys.platform == "linux" and hasattr(time, "CLOCK_TAI") else time.time
 
 
