@@ -45,7 +45,6 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "msgid.iggy": {
         "Read messages": "decode decode_log read_log decode_poll PollResponse",
-        "Find the layout": "detect Detection",
         "Read tables": "decode_table read_tables",
         "Messages": "Message Header HeaderKind HeaderKey Batch Producer",
         "Write messages": "encode encode_log encode_poll checksum id_value id_text",

@@ -13,7 +13,6 @@ from msgid.iggy._records.encoding import Batch
 from msgid.iggy._records.producers import Producer
 from msgid.iggy._wire import LAYOUTS
 from msgid.iggy.commands import CreateStream, CreateTopic, Stream, Topic
-from msgid.iggy.detect import Detection, detect
 from msgid.iggy.headers import Header, HeaderKey, HeaderKind
 from msgid.iggy.json_form import from_json, messages_from_json, to_json
 from msgid.iggy.log import decode, decode_log, encode, encode_log, read_log
@@ -27,7 +26,6 @@ __all__ = [
     "Batch",
     "CreateStream",
     "CreateTopic",
-    "Detection",
     "Header",
     "HeaderKey",
     "HeaderKind",
@@ -43,7 +41,6 @@ __all__ = [
     "decode_log",
     "decode_poll",
     "decode_table",
-    "detect",
     "encode",
     "encode_log",
     "encode_poll",

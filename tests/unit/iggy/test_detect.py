@@ -8,6 +8,7 @@ from helpers.iggy_files import CHECKED, contents, messages
 
 import msgid
 from msgid import iggy
+from msgid.iggy.detect import detect
 
 LAYOUTS = pytest.mark.parametrize("layout", CHECKED)
 
@@ -17,7 +18,7 @@ def found_in(chance, layout):
     first = chance.choice([0, 100, 2**40])
     made = messages(chance, layout, chance.randrange(1, 8), first)
     raw = iggy.encode_log(made, layout)
-    detection = iggy.detect(raw, first_offset=first)
+    detection = detect(raw, first_offset=first)
     if detection.layout is None:
         # Only the checksum of an empty payload says nothing.
         assert layout in ("m45", "batch24")
@@ -95,7 +96,7 @@ def test_layout_of_a_message_without_headers_is_found_by_checksum_alone():
     """Read as h56, an h64 message without headers is a whole message: only the checksum tells."""
     raw = iggy.encode(iggy.Message.new(b"x" * 40, id=5, layout="h64"), "h64")
     assert len(iggy.decode_log(raw + bytes(48), "h56-xxh3")) == 2
-    assert iggy.detect(raw).layout == "h64"
+    assert detect(raw).layout == "h64"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_bytes_of_no_known_layout_are_one_error_with_a_reason_for_each(raw, erro
 def test_layout_of_a_file_whose_first_offset_is_below_its_name_is_not_found(layout):
     """The number in the file's name is the lowest offset."""
     raw = iggy.encode(iggy.Message.new(b"hello", id=1, offset=99, layout=layout), layout)
-    assert iggy.detect(raw, first_offset=99).layout == layout
+    assert detect(raw, first_offset=99).layout == layout
     with pytest.raises(msgid.InvalidMessage, match=f"{layout}: offset 99 is below 100"):
         iggy.decode_log(raw, first_offset=100)
 
