@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType
 
 WHOLE: Final = (4, 0)
 """The first version that runs every function but the stream of ``format("iggy")``."""
@@ -65,16 +65,6 @@ def try_cast(column: Column, type: str) -> Column:
     Spark 3.5 does not have this cast for columns. Its plain cast does the same, but in ANSI mode it fails the query.
     """
     return column.try_cast(type) if version() >= WHOLE else column.cast(type)
-
-
-def json_schema(lines: DataFrame) -> StructType:
-    """Return the columns of JSON lines in a DataFrame of one text column.
-
-    Before Spark 4.2, the lines go through an RDD, which Spark Connect does not have.
-    """
-    reader: Any = lines.sparkSession.read
-    schema: StructType = reader.json(lines if version() >= STREAM_SOURCE else lines.rdd.map(lambda row: row[0])).schema
-    return schema
 
 
 def arrow_udf(function: Callable[..., Any], returns: DataType | str) -> Any:

@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -301,6 +302,22 @@ def cause_of(error: BaseException) -> str:
             return line
     causes: list[str] = _CAUSE.findall(text)
     return causes[-1] if causes else text.strip().split("\n")[0]
+
+
+_UNREADABLE: Final = re.compile(r"Encountered error while reading file (\S+)\.\s")
+
+
+def unreadable_file(error: BaseException) -> str | None:
+    """Return the file that Spark cannot read.
+
+    Reason: the file is in the words of the condition ``FAILED_READ_FILE`` alone. Spark 4.0 to 4.3.
+    None if the words differ; then the command line prints the cause without the file.
+
+    >>> unreadable_file(RuntimeError("Encountered error while reading file file:///in/a%20b.csv. File is short."))
+    '/in/a b.csv'
+    """
+    found = _UNREADABLE.search(str(error))
+    return None if found is None else unquote(found[1]).removeprefix("file://")
 
 
 def python_error_in(error: BaseException, pattern: str) -> str | None:

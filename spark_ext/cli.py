@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
+import warnings
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -26,7 +26,7 @@ from msgid.cli import (
 from spark_ext._private import leave_out_logs_of_calls
 from spark_ext._session import NoJava, session
 from spark_ext.formats.message_formats import format_options, message_formats
-from spark_ext.jobs._formats import BadInput
+from spark_ext.jobs._input import FORMATS, BadInput
 from spark_ext.tables import table_formats
 
 if TYPE_CHECKING:
@@ -85,6 +85,15 @@ _table_format = click.option(
 )
 
 
+_multi_line = click.option(
+    "--multi-line", is_flag=True, help="CSV and TSV: quoted cells may contain line breaks. A file is read by one task."
+)
+
+
+def _mode(overwrite: bool) -> str:
+    return "overwrite" if overwrite else "error"
+
+
 def _in_utf8(context: click.Context, parameter: click.Parameter, path: str) -> str:
     """Return a path, or end before Spark starts, which cannot name one that is not UTF-8."""
     from spark_ext._filesystem import PathError, check_utf8
@@ -115,7 +124,7 @@ def spark_ext(modules: tuple[str, ...]) -> None:
 
 
 _IDS_GROUPS = {
-    "Input": ("column", "format"),
+    "Input": ("column", "format", "multi_line"),
     "Output": ("output", "table_format", "overwrite", "show"),
     "New IDs": ("assign", "source", "offset", "at", "timezone", "order_by"),
 }
@@ -139,9 +148,10 @@ _MESSAGES_GROUPS = {
 @click.option(
     "-f",
     "--format",
-    type=click.Choice(["csv", "tsv", "json", "parquet", "text"]),
+    type=click.Choice(FORMATS),
     help="The input's format.  [default: by the endings of the files; text for others]",
 )
+@_multi_line
 @click.option("--overwrite", is_flag=True, help="Replace the tables in the output folder.")
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Number of written rows to print.")
 @click.option(
@@ -158,21 +168,7 @@ _MESSAGES_GROUPS = {
 @click.option("--at", help="With position: the column of the row's time: Unix seconds, or text with a UTC offset.")
 @click.option("--timezone", help="With position: the zone of times without one.  [default: such times are malformed]")
 @click.option("--order-by", multiple=True, help="With assign: columns of a unique key, for equal IDs after a retry.")
-def ids(
-    input: str,
-    output: str,
-    column: str | None,
-    format: str | None,
-    overwrite: bool,
-    show: int,
-    assign: str | None,
-    source: tuple[str, ...],
-    offset: str | None,
-    at: str | None,
-    timezone: str | None,
-    order_by: tuple[str, ...],
-    table_format: str,
-) -> None:
+def ids(input: str, output: str, overwrite: bool, show: int, assign: str | None, **options: Any) -> None:
     """Parse the IDs in files of messages, or add IDs to their rows.
 
     INPUT is a file or folder of text, CSV, TSV, JSON or Parquet. Its columns are kept, and one column is added for each
@@ -180,22 +176,21 @@ def ids(
     cannot be read ends the job.
     """
     from spark_ext.jobs import ids_job as job
-    from spark_ext.jobs._formats import format_of
+    from spark_ext.jobs._input import format_of
 
-    assignment = job.Assignment(assign, source, offset, at, order_by, timezone) if assign else None
-    given = {"--source": source, "--offset": offset, "--at": at, "--timezone": timezone, "--order-by": order_by}
-    unused = [name for name, value in given.items() if value and assign is None]
+    made = {name: options.pop(name) for name in ("source", "offset", "at", "timezone", "order_by")}
+    unused = [name for name, value in made.items() if value and assign is None]
     if unused:
-        raise click.UsageError(f"{unused[0]} needs --assign")
+        raise click.UsageError(f"--{unused[0].replace('_', '-')} needs --assign")
     with _one_line_errors(output):
+        assignment = job.Assignment(assign, **made) if assign else None
         if assignment is not None:
             assignment.check()
         spark = session()
-        format = format or format_of(input)
-        column = column or ("value" if format == "text" and not assign else "id")
-        mode = "overwrite" if overwrite else "error"
+        format = options.pop("format") or format_of(input)
+        column = options.pop("column") or ("value" if format == "text" and not assign else "id")
         result = job.run(
-            spark, input, output, column=column, format=format, mode=mode, assign=assignment, table_format=table_format
+            spark, input, output, column=column, format=format, mode=_mode(overwrite), assign=assignment, **options
         )
         shown = job.examples(spark, output, column, show) if show else None
         if shown is not None:
@@ -246,13 +241,7 @@ def ids(
 @click.option("--overwrite", is_flag=True, help="Replace the table in the output folder.")
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Number of messages to print.")
 def messages(
-    input: str,
-    output: str,
-    by_segment: bool,
-    overwrite: bool,
-    show: int,
-    table_format: str,
-    **options: Any,
+    input: str, output: str, by_segment: bool, overwrite: bool, show: int, table_format: str, **options: Any
 ) -> None:
     """Write messages to one table: their IDs, offsets, states, checksums and payloads.
 
@@ -261,16 +250,17 @@ def messages(
     A message that is malformed, or fails its checksum or its schema, is in the table as 'poisoned', with the reason and
     its bytes. A file that cannot be read ends the job.
     """
-    from spark_ext.jobs import _files as files
     from spark_ext.jobs import messages_job as job
+    from spark_ext.jobs._output import written
 
     source = job.Source(**options)
     with _one_line_errors(output):
         source.check()
         spark = session()
-        mode = "overwrite" if overwrite else "error"
-        result = job.run(spark, input, output, source, mode=mode, by_segment=by_segment, table_format=table_format)
-        table = files.written(spark, f"{output}/{job.MESSAGES}") if show else None
+        result = job.run(
+            spark, input, output, source, mode=_mode(overwrite), by_segment=by_segment, table_format=table_format
+        )
+        table = written(spark, f"{output}/{job.MESSAGES}") if show else None
         if table is not None:
             table.select("id", "topic", "offset", "state", "timestamp", "payload", "reason").show(show, truncate=36)
     click.echo("\n".join(result.lines(input)))
@@ -286,21 +276,15 @@ _audit_format = click.option(
 
 
 @spark_ext.command(
-    cls=Grouped, groups=AUDIT_GROUPS,
+    cls=Grouped, groups={**AUDIT_GROUPS, "Input": ("format", "multi_line")},
     epilog=examples("python -m spark_ext audit /data/messages --fail-on error --report audit.html")
 )  # fmt: skip
 @click.argument("input", callback=_in_utf8)
 @audit_options
 @_audit_format
+@_multi_line
 def audit(
-    input: str,
-    source: tuple[str, ...],
-    content: tuple[str, ...],
-    sent: str | None,
-    sent_column: tuple[str, ...],
-    format: str | None,
-    digests: tuple[str, str] | None,
-    **options: Any,
+    input: str, sent: str | None, sent_column: tuple[str, ...], digests: tuple[str, str] | None, **options: Any
 ) -> None:
     """Find the lost, duplicated and late messages of a table by their IDs and offsets.
 
@@ -317,7 +301,8 @@ def audit(
         raise click.UsageError("--digests needs --sent")
     if sent_column and sent is None:
         raise click.UsageError(SENT_COLUMN_ALONE)
-    named = {**options, "source": source or None, "content": content or None}
+    job_options = {name: options.pop(name) for name in ("format", "multi_line")}
+    named = {**options, "source": options["source"] or None, "content": options["content"] or None}
     if sent is not None:
         named = compared_columns(named, sent_column)
     else:
@@ -326,21 +311,8 @@ def audit(
         except ValueError as error:
             raise click.ClickException(str(error)) from None
     with _one_line_errors(input):
-        for path in (input, sent, *(digests or ())):
-            check_exists(path)
-        found = job.run(session(), input, sent, format=format, digests=digests, **named)
+        found = job.run(session(), input, sent, digests=digests, **job_options, **named)
     output.finish(found)
-
-
-def check_exists(path: str | None) -> None:
-    """Raise BadInput for a local file or folder that is missing, which Spark would find out only after its start."""
-    from spark_ext._filesystem import IN_PATTERNS, resolve
-
-    if path is None or IN_PATTERNS.search(path) or os.environ.keys() & {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"}:
-        return
-    resolved = resolve(path)
-    if resolved.startswith("/") and not os.path.exists(resolved):
-        raise BadInput(f"cannot read {path}: it does not exist")
 
 
 @contextmanager
@@ -349,12 +321,23 @@ def _one_line_errors(output: str) -> Iterator[None]:
     from pyspark.errors import AnalysisException, PySparkException
 
     from spark_ext._filesystem import PathError
-    from spark_ext._private import cause_of, is_java_error, python_error_in
+    from spark_ext._private import cause_of, is_java_error, python_error_in, unreadable_file
     from spark_ext._shipping import CoreNote, WorkerError, worker_error_in
-    from spark_ext.jobs._formats import InputWarning, warnings_to
+    from spark_ext.jobs._input import InputWarning
+
+    others = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
+        if issubclass(category, (InputWarning, CoreNote)):
+            click.echo(f"Warning: {message}", err=True)
+        else:
+            others(message, category, *more, **named)
 
     try:
-        with warnings_to(lambda text: click.echo(f"Warning: {text}", err=True), InputWarning, CoreNote):
+        with warnings.catch_warnings():
+            warnings.showwarning = show
+            warnings.simplefilter("default", InputWarning)
+            warnings.simplefilter("default", CoreNote)
             yield
     except (NoJava, NotImplementedError, BadInput, PathError, ImportError, OSError, WorkerError) as error:
         raise click.ClickException(str(error)) from None
@@ -365,6 +348,9 @@ def _one_line_errors(output: str) -> Iterator[None]:
     except Exception as error:
         if _is_interrupt(error) or not (is_java_error(error) or isinstance(error, PySparkException)):
             raise
+        file = unreadable_file(error)
+        if file is not None:
+            raise click.ClickException(f"cannot read {file}: {cause_of(error)}") from None
         said = worker_error_in(error) or python_error_in(error, _MISSING_ROWS) or cause_of(error)
         raise click.ClickException(f"Spark failed: {said}") from None
 

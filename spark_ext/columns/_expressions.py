@@ -34,10 +34,8 @@ _UUID_LENGTH = 36
 _UUID = r"\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\z"
 CORRUPT = "_corrupt_record"
 """The column of lines that do not fit their format."""
-_MORE = r"\}\s*,?\s*[^\s,}\]\"]"
-"""The end of an object and more text. Arrays and strings of one object may have it too."""
-OTHER_HEADER = "header "
-"""Before the header and the line, in that column, of a file that has another header than the first file."""
+CORRUPT_REASON = "_corrupt_reason"
+"""The column of the reason, if the reader of the file knows it."""
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 INTEGER_TYPES = (ByteType, ShortType, IntegerType, LongType)
@@ -253,21 +251,8 @@ def misfit_reason(df: DataFrame) -> Column:
     """Return the reason for a line of a file that Spark could not read; NULL for any other row."""
     if CORRUPT not in df.columns:
         return null_text()
-    line = F.col(CORRUPT)
-    header = F.concat(F.lit("the file has another header than the first file: "), F.substring_index(line, "\n", 1))
-    misfit = F.when(line.startswith(OTHER_HEADER) & line.contains("\n"), header)
-    keys = F.json_object_keys(line)
-    is_twice = F.size(F.array_distinct(F.transform(keys, F.lower))) < F.size(keys)
-    twice = F.when(is_twice, F.lit("the line has a key twice, compared without regard to case"))
-    more = F.when(keys.isNotNull() & has_more(line), F.lit("the line has more text after its JSON object"))
-    other = F.when(~F.is_valid_utf8(line), F.lit("the line is not UTF-8"))
-    return F.when(line.isNotNull(), F.coalesce(misfit, other, twice, more, F.lit("the line does not fit the format")))
-
-
-def has_more(line: Column) -> Column:
-    """Return whether a line has text after its JSON object: Spark's functions of JSON do not read it."""
-    objects = F.from_json(F.concat(F.lit("["), line, F.lit("]")), "array<string>")
-    return line.rlike(_MORE) & ~F.coalesce(F.size(objects) == 1, F.lit(False))
+    why = F.col(CORRUPT_REASON) if CORRUPT_REASON in df.columns else null_text()
+    return F.when(F.col(CORRUPT).isNotNull(), F.coalesce(why, F.lit("the line does not fit the format")))
 
 
 def no_id_reason(text: Column) -> Column:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgid._known_tables import JOB_TABLES
 from spark_ext.auditing.comparison import compare
 from spark_ext.auditing.table_audit import audit
-from spark_ext.jobs._files import read_rows, written
-from spark_ext.jobs._formats import BadInput, check_ending, is_table
+from spark_ext.jobs._input import BadInput, check_ending, is_table, read_rows
+from spark_ext.jobs._output import written
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_ext.auditing.spark_report import AuditReport
-
-_OPTIONS: Final = ("sent_columns", "holes", "without", "by")
-"""The arguments that do not name columns of the input."""
 
 
 def run(
@@ -28,6 +23,7 @@ def run(
     *,
     format: str | None = None,
     digests: tuple[str, str] | None = None,
+    multi_line: bool = False,
     **columns: Any,
 ) -> AuditReport:
     """Return the report of a table, or of its comparison with another.
@@ -36,40 +32,28 @@ def run(
         spark: the session.
         input: a file or folder of rows, or the output folder of the job ``ids`` or ``messages``.
         sent: a table of the messages that were sent, with which the input is compared.
-        format: one of `spark_ext.jobs._formats.FORMATS`, or ``delta``. Default: found by the input.
+        format: one of `spark_ext.jobs._input.FORMATS`, or ``delta``. Default: found by the input.
         digests: the folders of the digests of ``sent`` and of the input.
+        multi_line: whether quoted cells of CSV may contain line breaks.
         columns: the arguments of `spark_ext.audit` or `spark_ext.compare`.
 
     Raises:
         BadInput: if the input does not have a column.
     """
-    df = _rows(spark, input, format, columns)
+    df = read_input(spark, input, format, multi_line=multi_line)
+    if columns.get("id") is None:
+        columns["id"] = "value" if df.columns == ["value"] and not columns.get("offset") else "id"
     try:
         if sent is None:
             return audit(df, **columns)
         made = None if digests is None else (read_input(spark, digests[0]), read_input(spark, digests[1]))
-        return compare(read_input(spark, sent), df, digests=made, **columns)
+        return compare(read_input(spark, sent, multi_line=multi_line), df, digests=made, **columns)
     except ValueError as error:
         raise BadInput(str(error)) from None
 
 
-def _rows(spark: SparkSession, input: str, format: str | None, columns: dict[str, Any]) -> DataFrame:
-    """Return the rows of an input, and set the column of IDs in the arguments that name columns."""
-    given = (value for name, value in columns.items() if name not in _OPTIONS)
-    named = [name for value in given for name in ((value,) if isinstance(value, str) else value or ())]
-    df = read_input(spark, input, format, ["id", *named])
-    if df.columns == ["value"] and columns.get("id") is None and not columns.get("offset"):
-        columns["id"] = "value"
-    elif columns.get("id") is None:
-        columns["id"] = "id"
-    return df
-
-
-def read_input(spark: SparkSession, input: str, format: str | None = None, prefer: Sequence[str] = ()) -> DataFrame:
-    """Return the rows of a table, or of the table that a job has written to its output folder.
-
-    ``prefer`` lists names for columns of JSON whose spellings differ in case.
-    """
+def read_input(spark: SparkSession, input: str, format: str | None = None, *, multi_line: bool = False) -> DataFrame:
+    """Return the rows of a table, or of the table that a job has written to its output folder."""
     for known in JOB_TABLES if format is None else ():
         rows = _table(spark, f"{input}/{known.folder}")
         if rows is None:
@@ -80,7 +64,7 @@ def read_input(spark: SparkSession, input: str, format: str | None = None, prefe
         return rows if aside is None else rows.unionByName(aside, allowMissingColumns=True)
     if format is None:
         check_ending(input)
-    return read_rows(spark, input, format, prefer=prefer)
+    return read_rows(spark, input, format, multi_line=multi_line)
 
 
 def _table(spark: SparkSession, path: str) -> DataFrame | None:

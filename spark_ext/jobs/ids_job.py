@@ -5,22 +5,35 @@ Its parts can be used alone: `with_assigned_ids`, `split_malformed`, `with_id_co
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
+from zoneinfo import ZoneInfo
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
 from msgid import layout
 from msgid._known_tables import CANONICAL, KIND, QUARANTINE
 from msgid._known_tables import IDS as JOB_IDS
-from spark_ext.columns._expressions import CORRUPT, hex_text, misfit_reason, no_id_reason, quoted_name
+from msgid._moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN
+from spark_ext.columns._expressions import (
+    CORRUPT,
+    CORRUPT_REASON,
+    INTEGER_TYPES,
+    hex_text,
+    integer_column,
+    misfit_reason,
+    no_id_reason,
+    quoted_name,
+)
+from spark_ext.columns._moments import within_years, zoned_moment
 from spark_ext.columns.making import assign_ids, generate_id, position_id
 from spark_ext.columns.reading import try_parse_id
 from spark_ext.columns.v0 import try_parse_v0, try_translate_v0
-from spark_ext.jobs._files import column_of, read_rows, write_table, written
-from spark_ext.jobs._formats import BadInput, format_of
-from spark_ext.jobs._times import check_zone, moment_in
+from spark_ext.jobs._input import BadInput, column_of, format_of, read_rows
+from spark_ext.jobs._output import write_table, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +41,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
 REASON = "reason"
-_NO_POSITION = "no position: source, offset or time is missing or malformed, or the time does not name its time zone"
+_NO_POSITION = (
+    f"no position: source, offset (an integer of 0 to {layout.OFFSET_MAX}) or time is missing or malformed, "
+    "or the time does not name its time zone"
+)
+_LOCAL: Final = r"\A\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?\z"
+_OFFSET: Final = re.compile(r"[+-]\d\d:\d\d")
 IDS: Final = JOB_IDS.folder
 
 
@@ -69,7 +87,7 @@ class Assignment(NamedTuple):
             raise BadInput(
                 "--assign position needs --source, --offset and --at: the columns that say where a row stands"
             )
-        check_zone(self.timezone)
+        _check_zone(self.timezone)
 
 
 def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> DataFrame:
@@ -90,12 +108,27 @@ def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> Dat
         return df.transform(assign_ids, name=column, order_by=keys or None)
     assert offset is not None
     assert at is not None
-    names = [column_of(df, name).cast("string") for name in source]
+    names = [_source_text(df, name) for name in source]
     log = F.concat(names[0], *(part for name in names[1:] for part in (F.lit("/"), name)))
-    place = column_of(df, offset).try_cast("bigint")
+    column_of(df, offset)
+    try:
+        place = integer_column(df, offset)
+    except ValueError:
+        type = df.schema[offset].dataType.simpleString()
+        raise BadInput(
+            f"--offset must name a column of integers or of their digits, got {offset!r} of {type}"
+        ) from None
     place = F.when(place.between(0, layout.OFFSET_MAX), place)
     read, parts = _with_parts(df, log, place, moment_in(df, at, timezone))
     return read.withColumn(column, position_id(*parts)).drop(*parts)
+
+
+def _source_text(df: DataFrame, name: str) -> Column:
+    """Return a part of the log's name as text: text or an integer, whose text does not depend on the session."""
+    column, type = column_of(df, name), df.schema[name].dataType
+    if not isinstance(type, (StringType, *INTEGER_TYPES)):
+        raise BadInput(f"--source must name columns of text or integers, got {name!r} of {type.simpleString()}")
+    return column.cast("string")
 
 
 def _with_parts(df: DataFrame, *parts: Column) -> tuple[DataFrame, list[Column]]:
@@ -107,6 +140,56 @@ def _with_parts(df: DataFrame, *parts: Column) -> tuple[DataFrame, list[Column]]
     longer = "_" * max(map(len, df.columns))
     names = [f"{longer}_{place}" for place in range(len(parts))]
     return df.withColumns(dict(zip(names, parts, strict=True))), [F.col(name) for name in names]
+
+
+def moment_in(df: DataFrame, name: str, zone: str | None = None) -> Column:
+    """Return a column of times as timestamps or Unix seconds; NULL for other text, and outside the years 1 to 9999.
+
+    Numbers, and text of digits, are Unix seconds. Other text is ISO 8601. Nothing depends on the session.
+
+    Args:
+        df: The rows.
+        name: Name of the column.
+        zone: Time zone of times without an offset from UTC. Default: such text becomes NULL.
+
+    Raises:
+        BadInput: if the zone is unknown, if the column is missing or of another type, or if its type does not have a
+            time zone and ``zone`` is missing.
+    """
+    column, type = column_of(df, name), df.schema[name].dataType
+    _check_zone(zone)
+    if isinstance(type, TimestampType):
+        return within_years(column)
+    if isinstance(type, NumericType):
+        return F.when(column.between(UNIX_SECONDS_MIN, UNIX_SECONDS_MAX), column)
+    if isinstance(type, (TimestampNTZType, DateType)) and zone is not None:
+        return _in_zone(column.cast("timestamp_ntz"), zone)
+    if not isinstance(type, StringType):
+        raise BadInput(
+            f"--at must name a column of timestamps with time zone, Unix seconds or text, got {name!r} of type "
+            f"{type.simpleString()}; --timezone names the time zone of timestamps without one"
+        )
+    seconds = F.when(column.rlike(r"\A-?\d{1,12}\z"), column.try_cast("bigint"))
+    unix = F.when(seconds.between(UNIX_SECONDS_MIN, UNIX_SECONDS_MAX), F.timestamp_seconds(seconds))
+    moment = F.coalesce(unix, zoned_moment(column))
+    if zone is None:
+        return moment
+    return F.coalesce(moment, _in_zone(F.when(column.rlike(_LOCAL), column.try_cast("timestamp_ntz")), zone))
+
+
+def _in_zone(local: Column, zone: str) -> Column:
+    utc = F.convert_timezone(F.lit(zone), F.lit("UTC"), local)
+    return within_years(F.concat(utc.cast("string"), F.lit("Z")).try_cast("timestamp_ltz"))
+
+
+def _check_zone(zone: str | None) -> None:
+    """Raise BadInput if a text is not a time zone."""
+    if zone is None or _OFFSET.fullmatch(zone):
+        return
+    try:
+        ZoneInfo(zone)
+    except (ValueError, OSError, LookupError):
+        raise BadInput(f"--timezone must be a time zone, such as Europe/Berlin or +02:00, got {zone!r}") from None
 
 
 def with_id_columns(df: DataFrame, column: str = "id") -> DataFrame:
@@ -160,8 +243,8 @@ def split_malformed(df: DataFrame, column: str = "id") -> tuple[DataFrame, DataF
 def _split(df: DataFrame, why: Column) -> tuple[DataFrame, DataFrame]:
     _refuse_names(df, [REASON], "rename it")
     marked = df.withColumn(REASON, F.coalesce(misfit_reason(df), why))
-    good = marked.where(F.col(REASON).isNull()).drop(REASON, CORRUPT)
-    return good, marked.where(F.col(REASON).isNotNull())
+    good = marked.where(F.col(REASON).isNull()).drop(REASON, CORRUPT, CORRUPT_REASON)
+    return good, marked.where(F.col(REASON).isNotNull()).drop(CORRUPT_REASON)
 
 
 def run(
@@ -174,6 +257,7 @@ def run(
     mode: str = "error",
     assign: Assignment | None = None,
     table_format: str = "parquet",
+    multi_line: bool = False,
 ) -> Summary:
     """Read messages, write them to a table with one column per field of their IDs, and quarantine malformed rows.
 
@@ -186,11 +270,12 @@ def run(
         mode: Spark's save mode, ``error`` or ``overwrite``.
         assign: how to make IDs, in the new column ``column``, for rows without IDs.
         table_format: ``parquet`` or ``delta``: the format of the tables.
+        multi_line: whether quoted cells of CSV may contain line breaks.
 
     Raises:
         BadInput: if the column is missing, or the input has a column of a name that the job adds.
     """
-    rows = read_rows(spark, input, format or format_of(input), prefer=_names(column, assign))
+    rows = read_rows(spark, input, format or format_of(input), multi_line=multi_line)
     good, malformed = _parts(rows, column, assign)
     if mode == "error" and written(spark, f"{output}/{IDS}") is not None:
         raise BadInput(f"{output}/{IDS} holds results already; --overwrite replaces them")
@@ -198,13 +283,6 @@ def run(
     write_table(malformed, f"{output}/{QUARANTINE}", "overwrite", table_format)
     write_table(good, f"{output}/{IDS}", mode, table_format)
     return summary(spark, output, column)
-
-
-def _names(column: str, assign: Assignment | None) -> list[str]:
-    """Return the columns that the options name."""
-    if assign is None:
-        return [column]
-    return [name for name in (*assign.source, assign.offset, assign.at, *assign.order_by) if name is not None]
 
 
 def _parts(df: DataFrame, column: str, assign: Assignment | None) -> tuple[DataFrame, DataFrame]:

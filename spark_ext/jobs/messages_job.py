@@ -13,9 +13,8 @@ from msgid.messages import MessageState
 from msgid.schemas import SchemaRegistry
 from spark_ext.formats.message_formats import message_format
 from spark_ext.formats.message_table import check_policy, messages
-from spark_ext.jobs._files import write_table, written
-from spark_ext.jobs._formats import BadInput
-from spark_ext.jobs._message_files import JobFiles
+from spark_ext.jobs._input import BadInput, JobFiles
+from spark_ext.jobs._output import write_table, written
 from spark_ext.tables import table_formats
 
 if TYPE_CHECKING:
@@ -145,7 +144,10 @@ def run(
     columns = SEGMENTS if table_formats.table_format(table_format).batches_share_segments else FOLDERS
     table = source.table(source.read(spark, input))
     write_table(table, f"{output}/{MESSAGES}", mode, table_format, columns if by_segment else ())
-    return summary(spark, output)
+    written = summary(spark, output)
+    if not written.rows:
+        raise BadInput(f"found no messages in {input}: check the path, and the names and the format of the files")
+    return written
 
 
 def summary(spark: SparkSession, output: str) -> Summary:

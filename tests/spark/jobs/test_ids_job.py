@@ -7,14 +7,17 @@ import os
 import re
 import subprocess
 import sys
+from datetime import datetime, timezone
 
 import pytest
 from helpers import vector_files as vectors
 from helpers.covering import first_by_default
+from pyspark.sql import functions as F
 
 import msgid
-from spark_ext.jobs import _files as files
+from spark_ext._settings import settings
 from spark_ext.jobs import ids_job as job
+from spark_ext.jobs._input import BadInput
 
 pytestmark = pytest.mark.spark
 
@@ -132,33 +135,11 @@ def test_ids_job_on_binary_ids_reads_them(spark, tmp_path):
     assert good(spark, tmp_path / "out")[0].id_canonical == V1
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "lines"),
-    [
-        ("in.csv", f"id,topic\n{V1},a\n{V1},b,too,many\n{V1}\n{CLIENT},c\n", [f"{V1},b,too,many", V1]),
-        pytest.param(
-            "in.json",
-            f'{{"id": "{V1}"}}\n{{"id": "{V1}"\n{{"id": "{CLIENT}"}}\n',
-            [f'{{"id": "{V1}"'],
-            marks=pytest.mark.details,
-        ),
-    ],
-)
-def test_ids_job_on_lines_that_do_not_fit_keeps_them_whole(spark, tmp_path, name, content, lines):
-    """A line with too few or too many columns, or that is not JSON, is quarantined unchanged, with the reason."""
-    (tmp_path / name).write_text(content)
-    summary = job.run(spark, str(tmp_path / name), str(tmp_path / "out"))
-    assert (summary.rows - summary.malformed, summary.malformed) == (2, len(lines))
-    rows = malformed(spark, tmp_path / "out")
-    assert sorted(row._corrupt_record for row in rows) == sorted(lines)
-    assert {row.reason for row in rows} == {"the line does not fit the format"}
-
-
 @pytest.mark.parametrize("name", first_by_default(["ID_Kind", "id_kind", "reason", "Reason"], 1))
 def test_ids_job_on_names_that_clash_is_refused(spark, tmp_path, name):
     """A column of the input with the name of an added column, in any case, is an error: Spark would overwrite it."""
     (tmp_path / "in.csv").write_text(f"id,{name}\n{V1},mine\n")
-    with pytest.raises(files.BadInput, match=f"has a column '{name}' already"):
+    with pytest.raises(BadInput, match=f"has a column '{name}' already"):
         job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"))
 
 
@@ -166,7 +147,7 @@ def test_ids_job_on_names_that_clash_is_refused(spark, tmp_path, name):
 def test_ids_job_on_a_missing_column_names_the_columns(spark, tmp_path):
     """The error lists the columns of the input."""
     (tmp_path / "in.csv").write_text(f"message id,b\n{V1},1\n")
-    with pytest.raises(files.BadInput, match="no column 'id'; there are: message id, b"):
+    with pytest.raises(BadInput, match="no column 'id'; there are: message id, b"):
         job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"))
     (tmp_path / "in.csv").write_text(f"message `id`.x,b\n{V1},1\n")
     summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), column="message `id`.x")
@@ -176,28 +157,82 @@ def test_ids_job_on_a_missing_column_names_the_columns(spark, tmp_path):
 POSITIONS = [
     ("orders", "1", "7", "1795219200", True),
     ("orders", "1", "8", "2026-11-21T00:00:00Z", True),
+    ("orders", "1", "008", "2026-11-21 09:00:00.9+09:00", True),
     ("orders", "", "9", "1795219200", False),
     ("orders", "1", "-1", "1795219200", False),
     ("orders", "1", str(1 << 48), "1795219200", False),
     ("orders", "1", "x", "1795219200", False),
+    ("orders", "1", "7.0", "1795219200", False),
+    ("orders", "1", "7.9", "1795219200", False),
+    ("orders", "1", "1e1", "1795219200", False),
+    ("orders", "1", "true", "1795219200", False),
+    ("orders", "1", " 7", "1795219200", False),
     ("orders", "1", "10", "yesterday", False),
+    ("orders", "1", "10", "now", False),
+    ("orders", "1", "10", "2026-11-21 00:00:00", False),
+    ("orders", "1", "10", "2026-11-21", False),
     ("orders", "1", "11", str(1 << 62), False),
 ]
 
 
-def test_ids_job_with_positions_quarantines_rows_without_one(spark, tmp_path):
-    """The source joins the columns with ``/``; a time is Unix seconds or a timestamp; other rows are quarantined."""
+SESSIONS = [{}, {"spark.sql.timestampType": "TIMESTAMP_NTZ", "spark.sql.session.timeZone": "America/New_York"}]
+
+
+@pytest.mark.parametrize("session", SESSIONS, ids=["defaults", "TIMESTAMP_NTZ"])
+def test_ids_job_with_positions_quarantines_rows_without_one(spark, tmp_path, session):
+    """The source joins the columns with ``/``. An offset is an integer, a time has a zone; nothing else is guessed."""
     lines = [",".join(row[:4]) + "\n" for row in POSITIONS]
     (tmp_path / "in.csv").write_text("topic,partition,offset,at\n" + "".join(lines))
     assign = job.Assignment("position", ("topic", "partition"), "offset", "at")
-    summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), assign=assign)
-    assert summary == job.Summary([job.Count("v1", "position", 2)], 6)
+    with settings(spark, session):
+        summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), assign=assign)
+    assert summary == job.Summary([job.Count("v1", "position", 3)], len(POSITIONS) - 3)
     assert {row.offset: row.id for row in good(spark, tmp_path / "out")} == {
-        str(n): str(msgid.position_id("orders/1", n, 1_795_219_200)) for n in (7, 8)
+        n: str(msgid.position_id("orders/1", int(n), 1_795_219_200)) for n in ("7", "8", "008")
     }
     aside = malformed(spark, tmp_path / "out")
     assert all(row.reason.startswith("no position: ") for row in aside)
     assert sorted(row.offset for row in aside) == sorted(row[2] for row in POSITIONS if not row[4])
+
+
+REFUSED_TYPES = [
+    ("offset", "double", "--offset must name a column of integers or of their digits, got 'offset' of double"),
+    ("offset", "decimal(10,0)", r"got 'offset' of decimal\(10,0\)"),
+    ("offset", "boolean", "got 'offset' of boolean"),
+    ("topic", "double", "--source must name columns of text or integers, got 'topic' of double"),
+    ("topic", "boolean", "got 'topic' of boolean"),
+    ("at", "timestamp_ntz", "--at must name a column of timestamps with time zone.* of type timestamp_ntz"),
+    ("at", "date", "of type date"),
+    ("at", "boolean", "of type boolean"),
+]
+
+
+@pytest.mark.parametrize(("column", "type", "says"), REFUSED_TYPES)
+def test_ids_job_with_positions_of_another_type_is_refused(spark, column, type, says):
+    """7.2, 7.9 and 7.0 would have one ID; the text of a double depends on the version of Java."""
+    types = {"topic": "string", "offset": "bigint", "at": "bigint", column: type}
+    df = spark.createDataFrame([], ", ".join(f"{name} {type}" for name, type in types.items()))
+    with pytest.raises(BadInput, match=says):
+        job.with_assigned_ids(df, "id", job.Assignment("position", ("topic",), "offset", "at"))
+
+
+@pytest.mark.parametrize("session", SESSIONS, ids=["defaults", "TIMESTAMP_NTZ"])
+def test_moment_in_with_a_zone_reads_local_times_there(spark, session):
+    """The passed zone applies to text, dates and timestamps without a zone; a UTC offset in the text has priority."""
+    moments = {
+        "2022-03-23 14:50:38.5": datetime(2022, 3, 23, 13, 50, 38, 500_000, tzinfo=timezone.utc),
+        "2022-07-01": datetime(2022, 6, 30, 22, tzinfo=timezone.utc),
+        "2022-03-23T14:50:38Z": datetime(2022, 3, 23, 14, 50, 38, tzinfo=timezone.utc),
+        "24:00": None,
+    }
+    with settings(spark, session):
+        df = spark.createDataFrame([(text,) for text in moments], "at string")
+        micros = [row[0] for row in df.select(F.unix_micros(job.moment_in(df, "at", "Europe/Berlin"))).collect()]
+        typed = df.limit(1).select(F.lit("2022-03-23 14:50:38").cast("timestamp_ntz").alias("at"))
+        assert typed.select(F.unix_seconds(job.moment_in(typed, "at", "+01:00"))).first()[0] == 1_648_043_438
+    assert micros == [at and round(at.timestamp() * 1_000_000) for at in moments.values()]
+    with pytest.raises(BadInput, match="--timezone must be a time zone"):
+        job.moment_in(df, "at", "Mars/Olympus")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from msgid import iggy
 from msgid.danube import MessageID, StreamMessage
 from msgid.schemas import SchemaRegistry
 from spark_ext.jobs import messages_job as job
-from spark_ext.jobs._files import BadInput
+from spark_ext.jobs._input import BadInput
 
 pytestmark = pytest.mark.spark
 
@@ -102,10 +102,14 @@ def test_messages_job_with_options_that_clash_is_refused(spark, tmp_path, source
     assert not (tmp_path / "out").exists()
 
 
-def test_messages_job_on_an_empty_input_writes_nothing(spark, tmp_path):
-    """An empty input gives an empty table."""
+@pytest.mark.parametrize("name", [None, "backup.log"])
+def test_messages_job_without_messages_is_an_error(spark, tmp_path, name):
+    """A wrong path, or files of other names, would give an empty table and no error."""
     (tmp_path / "in").mkdir()
-    assert job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), job.Source("iggy")).rows == 0
+    if name is not None:
+        (tmp_path / "in" / name).write_text("x")
+    with pytest.raises(BadInput, match=r"found no messages in .*in: check the path"):
+        job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), job.Source("iggy"))
 
 
 @pytest.mark.programs
