@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -21,16 +22,35 @@ if TYPE_CHECKING:
     from spark_ext.formats._iggy_files import Segment
 
 
+_VERSION: Final = 5
+"""The version of an offset; those of earlier versions held the position in each file."""
+
+
+def _offset(last: Mapping[str, int]) -> dict[str, Any]:
+    """Return the offset of a query: the first offset of the last segment that was read, by folder."""
+    return {"version": _VERSION, "segments": dict(last)}
+
+
+def _last_read(offset: Mapping[str, Any]) -> dict[str, int]:
+    """Return the last segments of an offset; ValueError if another version wrote it."""
+    if offset.get("version") != _VERSION:
+        raise ValueError(
+            'cannot continue a stream of format("iggy"): another version wrote its checkpoint. '
+            "Start with a new checkpoint"
+        )
+    return dict(offset["segments"])
+
+
 class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Read closed segments. The offset of the query is the number of the last segment that was read, by folder."""
+    """Read closed segments, each once."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options = Options.of(options)
         self.bound: set[str] | None = None
 
-    def initialOffset(self) -> dict[str, int]:
+    def initialOffset(self) -> dict[str, Any]:
         """Return the offset of a reader that has read nothing."""
-        return {}
+        return _offset({})
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the limit that the options ask for."""
@@ -40,23 +60,24 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Limit the query to the present closed segments."""
         self.bound = {segment.path for segment in closed_segments(self.options.path, {})}
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the last segment of each folder that the next batch reads; each folder has its turn."""
-        turns: dict[str, int] = {}
+        last, turns = _last_read(start), Counter[str]()
         new: list[tuple[int, Segment]] = []
-        for segment in closed_segments(self.options.path, start):
-            if segment.first > start.get(segment.folder, -1) and (self.bound is None or segment.path in self.bound):
-                turns[segment.folder] = turns.get(segment.folder, 0) + 1
+        for segment in closed_segments(self.options.path, last):
+            if segment.first > last.get(segment.folder, -1) and (self.bound is None or segment.path in self.bound):
+                turns[segment.folder] += 1
                 new.append((turns[segment.folder], segment))
         most = None if isinstance(limit, ReadAllAvailable) else self.options.max_files
-        return start | {segment.folder: segment.first for _, segment in sorted(new)[:most]}
+        return _offset(last | {segment.folder: segment.first for _, segment in sorted(new)[:most]})
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the parts of the segments between two offsets."""
+        before, last = _last_read(start), _last_read(end)
         return [
             part
             for segment in closed_segments(self.options.path, {})
-            if start.get(segment.folder, -1) < segment.first <= end.get(segment.folder, -1)
+            if before.get(segment.folder, -1) < segment.first <= last.get(segment.folder, -1)
             for part in self.options.parts(segment)
         ]
 

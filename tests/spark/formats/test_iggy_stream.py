@@ -7,6 +7,7 @@ import shutil
 import pytest
 from helpers.streams import run_to_end
 from helpers.versions import module_since
+from pyspark.errors import StreamingQueryException
 
 from msgid import iggy
 from spark_ext.formats.iggy_source import IggyDataSource
@@ -77,9 +78,9 @@ def test_offsets_of_a_stream_are_a_number_for_each_folder(tmp_path):
     reader = IggyStreamReader({"path": str(root), "maxFilesPerTrigger": "2"})
     limit, one, two = reader.getDefaultReadLimit(), *(f"streams/{n}/topics/1/partitions/1" for n in (1, 2))
     first = json.loads(json.dumps(reader.latestOffset(reader.initialOffset(), limit)))
-    assert first == {one: 0, two: 5}
+    assert first == {"version": 5, "segments": {one: 0, two: 5}}
     second = reader.latestOffset(first, limit)
-    assert second == {one: 200, two: 5}
+    assert second["segments"] == {one: 200, two: 5}
     assert reader.latestOffset(second, limit) == second
     for _ in range(2):
         parts = reader.partitions(first, second)
@@ -96,12 +97,33 @@ def test_segment_that_is_deleted_before_it_is_read_ends_the_query_once(spark, tm
     for first in (0, 100, 200):
         segment(root, first)
     reader = IggyStreamReader({"path": str(root)})
-    end = reader.latestOffset({}, reader.getDefaultReadLimit())
-    parts = reader.partitions({}, end)
+    start = reader.initialOffset()
+    parts = reader.partitions(start, reader.latestOffset(start, reader.getDefaultReadLimit()))
     shutil.move(segment(root, 0), tmp_path)
     with pytest.raises(FileNotFoundError, match=r"00000\.log"):
         list(reader.read(parts[0]))
     assert follow(spark, root, tmp_path)[0] == [100, 101, 102]
+
+
+def test_checkpoint_of_another_version_is_refused(spark, tmp_path):
+    """Offsets of 0.2 held the position in each file: nothing is read again, and the checkpoint stays as it is."""
+    root = tmp_path / "in"
+    for first in (0, 10):
+        segment(root, first)
+    assert follow(spark, root, tmp_path)[0] == [0, 1, 2]
+    (offset,) = (name for name in (tmp_path / "checkpoint" / "offsets").iterdir() if name.name.isdigit())
+    written = offset.read_text()
+    former = ({"version": 4, "segments": {"x/0.log": [9, 10, 1]}}, {str(segment(root, 0)): 9})
+    reader = IggyStreamReader({"path": str(root)})
+    for old in former:
+        with pytest.raises(ValueError, match=r"another version wrote its checkpoint\. Start with a new checkpoint"):
+            reader.latestOffset(old, reader.getDefaultReadLimit())
+        with pytest.raises(ValueError, match="another version wrote its checkpoint"):
+            reader.partitions(old, reader.initialOffset())
+    offset.write_text("\n".join((*written.splitlines()[:-1], json.dumps(former[0]))))
+    (offset.parent / f".{offset.name}.crc").unlink(missing_ok=True)
+    with pytest.raises(StreamingQueryException, match=r'format\("iggy"\): another version wrote its checkpoint'):
+        follow(spark, root, tmp_path)
 
 
 def test_stream_with_a_bad_limit_raises():
