@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgid._validate import quote
 from msgid.errors import InvalidMessage
 from msgid.iggy._records.decoding import headers_of_row
 from msgid.iggy._records.rows import ROW, Row
@@ -191,18 +192,18 @@ def _keys(distinct: list[bytes], codes: Any) -> tuple[list[str | None], Any, Any
 
     used = np.flatnonzero(np.bincount(codes))
     place_of = np.zeros(2 * len(distinct), np.int64)
-    place_of[used] = np.arange(len(used))
-    names: list[str | None] = []
+    names: dict[str | None, int] = {}
     for code in used.tolist():
         try:
-            names.append(str(decode_key(Reader(distinct[code // 2]), typed=bool(code % 2))))
+            name: str | None = str(decode_key(Reader(distinct[code // 2]), typed=bool(code % 2)))
         except InvalidMessage:
-            names.append(None)
-    return names, place_of[codes], np.array([name is None for name in names], bool)
+            name = None
+        place_of[code] = names.setdefault(name, len(names))
+    return list(names), place_of[codes], np.array([name is None for name in names], bool)
 
 
 def _repeated(row: Any, numbers: Any) -> Any:
-    """Return the rows that have the same key twice."""
+    """Return the rows that have a key with the same text twice."""
     import numpy as np
 
     found = [row[:0]]
@@ -224,13 +225,20 @@ def _one_by_one(
     values: list[bytes] = []
     malformed: dict[int, InvalidMessage] = {}
     for number in alone:
+        row = Row._make(ROW.unpack_from(packed, number * ROW.size))
         try:
-            read = headers_of_row(data, Row._make(ROW.unpack_from(packed, number * ROW.size)), base)
+            read = headers_of_row(data, row, base)
         except InvalidMessage as error:
             malformed[number] = error
             continue
+        texts = [str(key) for key in read]
+        if len(set(texts)) < len(texts):
+            twice = next(text for text in texts if texts.count(text) > 1)
+            reason = f"two headers whose keys are the text {quote(twice)} in a table"
+            malformed[number] = InvalidMessage(reason, base + row.headers)
+            continue
         owners += [number] * len(read)
-        keys += map(str, read)
+        keys += texts
         kinds += [str(header.kind) for header in read.values()]
         values += [header.raw for header in read.values()]
     return (owners, keys, kinds, values), malformed

@@ -120,6 +120,19 @@ def test_header_columns_of_a_message_with_many_headers_are_complete(count):
     assert [len(held) for held, _ in columns(raw, "m45")] == [1, count, 0, 1]
 
 
+@pytest.mark.parametrize("more", [0, 70])
+def test_header_keys_with_one_text_make_a_message_malformed_in_a_table(more):
+    """A map has each key once: no header is lost in silence, and the next message is whole."""
+    key = HeaderKey.of(5, HeaderKind.INT32)
+    headers = {str(key): Header.of(1), key: Header.of(2)} | {f"k{n}": Header.of(n) for n in range(more)}
+    made = [iggy.Message.new(b"p", id=n, headers=one, layout="h64") for n, one in enumerate((headers, {key: 2}))]
+    raw = iggy.encode_log(made, "h64")
+    (_, error), (held, none) = columns(raw, "h64")
+    assert error.startswith("invalid message: two headers whose keys are the text 'int32:5' in a table, at byte 65")
+    assert ([key for key, _ in held], none) == (["int32:5"], None)
+    assert iggy.decode_log(raw)[0].headers == made[0].headers
+
+
 def test_header_columns_of_an_upgraded_file_know_which_keys_have_a_kind():
     """One table can have messages of both forms of headers."""
     headers = {"k": Header.of("v"), "n": Header.of(5)}
