@@ -104,10 +104,7 @@ def _topic_names(names: Iterable[str]) -> dict[str, str]:
 @click.option(
     "--name", "names", multiple=True, metavar="NAME=TOPIC", help="The folder of a topic: orders=1/2. Repeatable."
 )
-@click.option("--allow-open", is_flag=True, help="Delete files also if another process holds them open.")
-def clean(
-    folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: bool, names: tuple[str, ...], allow_open: bool
-) -> None:
+def clean(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: bool, names: tuple[str, ...]) -> None:
     """Report or delete expired Iggy segments.
 
     The segments are those in a FOLDER. Without --apply, nothing is deleted.
@@ -116,8 +113,8 @@ def clean(
     under [topics]. A topic has the name of its folder: 2, or 1/2 in stream 1. To use other names in the policy, pass
     the folder of each by --name. An entry that does not match one topic is an error.
 
-    While a process, such as a server, can write to the segments, nothing is deleted. A segment that a process reads is
-    kept. Only Linux shows these processes.
+    Stop the server first: it keeps deleted files open. A segment is kept, with the reason, if the time of a message is
+    missing, before the year 2000 or in the future.
     """
     from msgid.retention import InvalidPolicy, RetentionPolicy
     from msgid.retention.cleaner import Cleaner
@@ -129,7 +126,6 @@ def clean(
             layout=layout,
             allow_gaps=allow_gaps,
             names=_topic_names(names),
-            allow_open=allow_open,
         )
         with working(f"reading {folder}"):
             report = cleaner.clean(apply=apply)

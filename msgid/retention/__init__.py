@@ -13,9 +13,7 @@ expired.
 `Cleaner` deletes the expired segments of a folder of Iggy's files.
 """
 
-from msgid.retention._disk import Files, OsFiles
-from msgid.retention._holders import Holder
-from msgid.retention.cleaner import Cleaner, SegmentFile, SegmentsInUse
+from msgid.retention.cleaner import Cleaner, SegmentFile
 from msgid.retention.policy import (
     DEFAULT_INTERVAL,
     DEFAULT_SEGMENT_BYTES,
@@ -34,16 +32,12 @@ __all__ = [
     "DEFAULT_INTERVAL",
     "DEFAULT_SEGMENT_BYTES",
     "Decision",
-    "Files",
-    "Holder",
     "MICROSECONDS",
     "InvalidPolicy",
     "NEVER",
-    "OsFiles",
     "RetentionPolicy",
     "Segment",
     "SegmentFile",
-    "SegmentsInUse",
     "decide",
     "is_expired",
 ]

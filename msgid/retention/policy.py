@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._moments import duration
+from msgid._moments import duration, unit_hint
 from msgid._validate import UINT32_MAX, in_range, is_integer, is_number, quote
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
 NEVER: Final = 0
 """Expiry of messages that never expire."""
@@ -27,10 +27,7 @@ DEFAULT_INTERVAL: Final = 60
 
 GAP: Final = "the next segment starts at offset %d, not at %d: offsets are missing, or it is a stray file"
 """Why a segment is kept whose successor does not begin at its last offset + 1."""
-MISSPELT: Final = "the default expiry does not apply, because the table lacks topics that the policy names: "
-"""Why a segment is kept for longer than the default expiry: an entry may be the misspelt name of its topic."""
-_SHOWN: Final = 5
-"""Maximum number of names in a reason."""
+_YEAR_2000: Final = 946_684_800 * MICROSECONDS
 
 
 class InvalidPolicy(ValueError):
@@ -47,11 +44,10 @@ class Segment(NamedTuple):
     """Size in bytes."""
     closed: bool
     """Whether the segment is marked as complete, so that no message is added to it."""
+    earliest: int | None
+    """Least timestamp of the messages in microseconds; None if the segment is empty, or if a message lacks a time."""
     latest: int | None
-    """Greatest timestamp of the messages in microseconds; the last message may have a smaller one (clock set back).
-
-    None if the segment is empty, or if the time of a message is missing.
-    """
+    """Greatest timestamp of the messages in microseconds; the last message may have a smaller one (clock set back)."""
     follows: bool = True
     """Whether the segment can close the one before it: it is empty, or begins with a valid message."""
 
@@ -197,12 +193,12 @@ class Decision(NamedTuple):
     expired: bool
     """Whether the segment is closed and all of its messages have expired, so that it is deleted."""
     reason: str | None = None
-    """Why the segment is kept although a later one has messages."""
+    """Why the segment is kept although a later one has messages, or although the policy applies to it."""
 
     @property
     def action(self) -> str:
-        """``removed`` for an expired segment, otherwise ``kept``."""
-        return "removed" if self.expired else "kept"
+        """``delete`` for an expired segment, otherwise ``keep``."""
+        return "delete" if self.expired else "keep"
 
 
 def decide(
@@ -219,6 +215,9 @@ def decide(
     of offsets is kept, because the later segment may be a stray copy. A segment that the next one overlaps is kept,
     too, without a reason. A closed segment in which all messages have expired is deleted.
 
+    A segment is kept, with the reason, if the time of a message is missing, before the year 2000 or after ``now``: such
+    times are often in another unit, and do not tell when the message was made.
+
     Args:
         segments: The segments of one log, in any order.
         policy: Retention by topic. A disabled policy deletes nothing.
@@ -232,19 +231,21 @@ def decide(
     Raises:
         InvalidPolicy: if a retention period is not an integer from 0 to 4294967295.
 
-    >>> log = [Segment(0, 4, 9, False, 0), Segment(5, 6, 9, False, 0), Segment(9, 9, 9, False, 0)]
-    >>> for decision in decide(log, RetentionPolicy(default_expiry=1), now=2_000_000):
+    >>> then = 1_700_000_000_000_000
+    >>> log = [Segment(first, last, 9, False, then, then) for first, last in [(0, 4), (5, 6), (9, 9)]]
+    >>> for decision in decide(log, RetentionPolicy(default_expiry=1), now=then + 2_000_000):
     ...     print(decision.action, decision.closed, decision.reason)
-    removed True None
-    kept False the next segment starts at offset 9, not at 7: offsets are missing, or it is a stray file
-    kept False None
+    delete True None
+    keep False the next segment starts at offset 9, not at 7: offsets are missing, or it is a stray file
+    keep False None
     """
     expiry = policy.expiry_of(topic)
+    applies = policy.enabled and expiry != NEVER
     starts = {segment.first_offset for segment in segments if segment.follows}
     filled = sorted(s.first_offset for s in segments if s.follows and s.last_offset is not None)
     decisions = []
-    for first, last, _, marked, latest, _ in segments:
-        closed, reason = marked, None
+    for segment in segments:
+        first, last, closed, reason = segment.first_offset, segment.last_offset, segment.closed, None
         if not closed:
             place = bisect_right(filled, first if last is None else max(first, last))
             closed = last is not None and last >= first and last + 1 in starts
@@ -252,28 +253,21 @@ def decide(
                 closed = allow_gaps or last is None
                 if last is not None and not closed:
                     reason = GAP % (filled[place], last + 1)
-        expired = policy.enabled and closed and latest is not None and is_expired(latest, expiry, now)
-        decisions.append(Decision(closed, expired, reason))
+        if applies and closed and last is not None:
+            reason = _doubt(segment, now)
+        expired = applies and closed and reason is None and segment.latest is not None
+        decisions.append(Decision(closed, expired and is_expired(segment.latest, expiry, now), reason))  # type: ignore[arg-type]
     return decisions
 
 
-def cautious(policy: RetentionPolicy, topics: Collection[str | None]) -> tuple[RetentionPolicy, str | None]:
-    """Return the policy by which a table with these topics is cleaned, and why it keeps messages longer, if it does.
-
-    An entry that does not match a topic may be the misspelt name of any topic without an entry. So these topics keep
-    their messages for the longest of the default expiry and the expiries of such entries.
-
-    >>> policy = RetentionPolicy(default_expiry=60, topics={"orders": 600, "logs": 9})
-    >>> [cautious(policy, topics)[0].default_expiry for topics in (["orders", "Logs"], ["Orders", "logs"])]
-    [60, 600]
-    """
-    default = policy.default_expiry
-    missing = {name: policy.expiry_of(name) for name in policy.topics if name not in topics}
-    longer = {name: expiry for name, expiry in missing.items() if default != NEVER and not 0 < expiry <= default}
-    if not longer:
-        return policy, None
-    names = ", ".join(map(quote, sorted(longer)[:_SHOWN])) + (", ..." if len(longer) > _SHOWN else "")
-    return replace(policy, default_expiry=NEVER if NEVER in longer.values() else max(longer.values())), MISSPELT + names
+def _doubt(segment: Segment, now: int) -> str | None:
+    """Return why the times of a segment do not tell its age; None if they do."""
+    earliest, latest = segment.earliest, segment.latest
+    if earliest is None or latest is None:
+        return "the time of a message is missing"
+    if earliest < _YEAR_2000:
+        return f"the time of a message is {earliest}, before the year 2000{unit_hint(earliest, MICROSECONDS)}"
+    return f"the time of a message is {latest}, in the future" if latest > now else None
 
 
 def checked_policy(policy: object) -> RetentionPolicy:

@@ -48,9 +48,8 @@ class Cleaners:
         self.segments: list[Written] = []
         self.torn = False
         faults = 0.02 if scheduler.chance(0.5) else 0.0
-        locks = scheduler.chance(0.5)
         self.cleaners = [Process(f"cleaner {number}", scheduler) for number in range(2)]
-        self._files = [CleanerFiles(self.disk, process, scheduler, faults, locks=locks) for process in self.cleaners]
+        self._files = [CleanerFiles(self.disk, process, scheduler, faults) for process in self.cleaners]
         self._known: list[Cleaner | None] = [None, None]
         self._create(0)
 
@@ -67,9 +66,10 @@ class Cleaners:
                 Operation(1, "server deletes its oldest segment", self._delete),
             ]
         if self.scheduler.mode == "any":
-            # A cleaner is about to rename the file that it has checked; another file must not be deleted now.
-            is_checked = any(each.is_running and each.next_step.startswith("rename ") for each in self.cleaners)
-            found.append(Operation(30 if is_checked else 1, "server recreates the partition", self._recreate))
+            # Between the last look at a file and its deletion, a server must not create another file of this name.
+            is_checked = any(each.is_running and each.next_step.startswith("remove ") for each in self.cleaners)
+            if not is_checked:
+                found.append(Operation(1, "server recreates the partition", self._recreate))
         for place, cleaner in enumerate(self.cleaners):
             found += cleaner.operations(lambda place=place: self._clean(place))
         return found
@@ -86,7 +86,7 @@ class Cleaners:
         if self.torn:
             self._recover()
         self._append()  # an empty last segment does not show that offsets before it are missing
-        while any(cleaner.is_running for cleaner in self.cleaners):  # one may wait for the lock of the other
+        while any(cleaner.is_running for cleaner in self.cleaners):
             for cleaner in self.cleaners:
                 if cleaner.is_running:
                     cleaner.go_on()
@@ -102,8 +102,6 @@ class Cleaners:
         active = self.segments[-1].first
         for path in self.disk.files:
             name = posixpath.basename(path)
-            if name.startswith("."):
-                raise Violation(f"{name} was never deleted or given its name back")
             is_known = any(name in segment.names for segment in self.segments) or path in reported
             if name.endswith(".log") and not is_known and int(name[:20]) < active:
                 raise Violation(f"{name} belongs to no segment")
@@ -144,7 +142,7 @@ class Cleaners:
 
         cleaner = self._known[place]
         if cleaner is None or self.cleaners[place].error is not None or self.scheduler.chance(0.3):  # a new process
-            cleaner = Cleaner("/data", POLICY, layout="m45", files=self._files[place], clock=now)
+            cleaner = Cleaner("/data", POLICY, layout="m45", _files=self._files[place], clock=now)
         self._known[place] = cleaner
 
         def call() -> Any:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.fs as pafs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Iterator
 
-    from msgid.retention import Holder
     from simulation.processes import Process
     from simulation.scheduler import Scheduler
 
@@ -33,7 +32,6 @@ class Disk:
         self._numbers = itertools.count(1)
         self.files: dict[str, Inode] = {}
         self.folders = {"/"}
-        self.locks: dict[str, object] = {}
 
     def create(self, path: str, content: bytes = b"") -> Inode:
         """Create or replace a file."""
@@ -95,10 +93,6 @@ class _Seen:
 class CleanerFiles(_Seen):
     """The file operations of the cleaner, `msgid.retention`."""
 
-    def __init__(self, disk: Disk, process: Process, scheduler: Scheduler, faults: float, *, locks: bool) -> None:
-        super().__init__(disk, process, scheduler, faults)
-        self._locks = locks
-
     def walk(self, folder: str) -> list[tuple[str, list[str]]]:
         """Return the folders in a folder, each with the names of its files."""
 
@@ -113,21 +107,6 @@ class CleanerFiles(_Seen):
 
         return self._do(f"walk {folder}", walk)  # type: ignore[no-any-return]
 
-    @contextmanager
-    def lock(self, folder: str) -> Iterator[None]:
-        """Lock a folder, if this disk has locks; a process that ends frees its locks."""
-        self._process.step("lock")
-        if not self._locks:
-            yield
-            return
-        while self.disk.locks.get(folder) is not None:
-            self._process.step("lock again")
-        self.disk.locks[folder] = self
-        try:
-            yield
-        finally:
-            del self.disk.locks[folder]
-
     def state(self, path: str) -> tuple[int, int, int, int]:
         """Return the state of a file."""
 
@@ -141,33 +120,14 @@ class CleanerFiles(_Seen):
         """Open a file for reading."""
         return self._do(f"open {path}", lambda: io.BytesIO(self._inode(path).content))  # type: ignore[no-any-return]
 
-    def rename(self, path: str, to: str) -> None:
-        """Rename a file."""
+    def remove(self, path: str) -> None:
+        """Delete a file."""
 
-        def rename() -> None:
-            self.disk.files[to] = self._inode(path)
+        def remove() -> None:
+            self._inode(path)
             del self.disk.files[path]
 
-        self._do(f"rename {path}", rename)
-
-    def restore(self, path: str, to: str) -> bool:
-        """Rename a file unless the new name is taken; return whether it was renamed."""
-
-        def restore() -> bool:
-            if path not in self.disk.files or to in self.disk.files:
-                return False
-            self.disk.files[to] = self.disk.files.pop(path)
-            return True
-
-        return self._do(f"restore {to}", restore)  # type: ignore[no-any-return]
-
-    def remove(self, path: str) -> None:
-        """Delete a file; a missing file is not an error."""
-        self._do(f"remove {path}", lambda: self.disk.files.pop(path, None))
-
-    def holders(self, paths: Collection[str]) -> list[Holder]:
-        """Return no process: the server of the simulation holds no file open."""
-        return []
+        self._do(f"remove {path}", remove)
 
     def sync(self, folder: str) -> None:
         """Write the deletions in a folder to the disk."""

@@ -58,11 +58,8 @@ def test_cleaner_that_deletes_a_changed_file_is_found():
     state = CleanerFiles.state
 
     def remembered(self, path):
-        found = state(self, path)
-        name = path.rpartition("/")[2].lstrip(".")[:20]
-        if path.endswith(".log"):
-            self.seen = {**getattr(self, "seen", {}), name: found}
-        return getattr(self, "seen", {}).get(name, found) if ".removing" in path else found
+        self.seen = getattr(self, "seen", {})
+        return self.seen.setdefault(path, state(self, path))
 
     with mock.patch.object(CleanerFiles, "state", remembered):
         assert "was deleted" in violated("cleaners", "any", steps=600)

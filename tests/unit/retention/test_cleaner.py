@@ -1,10 +1,8 @@
 """The cleaner of segment files never deletes too much, and does not stop at a file that it cannot handle."""
 
 import io
-import itertools
 import os
 import shutil
-import struct
 import threading
 import time
 
@@ -134,15 +132,16 @@ def test_cleaner_of_a_relative_or_linked_folder_uses_the_policy_of_its_topic(par
 
 
 class Disturbed(OsFiles):
-    """Calls a function before an operation on a file of a given name."""
+    """Calls a function before the nth operation on a file of a given name."""
 
-    def __init__(self, operation, name, disturb):
-        self.operation, self.name, self.disturb = operation, name, disturb
+    def __init__(self, operation, name, disturb, nth=1):
+        self.operation, self.name, self.disturb, self.left = operation, name, disturb, nth
 
     def _before(self, operation, path):
         if operation == self.operation and os.path.basename(path) == self.name:
-            self.name = None
-            self.disturb(path)
+            self.left -= 1
+            if self.left == 0:
+                self.disturb(path)
 
     def state(self, path):
         self._before("state", path)
@@ -152,16 +151,16 @@ class Disturbed(OsFiles):
         self._before("open", path)
         return OsFiles.open(self, path)
 
-    def rename(self, path, to):
-        self._before("rename", path)
-        OsFiles.rename(self, path, to)
+    def remove(self, path):
+        self._before("remove", path)
+        OsFiles.remove(self, path)
 
 
-@pytest.mark.parametrize("operation", ["state", "open", "rename"])
+@pytest.mark.parametrize("operation", ["state", "open", "remove"])
 def test_cleaner_of_a_segment_that_vanishes_removes_the_others(partition, operation):
     """Another process may delete a segment at any time."""
     files = Disturbed(operation, f"{0:020d}.log", os.unlink)
-    assert removed(cleaner(partition, files=files).clean(apply=True)) == [2]
+    assert removed(cleaner(partition, _files=files).clean(apply=True)) == [2]
     assert left(partition) == [4]
 
 
@@ -171,14 +170,11 @@ def test_cleaner_of_a_segment_that_cannot_be_read_keeps_it_with_the_reason(parti
     def fail(path):
         raise PermissionError(13, "Permission denied", path)
 
-    report = cleaner(partition, files=Disturbed("open", f"{0:020d}.log", fail)).clean(apply=True)
+    report = cleaner(partition, _files=Disturbed("open", f"{0:020d}.log", fail)).clean(apply=True)
     assert removed(report) == [2]
     assert report[0].reason.startswith("cannot read it: [Errno 13] Permission denied")
-    report = cleaner(partition, files=Disturbed("rename", f"{0:020d}.log", fail)).clean(apply=True)
-    assert (removed(report), report[0].expired) == (
-        [],
-        False,
-    )  # segment 2 is deleted, so the successor of segment 0 is missing
+    report = cleaner(partition).clean(apply=True)
+    assert (removed(report), report[0].expired) == ([], False)  # segment 2, its successor, is missing now
 
 
 def test_cleaner_of_a_segment_that_cannot_be_removed_keeps_it_with_the_reason(partition):
@@ -187,7 +183,7 @@ def test_cleaner_of_a_segment_that_cannot_be_removed_keeps_it_with_the_reason(pa
     def fail(path):
         raise PermissionError(13, "Permission denied", path)
 
-    report = cleaner(partition, files=Disturbed("rename", f"{2:020d}.log", fail)).clean(apply=True)
+    report = cleaner(partition, _files=Disturbed("remove", f"{2:020d}.log", fail)).clean(apply=True)
     assert (removed(report), left(partition)) == ([0], [2, 4])
     assert report[1].reason.startswith("cannot remove it: [Errno 13]")
 
@@ -207,7 +203,7 @@ def append(path):
 
 
 @pytest.mark.parametrize("disturb", [append, replace_with(b""), replace_with(log(0, at=NOW + LATE * 10**6))])
-def test_cleaner_of_a_segment_that_changed_after_it_was_judged_puts_it_back(partition, disturb):
+def test_cleaner_of_a_segment_that_changed_after_it_was_judged_keeps_it(partition, disturb):
     """A topic may be deleted and created again under the same name; the new messages stay."""
     contents = []
 
@@ -216,37 +212,11 @@ def test_cleaner_of_a_segment_that_changed_after_it_was_judged_puts_it_back(part
         with open(path, "rb") as file:
             contents.append(file.read())
 
-    report = cleaner(partition, files=Disturbed("rename", f"{0:020d}.log", change)).clean(apply=True)
+    report = cleaner(partition, _files=Disturbed("state", f"{0:020d}.log", change, nth=3)).clean(apply=True)
     assert removed(report) == [2]
     assert report[0].reason == "the file has changed since it was read"
     assert [(partition / f"{0:020d}.log").read_bytes()] == contents
     assert sorted(path.suffix for path in partition.iterdir()) == [".log", ".log"]
-
-
-def test_cleaner_killed_after_a_rename_puts_the_log_back_and_judges_it_again(partition):
-    """The renamed log may not be the log that was checked, so it gets its name back."""
-    hidden = partition / f".{2:020d}.{'0' * 32}.removing"
-    (partition / f"{2:020d}.log").rename(hidden)
-    assert removed(cleaner(partition, seconds=0).clean(apply=True)) == []
-    assert (left(partition), hidden.exists()) == ([0, 2, 4], False)
-
-
-def test_cleaner_that_puts_a_log_back_never_replaces_another(partition):
-    """A new log of the same name may exist, and it is not replaced."""
-    hidden = partition / f".{2:020d}.{'0' * 32}.removing"
-    hidden.write_bytes(b"old")
-    cleaner(partition, seconds=0).clean(apply=True)
-    assert (partition / f"{2:020d}.log").read_bytes() == log(2)
-    assert hidden.read_bytes() == b"old"
-
-
-def test_cleaner_on_a_dry_run_after_a_rename_changes_nothing(partition):
-    """A dry run does not change the file that an earlier run renamed."""
-    hidden = partition / f".{2:020d}.{'0' * 32}.removing"
-    (partition / f"{2:020d}.log").rename(hidden)
-    before = sorted(partition.iterdir())
-    cleaner(partition).clean()
-    assert sorted(partition.iterdir()) == before
 
 
 def test_two_cleaners_at_once_remove_each_segment_once(tmp_path):
@@ -292,7 +262,7 @@ def test_cleaner_in_a_loop_goes_on_after_a_round_that_failed(partition, trouble,
         reports.append(found)
         stop.set()
 
-    cleaner(partition, policy=policy, files=Failing()).run(stop, report=report)
+    cleaner(partition, policy=policy, _files=Failing()).run(stop, report=report)
     assert (len(rounds), [removed(found) for found in reports]) == (3, [[0, 2]])
     assert [record.name for record in caplog.records] == ["msgid.retention"] * 2
 
@@ -424,77 +394,55 @@ class Counted(OsFiles):
         return cleaner.clean(**options), self.read - before
 
 
-def with_index(folder, first, count, at=NOW):
-    """Create a segment with its index, and return its size."""
-    raws = [log(number, 1, "h64", at) for number in range(first, first + count)]
-    put(folder, first, b"".join(raws))
-    ends = itertools.accumulate(map(len, raws))
-    entries = (struct.pack("<IIQ", number, end, at) for number, end in enumerate(ends))
-    (folder / f"{first:020d}.index").write_bytes(b"".join(entries))
-    return sum(map(len, raws))
-
-
 def test_cleaner_of_segments_that_do_not_change_reads_them_once(tmp_path):
-    """Without an index every segment is read in the first round; the next rounds read nothing."""
+    """Closed segments are read in the first round alone; of the newest one, only the beginning is read."""
     size = sum(put(tmp_path, first, log(first, 1000)).stat().st_size for first in range(0, 10_000, 1000))
     files = Counted()
-    careful = cleaner(tmp_path, 0, files=files)
+    careful = cleaner(tmp_path, 0, _files=files)
     rounds = [files.round(careful, apply=apply) for apply in (False, True, True)]
-    assert [read for _, read in rounds] == [size, 0, 0]
+    assert [read > 0 for _, read in rounds] == [True, False, False]
+    assert rounds[0][1] <= size
     assert [found.segment.closed for found in rounds[2][0]] == [True] * 9 + [False]
 
 
-def test_cleaner_of_a_segment_with_an_index_reads_its_first_and_last_messages(tmp_path):
-    """A new process reads little of segments that have not expired, and all of those that it deletes."""
-    size = sum(with_index(tmp_path, first, 5000) for first in range(0, 20_000, 5000))
-    files = Counted()
-    report, read = files.round(cleaner(tmp_path, 0, files=files), apply=True)
-    assert [(found.segment.last_offset, found.reason) for found in report] == [
-        (first + 4999, None) for first in range(0, 20_000, 5000)
-    ]
-    assert read < size / 4
-    report, read = files.round(cleaner(tmp_path, files=files), apply=True)
-    assert removed(report) == [0, 5000, 10_000]
-    assert read > size * 3 / 4
-
-
-def test_cleaner_of_a_growing_segment_reads_the_new_messages(tmp_path):
-    """A later round continues where the last round ended."""
-    put(tmp_path, 0, log(0, 1000))
-    files = Counted()
-    careful = cleaner(tmp_path, 0, files=files)
-    careful.clean()
-    more = log(1000, 10)
-    put(tmp_path, 0, log(0, 1000) + more + log(1010)[:-3])
-    ((found,), read) = files.round(careful)
-    assert (found.segment.last_offset, found.reason) == (1010, None)
-    assert read == len(more) + len(log(1010)) - 3
-    put(tmp_path, 1012, log(1012))  # closed, but its last message is not complete
-    found = careful.clean()[0]
-    assert found.reason.startswith("invalid message: half a message")
-
-
-@pytest.mark.parametrize("trouble", ["a later message", "a broken message", "a wrong index", "an index of another log"])
-def test_cleaner_trusts_neither_an_index_nor_the_last_message(tmp_path, trouble):
-    """A segment is deleted only after all of its messages were read in the same round."""
-    with_index(tmp_path, 0, 2000)
-    with_index(tmp_path, 2000, 2)
-    index = tmp_path / f"{0:020d}.index"
-    content = bytearray((tmp_path / f"{0:020d}.log").read_bytes())
+@pytest.mark.parametrize("trouble", ["a later message", "a broken message"])
+def test_cleaner_reads_every_message_of_a_segment_before_it_deletes_it(tmp_path, trouble):
+    """The last message does not tell that the others have expired, or that they are whole."""
+    content = bytearray(log(0, 2000, "h64"))
     if trouble == "a later message":  # the clock was set back after it
         late = log(1000, 1, "h64", NOW + LATE * 10**6)
         content[1000 * len(late) : 1001 * len(late)] = late
-    elif trouble == "a broken message":
-        content[len(content) // 2] ^= 1
-    elif trouble == "a wrong index":
-        index.write_bytes(index.read_bytes()[::-1])
     else:
-        index.write_bytes(struct.pack("<IIQ", 1, 10**6, NOW) * 3000)
+        content[len(content) // 2] ^= 1
     put(tmp_path, 0, bytes(content))
-    careful = cleaner(tmp_path)
-    careful.clean()
-    kept = trouble.endswith("message")
-    assert removed(careful.clean(apply=True)) == ([] if kept else [0])
+    put(tmp_path, 2000, log(2000, 2, "h64"))
+    (found, _) = cleaner(tmp_path).clean(apply=True)
+    assert not found.removed
+    put(tmp_path, 0, log(0, 2000, "h64"))
+    (found, _) = cleaner(tmp_path).clean(apply=True)
+    assert found.removed
+
+
+WRONG_TIMES = {
+    "milliseconds": (NOW // 1000, "before the year 2000: milliseconds?"),
+    "seconds": (NOW // 1_000_000, "before the year 2000: seconds?"),
+    "0": (0, "the time of a message is 0, before the year 2000"),
+    "the future": (NOW + 2 * LATE * 1_000_000, "in the future"),
+    "nanoseconds": (NOW * 1000, "in the future"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_TIMES)
+def test_cleaner_keeps_a_segment_whose_times_do_not_tell_its_age(tmp_path, case):
+    """One message with a time of another unit, or of the future, keeps its segment, and the report says why."""
+    time_of_one, reason = WRONG_TIMES[case]
+    times = [NOW, time_of_one, NOW]
+    made = [iggy.Message.new(b"x", id=1, offset=k, timestamp=at) for k, at in enumerate(times)]
+    put(tmp_path, 0, iggy.encode_log(made, "h64"))
+    put(tmp_path, 3, log(3, 1, "h64"))
+    (found, _) = cleaner(tmp_path).clean(apply=True)
+    assert (found.removed, left(tmp_path)) == (False, [0, 3])
+    assert reason in found.reason
 
 
 def test_cleaner_of_a_segment_that_was_begun_anew_reads_it_again(tmp_path):
