@@ -19,7 +19,7 @@ On Spark 3.5, only `deduplicate` of a batch and the column functions run, withou
 - Sinks: `write_once` and `read_table` for tables of Parquet or Delta, `upsert_postgres` for PostgreSQL.
   `MissingRows` is raised if the driver does not see all written rows.
   `register_table_format` adds a `TableFormat` of your own.
-- Retention: `is_expired`, `segment_report`, `clean`.
+- Retention: `is_expired`, `segment_report`.
 - Python workers of a cluster: `WorkerError` if they lack packages, and the warning `CoreNote`.
 - Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream, `compare` between a queue or
   producer and a table, `digest` of each side.
@@ -71,22 +71,19 @@ if TYPE_CHECKING:
     from spark_ext.streaming.process import process
     from spark_ext.tables._row_counts import MissingRows
     from spark_ext.tables._writers import TableConflict, Writer
-    from spark_ext.tables.segments import CleanedSegment, clean, segment_report
+    from spark_ext.tables.segments import segment_report
     from spark_ext.tables.sinks import read_table, write_once
-    from spark_ext.tables.table_formats import JudgedSegment, TableBusy, TableFormat, register_table_format
+    from spark_ext.tables.table_formats import TableFormat, register_table_format
     from spark_ext.tables.upsert import PostgresError, Upserted, upsert_postgres
 
 __all__ = [
     "AuditReport",
-    "CleanedSegment",
     "CoreNote",
     "FormatOption",
-    "JudgedSegment",
     "MessageFormat",
     "MissingRows",
     "OldCheckpoint",
     "PostgresError",
-    "TableBusy",
     "TableConflict",
     "TableFormat",
     "Upserted",
@@ -98,7 +95,6 @@ __all__ = [
     "audit_batches",
     "check_checkpoint",
     "check_schema",
-    "clean",
     "compare",
     "danube_id",
     "danube_message",
@@ -169,9 +165,9 @@ _MODULES: Final = {
     "tables.upsert": "PostgresError Upserted upsert_postgres",
     "tables._row_counts": "MissingRows",
     "tables._writers": "TableConflict Writer",
-    "tables.segments": "CleanedSegment clean segment_report",
+    "tables.segments": "segment_report",
     "tables.sinks": "read_table write_once",
-    "tables.table_formats": "JudgedSegment TableBusy TableFormat register_table_format",
+    "tables.table_formats": "TableFormat register_table_format",
     "sql.registration": "register",
 }
 """The module that defines each public name. A module is imported when one of its names is first used (PEP 562)."""

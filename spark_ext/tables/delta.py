@@ -42,11 +42,9 @@ from spark_ext.tables._delta_log import (
 )
 from spark_ext.tables._row_counts import CountedRows, MissingRows
 from spark_ext.tables._writers import TableConflict
-from spark_ext.tables.table_formats import MARKED, JudgedSegment, TableBusy, TableFormat, TableName
+from spark_ext.tables.table_formats import TableFormat, TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction
     from pyspark.sql import DataFrame, SparkSession
@@ -57,7 +55,6 @@ _OURS: Final = re.compile(rf"{WRITE}=[0-9a-f]{{32}}/")
 _ATTEMPTS: Final = 10
 _PROPERTIES: Final = {"delta.checkpointInterval": "10"}
 """A reader lists the log from the last checkpoint, so it reads at most ten commits."""
-_CLEANING_ATTEMPTS: Final = 5
 
 
 class _Delta(TableFormat):
@@ -165,43 +162,6 @@ class _Delta(TableFormat):
     def is_streamed(self, path: str) -> bool:
         table = open_table(path)
         return table is not None and is_streamed(table)
-
-    def clean(
-        self,
-        spark: SparkSession,
-        path: str,
-        judge: Callable[[DataFrame], list[dict[str, Any]]],
-        *,
-        apply: bool,
-        mark: bool,
-        storage_options: dict[str, str] | None,
-    ) -> list[JudgedSegment]:
-        from deltalake.exceptions import CommitFailedError
-
-        def judged() -> list[JudgedSegment]:
-            table = existing(path, storage_options)
-            rows = judge(self.read(spark, path, storage_options))
-            expired = [row for row in rows if row["expired"]]
-            if expired and apply:
-                latest = existing(path, storage_options)
-                if latest.version() != table.version():
-                    raise Overtaken  # the version that was checked is unknown
-                predicate = _predicate(expired)
-                try:
-                    if mark:
-                        unmarked = f"({predicate}) AND (state IS NULL OR state <> {_literal(MARKED)})"
-                        table.update(updates={"state": _literal(MARKED)}, predicate=unmarked)
-                    else:
-                        table.delete(predicate)
-                except CommitFailedError as error:
-                    _check_overtaken(table, error)
-                    raise Overtaken from None
-            return [JudgedSegment(row) for row in rows]
-
-        try:
-            return retry(judged, is_overtaken, [0] * (_CLEANING_ATTEMPTS - 1))
-        except Overtaken:
-            raise TableBusy(f"{path} is being written to: {_CLEANING_ATTEMPTS} commits of others came first") from None
 
 
 FORMAT: Final = _Delta()
@@ -362,27 +322,3 @@ def _read_others(
             for f in schema
         )
     )
-
-
-def _predicate(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the condition that a row is in one of these segments; its depth is logarithmic in their number."""
-    numbers: dict[tuple[Any, ...], list[int]] = {}
-    names = [name for name in ("source", "topic", "partition") if name in rows[0]]
-    for row in rows:
-        numbers.setdefault(tuple(row[name] for name in names), []).append(int(row["segment"]))
-    terms = [
-        " AND ".join([*map(_equals, names, key), f"segment IN ({', '.join(map(str, found))})"])
-        for key, found in numbers.items()
-    ]
-    while len(terms) > 1:
-        pairs = [terms[place : place + 2] for place in range(0, len(terms), 2)]
-        terms = [" OR ".join(f"({term})" for term in pair) for pair in pairs]
-    return terms[0]
-
-
-def _equals(name: str, value: Any) -> str:
-    return f"{name} IS NULL" if value is None else f"{name} = {_literal(value)}"
-
-
-def _literal(value: Any) -> str:
-    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"

@@ -22,19 +22,22 @@ from spark_ext._private import FILE_SINK_LOG
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._folder_values import is_text, value_of_folder, with_folder_texts
 from spark_ext.tables._row_counts import CountedRows, MissingRows, footer_rows
-from spark_ext.tables._segment_folders import BUSY, RENAMES, SegmentFolders, is_hidden
 from spark_ext.tables._table_columns import check_fits, check_names, plain
 from spark_ext.tables._writers import TableConflict
-from spark_ext.tables.table_formats import JudgedSegment, TableBusy, TableFormat, format_of_table
+from spark_ext.tables.table_formats import TableFormat, format_of_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     import pyarrow.fs as pafs
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
     from spark_ext.tables._writers import Writer
 
+_RENAMES: Final = ("local", "hdfs")
+"""Arrow's names of the file systems that rename a folder in one step."""
+_TEMPORARY: Final = "_temporary"
+"""Folder in which Spark's tasks write."""
 _CLAIM: Final = "_writer.json"
 """File with the query, the partition columns and the columns of a writer. Readers skip files that start with ``_``."""
 _COLUMNS: Final = "_columns.json"
@@ -79,7 +82,7 @@ class _Parquet(TableFormat):
         inner = f"writer={writer.name}/batch={batch_id}"
         if _is_complete(files, f"{base}/{inner}"):
             return False
-        if files.type_name not in RENAMES:
+        if files.type_name not in _RENAMES:
             _write(df, path, inner, "overwrite", partition_by)
             _mark(files, f"{base}/{inner}")
             return True
@@ -120,40 +123,6 @@ class _Parquet(TableFormat):
         recorded = {**plain(columns or df.schema).jsonValue(), "partition_by": list(partition_by)}
         with files.open_output_stream(f"{base}/{_COLUMNS}") as out:
             out.write(json.dumps(recorded).encode())
-
-    def clean(
-        self,
-        spark: SparkSession,
-        path: str,
-        judge: Callable[[DataFrame], list[dict[str, Any]]],
-        *,
-        apply: bool,
-        mark: bool,
-        storage_options: dict[str, str] | None,
-    ) -> list[JudgedSegment]:
-        table = SegmentFolders(path)
-        if apply:
-            table.complete_removals()
-        before = table.list()
-        if not before:
-            return []
-        try:
-            rows = judge(_read(spark, path, _EVERY))
-        finally:
-            changed = table.list() != before
-            if changed:
-                raise TableBusy(f"the files of {path} changed while they were read") from None
-        folders = [table.folder_of(row) for row in rows]
-        # A table that is not partitioned by source may have segments of several sources in one folder.
-        staying = {folder for folder, row in zip(folders, rows, strict=True) if not row["expired"]}
-        reasons: dict[str, str | None] = dict.fromkeys(staying, "its folder holds a segment that has not expired")
-        judged = []
-        for folder, row in zip(folders, rows, strict=True):
-            if row["expired"] and folder not in reasons:
-                change = table.mark if mark else table.remove
-                reasons[folder] = change(folder, before[folder]) if apply else None
-            judged.append(JudgedSegment(row, folder, reasons[folder] if row["expired"] else None))
-        return judged
 
 
 FORMAT: Final = _Parquet()
@@ -372,7 +341,7 @@ def _is_interrupted(files: pafs.FileSystem, folder: str) -> bool:
     import pyarrow.fs as pafs
 
     found = files.get_file_info(pafs.FileSelector(folder, allow_not_found=True))
-    return _is_folder(files, folder) and all(info.base_name == BUSY[0] for info in found)
+    return _is_folder(files, folder) and all(info.base_name == _TEMPORARY for info in found)
 
 
 def _data_files(files: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:
@@ -383,7 +352,7 @@ def _data_files(files: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:
     return [
         info
         for info in found
-        if info.type == pafs.FileType.File and not any(map(is_hidden, info.path[len(folder) :].split("/")[1:]))
+        if info.type == pafs.FileType.File and not any(map(_is_hidden, info.path[len(folder) :].split("/")[1:]))
     ]
 
 
@@ -481,3 +450,8 @@ def _with_types(reader: DataFrameReader, columns: _Columns, path: str) -> DataFr
     rows = reader.schema(T.StructType(fields)).parquet(literal(path))
     values = {name: value_of_folder(F.col(quoted_name(name)), type) for name, type in texts.items()}
     return rows.withColumns(values) if values else rows
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether Spark's readers skip a file or folder of this name."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)

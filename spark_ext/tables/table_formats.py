@@ -7,45 +7,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from msgid.messages import MessageState
 from spark_ext import _filesystem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow.fs as pafs
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_ext.tables._writers import Writer
 
 
-MARKED: Final = str(MessageState.MARKED_FOR_DELETION)
-"""The state of the messages that a clean-up marks."""
-
-
 REASON: Final = "reason"
 """The column of refused rows with the reason why the table refuses them."""
-
-
-class TableBusy(RuntimeError):
-    """A table is being written to, so `clean` cannot tell its old files from new ones.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from datetime import datetime, timezone
-    >>> from msgid.retention import RetentionPolicy
-    >>> from spark_ext import clean
-    >>> path = tempfile.mkdtemp()
-    >>> os.mkdir(os.path.join(path, "_temporary"))  # Spark creates it while it writes
-    >>> try:
-    ...     clean(path, RetentionPolicy(default_expiry=60), datetime.now(timezone.utc))
-    ... except TableBusy as busy:
-    ...     print(str(busy).removeprefix(path))
-    is being written to: there is _temporary
-    """
 
 
 class TableName(str):
@@ -58,23 +32,6 @@ class TableName(str):
     """
 
     __slots__ = ()
-
-
-class JudgedSegment(NamedTuple):
-    """A segment of a table after a clean-up.
-
-    Examples
-    --------
-    >>> JudgedSegment({"topic": "orders", "segment": 0, "expired": True}).reason is None
-    True
-    """
-
-    row: dict[str, Any]
-    """The segment's row of `segment_report`."""
-    folder: str | None = None
-    """The name of the segment's folder in the table; None if the table lacks such folders."""
-    reason: str | None = None
-    """Why an expired segment is kept; None if it is deleted or marked."""
 
 
 class TableFormat(ABC):
@@ -162,25 +119,6 @@ class TableFormat(ABC):
     def is_streamed(self, path: str) -> bool:
         """Return whether `write_batch` has written to a table, as far as a new checkpoint would repeat its batches."""
         return False
-
-    def clean(
-        self,
-        spark: SparkSession,
-        path: str,
-        judge: Callable[[DataFrame], list[dict[str, Any]]],
-        *,
-        apply: bool,
-        mark: bool,
-        storage_options: dict[str, str] | None,
-    ) -> list[JudgedSegment]:
-        """Delete the segments that ``judge`` calls expired, or mark their messages; without ``apply``, only judge them.
-
-        Raises
-        ------
-        ValueError
-            if tables of this format cannot be cleaned.
-        """
-        raise ValueError(f"cannot clean {path}: a table of the format {self.name!r} cannot be cleaned")
 
 
 DEFAULT: Final = "parquet"

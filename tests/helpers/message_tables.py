@@ -9,8 +9,6 @@ POLICY = RetentionPolicy(default_expiry=60, topics={"audit": 0, "brief": 1})
 ONLY_DEFAULT = RetentionPolicy(default_expiry=60)
 """The policy of tables without the topic ``audit``."""
 SCHEMA = "topic string, partition int, segment bigint, offset bigint, timestamp timestamp, state string, payload binary"
-EXPIRED = {("orders", 0), ("orders", 2), ("007", 0)}
-"""The segments of `write_table` that have expired after 121 seconds."""
 
 
 def rows(topic="orders", segments=4, partition=0):
@@ -25,16 +23,3 @@ def rows(topic="orders", segments=4, partition=0):
 def now(seconds):
     """Return the moment so many seconds after the first message."""
     return START + timedelta(seconds=seconds)
-
-
-def write_table(spark, path):
-    """Write a table of three topics."""
-    df = spark.createDataFrame([*rows(), *rows("audit", 2), *rows("007", 2)], SCHEMA)
-    df.write.partitionBy("topic", "partition", "segment").parquet(str(path))
-    return path
-
-
-def left(spark, table):
-    """Return the segments that a reader sees; Spark guesses that the topic 007 is the number 7."""
-    found = spark.read.parquet(str(table)).select("topic", "segment").distinct().collect()
-    return {({"7": "007"}.get(row.topic, row.topic), row.segment) for row in found}

@@ -69,7 +69,7 @@ def test_sink_that_writes_in_place_is_found():
     """Without a hidden folder and its rename, a reader sees a part of a batch."""
     from spark_ext.tables import parquet
 
-    with mock.patch.object(parquet, "RENAMES", ()):
+    with mock.patch.object(parquet, "_RENAMES", ()):
         assert "Violation" in violated("sinks")
 
 

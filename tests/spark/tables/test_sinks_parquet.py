@@ -90,7 +90,7 @@ def test_write_once_where_spark_marks_no_output_marks_the_batch(spark, tmp_path)
 def test_write_once_without_rename_writes_in_place(spark, tmp_path, monkeypatch):
     """On a store that cannot rename folders, a batch without the mark ``_SUCCESS`` is replaced."""
     path = str(tmp_path / "table")
-    monkeypatch.setattr(parquet, "RENAMES", ())
+    monkeypatch.setattr(parquet, "_RENAMES", ())
     assert ids.write_once(spark.range(5), 0, path, app_id="a")
     assert not ids.write_once(spark.range(5), 0, path, app_id="a")
     (tmp_path / "table" / "writer=a" / "batch=0" / "_SUCCESS").unlink()
