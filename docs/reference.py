@@ -60,7 +60,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "msgid.retention": {
         "Policies": "RetentionPolicy is_expired decide Decision Segment InvalidPolicy",
-        "The cleaner": "Cleaner SegmentFile SegmentsInUse Files OsFiles Holder",
+        "The cleaner": "Cleaner SegmentFile",
         "Constants": "DEFAULT_INTERVAL DEFAULT_SEGMENT_BYTES MICROSECONDS NEVER",
     },
     "msgid.audit": {
@@ -87,14 +87,14 @@ GROUPS: dict[str, dict[str, str]] = {
         "id_to_iggy_id",
         "Messages of Danube": "danube_message try_danube_message danube_id",
         "Duplicates and handlers": "deduplicate rows_too_late process check_checkpoint OldCheckpoint",
-        "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict TableBusy MissingRows",
+        "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict MissingRows",
         "Audits": "audit audit_batches AuditReport",
         "Two sides": "compare digest",
-        "Retention": "is_expired segment_report clean CleanedSegment",
+        "Retention": "is_expired segment_report",
         "SQL": "register",
         "Workers": "WorkerError CoreNote",
         "Message formats of your own": "register_message_format MessageFormat FormatOption",
-        "Table formats of your own": "register_table_format TableFormat Writer JudgedSegment",
+        "Table formats of your own": "register_table_format TableFormat Writer",
     },
 }
 

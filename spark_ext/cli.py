@@ -130,7 +130,7 @@ _IDS_GROUPS = {
 }
 _MESSAGES_GROUPS = {
     "Input": ("format", "files"),
-    "Output": ("output", "table_format", "by_segment", "overwrite", "show"),
+    "Output": ("output", "table_format", "overwrite", "show"),
     "Schemas": ("registry", "subject", "policy", "framing"),
 }
 
@@ -205,7 +205,7 @@ def ids(input: str, output: str, overwrite: bool, show: int, assign: str | None,
 
 @spark_ext.command(
     cls=_Messages, groups=_MESSAGES_GROUPS,
-    epilog=examples("python -m spark_ext messages /iggy/streams --format iggy --output /data/orders --by-segment",
+    epilog=examples("python -m spark_ext messages /iggy/streams --format iggy --output /data/orders",
                     "python -m spark_ext messages kafka-rows.parquet --format kafka --output /data/orders")
 )  # fmt: skip
 @click.argument("input", callback=_in_utf8)
@@ -237,12 +237,9 @@ def ids(input: str, output: str, overwrite: bool, show: int, assign: str | None,
     default="none",
     help="The bytes before a payload; confluent: a zero byte and the schema ID.  [default: none]",
 )
-@click.option("--by-segment", is_flag=True, help="Partition the table by segment, as `spark_ext.clean` needs.")
 @click.option("--overwrite", is_flag=True, help="Replace the table in the output folder.")
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Number of messages to print.")
-def messages(
-    input: str, output: str, by_segment: bool, overwrite: bool, show: int, table_format: str, **options: Any
-) -> None:
+def messages(input: str, output: str, overwrite: bool, show: int, table_format: str, **options: Any) -> None:
     """Write messages to one table: their IDs, offsets, states, checksums and payloads.
 
     INPUT is a file or folder: Iggy's .log segments, text files with one JSON message per line, Parquet files with a
@@ -257,9 +254,7 @@ def messages(
     with _one_line_errors(output):
         source.check()
         spark = session()
-        result = job.run(
-            spark, input, output, source, mode=_mode(overwrite), by_segment=by_segment, table_format=table_format
-        )
+        result = job.run(spark, input, output, source, mode=_mode(overwrite), table_format=table_format)
         table = written(spark, f"{output}/{job.MESSAGES}") if show else None
         if table is not None:
             table.select("id", "topic", "offset", "state", "timestamp", "payload", "reason").show(show, truncate=36)

@@ -15,7 +15,6 @@ from spark_ext.formats.message_formats import message_format
 from spark_ext.formats.message_table import check_policy, messages
 from spark_ext.jobs._input import BadInput, JobFiles
 from spark_ext.jobs._output import write_table, written
-from spark_ext.tables import table_formats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 MESSAGES: Final = known_tables.MESSAGES.folder
 _POISONED = str(MessageState.POISONED)
-SEGMENTS = ("topic", "partition", "segment")
-FOLDERS = ("source", *SEGMENTS)
 """Parquet: one folder per segment of a source, so that two streams with equal topic names have folders of their own."""
 
 
@@ -123,7 +120,6 @@ def run(
     source: Source,
     *,
     mode: str = "error",
-    by_segment: bool = False,
     table_format: str = "parquet",
 ) -> Summary:
     """Read messages and write their table.
@@ -134,16 +130,13 @@ def run(
         output: the output folder; its folder ``messages`` is written.
         source: how to read the input.
         mode: Spark's save mode, ``error`` or ``overwrite``.
-        by_segment: partition the table by topic, partition and segment, as `spark_ext.clean` needs; Parquet also by
-            source.
         table_format: ``parquet`` or ``delta``: the format of the tables.
 
     Raises:
         BadInput: if the options do not fit the input.
     """
-    columns = SEGMENTS if table_formats.table_format(table_format).batches_share_segments else FOLDERS
     table = source.table(source.read(spark, input))
-    write_table(table, f"{output}/{MESSAGES}", mode, table_format, columns if by_segment else ())
+    write_table(table, f"{output}/{MESSAGES}", mode, table_format)
     written = summary(spark, output)
     if not written.rows:
         raise BadInput(f"found no messages in {input}: check the path, and the names and the format of the files")

@@ -59,7 +59,6 @@ _PROPERTIES: Final = {"delta.checkpointInterval": "10"}
 
 class _Delta(TableFormat):
     name = "delta"
-    batches_share_segments = True
     has_names = True
 
     def is_table(self, path: str) -> bool:

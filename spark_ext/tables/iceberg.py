@@ -66,7 +66,6 @@ class _Found(NamedTuple):
 class _Iceberg(TableFormat):
     name = "iceberg"
     has_names = True
-    batches_share_segments = True
 
     def is_table(self, path: str) -> bool:
         try:

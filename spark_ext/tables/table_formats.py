@@ -45,8 +45,6 @@ class TableFormat(ABC):
 
     name: str
     """The name, as in ``write_once(format=...)`` and ``--table-format``."""
-    batches_share_segments: bool = False
-    """Whether a segment of messages can be in several micro-batches and still be cleaned as a whole."""
     has_log: bool = True
     """Whether a log lists the files of a table.
 

@@ -1,14 +1,12 @@
 """Paths and URLs: every function of the package resolves a path as Spark does."""
 
 import os
-from datetime import datetime, timezone
 
 import pyarrow.fs as pafs
 import pytest
 from helpers.sinks import numbers
 
 import spark_ext
-from msgid.retention import RetentionPolicy
 from spark_ext import _filesystem
 from spark_ext._filesystem import PathError, filesystem, resolve
 
@@ -131,13 +129,10 @@ def test_write_once_to_a_url_writes_where_spark_reads(spark, tmp_path, format):
 def test_functions_of_a_path_that_nothing_serves_refuse_it(spark, tmp_path, monkeypatch, url):
     """An unsupported scheme is an error before a row is written."""
     monkeypatch.setattr("pyspark.sql.DataFrame.write", property(lambda df: pytest.fail("something was written")))
-    now = datetime.now(timezone.utc)
-    policy = RetentionPolicy(default_expiry=60)
     calls = [
         lambda: spark_ext.write_once(spark.range(1), 0, url, app_id="w"),
         lambda: spark_ext.write_once(spark.range(1), 0, url, app_id="w", format="delta"),
         lambda: spark_ext.read_table(spark, url),
-        lambda: spark_ext.clean(url, policy, now, spark=spark),
     ]
     for call in calls:
         with pytest.raises(ValueError, match=r"nosuch://host/: Arrow does not serve 'nosuch'|must not name a host"):

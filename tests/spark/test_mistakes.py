@@ -106,9 +106,6 @@ BATCH = [
         lambda df: ids.write_once(df, 5, "table", app_id="a", partition_by=(F.col("id"),)),
         "partition_by must be the name of a column, got Column<'id'>",
     ),
-    (lambda df: ids.clean("table", {"orders": 5}, NOW), "policy must be a RetentionPolicy, got {'orders': 5}"),
-    (lambda df: ids.clean("table", RetentionPolicy(5), datetime(2026, 3, 1)), "now must be an aware datetime (with a"),
-    (lambda df: ids.clean("/no/table", RetentionPolicy(5), NOW, spark=df.sparkSession), "/no/table"),
     (lambda df: ids.process(df, keep, "topic"), "key must be the name of a column, got <function keep"),
     (
         lambda df: ids.process(df, "topic", "keep"),

@@ -22,8 +22,6 @@ cleaner.clean(dry_run=False)  # type: ignore[call-arg]  # apply
 RetentionPolicy(["orders"])  # type: ignore[arg-type]  # a duration
 
 now: datetime = datetime.now(timezone.utc)
-cleaned: list[spark_ext.CleanedSegment] = spark_ext.clean("/data/orders", policy, now, apply=True)
-spark_ext.clean("/data/orders", policy, now, True)  # type: ignore[call-arg]  # apply is given by its name
 store = MemoryStore(remember="90 days")
 MemoryStore(remember=90)  # type: ignore[arg-type]  # a duration has a unit
 

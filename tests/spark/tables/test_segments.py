@@ -105,7 +105,7 @@ def test_expired_segments_of_a_delta_table_are_deleted_by_one_statement(spark, t
     """The report names the segments; a dry run is the report alone."""
     deltalake = pytest.importorskip("deltalake")
     path = str(tmp_path / "messages")
-    ids.write_once(spark.createDataFrame(rows(), SCHEMA), 0, path, format="delta")
+    ids.write_once(spark.createDataFrame(rows(), SCHEMA), 0, path, format="delta", app_id="messages")
     report = ids.segment_report(ids.read_table(spark, path, format="delta"), ONLY_DEFAULT, now(121))
     expired = [row.segment for row in report.where("expired").collect()]
     assert expired == [0, 2]

@@ -327,10 +327,6 @@ def test_write_once_delta_of_a_feature_that_cannot_be_written_says_so(spark, tmp
         ids.write_once(rows, 1, path, **out)
     with pytest.raises(TableConflict, match=says):
         delta.FORMAT.write_rows(rows, path, "append", ())
-    judged = [{"topic": "a", "segment": 0, "expired": True}]
-    for mark in (False, True):
-        with pytest.raises(TableConflict, match=says):
-            delta.FORMAT.clean(spark, path, lambda _: judged, apply=True, mark=mark, storage_options=None)
     assert rows.count() == 1
 
 

@@ -1,8 +1,6 @@
-"""A table format of one's own, in one file: sinks, jobs, the clean-up and the audit use it by its name."""
+"""A table format of one's own, in one file: sinks, jobs and the audit use it by its name."""
 
 import pytest
-from helpers.message_tables import EXPIRED, ONLY_DEFAULT, POLICY, SCHEMA, now, rows
-from pyarrow.fs import FileSelector
 
 import msgid
 import spark_ext as ids
@@ -16,7 +14,6 @@ class JsonTables(ids.TableFormat):
     """Each micro-batch is a folder of JSON files; a file names the columns of the table."""
 
     name = "json-lines"
-    batches_share_segments = True
 
     def is_table(self, path):
         files, base = self.filesystem(path)
@@ -40,22 +37,6 @@ class JsonTables(ids.TableFormat):
 
     def write_rows(self, df, path, mode, partition_by):
         self._write(df, path, "rows", mode)
-
-    def clean(self, spark, path, judge, *, apply, mark, storage_options):
-        rows = judge(self.read(spark, path, storage_options))
-        expired = [row for row in rows if row["expired"]]
-        if expired and apply:
-            table = self.read(spark, path, storage_options)
-            gone = spark.createDataFrame(
-                [(row["topic"], row["segment"]) for row in expired], "topic string, segment int"
-            )
-            kept = table.join(gone, ["topic", "segment"], "leftanti").select(*table.columns)
-            files, base = self.filesystem(path)
-            old = [info.path for info in files.get_file_info(FileSelector(base)) if info.base_name[0] not in "._"]
-            self._write(kept, path, f"rows-{len(old)}", "error")
-            for folder in old:
-                files.delete_dir(folder)
-        return [ids.JudgedSegment(row) for row in rows]
 
     def _write(self, df, path, folder, mode):
         files, base = self.filesystem(path)
@@ -86,33 +67,6 @@ def test_own_table_format_writes_each_batch_once_and_is_recognized(spark, tmp_pa
 
 
 @pytest.mark.details
-def test_own_table_format_is_cleaned(spark, tmp_path, json_tables):
-    """`clean` judges the segments by the rule of all formats, and the format deletes the expired ones."""
-    path = str(tmp_path / "t")
-    for number, part in enumerate(
-        spark.createDataFrame([*rows(), *rows("007", 2)], SCHEMA).randomSplit([0.5, 0.5], seed=1)
-    ):
-        ids.write_once(part, number, path, format="json-lines", app_id="a")
-    options = {"spark": spark, "format": "json-lines"}
-    for apply in (False, True):
-        found = ids.clean(path, ONLY_DEFAULT, now(121), apply=apply, **options)
-        assert {(s.topic, s.segment) for s in found if s.action == "removed"} == EXPIRED
-        assert {s.folder.split("/")[0] for s in found} == {f"topic={s.topic}" for s in found}
-    left = {(row.topic, row.segment) for row in ids.read_table(spark, path).collect()}
-    assert left == {(s.topic, s.segment) for s in found} - EXPIRED
-    assert not [s for s in ids.clean(path, ONLY_DEFAULT, now(121), **options) if s.action == "removed"]
-
-
-def test_table_format_without_a_clean_up_says_so(spark, tmp_path, monkeypatch):
-    """The default of `clean` names the format."""
-    monkeypatch.setattr(table_formats, "_known", dict(table_formats._known))
-    monkeypatch.delattr(JsonTables, "clean")
-    ids.register_table_format(JsonTables())
-    with pytest.raises(ValueError, match="a table of the format 'json-lines' cannot be cleaned"):
-        ids.clean(str(tmp_path), POLICY, now(0), spark=spark, format="json-lines")
-
-
-@pytest.mark.details
 def test_jobs_and_audits_use_an_own_table_format(spark, tmp_path, json_tables):
     """The job `ids` writes it, and the job `audit` reads it."""
     made = [str(msgid.position_id("log", n, 1_700_000_000)) for n in range(5)]
@@ -129,7 +83,6 @@ def test_jobs_and_audits_use_an_own_table_format(spark, tmp_path, json_tables):
 @pytest.mark.parametrize("call", [
     lambda spark, path: ids.write_once(spark.range(1), 0, path, format="orc", app_id="a"),
     lambda spark, path: ids.read_table(spark, path, "orc"),
-    lambda spark, path: ids.clean(path, POLICY, now(0), spark=spark, format="orc"),
 ])  # fmt: skip
 def test_unknown_table_format_is_refused_with_the_known_ones(spark, tmp_path, call):
     """The error names the formats."""
