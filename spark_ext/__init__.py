@@ -31,149 +31,23 @@ On Spark 3.5, only `deduplicate` of a batch and the column functions run, withou
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from pkgutil import get_data
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from spark_ext._shipping import CoreNote, WorkerError
-    from spark_ext.auditing.comparison import compare
-    from spark_ext.auditing.digests import digest
-    from spark_ext.auditing.spark_report import AuditReport
-    from spark_ext.auditing.stream_audit import audit_batches
-    from spark_ext.auditing.table_audit import audit
-    from spark_ext.columns.expiry import is_expired
-    from spark_ext.columns.making import assign_id, assign_ids, derive_id, generate_id, position_id
-    from spark_ext.columns.message_fields import (
-        id_from_iggy_id,
-        id_to_iggy_id,
-    )
-    from spark_ext.columns.reading import (
-        id_from_binary,
-        id_from_uuid,
-        id_origin,
-        id_time,
-        id_to_binary,
-        id_to_uuid,
-        is_valid_id,
-        parse_id,
-        time_key,
-        try_parse_id,
-    )
-    from spark_ext.columns.v0 import id_kind, parse_v0, translate_v0, try_parse_v0, try_translate_v0, v0_time
-    from spark_ext.formats.danube import danube_id, danube_message, try_danube_message
-    from spark_ext.formats.iggy import iggy_message, iggy_messages, try_iggy_message, try_iggy_messages
-    from spark_ext.formats.message_formats import FormatOption, MessageFormat, register_message_format
-    from spark_ext.formats.message_table import messages
-    from spark_ext.formats.schema_check import check_schema
-    from spark_ext.sql.registration import register
-    from spark_ext.streaming.checkpoint import OldCheckpoint, check_checkpoint
-    from spark_ext.streaming.deduplicate import deduplicate, rows_too_late
-    from spark_ext.streaming.process import process
-    from spark_ext.tables._row_counts import MissingRows
-    from spark_ext.tables._writers import TableConflict, Writer
-    from spark_ext.tables.segments import segment_report
-    from spark_ext.tables.sinks import read_table, write_once
-    from spark_ext.tables.table_formats import TableFormat, register_table_format
-    from spark_ext.tables.upsert import PostgresError, Upserted, upsert_postgres
-
-__all__ = [
-    "AuditReport",
-    "CoreNote",
-    "FormatOption",
-    "MessageFormat",
-    "MissingRows",
-    "OldCheckpoint",
-    "PostgresError",
-    "TableConflict",
-    "TableFormat",
-    "Upserted",
-    "WorkerError",
-    "Writer",
-    "assign_id",
-    "assign_ids",
-    "audit",
-    "audit_batches",
-    "check_checkpoint",
-    "check_schema",
-    "compare",
-    "danube_id",
-    "danube_message",
-    "deduplicate",
-    "derive_id",
-    "digest",
-    "generate_id",
-    "id_from_binary",
-    "id_from_iggy_id",
-    "id_from_uuid",
-    "id_kind",
-    "id_origin",
-    "id_time",
-    "id_to_binary",
-    "id_to_iggy_id",
-    "id_to_uuid",
-    "iggy_message",
-    "iggy_messages",
-    "is_expired",
-    "is_valid_id",
-    "messages",
-    "parse_id",
-    "parse_v0",
-    "position_id",
-    "process",
-    "read_table",
-    "register",
-    "register_message_format",
-    "register_table_format",
-    "rows_too_late",
-    "segment_report",
-    "time_key",
-    "translate_v0",
-    "try_danube_message",
-    "try_iggy_message",
-    "try_iggy_messages",
-    "try_parse_id",
-    "try_parse_v0",
-    "try_translate_v0",
-    "upsert_postgres",
-    "v0_time",
-    "write_once",
-]
-
-_MODULES: Final = {
-    "_shipping": "CoreNote WorkerError",
-    "auditing.comparison": "compare",
-    "auditing.digests": "digest",
-    "auditing.spark_report": "AuditReport",
-    "auditing.stream_audit": "audit_batches",
-    "auditing.table_audit": "audit",
-    "columns.making": "assign_id assign_ids derive_id generate_id position_id",
-    "columns.reading": (
-        "id_from_binary id_from_uuid id_origin id_time id_to_binary "
-        "id_to_uuid is_valid_id parse_id time_key try_parse_id"
-    ),
-    "columns.v0": "id_kind parse_v0 translate_v0 try_parse_v0 try_translate_v0 v0_time",
-    "columns.message_fields": "id_from_iggy_id id_to_iggy_id",
-    "columns.expiry": "is_expired",
-    "formats.iggy": "iggy_message iggy_messages try_iggy_message try_iggy_messages",
-    "formats.danube": "danube_id danube_message try_danube_message",
-    "formats.schema_check": "check_schema",
-    "formats.message_formats": "FormatOption MessageFormat register_message_format",
-    "formats.message_table": "messages",
-    "streaming.checkpoint": "OldCheckpoint check_checkpoint",
-    "streaming.deduplicate": "deduplicate rows_too_late",
-    "streaming.process": "process",
-    "tables.upsert": "PostgresError Upserted upsert_postgres",
-    "tables._row_counts": "MissingRows",
-    "tables._writers": "TableConflict Writer",
-    "tables.segments": "segment_report",
-    "tables.sinks": "read_table write_once",
-    "tables.table_formats": "TableFormat register_table_format",
-    "sql.registration": "register",
-}
-"""The module that defines each public name. A module is imported when one of its names is first used (PEP 562)."""
-_IN_EVERY_VERSION: Final = ("columns.", "streaming.deduplicate")
+_IN_EVERY_VERSION: Final = ("spark_ext.columns.", "spark_ext.streaming.deduplicate")
 """The modules whose functions run on Spark 3.5 too."""
-_HOMES: Final = {name: module for module, names in _MODULES.items() for name in names.split()}
+# The stub has each public name once, for type checkers and for this module. A module is imported when one of its names
+# is first used (PEP 562).
+_HOMES: Final = {
+    alias.name: str(statement.module)
+    for statement in ast.parse(get_data(__name__, "__init__.pyi") or b"").body
+    if isinstance(statement, ast.ImportFrom)
+    for alias in statement.names
+}
+"""The module that defines each public name."""
+__all__ = sorted(_HOMES, key=lambda name: (not name[0].isupper(), name))  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
@@ -187,7 +61,7 @@ def __getattr__(name: str) -> Any:
 
     if version() < WHOLE and name.islower() and not _HOMES[name].startswith(_IN_EVERY_VERSION):
         return unsupported(name, WHOLE)
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

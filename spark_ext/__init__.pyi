@@ -1,0 +1,90 @@
+# The public names of the package, by the modules that define them. `__init__.py` reads this file too.
+
+from spark_ext._shipping import (
+    CoreNote as CoreNote,
+    WorkerError as WorkerError,
+)
+from spark_ext.auditing.comparison import compare as compare
+from spark_ext.auditing.digests import digest as digest
+from spark_ext.auditing.spark_report import AuditReport as AuditReport
+from spark_ext.auditing.stream_audit import audit_batches as audit_batches
+from spark_ext.auditing.table_audit import audit as audit
+from spark_ext.columns.expiry import is_expired as is_expired
+from spark_ext.columns.making import (
+    assign_id as assign_id,
+    assign_ids as assign_ids,
+    derive_id as derive_id,
+    generate_id as generate_id,
+    position_id as position_id,
+)
+from spark_ext.columns.message_fields import (
+    id_from_iggy_id as id_from_iggy_id,
+    id_to_iggy_id as id_to_iggy_id,
+)
+from spark_ext.columns.reading import (
+    id_from_binary as id_from_binary,
+    id_from_uuid as id_from_uuid,
+    id_origin as id_origin,
+    id_time as id_time,
+    id_to_binary as id_to_binary,
+    id_to_uuid as id_to_uuid,
+    is_valid_id as is_valid_id,
+    parse_id as parse_id,
+    time_key as time_key,
+    try_parse_id as try_parse_id,
+)
+from spark_ext.columns.v0 import (
+    id_kind as id_kind,
+    parse_v0 as parse_v0,
+    translate_v0 as translate_v0,
+    try_parse_v0 as try_parse_v0,
+    try_translate_v0 as try_translate_v0,
+    v0_time as v0_time,
+)
+from spark_ext.formats.danube import (
+    danube_id as danube_id,
+    danube_message as danube_message,
+    try_danube_message as try_danube_message,
+)
+from spark_ext.formats.iggy import (
+    iggy_message as iggy_message,
+    iggy_messages as iggy_messages,
+    try_iggy_message as try_iggy_message,
+    try_iggy_messages as try_iggy_messages,
+)
+from spark_ext.formats.message_formats import (
+    FormatOption as FormatOption,
+    MessageFormat as MessageFormat,
+    register_message_format as register_message_format,
+)
+from spark_ext.formats.message_table import messages as messages
+from spark_ext.formats.schema_check import check_schema as check_schema
+from spark_ext.sql.registration import register as register
+from spark_ext.streaming.checkpoint import (
+    OldCheckpoint as OldCheckpoint,
+    check_checkpoint as check_checkpoint,
+)
+from spark_ext.streaming.deduplicate import (
+    deduplicate as deduplicate,
+    rows_too_late as rows_too_late,
+)
+from spark_ext.streaming.process import process as process
+from spark_ext.tables._row_counts import MissingRows as MissingRows
+from spark_ext.tables._writers import (
+    TableConflict as TableConflict,
+    Writer as Writer,
+)
+from spark_ext.tables.segments import segment_report as segment_report
+from spark_ext.tables.sinks import (
+    read_table as read_table,
+    write_once as write_once,
+)
+from spark_ext.tables.table_formats import (
+    TableFormat as TableFormat,
+    register_table_format as register_table_format,
+)
+from spark_ext.tables.upsert import (
+    PostgresError as PostgresError,
+    Upserted as Upserted,
+    upsert_postgres as upsert_postgres,
+)
