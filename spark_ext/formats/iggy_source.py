@@ -1,4 +1,4 @@
-"""``spark.read.format("iggy")``: the messages of Iggy's segment files, in batch and as a stream, and a writer of them.
+"""``spark.read.format("iggy")``: the messages of Iggy's segment files, in batch and as a stream.
 
 The driver lists files, and divides large ones at points that their index names. Bytes that are not messages fail no
 job: they are a row with the ``reason`` and, in ``original``, the bytes. Reading goes on at the next record whose
@@ -14,17 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
     DataSource,
-    DataSourceArrowWriter,
     DataSourceReader,
     DataSourceStreamReader,
     InputPartition,
 )
 
-from msgid.iggy._wire import AUTO, LAYOUTS
 from spark_ext._compat import STREAM_SOURCE, needs
 from spark_ext.formats._iggy_files import segments
 from spark_ext.formats._iggy_reading import COLUMNS, Options, read_part
-from spark_ext.formats._iggy_writer import IggyWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +40,7 @@ class IggyDataSource(DataSource):
 
     - ``path``: a file or folder, or a URL of a file system that Arrow knows. Files in a folder are segments if their
       names are 20 digits and ``.log``; so the whole folder of a server can be read.
-    - ``layout``: one of `msgid.iggy.LAYOUTS`. Default: found by checksum. The writer needs it.
+    - ``layout``: one of `msgid.iggy.LAYOUTS`. Default: found by checksum.
     - ``splitBytes``: the size in bytes from which a segment with an index is read in parts. Default: 128 MB.
     - ``columns``: names of columns, separated by commas. Default: all. Other columns are not sent from the reader to
       Spark, which takes a large part of the time of a query.
@@ -74,13 +71,6 @@ class IggyDataSource(DataSource):
         from spark_ext.formats._iggy_stream import IggyStreamReader
 
         return IggyStreamReader(self.options)
-
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Return the writer of segment files."""
-        options = Options.of(self.options)
-        if options.layout == AUTO:
-            raise ValueError(f"layout must be one of {', '.join(LAYOUTS)} to write files: pass option('layout', ...)")
-        return IggyWriter(options.path, options.layout, overwrite)
 
 
 class IggyReader(DataSourceReader):
