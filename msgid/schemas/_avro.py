@@ -92,7 +92,7 @@ def _as_read(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     kept = {key: value for key, value in schema.items() if key not in {"default", "aliases", "doc"}}
-    if kept.get("logicalType") == "decimal" and not _is_decimal(kept):
+    if kept.get("logicalType") == "decimal" and not is_decimal(kept):
         del kept["logicalType"]
     for part in ("type", "items", "values"):
         if part in kept:
@@ -102,7 +102,8 @@ def _as_read(schema: Any) -> Any:
     return kept
 
 
-def _is_decimal(schema: dict[str, Any]) -> bool:
+def is_decimal(schema: dict[str, Any]) -> bool:
+    """Return whether the logical type decimal of a schema is valid."""
     import fastavro
 
     try:

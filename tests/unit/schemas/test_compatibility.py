@@ -176,6 +176,24 @@ def test_compare_of_two_avro_schemas_gives_the_verdict_of_each_direction(old, ne
             assert len(registry.versions("s")) == 1
 
 
+# Old, new, and the verdict of each direction.
+IGNORED_LOGICAL_TYPES = [
+    ('"string"', '{"type": "string", "logicalType": "decimal"}', YES),
+    ('"int"', '{"type": "int", "logicalType": "money"}', YES),
+    ('{"type": "int", "logicalType": "money"}', '{"type": "int", "logicalType": "uuid"}', YES),
+    ('"bytes"', json.dumps(MONEY | {"scale": 10}), YES),
+    ('{"type": "int", "logicalType": "money"}', '{"type": "int", "logicalType": "date"}', OPEN),
+    (record(field("a", {"type": "string", "logicalType": "date"})), record(field("a", "string"), doc="d"), YES),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("old", "new", "expected"), IGNORED_LOGICAL_TYPES)
+def test_compare_ignores_logical_types_that_are_invalid_or_unknown_and_warns_of_none(old, new, expected):
+    """A reader ignores them, so a change between them changes no value; a valid one that appears is not decided."""
+    assert compare("full", "avro", old, "avro", new).verdict == expected
+
+
 @pytest.mark.parametrize(("old", "new", "backward", "forward"), JSON)
 def test_containment_of_two_json_schemas_is_never_wrong(old, new, backward, forward):
     """The library gives the true answer, or does not know."""
