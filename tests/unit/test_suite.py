@@ -40,7 +40,7 @@ def test_a_skip_that_is_not_listed_fails_the_run(suite, workers):
 
 @pytest.mark.details
 @pytest.mark.parametrize(
-    ("reason", "option"), [("no release rebuilt such an index", "--strict-skips"), ("needs Chromium", "-q")]
+    ("reason", "option"), [("a layout without checksums", "--strict-skips"), ("needs Chromium", "-q")]
 )
 def test_a_skip_that_is_listed_or_without_the_option_is_no_fault(suite, reason, option):
     """A list of reasons is checked only where it is asked for."""
