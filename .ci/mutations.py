@@ -127,6 +127,7 @@ MUTATIONS = [
         ("a frame without its magic byte is read", "msgid/schemas/validation.py", "if magic != _MAGIC:", "if False:"),
         ("an unknown containment is compatible", "msgid/schemas/compatibility.py", 'if answer == "yes":', 'if answer != "no":'),
         ("a changed logical type is compatible", "msgid/schemas/compatibility.py", "        if changed:", "        if False:"),
+        ("an unknown logical type is a change", "msgid/schemas/compatibility.py", "not in LOGICAL_READERS", "in ()"),
         ("a reader needs valid defaults", "msgid/schemas/_avro.py", '{"default", "aliases", "doc"}', '{"aliases", "doc"}'),
         tests=("tests/unit/test_kafka.py", "tests/unit/test_danube.py", "tests/unit/test_danube_values.py",
                "tests/unit/schemas"),
