@@ -82,10 +82,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "Read IDs": "parse_id try_parse_id is_valid_id id_kind id_time id_origin time_key",
         "Version 0": "parse_v0 try_parse_v0 translate_v0 try_translate_v0 v0_time",
         "Other forms of an ID": "id_to_binary id_from_binary id_to_uuid id_from_uuid",
-        "Messages": "messages check_schema",
-        "Messages of Iggy": "iggy_message try_iggy_message iggy_messages try_iggy_messages id_from_iggy_id "
-        "id_to_iggy_id",
-        "Messages of Danube": "danube_message try_danube_message danube_id",
+        "Messages": "messages check_schema id_from_iggy_id",
         "Duplicates and handlers": "deduplicate rows_too_late process check_checkpoint OldCheckpoint",
         "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict MissingRows",
         "Audits": "audit audit_batches AuditReport",

@@ -19,7 +19,7 @@ from sql_layout import file_of
 from sql_text import Functions, SqlText
 
 from msgid import layout
-from spark_ext.columns import _crc, _expressions, _moments, expiry, making, message_fields, reading, v0
+from spark_ext.columns import _crc, _expressions, _moments, expiry, making, reading, v0
 from spark_ext.sql.registration import Definition
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FILE: Final = Path(__file__).parents[1] / "spark_ext" / "sql" / "functions.sql"
 F: Final = Functions()
-_MODULES: Final = (_crc, _expressions, _moments, expiry, making, message_fields, reading, v0)
+_MODULES: Final = (_crc, _expressions, _moments, expiry, making, reading, v0)
 _ID: Final = "ID"
 """The type of a parameter that takes an ID, as text or binary."""
 _AT: Final = _moments.SECONDS
@@ -83,11 +83,10 @@ FUNCTIONS: Final = {
     "msgid_translate_v0": SqlFunction(v0.translate_v0, {"id": _ID}, "STRING"),
     "msgid_try_translate_v0": SqlFunction(v0.try_translate_v0, {"id": _ID}, "STRING"),
     "msgid_v0_time": SqlFunction(v0.v0_time, {"id": _ID, "near": _AT, "timezone": "STRING"}, "TIMESTAMP"),
-    "msgid_from_iggy_id": SqlFunction(message_fields.id_from_iggy_id, {"id": "BINARY"}, "STRING"),
+    "msgid_from_iggy_id": SqlFunction(reading.id_from_iggy_id, {"id": "BINARY"}, "STRING"),
     "msgid_is_expired": SqlFunction(
         expiry.is_expired, {"timestamp": _AT, "expiry": "BIGINT", "now": _AT}, returns="BOOLEAN"
     ),
-    "msgid_to_iggy_id": SqlFunction(message_fields.id_to_iggy_id, {"id": _ID}, "BINARY"),
 }
 EXAMPLES: Final = {
     "msgid_position": ("msgid_position('kafka://orders/3', 1234, 1648047038)", "013B0121EF30BE0000024CCDBE000004D2"),
@@ -135,10 +134,6 @@ EXAMPLES: Final = {
         "ae97611c-ec9e-a9b0-8f49-b3ddca58b174",
     ),
     "msgid_is_expired": ("msgid_is_expired(1648047038, 3600, 1648060000)", "true"),
-    "msgid_to_iggy_id": (
-        "hex(msgid_to_iggy_id('74b158ca-ddb3-498f-b0a9-9eec1c6197ae'))",
-        "74B158CADDB3498FB0A99EEC1C6197AE",
-    ),
 }
 """The call and its result by the name of the function; None is NULL."""
 

@@ -4,16 +4,15 @@ A column function takes columns or their names, and returns a column. Most are b
 run in the JVM without a Python worker, on one machine, on a cluster and over Spark Connect. The docstrings of the few
 Arrow UDFs say that they need a Python worker.
 
-On Spark 3.5, only `deduplicate` of a batch and the column functions run, without those of Iggy and Danube messages and
-`check_schema`. Each other function then raises `NotImplementedError` when it is called.
+On Spark 3.5, only `deduplicate` of a batch and the column functions run, without `check_schema`. Each other function
+then raises `NotImplementedError` when it is called.
 
 - Make IDs: `position_id`, `derive_id`, `assign_id`, `assign_ids`, `generate_id`.
 - Read IDs: `parse_id`, `try_parse_id`, `is_valid_id`, `id_kind`, `id_time`, `id_origin`, `time_key`.
 - Convert IDs: `id_to_binary`, `id_from_binary`, `id_to_uuid`, `id_from_uuid`.
 - Read and translate IDs of version 0: `parse_v0`, `try_parse_v0`, `translate_v0`, `try_translate_v0`, `v0_time`.
-- Read messages and their fields: `iggy_message`, `iggy_messages` and `danube_message`, each with a variant ``try_``;
-  `id_from_iggy_id`, `id_to_iggy_id`, `danube_id`, `check_schema`.
-  `messages` makes one table of messages of any format; `register_message_format` adds a `MessageFormat` of your own.
+- Read messages: `messages` makes one table of messages of any format, and `check_schema` checks their payloads.
+  `id_from_iggy_id` reads the ID of an Iggy message. `register_message_format` adds a `MessageFormat` of your own.
 - Duplicate messages: `deduplicate`, `rows_too_late`, and `process` for handlers with state. `check_checkpoint` checks
   that this release can continue a checkpoint.
 - Sinks: `write_once` and `read_table` for tables of Parquet or Delta, `upsert_postgres` for PostgreSQL.

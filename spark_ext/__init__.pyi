@@ -17,12 +17,9 @@ from spark_ext.columns.making import (
     generate_id as generate_id,
     position_id as position_id,
 )
-from spark_ext.columns.message_fields import (
-    id_from_iggy_id as id_from_iggy_id,
-    id_to_iggy_id as id_to_iggy_id,
-)
 from spark_ext.columns.reading import (
     id_from_binary as id_from_binary,
+    id_from_iggy_id as id_from_iggy_id,
     id_from_uuid as id_from_uuid,
     id_origin as id_origin,
     id_time as id_time,
@@ -40,17 +37,6 @@ from spark_ext.columns.v0 import (
     try_parse_v0 as try_parse_v0,
     try_translate_v0 as try_translate_v0,
     v0_time as v0_time,
-)
-from spark_ext.formats.danube import (
-    danube_id as danube_id,
-    danube_message as danube_message,
-    try_danube_message as try_danube_message,
-)
-from spark_ext.formats.iggy import (
-    iggy_message as iggy_message,
-    iggy_messages as iggy_messages,
-    try_iggy_message as try_iggy_message,
-    try_iggy_messages as try_iggy_messages,
 )
 from spark_ext.formats.message_formats import (
     FormatOption as FormatOption,

@@ -26,29 +26,6 @@ def arrow_column(function: Callable[..., Any], type: pyarrow.DataType, *cols: Co
     return _compat.arrow_column(function, type, *(column(col) for col in cols))
 
 
-def each(
-    function: Callable[[Any], Any], type: pyarrow.DataType, col: ColumnOrName, name: str, *, lenient: bool = False
-) -> Column:
-    """Call a function on each value that is not NULL. With ``lenient``, a malformed value becomes NULL."""
-
-    def applied(values: Any) -> Any:
-        import pyarrow
-
-        def call(value: Any) -> Any:
-            if value is None:
-                return None
-            try:
-                return function(value)
-            except InvalidMessage:
-                if lenient:
-                    return None
-                raise
-
-        return pyarrow.array([call(value) for value in values.to_pylist()], type)
-
-    return arrow_column(applied, type, col).alias(name)
-
-
 def outcomes(function: Callable[[Any], Any], type: pyarrow.DataType, col: ColumnOrName) -> Column:
     """Call a function on each value, for a struct of ``value`` and, if it is missing, the ``reason``."""
     import pyarrow as pa

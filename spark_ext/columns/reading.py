@@ -1,4 +1,4 @@
-"""Read version-1 IDs: all fields or one of them, and their other forms."""
+"""Read version-1 IDs: all fields or one of them, their other forms, and the IDs of Iggy messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from msgid.ids._bytes import NOT_V1
 from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
 from spark_ext.columns._expressions import (
     VERSION_1_DIGITS,
+    column,
     computed_below,
+    has_v1_shape,
     hex_text,
     is_hex,
     is_id,
@@ -350,3 +352,37 @@ def _digits(text: Column, name: str) -> Column:
 def _parsed(text: Column, otherwise: Column | None) -> Column:
     shared = {name: computed_below(part) for name, part in parts_of(F.unhex(text)).items()}
     return struct_if(text, is_v1(text), otherwise, fields_of(shared))
+
+
+def id_from_iggy_id(col: ColumnOrName, version_1: bool = False) -> Column:
+    """Return the ID of an Iggy message as text, as `msgid.iggy.id_text` does.
+
+    Parameters
+    ----------
+    col : Column or str
+        The 16 bytes of the ID, as in the message and in the column ``id`` of ``format("iggy")``; or the 17 bytes of a
+        version-1 ID.
+    version_1 : bool
+        Whether the 16 bytes are the body of a version-1 ID. The bytes do not tell that.
+
+    Returns
+    -------
+    Column
+        A UUID, or a version-1 ID of 34 hex digits; NULL for any other value.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([(bytes.fromhex("74b158caddb3498fb0a99eec1c6197ae"),)], ["id"])
+    >>> df.select(id_from_iggy_id("id")).show(truncate=False)
+    +------------------------------------+
+    |id_from_iggy_id                     |
+    +------------------------------------+
+    |74b158ca-ddb3-498f-b0a9-9eec1c6197ae|
+    +------------------------------------+
+    """
+    digits = F.hex(column(col).cast("binary"))
+    starts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+    uuid = F.lower(F.concat_ws("-", *(F.substring(digits, start, length) for start, length in starts)))
+    text = F.concat(F.lit(VERSION_1_DIGITS), digits) if version_1 else uuid
+    of_16_bytes = F.when(F.length(digits) == 32, text)  # noqa: PLR2004
+    return of_16_bytes.when(has_v1_shape(digits), digits).alias("id_from_iggy_id")

@@ -1,4 +1,4 @@
-"""Columns of Danube messages: protobuf to a struct, and the ID of a message's position."""
+"""Danube's message formats: protobuf and JSON."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from msgid._validate import INT64_MAX
 from msgid.danube import StreamMessage
 from msgid.errors import InvalidMessage
 from msgid.messages import MessageState
-from spark_ext.columns._expressions import column, quoted_name
-from spark_ext.columns._udfs import each, outcomes
+from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns._udfs import outcomes
 from spark_ext.columns.making import position_id
 from spark_ext.formats._row_columns import opened
 from spark_ext.formats.message_formats import EncodedFormat, FormatOption
@@ -25,101 +25,9 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import Column, DataFrame
 
-    from spark_ext.columns._expressions import ColumnOrName
 
 _TIME_MAX: Final = last_moment(1_000)
 """The last millisecond of the year 9999."""
-
-
-def danube_message(col: ColumnOrName) -> Column:
-    """Decode a Danube message from protobuf, as `msgid.danube.StreamMessage.decode` does.
-
-    The function is an Arrow UDF and needs a Python worker. The query fails if a value is malformed, has a number of
-    2**63 or more, or has a time after the year 9999. `try_danube_message` returns NULL instead.
-
-    Parameters
-    ----------
-    col : Column or str
-        Binary column with one message per row.
-
-    Returns
-    -------
-    Column
-        A struct of the fields of `msgid.danube.StreamMessage`; NULL for NULL.
-
-    Examples
-    --------
-    >>> from msgid.danube import MessageID, StreamMessage
-    >>> raw = StreamMessage(7, MessageID(9, "/default/events", "", 42), b"hi", 1648047038000, "p1").encode()
-    >>> df = spark.createDataFrame([(raw,)], ["raw"])
-    >>> df.select(danube_message("raw").msg_id.topic_offset.alias("offset")).show()
-    +------+
-    |offset|
-    +------+
-    |    42|
-    +------+
-    """
-    return each(of_protobuf, message_type(), col, "danube_message")
-
-
-def try_danube_message(col: ColumnOrName) -> Column:
-    """Decode a Danube message from protobuf, as `danube_message` does; return NULL for a malformed value.
-
-    Parameters
-    ----------
-    col : Column or str
-        Binary column with one message per row.
-
-    Returns
-    -------
-    Column
-        A struct of the fields of `msgid.danube.StreamMessage`, or NULL.
-
-    Examples
-    --------
-    >>> df = spark.createDataFrame([(b"no message",)], ["raw"])
-    >>> df.select(try_danube_message("raw").isNull().alias("none")).show()
-    +----+
-    |none|
-    +----+
-    |true|
-    +----+
-    """
-    return each(of_protobuf, message_type(), col, "try_danube_message", lenient=True)
-
-
-def danube_id(message: ColumnOrName) -> Column:
-    """Return the ID of a Danube message: `position_id` of topic and producer, offset and publishing time.
-
-    The result is that of `msgid.danube.MessageID.position_id`. The function consists of Spark's own functions. Do not
-    use it for a topic without a log (`msgid.danube.unlogged`): its messages all have offset 0, so messages of one
-    millisecond would have the same ID.
-
-    Parameters
-    ----------
-    message : Column or str
-        Column of structs, as `danube_message` returns them.
-
-    Returns
-    -------
-    Column
-        Text of 34 hex digits; NULL for NULL.
-
-    Examples
-    --------
-    >>> from msgid.danube import MessageID, StreamMessage
-    >>> raw = StreamMessage(7, MessageID(9, "/default/events", "", 42), b"hi", 1648047038000, "p1").encode()
-    >>> df = spark.createDataFrame([(raw,)], ["raw"]).select(danube_message("raw").alias("m"))
-    >>> df.select(danube_id("m")).show(truncate=False)
-    +----------------------------------+
-    |danube_id                         |
-    +----------------------------------+
-    |013B223F1FE58B0000024CCDBE0000002A|
-    +----------------------------------+
-    """
-    held = column(message)
-    at = F.timestamp_millis(held.getField("publish_time"))
-    return position_id(source_of(held), held.getField("msg_id").getField("topic_offset"), at).alias("danube_id")
 
 
 def source_of(message: Column) -> Column:

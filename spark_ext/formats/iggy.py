@@ -1,4 +1,4 @@
-"""Columns of Iggy messages, encoded or in poll responses, and Iggy's message formats."""
+"""Iggy's message formats: encoded messages, poll responses, JSON, and the rows of ``format("iggy")``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from msgid.errors import InvalidMessage
-from msgid.iggy._wire import ALIASES, AUTO, LAYOUTS, Layout, name_of
+from msgid.iggy._wire import ALIASES, AUTO, LAYOUTS, Layout
 from msgid.iggy.json_form import messages_from_json
 from msgid.iggy.log import encode
 from msgid.iggy.poll import decode_poll
 from msgid.iggy.table import decode_table
 from msgid.messages import MessageState
 from spark_ext.columns._expressions import VERSION_1_DIGITS, quoted_name
-from spark_ext.columns._udfs import arrow_column, each, outcomes
-from spark_ext.columns.message_fields import id_from_iggy_id
+from spark_ext.columns._udfs import arrow_column, outcomes
+from spark_ext.columns.reading import id_from_iggy_id
 from spark_ext.formats._row_columns import opened
 from spark_ext.formats.message_formats import EncodedFormat, FormatOption, MessageFormat
 
@@ -26,135 +26,7 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import Column, DataFrame
 
-    from spark_ext.columns._expressions import ColumnOrName
     from spark_ext.formats.message_formats import MessageFiles
-
-
-def iggy_message(col: ColumnOrName, layout: Layout = "auto") -> Column:
-    """Decode an Iggy message, as `msgid.iggy.decode` does.
-
-    The function is an Arrow UDF and needs a Python worker. The query fails if a value is malformed; `try_iggy_message`
-    returns NULL instead.
-
-    Parameters
-    ----------
-    col : Column or str
-        Binary column with one encoded message per row.
-    layout : str
-        A layout of `msgid.iggy.LAYOUTS`. Default: found by checksum.
-
-    Returns
-    -------
-    Column
-        A struct of ``offset``, ``state``, ``timestamp``, ``id`` binary(16), ``checksum``, ``headers`` and ``payload``;
-        NULL for NULL.
-
-    Examples
-    --------
-    >>> from msgid import iggy
-    >>> message = iggy.Message.new(b"hello", id=7, offset=3, layout="m45")
-    >>> df = spark.createDataFrame([(iggy.encode(message, "m45"),)], ["raw"])
-    >>> df.select(iggy_message("raw").alias("m")).select("m.offset", "m.state", "m.checksum").show()
-    +------+---------+---------+
-    |offset|    state| checksum|
-    +------+---------+---------+
-    |     3|available|907060870|
-    +------+---------+---------+
-    """
-    name_of(layout, auto=True)
-    return arrow_column(_decoded(layout), message_type(), col).alias("iggy_message")
-
-
-def try_iggy_message(col: ColumnOrName, layout: Layout = "auto") -> Column:
-    """Decode an Iggy message, as `iggy_message` does; return NULL for a malformed value.
-
-    Parameters
-    ----------
-    col : Column or str
-        Binary column with one encoded message per row.
-    layout : str
-        A layout of `msgid.iggy.LAYOUTS`. Default: found by checksum.
-
-    Returns
-    -------
-    Column
-        A struct as `iggy_message` returns it, or NULL.
-
-    Examples
-    --------
-    >>> df = spark.createDataFrame([(b"no message",)], ["raw"])
-    >>> df.select(try_iggy_message("raw").isNull().alias("none")).show()
-    +----+
-    |none|
-    +----+
-    |true|
-    +----+
-    """
-    name_of(layout, auto=True)
-    return arrow_column(_decoded(layout, lenient=True), message_type(), col).alias("try_iggy_message")
-
-
-def iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
-    """Decode the messages of a poll response, as `msgid.iggy.decode_poll` does.
-
-    The function is an Arrow UDF and needs a Python worker. The query fails if a value is malformed;
-    `try_iggy_messages` returns NULL instead.
-
-    Parameters
-    ----------
-    col : Column or str
-        Binary column with one poll response per row.
-    layout : str
-        Layout of the messages, one of `msgid.iggy.LAYOUTS`. Default: found by checksum.
-
-    Returns
-    -------
-    Column
-        An array of structs as `iggy_message` returns them; NULL for NULL.
-
-    Examples
-    --------
-    >>> from msgid import iggy
-    >>> response = iggy.PollResponse(1, 9, [iggy.Message.new(b"a", id=1), iggy.Message.new(b"b", id=2)])
-    >>> df = spark.createDataFrame([(iggy.encode_poll(response, "h64"),)], ["raw"])
-    >>> df.select(iggy_messages("raw").payload.alias("payloads")).show()
-    +------------+
-    |    payloads|
-    +------------+
-    |[[61], [62]]|
-    +------------+
-    """
-    name_of(layout, auto=True)
-    return each(of_poll(layout), message_type(many=True), col, "iggy_messages")
-
-
-def try_iggy_messages(col: ColumnOrName, layout: Layout = "auto") -> Column:
-    """Decode the messages of a poll response, as `iggy_messages` does; return NULL for a malformed value.
-
-    Parameters
-    ----------
-    col : Column or str
-        Binary column with one poll response per row.
-    layout : str
-        Layout of the messages, one of `msgid.iggy.LAYOUTS`. Default: found by checksum.
-
-    Returns
-    -------
-    Column
-        An array of structs as `iggy_message` returns them, or NULL.
-
-    Examples
-    --------
-    >>> df = spark.createDataFrame([(b"no response",)], ["raw"])
-    >>> df.select(try_iggy_messages("raw").isNull().alias("none")).show()
-    +----+
-    |none|
-    +----+
-    |true|
-    +----+
-    """
-    name_of(layout, auto=True)
-    return each(of_poll(layout), message_type(many=True), col, "try_iggy_messages", lenient=True)
 
 
 def message_type(*, many: bool = False) -> pyarrow.DataType:
@@ -221,17 +93,6 @@ def _rows(raw: bytes, layout: Layout) -> list[dict[str, Any]]:
         raise found.malformed[0].error
     rows: list[dict[str, Any]] = found.table.to_pylist()
     return rows
-
-
-def _decoded(layout: Layout, *, lenient: bool = False) -> Callable[[Any], Any]:
-    def decoded(values: Any) -> Any:
-        rows, errors = decode_each(values, layout)
-        wrong = next((error for error in errors if error is not None), None)
-        if wrong is not None and not lenient:
-            raise wrong
-        return rows
-
-    return decoded
 
 
 def of_poll(layout: Layout) -> Callable[[bytes], list[dict[str, Any]]]:

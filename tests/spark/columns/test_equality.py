@@ -114,12 +114,6 @@ def of_uuid(value):
     return "01" + digits.upper() if is_uuid else None
 
 
-def iggy_id(value):
-    id = v1_of(value)
-    uuid = of_uuid(value)
-    return bytes(id)[1:] if id else when(uuid, lambda text: bytes.fromhex(text[2:]))
-
-
 def itself(column):
     return column
 
@@ -133,7 +127,6 @@ OF_ANY = {
     "msgid_time_key": (itself, lambda value: when(v1_of(value), lambda id: id.time_key)),
     "msgid_to_uuid": (itself, lambda value: when(v1_of(value), lambda id: str(id.uuid))),
     "msgid_from_uuid": (itself, of_uuid),
-    "msgid_to_iggy_id": (itself, iggy_id),
     "msgid_to_binary": (F.hex, lambda value: value.hex().upper() if isinstance(value, bytes) else value.upper()),
     "msgid_from_binary": (itself, lambda value: value.hex().upper() if isinstance(value, bytes) else value.upper()),
     "msgid_try_parse": (fields_of_v1, lambda value: when(v1_of(value), fields)),

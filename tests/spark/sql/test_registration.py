@@ -35,7 +35,7 @@ QUIET = [
     for name, (_, parameters, _) in FUNCTIONS.items()
     if list(parameters.values()) == ["ID"] and name not in ("msgid_parse", "msgid_parse_v0", "msgid_translate_v0")
 ]
-assert len(QUIET) == 12
+assert len(QUIET) == 11
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def test_sql_of_iggy_ids_agrees_with_columns(registered):
     """Iggy IDs are equal in SQL and as columns."""
     row = registered.sql(
         "SELECT msgid_from_iggy_id(unhex('74B158CADDB3498FB0A99EEC1C6197AE')) AS id, "
-        f"msgid_from_binary(concat(X'01', msgid_to_iggy_id('{V1}'))) AS back"
+        f"msgid_from_iggy_id(unhex('{V1}')) AS whole"
     ).first()
     assert row == ("74b158ca-ddb3-498f-b0a9-9eec1c6197ae", V1)
 
@@ -251,7 +251,7 @@ WRONG_TYPES = [
     "msgid_derive(5, 'a')",
     f"msgid_derive_at('{V1}', 'a', 'x')",
     *(f"msgid_{name}(5)" for name in ("parse", "kind", "time", "to_binary", "from_uuid", "translate_v0")),
-    *(f"msgid_{name}(5)" for name in ("try_parse", "is_valid", "to_iggy_id", "from_iggy_id")),
+    *(f"msgid_{name}(5)" for name in ("try_parse", "is_valid", "from_iggy_id")),
     f"msgid_v0_time('{CLIENT}', 'x', 'UTC')",
     f"msgid_v0_time('{CLIENT}', 5, 5)",
     *(f"msgid_is_expired({arguments})" for arguments in ("'x', 5, 5", "5, 'x', 5", "5, 1e30, 5", "5, 5, 'x'")),

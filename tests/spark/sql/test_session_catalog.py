@@ -79,7 +79,7 @@ def test_functions_mean_the_same_whatever_the_settings_at_their_creation(session
     registration.register(session)
     assert {key: session.conf.get(key) for key in SETTINGS} == SETTINGS
     uuid, word = "'74b158ca-ddb3-498f-b0a9-9eec1c6197ae'", "'orders-0-42-ABCD'"
-    asked = ["msgid_position('orders', 7, 0)", f"msgid_is_valid({word})", f"msgid_to_iggy_id({uuid}) IS NULL"]
+    asked = ["msgid_position('orders', 7, 0)", f"msgid_is_valid({word})", f"msgid_from_uuid({uuid}) IS NULL"]
     assert tuple(session.range(1).selectExpr(*asked).first()) == (str(msgid.position_id("orders", 7, 0)), False, False)
 
 
