@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from importlib import import_module
+from inspect import getdoc
 from itertools import chain
 from pathlib import Path
 
@@ -28,6 +29,15 @@ MODULES: dict[str, str] = {
     "msgid.audit": "Find lost, duplicated and late messages in a table.",
     "msgid.audit.demonstration": "A table with faults that are known.",
     "spark_ext": "IDs, messages and state on Spark. A function of a column takes a `Column` or a column's name.",
+    "spark_ext.testing": "Tests that each message format and each table format must pass; they need pytest.",
+}
+
+
+# The names of a module that most users need. Its overview starts with them.
+FIRST: dict[str, str] = {
+    "msgid": "generate parse is_valid position_id derive_id generate_batch parse_batch",
+    "spark_ext": "position_id derive_id try_parse_id is_valid_id deduplicate write_once read_table upsert_postgres "
+    "audit compare",
 }
 
 
@@ -83,15 +93,14 @@ GROUPS: dict[str, dict[str, str]] = {
         "Version 0": "parse_v0 try_parse_v0 translate_v0 try_translate_v0 v0_time",
         "Other forms of an ID": "id_to_binary id_from_binary id_to_uuid id_from_uuid",
         "Messages": "messages check_schema id_from_iggy_id",
-        "Duplicates and handlers": "deduplicate rows_too_late process check_checkpoint OldCheckpoint",
-        "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict MissingRows",
+        "Duplicates and handlers": "deduplicate rows_too_late process check_checkpoint",
+        "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict",
         "Audits": "audit audit_batches AuditReport",
         "Two sides": "compare digest",
         "Retention": "is_expired segment_report",
         "SQL": "register",
-        "Workers": "WorkerError CoreNote",
         "Message formats of your own": "register_message_format MessageFormat FormatOption",
-        "Table formats of your own": "register_table_format TableFormat Writer",
+        "Table formats of your own": "register_table_format TableFormat",
     },
 }
 
@@ -104,7 +113,7 @@ def pages() -> dict[str, str]:
         if module in GROUPS:
             written |= {_file(module, task): _entries(module, task, listed) for task, listed in tasks.items()}
             rows = [f"| [{task}]({_file(module, task)}) | {_links(module, listed)} |" for task, listed in tasks.items()]
-            table = ["| task | names |", "|---|---|", *rows]
+            table = [*_first(module), "| task | names |", "|---|---|", *rows]
         else:
             table = _list(module, tasks[""])
         written[_file(module)] = "\n".join([f"# {module}", "", lead, "", *table, ""])
@@ -157,6 +166,19 @@ def _list(module: str, listed: list[str]) -> list[str]:
     """Return the entries of names, which mkdocstrings fills in."""
     options = ["    options:", "      docstring_style: numpy"] if module.startswith("spark_ext") else []
     return [line for name in listed for line in (f"::: {module}.{name}", *options, "")][:-1]
+
+
+def _first(module: str) -> list[str]:
+    """Return the part of an overview with the names that most users need, if the module has such names."""
+    if module not in FIRST:
+        return []
+    things = {name: getattr(import_module(module), name) for name in FIRST[module].split()}
+    rows = [f"| {_links(module, [name])} | {_summary(thing)} |" for name, thing in things.items()]
+    return ["| start with | it does |", "|---|---|", *rows, "", "## More", ""]
+
+
+def _summary(thing: object) -> str:
+    return (getdoc(thing) or "").partition("\n")[0]
 
 
 def _links(module: str, listed: list[str]) -> str:

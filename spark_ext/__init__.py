@@ -7,6 +7,9 @@ Arrow UDFs say that they need a Python worker.
 On Spark 3.5, only `deduplicate` of a batch and the column functions run, without `check_schema`. Each other function
 then raises `NotImplementedError` when it is called.
 
+Start with `position_id`, `derive_id`, `try_parse_id`, `is_valid_id`, `deduplicate`, `write_once`, `read_table`,
+`upsert_postgres`, `audit` and `compare`. All functions by task:
+
 - Make IDs: `position_id`, `derive_id`, `assign_id`, `assign_ids`, `generate_id`.
 - Read IDs: `parse_id`, `try_parse_id`, `is_valid_id`, `id_kind`, `id_time`, `id_origin`, `time_key`.
 - Convert IDs: `id_to_binary`, `id_from_binary`, `id_to_uuid`, `id_from_uuid`.
@@ -16,10 +19,8 @@ then raises `NotImplementedError` when it is called.
 - Duplicate messages: `deduplicate`, `rows_too_late`, and `process` for handlers with state. `check_checkpoint` checks
   that this release can continue a checkpoint.
 - Sinks: `write_once` and `read_table` for tables of Parquet or Delta, `upsert_postgres` for PostgreSQL.
-  `MissingRows` is raised if the driver does not see all written rows.
   `register_table_format` adds a `TableFormat` of your own.
 - Retention: `is_expired`, `segment_report`.
-- Python workers of a cluster: `WorkerError` if they lack packages, and the warning `CoreNote`.
 - Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream, `compare` between a queue or
   producer and a table, `digest` of each side.
 - SQL functions and ``format("iggy")``: `register`.

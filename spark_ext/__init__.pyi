@@ -1,9 +1,5 @@
 # The public names of the package, by the modules that define them. `__init__.py` reads this file too.
 
-from spark_ext._shipping import (
-    CoreNote as CoreNote,
-    WorkerError as WorkerError,
-)
 from spark_ext.auditing.comparison import compare as compare
 from spark_ext.auditing.digests import digest as digest
 from spark_ext.auditing.spark_report import AuditReport as AuditReport
@@ -46,20 +42,13 @@ from spark_ext.formats.message_formats import (
 from spark_ext.formats.message_table import messages as messages
 from spark_ext.formats.schema_check import check_schema as check_schema
 from spark_ext.sql.registration import register as register
-from spark_ext.streaming.checkpoint import (
-    OldCheckpoint as OldCheckpoint,
-    check_checkpoint as check_checkpoint,
-)
+from spark_ext.streaming.checkpoint import check_checkpoint as check_checkpoint
 from spark_ext.streaming.deduplicate import (
     deduplicate as deduplicate,
     rows_too_late as rows_too_late,
 )
 from spark_ext.streaming.process import process as process
-from spark_ext.tables._row_counts import MissingRows as MissingRows
-from spark_ext.tables._writers import (
-    TableConflict as TableConflict,
-    Writer as Writer,
-)
+from spark_ext.tables._writers import TableConflict as TableConflict
 from spark_ext.tables.segments import segment_report as segment_report
 from spark_ext.tables.sinks import (
     read_table as read_table,

@@ -50,7 +50,6 @@ class WorkerError(RuntimeError):
 
     Examples
     --------
-    >>> from spark_ext import WorkerError
     >>> issubclass(WorkerError, RuntimeError)
     True
     """
@@ -61,7 +60,6 @@ class CoreNote(UserWarning):
 
     Examples
     --------
-    >>> from spark_ext import CoreNote
     >>> issubclass(CoreNote, UserWarning)
     True
     """

@@ -15,16 +15,6 @@ _OLD: Final = ('"runs"', '"pages"')
 """The state variables of earlier versions."""
 
 
-class OldCheckpoint(ValueError):
-    """A query cannot continue from a checkpoint, because an earlier version wrote its state.
-
-    Examples
-    --------
-    >>> str(OldCheckpoint("cannot continue a query from /data/checkpoint"))
-    'cannot continue a query from /data/checkpoint'
-    """
-
-
 def check_checkpoint(spark: SparkSession, checkpoint: str) -> None:
     """Check that this version can continue a query of `deduplicate` or `process` from a checkpoint.
 
@@ -44,7 +34,7 @@ def check_checkpoint(spark: SparkSession, checkpoint: str) -> None:
 
     Raises
     ------
-    OldCheckpoint
+    ValueError
         if an earlier version wrote the state of an operator. Start the query with a new checkpoint.
 
     Examples
@@ -59,7 +49,7 @@ def check_checkpoint(spark: SparkSession, checkpoint: str) -> None:
         return
     operators = spark.read.format("state-metadata").load(checkpoint).select(F.col("operatorProperties").cast("string"))
     if any(name in (properties or "") for (properties,) in operators.distinct().collect() for name in _OLD):
-        raise OldCheckpoint(
+        raise ValueError(
             f"cannot continue a query from {checkpoint}: an earlier version wrote its state. "
             "Start with a new checkpoint"
         )

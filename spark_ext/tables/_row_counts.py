@@ -28,7 +28,6 @@ class MissingRows(OSError):
 
     Examples
     --------
-    >>> from spark_ext import MissingRows
     >>> issubclass(MissingRows, OSError)
     True
     """

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import spark_ext
+from spark_ext import testing
 
 pytestmark = pytest.mark.spark
 
@@ -44,6 +45,11 @@ def test_all_of_the_package_names_what_is_public():
     assert [name for name in spark_ext.__all__ if not hasattr(spark_ext, name)] == []
     with pytest.raises(AttributeError, match="has no attribute 'parse'"):
         spark_ext.parse  # noqa: B018
+
+
+def test_public_names_are_few():
+    """A public name is a promise: `spark_ext` and its tests for formats make at most 50."""
+    assert len(spark_ext.__all__) + len(testing.__all__) <= 50
 
 
 def test_a_name_without_pyspark_says_what_to_install():

@@ -177,7 +177,8 @@ def test_worker_with_another_version_is_found_before_the_query_starts(spark_clus
 UNSHARED = """
 import sys
 from pyspark.sql import SparkSession
-from spark_ext import MissingRows, read_table, write_once
+from spark_ext import read_table, write_once
+from spark_ext.tables._row_counts import MissingRows
 
 spark = SparkSession.builder.getOrCreate()
 
@@ -244,7 +245,7 @@ CONNECT = """
 import os
 from pyspark.sql import SparkSession
 import spark_ext as ids
-from spark_ext import WorkerError
+from spark_ext._shipping import WorkerError
 {block}
 print(spark.range(0, 9, 1, 3).select(ids.generate_id()).distinct().count())
 spark.conf.set("spark.sql.streaming.stateStore.providerClass",

@@ -2,8 +2,9 @@
 
 import pytest
 
-from spark_ext import MissingRows, read_table, write_once
+from spark_ext import read_table, write_once
 from spark_ext.tables import delta, parquet
+from spark_ext.tables._row_counts import MissingRows
 from spark_ext.tables.table_formats import table_format
 
 pytestmark = pytest.mark.spark
