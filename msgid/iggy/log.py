@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from msgid._validate import integer, quote
-from msgid.errors import InvalidMessage, TruncatedMessage
+from msgid.errors import InvalidMessage
 from msgid.iggy._decryption import opener
 from msgid.iggy._records.decoding import CHUNK, LogDecoder, LogReader, messages_of
 from msgid.iggy._records.encoding import batches
-from msgid.iggy._wire import AUTO, LAYOUTS, Layout, Reader, name_of
+from msgid.iggy._wire import AUTO, LAYOUTS, Layout, name_of
 from msgid.iggy.detect import LONGEST, detect
-from msgid.iggy.headers import decode_headers
-from msgid.iggy.message import Message, valid_message
-from msgid.messages import STATE_CODES, MessageState
+from msgid.iggy.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-_STATES: Final = {int(state): state for state in MessageState}
-_FIXED: Final = {"m45": struct.Struct("<QBQ16sII"), "previous": struct.Struct("<QQ16sI")}
 _LIMIT_MAX: Final = 1 << 30
 
 
@@ -63,42 +58,10 @@ def decode(data: bytes | memoryview, layout: Layout = "auto") -> Message:
     >>> decode(encode(Message.new(b"hello", id=7), "h64")).payload
     b'hello'
     """
-    name = name_of(layout, auto=True)
-    _check_bytes(data)
-    if name in _FIXED:
-        reader = Reader(data)
-        try:
-            message = _decode_old(reader, name)
-            reader.finish("the message")
-        except InvalidMessage as error:
-            raise _hinted(error, data, name) from None
-        return message
     messages = decode_log(data, layout)
     if len(messages) != 1:
         raise InvalidMessage(f"must be one message, got {len(messages)}", 0)
     return messages[0]
-
-
-def _decode_old(reader: Reader, layout: str) -> Message:
-    """Decode the message at a reader's position in a layout of 2023, with the reason of every kind of error."""
-    start, fixed = reader.base + reader.place, _FIXED[layout]
-    values = fixed.unpack_from(reader.data, reader.need(fixed.size, "a message"))
-    state = checksum = None
-    if layout == "m45":
-        offset, code, timestamp, raw, checksum, length = values
-        state = _STATES.get(code)
-        if state is None:
-            raise InvalidMessage(f"state must be {STATE_CODES}, got {code}", start + 8)
-    else:
-        offset, timestamp, raw, length = values
-    place = reader.need(length, "the block of headers")
-    try:
-        headers = decode_headers(Reader(reader.data, place, place + length, reader.base))
-    except TruncatedMessage as error:  # the length field is complete, so the headers are malformed and not truncated
-        raise InvalidMessage(f"within headers of {length} bytes {error.reason}", error.offset) from None
-    payload = reader.sized(4, "the payload")
-    id = int.from_bytes(raw, "little")
-    return valid_message(offset, state, timestamp, id, checksum, headers, payload, layout=layout)
 
 
 def encode_log(messages: Iterable[Message], layout: Layout, *, partition: int = 0) -> bytes:

@@ -38,9 +38,9 @@ def header(key=b"k", kind=2, value=b"v", key_length=None, value_length=None):
 BROKEN = [
     ("", framed(state=7), "state must be 1, 10, 20 or 30, got 7", 8),
     ("", framed(state=0), "state must be 1, 10, 20 or 30, got 0", 8),
-    ("", framed() + b"x", "1 bytes after the end of the message", 46),
-    ("truncated", framed(headers_length=HUGE), "the block of headers needs 4294967295 bytes, and 5 are left", 41),
-    ("truncated", framed(payload_length=HUGE), "the payload needs 4294967295 bytes, and 1 are left", 45),
+    ("truncated", framed() + b"x", "half a message of 1 bytes, which needs 45", 46),
+    ("truncated", framed(headers_length=HUGE), "half a message of 46 bytes, which needs 4294967340", 0),
+    ("truncated", framed(payload_length=HUGE), "half a message of 46 bytes, which needs 4294967340", 0),
     ("", framed(header(b"")), "a header's key must have 1 to 255 bytes, got 0", 41),
     ("", framed(header(b"k" * 256)), "a header's key must have 1 to 255 bytes, got 256", 41),
     (

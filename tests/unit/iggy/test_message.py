@@ -64,7 +64,7 @@ def test_malformed_message_raises_one_error_with_its_place(kind, raw, reason, of
     assert (type(caught.value) is msgid.TruncatedMessage) == (kind == "truncated")
 
 
-@pytest.mark.parametrize("cut", range(len(ONE)))
+@pytest.mark.parametrize("cut", range(1, len(ONE)))
 def test_message_cut_anywhere_raises_truncated_message(cut):
     """A message that is cut off at any byte raises `TruncatedMessage`."""
     with pytest.raises(msgid.TruncatedMessage):
