@@ -72,7 +72,7 @@ class TruncatedMessage(InvalidMessage):
     ...     iggy.decode(bytes(20), "m45")
     ... except TruncatedMessage as error:
     ...     print(error)
-    invalid message: a message needs 41 bytes, and 20 are left, at byte 0
+    invalid message: half a message of 20 bytes, which needs 45, at byte 0
     """
 
     __module__ = "msgid"

@@ -127,15 +127,16 @@ def from_value(value: Any) -> Message:
     if (state is None) != (checksum is None) if layout is None else state is not None or checksum is None:
         raise InvalidMessage("a message must have both state and checksum, or neither")
     return valid_message(
-        _number(value, "offset", UINT64_MAX),
-        None if state is None else MessageState.of(state if isinstance(state, str) else str(state)),
-        _number(value, "timestamp", UINT64_MAX),
-        _number(value, "id", UINT128_MAX),
-        None if checksum is None else _number(value, "checksum", UINT32_MAX if layout is None else UINT64_MAX),
-        _headers(value.get("headers")),
-        _binary(value.get("payload"), "payload"),
-        None if layout is None else _number(value, "origin_timestamp", UINT64_MAX),
-        layout or ("previous" if state is None else "m45"),
+        offset=_number(value, "offset", UINT64_MAX),
+        state=None if state is None else MessageState.of(state if isinstance(state, str) else str(state)),
+        timestamp=_number(value, "timestamp", UINT64_MAX),
+        id=_number(value, "id", UINT128_MAX),
+        checksum=None if checksum is None else _number(value, "checksum", UINT32_MAX if layout is None else UINT64_MAX),
+        headers=_headers(value.get("headers")),
+        payload=_binary(value.get("payload"), "payload"),
+        origin_timestamp=None if layout is None else _number(value, "origin_timestamp", UINT64_MAX),
+        layout=layout or ("previous" if state is None else "m45"),
+        batch=None,
     )
 
 
@@ -145,15 +146,13 @@ def _from_server(value: dict[str, Any]) -> Message:
     if not isinstance(header, dict):
         raise InvalidMessage(f"header must be a JSON object, got {quote(header)}")
     made = valid_message(
-        _number(header, "offset", UINT64_MAX),
-        None,
-        _number(header, "timestamp", UINT64_MAX),
-        _number(header, "id", UINT128_MAX),
-        _number(header, "checksum", UINT64_MAX),
-        _headers(value.get("user_headers")),
-        _binary(value.get("payload"), "payload"),
-        _number(header, "origin_timestamp", UINT64_MAX),
-        NEWEST,
+        **{name: _number(header, name, UINT64_MAX) for name in ("offset", "timestamp", "checksum", "origin_timestamp")},
+        state=None,
+        id=_number(header, "id", UINT128_MAX),
+        headers=_headers(value.get("user_headers")),
+        payload=_binary(value.get("payload"), "payload"),
+        layout=NEWEST,
+        batch=None,
     )
     typed = any(isinstance(key, HeaderKey) for key in made.headers)
     for layout in _SERVER_LAYOUTS:

@@ -188,6 +188,7 @@ def read_log(
             position.
 
     >>> import io
+    >>> from msgid import TruncatedMessage
     >>> file = io.BytesIO(encode_log([Message.new(b"a", id=1), Message.new(b"b", id=2)], "h64")[:-1])
     >>> try:
     ...     for message in read_log(file):

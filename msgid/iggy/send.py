@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._validate import UINT32_MAX, integer
 from msgid.errors import InvalidMessage, TruncatedMessage
@@ -13,8 +14,7 @@ from msgid.iggy._records.scanning import scan
 from msgid.iggy._wire import BATCH256, LAYOUTS, U32, Layout, Reader, wire_name
 from msgid.iggy.detect import stop_reason
 from msgid.iggy.headers import decode_headers
-from msgid.iggy.message import Message, checksum, valid_message
-from msgid.messages import MessageState
+from msgid.iggy.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,20 +172,11 @@ def _batches_sent(messages: list[Message]) -> bytes:
     ]
     producer = None if messages[0].batch is None else messages[0].batch.producer
     batch = Batch(0, 0, 0, min(origins), 0, checksum_ok=True, producer=producer)
+    # The layout h64 keeps no wrong checksum in a batch.
+    unset: dict[str, Any] = {"state": None, "timestamp": 0, "layout": "h64", "batch": batch}
     return batch256(
         [
-            valid_message(
-                offset,
-                None,
-                0,
-                message.id,
-                message.checksum,
-                message.headers,
-                message.payload,
-                origin,
-                "h64",  # a layout for which the message does not keep a checksum
-                batch,
-            )
+            replace(message, offset=offset, origin_timestamp=origin, checksum=message.checksum or 0, **unset)
             for offset, (message, origin) in enumerate(zip(messages, origins, strict=True))
         ]
     )
@@ -203,9 +194,8 @@ def _ends(rows: bytes) -> list[int]:
     return [row[1] for row in ROW.iter_unpack(rows)]
 
 
-def _sent_old(reader: Reader, layout: str) -> Iterator[Message]:
+def _sent_old(reader: Reader, layout: Any) -> Iterator[Message]:
     """Decode the messages of a request of a release before 0.5.0."""
-    has_state = LAYOUTS[layout].has_state
     while reader.place < reader.end:
         id = reader.unsigned(16, "the ID")
         length = reader.unsigned(4, "the length of the headers")
@@ -215,5 +205,4 @@ def _sent_old(reader: Reader, layout: str) -> Iterator[Message]:
         except TruncatedMessage as error:
             raise InvalidMessage(f"within headers of {length} bytes {error.reason}", error.offset) from None
         payload = reader.sized(4, "the payload")
-        state, sum = (MessageState.AVAILABLE, checksum(payload)) if has_state else (None, None)
-        yield valid_message(0, state, 0, id, sum, headers, payload, layout=layout)
+        yield replace(Message.new(payload, id=id, layout=layout), headers=headers)  # in their order

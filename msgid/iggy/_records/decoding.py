@@ -350,16 +350,16 @@ def messages_of(
 
 def _message_of_row(data: bytes | memoryview, row: Row, batch: Batch | None, base: int) -> Message:
     return valid_message(
-        row.offset,
-        _STATES[row.state] if row.state else None,
-        row.timestamp,
-        int.from_bytes(row.id, "little"),
-        None if row.layout == PREVIOUS else row.checksum,
-        headers_of_row(data, row, base),
-        bytes(data[row.payload : row.payload + row.payload_length]),
-        row.origin if row.layout >= H56_CRC else None,
-        NAMES[row.layout],
-        batch,
+        offset=row.offset,
+        state=_STATES[row.state] if row.state else None,
+        timestamp=row.timestamp,
+        id=int.from_bytes(row.id, "little"),
+        checksum=None if row.layout == PREVIOUS else row.checksum,
+        headers=headers_of_row(data, row, base),
+        payload=bytes(data[row.payload : row.payload + row.payload_length]),
+        origin_timestamp=row.origin if row.layout >= H56_CRC else None,
+        layout=NAMES[row.layout],
+        batch=batch,
     )
 
 
