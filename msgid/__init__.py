@@ -18,11 +18,10 @@ from msgid.ids.bulk import IdColumns, parse_batch
 from msgid.ids.derived import derive_id, position_id
 from msgid.ids.generator import Generator, explain_node, generate, generate_batch, generate_hex, reseed
 from msgid.ids.message_id import MessageId
-from msgid.ids.node import NodeChoice
 from msgid.ids.parsing import is_valid, parse, translate_v0
 from msgid.ids.pseudonyms import pseudonymize
 from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId
-from msgid.messages import MessageState, normalize_name
+from msgid.messages import MessageState
 
 __all__ = [
     "BrokerOffsetId",
@@ -34,7 +33,6 @@ __all__ = [
     "InvalidMessageId",
     "MessageId",
     "MessageState",
-    "NodeChoice",
     "TruncatedMessage",
     "backend",
     "derive_id",
@@ -43,7 +41,6 @@ __all__ = [
     "generate_batch",
     "generate_hex",
     "is_valid",
-    "normalize_name",
     "parse",
     "parse_batch",
     "position_id",

@@ -25,7 +25,7 @@ from msgid.messages import Encoding, bytes_of, check_row
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["CLUSTER", "ID_HEADER", "Record"]
+__all__ = ["Record"]
 
 CLUSTER: Final = "kafka"
 """The default name of the cluster, which is part of every source name."""

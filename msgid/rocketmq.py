@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["KEYS", "OFFSET_ID", "UNIQUE_KEY", "Record"]
+__all__ = ["Record"]
 
 UNIQUE_KEY: Final = "UNIQ_KEY"
 """The property that holds the ID that the producer's client made."""

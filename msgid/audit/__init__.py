@@ -15,26 +15,18 @@ were sent and did not land, and `digest` lets it read only the blocks that diffe
 
 from msgid.audit._compare import compare
 from msgid.audit._digest_tables import DigestWriter, digest, merge_digests
-from msgid.audit._doctor import Diagnosis, collision_risk, doctor
+from msgid.audit._doctor import collision_risk, doctor
 from msgid.audit._inputs import audit_file
-from msgid.audit._lists import Difference, Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked
+from msgid.audit._lists import Finding, Gap
 from msgid.audit._tables import audit_ids, audit_table
-from msgid.audit.definitions import CHECKS, Check, Severity
+from msgid.audit.definitions import CHECKS, Severity
 from msgid.audit.report import Report
 
 __all__ = [
     "CHECKS",
-    "Check",
-    "Diagnosis",
-    "Difference",
     "DigestWriter",
     "Finding",
     "Gap",
-    "GeneratorRow",
-    "KindRow",
-    "LogRow",
-    "NodeRow",
-    "NotChecked",
     "Report",
     "Severity",
     "audit_file",

@@ -14,7 +14,7 @@ from msgid.iggy._records.producers import Producer
 from msgid.iggy._wire import LAYOUTS
 from msgid.iggy.commands import CreateStream, CreateTopic, Stream, Topic
 from msgid.iggy.headers import Header, HeaderKey, HeaderKind
-from msgid.iggy.json_form import from_json, messages_from_json, to_json
+from msgid.iggy.json_form import from_json, to_json
 from msgid.iggy.log import decode, decode_log, encode, encode_log, read_log
 from msgid.iggy.message import Message, checksum, id_text, id_value
 from msgid.iggy.poll import PollResponse, decode_poll, encode_poll
@@ -47,7 +47,6 @@ __all__ = [
     "from_json",
     "id_text",
     "id_value",
-    "messages_from_json",
     "read_log",
     "read_tables",
     "to_json",

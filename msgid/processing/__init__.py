@@ -30,7 +30,6 @@ from msgid.processing.async_processor import AsyncProcessor
 from msgid.processing.context import Context, Handler, Output, run
 from msgid.processing.decorator import processor
 from msgid.processing.errors import BatchFailed, ChangedOutputs, InvalidStore, MissingTime, TooLate
-from msgid.processing.forgetting import Forgetting
 from msgid.processing.memory import MemoryStore
 from msgid.processing.postgres import PostgresStore
 from msgid.processing.sqlite import SqliteStore
@@ -44,7 +43,6 @@ __all__ = [
     "Context",
     "DeadLetter",
     "Entry",
-    "Forgetting",
     "Handler",
     "InvalidStore",
     "MemoryStore",

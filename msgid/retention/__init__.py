@@ -15,11 +15,6 @@ expired.
 
 from msgid.retention.cleaner import Cleaner, SegmentFile
 from msgid.retention.policy import (
-    DEFAULT_INTERVAL,
-    DEFAULT_SEGMENT_BYTES,
-    MICROSECONDS,
-    NEVER,
-    Decision,
     InvalidPolicy,
     RetentionPolicy,
     Segment,
@@ -29,12 +24,7 @@ from msgid.retention.policy import (
 
 __all__ = [
     "Cleaner",
-    "DEFAULT_INTERVAL",
-    "DEFAULT_SEGMENT_BYTES",
-    "Decision",
-    "MICROSECONDS",
     "InvalidPolicy",
-    "NEVER",
     "RetentionPolicy",
     "Segment",
     "SegmentFile",

@@ -9,24 +9,17 @@ Verdict(verdict='reject', reason='payload b\'{"m": 1}\': "n" is a required prope
 """
 
 from msgid.schemas._errors import IncompatibleSchema, InvalidSchema
-from msgid.schemas._validators import Kind
-from msgid.schemas.compatibility import Comparison, compare
-from msgid.schemas.registry import Compatibility, Schema, SchemaRegistry
+from msgid.schemas.compatibility import compare
+from msgid.schemas.registry import Schema, SchemaRegistry
 from msgid.schemas.sources import from_confluent, from_lookup
-from msgid.schemas.validation import Framing, Policy, SchemaSource, Verdict, check_schema, frame, unframe
+from msgid.schemas.validation import SchemaSource, check_schema, frame, unframe
 
 __all__ = [
-    "Comparison",
-    "Compatibility",
-    "Framing",
     "IncompatibleSchema",
     "InvalidSchema",
-    "Kind",
-    "Policy",
     "Schema",
     "SchemaRegistry",
     "SchemaSource",
-    "Verdict",
     "check_schema",
     "compare",
     "frame",

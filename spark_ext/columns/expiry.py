@@ -9,8 +9,7 @@ from pyspark.sql import functions as F
 
 from msgid._moments import aware, unix_micros
 from msgid._validate import UINT32_MAX
-from msgid.retention import NEVER
-from msgid.retention.policy import expiry_seconds
+from msgid.retention.policy import NEVER, expiry_seconds
 from spark_ext.columns._expressions import MOMENTS, column, of_types
 from spark_ext.columns._moments import MICROSECONDS, micros_of, raise_outside_years
 

@@ -12,8 +12,7 @@ from pyspark.sql import functions as F
 
 from msgid import _known_tables as known_tables
 from msgid.messages import MessageState
-from msgid.schemas import Framing, Policy, SchemaSource, frame
-from msgid.schemas.validation import checked_framing, checked_policy
+from msgid.schemas.validation import Framing, Policy, SchemaSource, checked_framing, checked_policy, frame
 from spark_ext._arguments import check_dataframe
 from spark_ext.columns._expressions import CORRUPT, digits_to_bigint, misfit_reason, null_text
 from spark_ext.formats.message_formats import format_options, message_format

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgid.schemas import Framing, Policy, SchemaSource
-from msgid.schemas import check_schema as check
-from msgid.schemas.validation import checked_framing, checked_policy
+from msgid.schemas.validation import Framing, Policy, SchemaSource, checked_framing, checked_policy
+from msgid.schemas.validation import check_schema as check
 from spark_ext.columns._udfs import arrow_column
 
 if TYPE_CHECKING:

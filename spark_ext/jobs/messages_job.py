@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from msgid.schemas import Framing, Policy
+    from msgid.schemas.validation import Framing, Policy
 
 MESSAGES: Final = known_tables.MESSAGES.folder
 _POISONED = str(MessageState.POISONED)

@@ -3,6 +3,7 @@
 import pytest
 
 import msgid
+from msgid.messages import normalize_name
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_state_of_another_value_raises_invalid_message(value):
 )
 def test_normalize_name_of_a_name_or_its_normal_form_is_the_same(name, normal):
     """A name becomes lower case, trimmed, with a dot for each run of white space; normalizing twice changes nothing."""
-    assert msgid.normalize_name(name) == msgid.normalize_name(normal) == normal
+    assert normalize_name(name) == normalize_name(normal) == normal
 
 
 @pytest.mark.parametrize(
@@ -51,4 +52,4 @@ def test_normalize_name_of_a_name_or_its_normal_form_is_the_same(name, normal):
 def test_normalize_name_of_an_invalid_name_raises_invalid_message(name, reason):
     """The length is that of the normal form: 127 times U+0130 is 254 bytes, and 381 in lower case."""
     with pytest.raises(msgid.InvalidMessage, match=reason):
-        msgid.normalize_name(name)
+        normalize_name(name)

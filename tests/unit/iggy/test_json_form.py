@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import msgid
 from msgid import iggy
 from msgid.iggy import Header, HeaderKey, HeaderKind
-from msgid.iggy.json_form import to_value
+from msgid.iggy.json_form import messages_from_json, to_value
 
 BAD_JSON = [
     ("{", "cannot decode '{' as JSON"),
@@ -98,7 +98,7 @@ def test_poll_json_of_a_server_from_0_5_on_is_read(layout, form):
     keys = ["k"] if form == "object" else ["k", HeaderKey.of(5, HeaderKind.UINT8)]
     for headers in ({}, dict.fromkeys(keys, 1)):
         message = iggy.Message.new(b"hi", id=2**127, offset=3, timestamp=5, headers=headers, layout=layout)
-        read = iggy.messages_from_json(of_server(message, form))
+        read = messages_from_json(of_server(message, form))
         assert read == [message, message]
         assert [(one.layout, one.checksum_ok, one.headers) for one in read] == [(layout, True, message.headers)] * 2
 
@@ -109,7 +109,7 @@ def test_poll_json_with_a_checksum_of_other_bytes_is_read():
         [iggy.Message.new(b"x", id=n + 1, offset=n, layout="batch256") for n in range(2)], "batch256"
     )
     second = iggy.decode_log(batch)[1]
-    (read, _) = iggy.messages_from_json(of_server(second, "object"))
+    (read, _) = messages_from_json(of_server(second, "object"))
     assert (read.offset, read.payload, read.checksum_ok) == (1, b"x", True)
 
 
