@@ -6,16 +6,17 @@ whose checksum holds. A position that fails is not a point of division.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from msgid._validate import in_range
 from msgid.iggy._records.decoding import NAMES, later_codes
 from msgid.iggy._wire import AUTO, LAYOUTS, Layout, name_of
-from msgid.iggy.detect import LONGEST, detect, probe
+from msgid.iggy.detect import LONGEST, Detection, Probe, detect, probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_Checked = TypeVar("_Checked", Detection, Probe)
 _HEAD: Final = 1 << 12
 """How many bytes are read first to check a record."""
 
@@ -92,21 +93,21 @@ def split_points(
 
 
 def _first_layout(read: Callable[[int, int], bytes], size: int, first_offset: int) -> str | None:
-    wanted = _HEAD
-    while True:
-        data = read(0, min(wanted, size))
-        found = detect(data, known=size, first_offset=first_offset)
-        if found.layout is not None or found.needed <= len(data) or len(data) < min(wanted, size):
-            return found.layout
-        wanted = found.needed
+    return _checked(read, 0, size, lambda data: detect(data, known=size, first_offset=first_offset)).layout
 
 
 def _starts(read: Callable[[int, int], bytes], place: int, size: int, code: int, first_offset: int) -> bool:
     """Return whether a record of a layout starts at a place, with a correct checksum."""
+    facts, known = LAYOUTS[NAMES[code]], size - place
+    return _checked(read, place, size, lambda data: probe(data, facts, known, first_offset, LONGEST)).reason is None
+
+
+def _checked(read: Callable[[int, int], bytes], place: int, size: int, check: Callable[[bytes], _Checked]) -> _Checked:
+    """Return the result of a check of the bytes at a place, with as many bytes as it needs."""
     wanted = _HEAD
     while True:
         data = read(place, min(wanted, size - place))
-        found = probe(data, LAYOUTS[NAMES[code]], size - place, first_offset, LONGEST)
+        found = check(data)
         if found.needed <= len(data) or len(data) < min(wanted, size - place):
-            return found.reason is None
+            return found
         wanted = found.needed

@@ -1,23 +1,44 @@
-"""One Iggy message: its fields, its checksum and its ID."""
+"""One Iggy message: its fields, its ID, its checksum and the bytes that it covers."""
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from msgid._validate import UINT32_MAX, UINT64_MAX, UINT128_MAX, integer, quote
 from msgid.ids._bytes import is_uuid
 from msgid.ids.message_id import MessageId
-from msgid.iggy._records.checksums import crc32
-from msgid.iggy._records.encoding import Batch, own_checksum
+from msgid.iggy._records.checksums import crc32, xxh3
 from msgid.iggy._records.id_texts import ID_LENGTH
-from msgid.iggy._wire import NEWEST, Layout, facts_of, name_of
-from msgid.iggy.headers import Header, HeaderName, HeaderValue, check_headers, headers_of
+from msgid.iggy._wire import H64, LAYOUTS, NEWEST, PREVIOUS, Layout, LayoutFacts, facts_of, name_of
+from msgid.iggy.headers import Header, HeaderName, HeaderValue, check_headers, encode_headers, headers_of
 from msgid.messages import MessageState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from msgid.iggy._records.producers import Producer
+
+_NEW: Final = struct.Struct("<16sQQQII")
+_FRAME: Final = struct.Struct("<16sIIIIQ")
+
+
+class Batch(NamedTuple):
+    """The header of the ``batch256`` batch in which a message stands."""
+
+    partition_id: int
+    base_offset: int
+    base_timestamp: int
+    """The server's append time; 0 in a batch that a producer sends."""
+    origin_timestamp: int
+    """The earliest producer's time of the batch."""
+    checksum: int
+    checksum_ok: bool
+    """Whether the checksum of the batch is right."""
+    producer: Producer | None = None
+    """The idempotent producer of release 0.10 that made the batch, if it names one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +161,64 @@ class Message:
         if self.batch is not None and self.batch.checksum_ok is False:
             return False
         return self.checksum == own_checksum(self, self.layout)
+
+
+def digest(facts: LayoutFacts, data: bytes) -> int:
+    """Return the checksum of bytes in a layout."""
+    return xxh3(data) if facts.checksum == "xxh3" else crc32(data)
+
+
+def origin_of(message: Message) -> int:
+    """Return the producer's time of a message, or else the server's."""
+    return message.timestamp if message.origin_timestamp is None else message.origin_timestamp
+
+
+def raw_id(message: Message) -> bytes:
+    """Return the 16 bytes of a message's ID."""
+    return message.id.to_bytes(16, "little")
+
+
+def new_body(message: Message, facts: LayoutFacts, headers: bytes, *, sent: bool = False) -> bytes:
+    """Return a message of the layouts with 56 or 64 bytes, from byte 8 on."""
+    offset, timestamp = (0, 0) if sent else (message.offset, message.timestamp)
+    lengths = (len(headers), len(message.payload))
+    fixed = _NEW.pack(raw_id(message), offset, timestamp, origin_of(message), *lengths)
+    return b"".join((fixed, bytes(8) if facts.code == H64 else b"", message.payload, headers))
+
+
+def frame_body(message: Message, headers: bytes, base_offset: int, origin: int) -> bytes:
+    """Return a frame of a ``batch256`` batch, from byte 8 on."""
+    deltas = ((message.offset - base_offset) & UINT64_MAX, (origin_of(message) - origin) & UINT64_MAX)
+    if max(deltas) > UINT32_MAX:
+        raise ValueError(
+            f"cannot write the message at offset {message.offset} into a batch that starts at offset {base_offset} "
+            f"and time {origin}: the distance must be 0 to {UINT32_MAX}"
+        )
+    fixed = _FRAME.pack(raw_id(message), *deltas, len(headers), len(message.payload), 0)
+    return b"".join((fixed, message.payload, headers))
+
+
+def base_of(message: Message) -> tuple[int, int]:
+    """Return the offset and the producer's time that a message's frame counts from."""
+    if message.batch is not None:
+        return message.batch.base_offset, message.batch.origin_timestamp
+    return message.offset, origin_of(message)
+
+
+def own_checksum(message: Message, layout: str) -> int | None:
+    """Return the checksum that a message must have in a layout; None if none is right."""
+    facts = LAYOUTS[layout]
+    if facts.code == PREVIOUS:
+        return None
+    if facts.has_state:
+        return crc32(message.payload)
+    headers = encode_headers(message.headers, typed=facts.typed_keys)
+    if not facts.batch:
+        return digest(facts, new_body(message, facts, headers))
+    try:
+        return digest(facts, frame_body(message, headers, *base_of(message)))
+    except ValueError:  # fields that were changed, and fit the batch no more: no checksum is right
+        return None
 
 
 def checksum(payload: bytes) -> int:

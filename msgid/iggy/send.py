@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgid._validate import UINT32_MAX, integer
 from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy._records.decoding import messages_of
-from msgid.iggy._records.encoding import Batch, batch256, sent
+from msgid.iggy._records.encoding import batch256, sent
 from msgid.iggy._records.rows import ROW, Stop
 from msgid.iggy._records.scanning import scan
 from msgid.iggy._wire import BATCH256, LAYOUTS, U32, Layout, Reader, wire_name
 from msgid.iggy.detect import stop_reason
 from msgid.iggy.headers import decode_headers
-from msgid.iggy.message import Message
+from msgid.iggy.message import Batch, Message, origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -167,9 +167,7 @@ def _batches_sent(messages: list[Message]) -> bytes:
     """Return the record that a producer sends: numbered from offset 0, without server time, with its own numbers."""
     if not messages:
         return b""
-    origins = [
-        message.timestamp if message.origin_timestamp is None else message.origin_timestamp for message in messages
-    ]
+    origins = [origin_of(message) for message in messages]
     producer = None if messages[0].batch is None else messages[0].batch.producer
     batch = Batch(0, 0, 0, min(origins), 0, checksum_ok=True, producer=producer)
     # The layout h64 keeps no wrong checksum in a batch.
