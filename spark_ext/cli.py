@@ -25,7 +25,7 @@ from msgid.cli import (
 )
 from spark_ext._private import leave_out_logs_of_calls
 from spark_ext._session import NoJava, session
-from spark_ext.formats.message_formats import format_options, message_formats
+from spark_ext.formats.message_formats import format_options, message_format_names
 from spark_ext.jobs._input import FORMATS, BadInput
 from spark_ext.tables import table_formats
 
@@ -214,7 +214,7 @@ def ids(input: str, output: str, overwrite: bool, show: int, assign: str | None,
 @click.option(
     "-f",
     "--format",
-    type=_Registered(message_formats),
+    type=_Registered(message_format_names),
     required=True,
     help="The input's message format.",
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, get_args
 
 from msgid import _known_tables as known_tables
 from msgid.messages import Encoding
+from spark_ext._registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -156,14 +156,16 @@ class EncodedFormat(MessageFormat):
         return files.lines() if self.is_text else files.values(options.column)
 
 
-_HOMES: Final = (
-    "spark_ext.formats.iggy",
-    "spark_ext.formats.danube",
-    "spark_ext.formats.kafka",
-    "spark_ext.formats.rocketmq",
+_FORMATS: Final = Registry(
+    MessageFormat,  # type: ignore[type-abstract]
+    "message format",
+    {
+        **dict.fromkeys(("iggy", "iggy-message", "iggy-poll", "iggy-json"), "spark_ext.formats.iggy"),
+        **dict.fromkeys(("danube", "danube-json"), "spark_ext.formats.danube"),
+        "kafka": "spark_ext.formats.kafka",
+        "rocketmq": "spark_ext.formats.rocketmq",
+    },
 )
-"""The modules of the formats of this package, which are imported when a format is first used."""
-_known: Final[dict[str, MessageFormat]] = {}
 
 
 def register_message_format(format: MessageFormat) -> None:
@@ -190,23 +192,15 @@ def register_message_format(format: MessageFormat) -> None:
     --------
     >>> register_message_format(message_format("kafka"))
     """
-    if not isinstance(format, MessageFormat):
-        raise TypeError(f"format must be a MessageFormat, got {format!r}")
-    for attribute, kind in format.required.items():
-        value = getattr(format, attribute, None)
-        if not isinstance(value, kind) or not value:
-            raise ValueError(f"`{attribute}` of a message format must be a {kind.__name__}, got {value!r}")
+    _FORMATS.register(format)
     if format.log is not None:
         columns = known_tables.Columns(**{"id": None, **format.log})
         known_tables.register(format.name, known_tables.KnownTable(columns, tuple(columns.names.values())))
-    message_formats()[format.name] = format
 
 
-def message_formats() -> dict[str, MessageFormat]:
-    """Return all message formats by their names."""
-    if not _known:
-        _known.update({format.name: format for home in _HOMES for format in import_module(home).FORMATS})
-    return _known
+def message_format_names() -> tuple[str, ...]:
+    """Return the names of all message formats."""
+    return _FORMATS.names
 
 
 def message_format(name: str) -> MessageFormat:
@@ -217,15 +211,12 @@ def message_format(name: str) -> MessageFormat:
     ValueError
         if the name is unknown.
     """
-    known = message_formats()
-    if name not in known:
-        raise ValueError(f"format must be one of {', '.join(known)}, got {name!r}")
-    return known[name]
+    return _FORMATS[name]
 
 
 def format_options() -> dict[str, FormatOption]:
     """Return the options of all message formats by their names; of several, the first one of a name."""
     found: dict[str, FormatOption] = {}
-    for option in (option for format in message_formats().values() for option in format.options):
+    for option in (option for name in message_format_names() for option in message_format(name).options):
         found.setdefault(option.name, option)
     return found

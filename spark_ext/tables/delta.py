@@ -164,6 +164,7 @@ class _Delta(TableFormat):
 
 
 FORMAT: Final = _Delta()
+FORMATS: Final = (FORMAT,)
 
 
 def _check(

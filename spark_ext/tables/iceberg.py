@@ -135,6 +135,7 @@ class _Iceberg(TableFormat):
 
 
 FORMAT: Final = _Iceberg()
+FORMATS: Final = (FORMAT,)
 
 
 class _Table:

@@ -126,6 +126,7 @@ class _Parquet(TableFormat):
 
 
 FORMAT: Final = _Parquet()
+FORMATS: Final = (FORMAT,)
 
 
 def _check_names(df: DataFrame) -> None:

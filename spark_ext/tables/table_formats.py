@@ -6,10 +6,10 @@ No other module of the package asks for the name of a format: differences betwee
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from spark_ext import _filesystem
+from spark_ext._registry import Registry
 
 if TYPE_CHECKING:
     import pyarrow.fs as pafs
@@ -121,13 +121,11 @@ class TableFormat(ABC):
 
 DEFAULT: Final = "parquet"
 """The name of the format of a folder that is not a table of another format."""
-_HOMES: Final = {
-    "parquet": "spark_ext.tables.parquet",
-    "delta": "spark_ext.tables.delta",
-    "iceberg": "spark_ext.tables.iceberg",
-}
-"""The modules of the formats of this package, which are imported when they are first used."""
-_known: Final[dict[str, TableFormat]] = {}
+_FORMATS: Final = Registry(
+    TableFormat,  # type: ignore[type-abstract]
+    "table format",
+    {name: f"spark_ext.tables.{name}" for name in (DEFAULT, "delta", "iceberg")},
+)
 
 
 def register_table_format(format: TableFormat) -> None:
@@ -154,17 +152,12 @@ def register_table_format(format: TableFormat) -> None:
     --------
     >>> register_table_format(table_format("parquet"))
     """
-    if not isinstance(format, TableFormat):
-        raise TypeError(f"format must be a TableFormat, got {format!r}")
-    name = getattr(format, "name", None)
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"`name` of a table format must be a str, got {name!r}")
-    _known[format.name] = format
+    _FORMATS.register(format)
 
 
 def table_format_names() -> tuple[str, ...]:
     """Return the names of all table formats, Parquet first."""
-    return tuple(dict.fromkeys([*_HOMES, *_known]))
+    return _FORMATS.names
 
 
 def table_format(name: str) -> TableFormat:
@@ -175,12 +168,7 @@ def table_format(name: str) -> TableFormat:
     ValueError
         if the name is unknown.
     """
-    if name not in _known:
-        if name not in _HOMES:
-            names = " or ".join(map(repr, table_format_names()))
-            raise ValueError(f"format must be {names}, got {name!r}")
-        _known.setdefault(name, import_module(_HOMES[name]).FORMAT)
-    return _known[name]
+    return _FORMATS[name]
 
 
 def format_of_table(path: str) -> str:

@@ -43,7 +43,7 @@ class MessageFormatTests:
     def _registered(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from spark_ext.formats import message_formats
 
-        monkeypatch.setattr(message_formats, "_known", dict(message_formats.message_formats()))
+        monkeypatch.setattr(message_formats._FORMATS, "loaded", dict(message_formats._FORMATS.loaded))
         monkeypatch.setattr(known_tables, "_registered", dict(known_tables._registered))
         register_message_format(self.format)
 

@@ -26,7 +26,8 @@ PAGES = [
 def test_examples_of_a_page_give_what_they_show(spark, page, monkeypatch, tmp_path):
     """All blocks of a page run in order, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(table_formats, "_known", dict(table_formats._known))  # a page registers a format
+    # A page registers a format.
+    monkeypatch.setattr(table_formats._FORMATS, "loaded", dict(table_formats._FORMATS.loaded))
     code = "\n".join(block.example for block in markdown.blocks(page))
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "UTC")

@@ -96,7 +96,7 @@ BATCH = [
     (lambda df: ids.messages(df, "kafka"), "a DataFrame of format 'kafka' must have the column"),
     (lambda df: ids.messages(df, "kafka", policy="enforce"), "policy 'enforce' needs a registry of schemas"),
     (lambda df: ids.write_once(df, "5", "table", app_id="a"), "batch_id must be an integer, got '5'"),
-    (lambda df: ids.write_once(df, 5, "table", app_id="a", format="csv"), "format must be 'parquet' or"),
+    (lambda df: ids.write_once(df, 5, "table", app_id="a", format="csv"), "format must be one of parquet,"),
     (
         lambda df: ids.write_once(df, 5, "table", app_id=5),
         "app_id must be 1 to 128 letters, digits, '.', '_' or '-', got 5",

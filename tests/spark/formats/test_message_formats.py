@@ -47,7 +47,7 @@ class Pulsar(ids.MessageFormat):
 @pytest.fixture
 def pulsar(monkeypatch):
     monkeypatch.setattr(known_tables, "_registered", {})
-    monkeypatch.setattr(message_formats, "_known", dict(message_formats.message_formats()))
+    monkeypatch.setattr(message_formats._FORMATS, "loaded", dict(message_formats._FORMATS.loaded))
     ids.register_message_format(Pulsar())
 
 

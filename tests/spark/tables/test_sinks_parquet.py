@@ -132,7 +132,7 @@ def test_write_once_without_a_query_needs_app_id(spark, tmp_path):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"))
     with pytest.raises(ValueError, match=r"app_id must be 1 to 128 letters, .*, got 'a/b'"):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a/b")
-    with pytest.raises(ValueError, match="format must be 'parquet' or 'delta' or 'iceberg', got 'orc'"):
+    with pytest.raises(ValueError, match="format must be one of parquet, delta, iceberg, got 'orc'"):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a", format="orc")
     with pytest.raises(ValueError, match="partition_by must be a tuple of column names, got 'id'"):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a", partition_by="id")

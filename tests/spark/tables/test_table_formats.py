@@ -47,7 +47,7 @@ class JsonTables(ids.TableFormat):
 
 @pytest.fixture
 def json_tables(monkeypatch):
-    monkeypatch.setattr(table_formats, "_known", dict(table_formats._known))
+    monkeypatch.setattr(table_formats._FORMATS, "loaded", dict(table_formats._FORMATS.loaded))
     ids.register_table_format(JsonTables())
 
 
@@ -86,7 +86,7 @@ def test_jobs_and_audits_use_an_own_table_format(spark, tmp_path, json_tables):
 ])  # fmt: skip
 def test_unknown_table_format_is_refused_with_the_known_ones(spark, tmp_path, call):
     """The error names the formats."""
-    with pytest.raises(ValueError, match="format must be 'parquet' or 'delta' or 'iceberg', got 'orc'"):
+    with pytest.raises(ValueError, match="format must be one of parquet, delta, iceberg, got 'orc'"):
         call(spark, str(tmp_path / "t"))
 
 
