@@ -39,8 +39,8 @@ from spark_ext.formats.message_formats import (
     MessageFormat as MessageFormat,
     register_message_format as register_message_format,
 )
+from spark_ext.formats.message_table import check_schema as check_schema
 from spark_ext.formats.message_table import messages as messages
-from spark_ext.formats.schema_check import check_schema as check_schema
 from spark_ext.sql.registration import register as register
 from spark_ext.streaming.checkpoint import check_checkpoint as check_checkpoint
 from spark_ext.streaming.deduplicate import (

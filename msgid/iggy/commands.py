@@ -26,11 +26,12 @@ def _u64(name: str, value: int) -> bytes:
     return integer(name, value, 0, UINT64_MAX).to_bytes(8, "little")
 
 
-def _identifier(stream: int | str) -> bytes:
-    """Encode the identifier of a stream: kind, length, and its number or name."""
-    if isinstance(stream, str):
-        return bytes([_TEXT]) + _name(stream)
-    return bytes([_NUMERIC, U32.size]) + _u32("stream", stream)
+def identifier(name: str, value: int | str) -> bytes:
+    """Encode an identifier: kind, length, and the number or text."""
+    if isinstance(value, str):
+        raw = value.encode()
+        return bytes([_TEXT, integer(f"the length of {name}", len(raw), 1, MAX_NAME_BYTES)]) + raw
+    return bytes([_NUMERIC, U32.size]) + _u32(name, value)
 
 
 def _read(reader: Reader, **widths: int) -> dict[str, Any]:
@@ -41,14 +42,15 @@ def _read(reader: Reader, **widths: int) -> dict[str, Any]:
     return values
 
 
-def _read_identifier(reader: Reader) -> int | str:
-    start = reader.place
-    kind = reader.unsigned(1, "the kind of a stream's identifier")
+def read_identifier(reader: Reader, name: str) -> int | str:
+    """Decode the identifier at a reader's position."""
+    at = reader.place
+    kind = reader.unsigned(1, f"the kind of {name}")
     if kind == _TEXT:
-        return reader.text(1, "a stream's name", MAX_NAME_BYTES)
+        return reader.text(1, name, MAX_NAME_BYTES)
     if kind != _NUMERIC:
-        raise InvalidMessage(f"a stream's identifier must be of kind {_NUMERIC} or {_TEXT}, got {kind}", start)
-    return int.from_bytes(reader.sized(1, "a stream's number", U32.size, U32.size), "little")
+        raise InvalidMessage(f"an identifier must be of kind {_NUMERIC} or {_TEXT}, got {kind}", at)
+    return int.from_bytes(reader.sized(1, name, U32.size, U32.size), "little")
 
 
 class CreateTopic(NamedTuple):
@@ -69,13 +71,14 @@ class CreateTopic(NamedTuple):
     def encode(self) -> bytes:
         """Encode the command, with names in their normal form."""
         numbers = (_u32(name, getattr(self, name)) for name in ("topic_id", "partitions", "message_expiry"))
-        return b"".join((_identifier(self.stream), *numbers, _name(self.name)))
+        stream = normalize_name(self.stream) if isinstance(self.stream, str) else self.stream
+        return b"".join((identifier("stream", stream), *numbers, _name(self.name)))
 
     @classmethod
     def decode(cls, data: bytes) -> CreateTopic:
         """Decode the command; malformed or additional bytes raise `InvalidMessage`."""
         reader = Reader(data)
-        stream = _read_identifier(reader)
+        stream = read_identifier(reader, "stream")
         return cls(stream=stream, **_read(reader, topic_id=4, partitions=4, message_expiry=4))
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from msgid._validate import in_range
 from msgid.iggy._records.decoding import NAMES, later_codes
+from msgid.iggy._records.searching import LONGEST, Detection, Probe, detect, probe
 from msgid.iggy._wire import AUTO, LAYOUTS, Layout, name_of
-from msgid.iggy.detect import LONGEST, Detection, Probe, detect, probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

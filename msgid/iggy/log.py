@@ -9,8 +9,8 @@ from msgid.errors import InvalidMessage
 from msgid.iggy._decryption import opener
 from msgid.iggy._records.decoding import CHUNK, LogDecoder, LogReader, messages_of
 from msgid.iggy._records.encoding import batches
+from msgid.iggy._records.searching import LONGEST, detect
 from msgid.iggy._wire import AUTO, LAYOUTS, Layout, name_of
-from msgid.iggy.detect import LONGEST, detect
 from msgid.iggy.message import Message
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from msgid._validate import UINT32_MAX, UINT64_MAX, integer, quote
 from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy._records.decoding import LogDecoder, messages_of
 from msgid.iggy._records.encoding import batches
+from msgid.iggy._records.searching import LONGEST, probe
 from msgid.iggy._wire import AUTO, LAYOUTS, U32, Layout, wire_name
-from msgid.iggy.detect import LONGEST, probe
 
 if TYPE_CHECKING:
     from msgid.iggy.message import Message

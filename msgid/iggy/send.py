@@ -11,15 +11,15 @@ from msgid.iggy._records.decoding import messages_of
 from msgid.iggy._records.encoding import batch256, sent
 from msgid.iggy._records.rows import ROW, Stop
 from msgid.iggy._records.scanning import scan
+from msgid.iggy._records.searching import stop_reason
 from msgid.iggy._wire import BATCH256, LAYOUTS, U32, Layout, Reader, wire_name
-from msgid.iggy.detect import stop_reason
+from msgid.iggy.commands import identifier, read_identifier
 from msgid.iggy.headers import decode_headers
 from msgid.iggy.message import Batch, Message, origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_NUMBER, _TEXT = 1, 2
 _BALANCED, _PARTITION, _KEY = 1, 2, 3
 _TEXT_MAX: Final = 255
 _ENTRY: Final = 16
@@ -64,23 +64,6 @@ Partitioning(partition=None, key=b'order-7'))
         raise InvalidMessage(f"a partitioning of kind {kind} with {len(value)} bytes", at)
 
 
-def _identifier(name: str, value: int | str) -> bytes:
-    if isinstance(value, str):
-        raw = value.encode()
-        return bytes([_TEXT, integer(f"the length of {name}", len(raw), 1, _TEXT_MAX)]) + raw
-    return bytes([_NUMBER, 4]) + U32.pack(integer(name, value, 0, UINT32_MAX))
-
-
-def _read_identifier(reader: Reader, name: str) -> int | str:
-    at = reader.place
-    kind = reader.unsigned(1, f"the kind of {name}")
-    if kind == _TEXT:
-        return reader.text(1, name, _TEXT_MAX)
-    if kind != _NUMBER:
-        raise InvalidMessage(f"an identifier must be of kind {_NUMBER} or {_TEXT}, got {kind}", at)
-    return int.from_bytes(reader.sized(1, name, U32.size, U32.size), "little")
-
-
 class SendMessages(NamedTuple):
     """The body of the command that sends messages.
 
@@ -109,7 +92,7 @@ class SendMessages(NamedTuple):
         name = wire_name(layout)
         code = LAYOUTS[name].code
         target = b"".join(
-            (_identifier("stream", self.stream), _identifier("topic", self.topic), self.partitioning.encode())
+            (identifier("stream", self.stream), identifier("topic", self.topic), self.partitioning.encode())
         )
         if not LAYOUTS[name].has_origin:
             return b"".join((target, *(sent(message, name) for message in self.messages)))
@@ -138,7 +121,7 @@ class SendMessages(NamedTuple):
         facts, reader = LAYOUTS[name], Reader(data)
         at = reader.place
         length = reader.unsigned(4, "the length of the metadata") if facts.has_origin else 0
-        stream, topic = _read_identifier(reader, "stream"), _read_identifier(reader, "topic")
+        stream, topic = read_identifier(reader, "stream"), read_identifier(reader, "topic")
         partitioning = Partitioning.read(reader)
         if not facts.has_origin:
             return cls(stream, topic, partitioning, list(_sent_old(reader, name)))

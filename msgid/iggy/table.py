@@ -11,8 +11,8 @@ from msgid.errors import InvalidMessage
 from msgid.iggy._records.decoding import CHUNK, NAMES, LogDecoder
 from msgid.iggy._records.header_columns import header_columns
 from msgid.iggy._records.rows import NO_SUM, SUM_RIGHT, SUM_WRONG, row_type
+from msgid.iggy._records.searching import LONGEST
 from msgid.iggy._wire import H56_CRC, LAYOUTS, Layout, name_of
-from msgid.iggy.detect import LONGEST
 from msgid.iggy.log import reader_of
 from msgid.messages import MessageState
 

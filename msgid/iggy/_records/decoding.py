@@ -10,9 +10,8 @@ from msgid.iggy._decryption import ADDED
 from msgid.iggy._records.producers import producer_of
 from msgid.iggy._records.rows import ROW, SUM_RIGHT, SUM_WRONG, Row, Scan, Stop
 from msgid.iggy._records.scanning import scan
-from msgid.iggy._records.searching import OFFSET_AT, SPAN, Credit, find
+from msgid.iggy._records.searching import LONGEST, OFFSET_AT, SPAN, Credit, detect, find, probe, stop_reason
 from msgid.iggy._wire import AUTO, H56_CRC, H56_XXH3, H64, LAYOUTS, PREVIOUS, Reader
-from msgid.iggy.detect import LONGEST, detect, probe, stop_reason
 from msgid.iggy.headers import decode_headers
 from msgid.iggy.message import Batch, Message, own_checksum, valid_message
 from msgid.messages import MessageState
