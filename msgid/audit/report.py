@@ -99,16 +99,21 @@ class Report:
         rows: Number of rows in the table.
         findings: The faults, the most severe first; see `Finding`.
         gaps: The missing ranges, largest first; see `Gap`.
-        logs: The logs, those with most faults first; see `LogRow`.
-        generators: The runs of generators, those with most missing numbers first; see `GeneratorRow`.
-        nodes: The nodes of these generators; see `NodeRow`.
-        kinds: Rows by kind and origin; see `KindRow`.
+        logs: The logs, those with most faults first. Each has a ``source``, its ``rows``, ``first_offset``,
+            ``last_offset``, ``first_time`` and ``last_time``, and the numbers of ``missing``, ``duplicates``,
+            ``conflicts`` and ``late``.
+        generators: The runs of generators, those with most missing numbers first. Each has a ``node``, a ``pid``, a
+            ``run`` from 1, the number of ``ids``, ``first_time``, ``last_time``, ``first_sequence``, ``last_sequence``
+            and ``missing``.
+        nodes: The nodes of these generators. Each has a ``node``, its ``origin``, the number of ``generators`` at the
+            same time, and the reason why it is ``shared``, or None.
+        kinds: Numbers of ``rows`` by ``kind`` and ``origin``.
         notes: The limits of the table and of the report.
         unplaced: Number of rows without a source or a valid offset, if the table has offsets; they count in no log.
         untimed: Number of rows without a valid timestamp, if a column of timestamps was passed.
         unlanded: Number of rows without a valid landing time, if a column of landing times was passed.
-        not_checked: The checks that were not made, and the reasons; see `NotChecked`.
-        differences: The messages in which two sides differ; see `Difference` and `compare`.
+        not_checked: The checks that were not made: ``check`` and ``reason``.
+        differences: The messages in which two sides differ: ``fault``, ``scope``, ``offset`` and ``id``; see `compare`.
         sent: Number of rows of the other side; None unless the report is of `compare`.
         complete_until: The moment before which all sent messages have landed; None if it is not known.
         rows_read: The rows of sent and of the table that a comparison of digests read; None for other reports.

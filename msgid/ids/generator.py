@@ -181,7 +181,7 @@ generate_hex = _default.generate_hex
 generate_batch = _default.generate_batch
 """``generate_batch(n)`` returns ``n`` new IDs of the default generator; see `Generator.generate_batch`."""
 explain_node = _default.explain_node
-"""``explain_node()`` returns the node of the default generator's IDs, and why it was chosen; see `NodeChoice`."""
+"""``explain_node()`` returns the node of the default generator's IDs, and the ``reason`` why it was chosen."""
 
 try:
     from snapshot_restore_py import register_after_restore  # type: ignore[import-not-found, import-untyped, unused-ignore]

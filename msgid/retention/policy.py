@@ -226,7 +226,8 @@ def decide(
         allow_gaps: Whether a later segment with messages closes a segment even if offsets between the two are missing.
 
     Returns:
-        One decision per segment, in the order of ``segments``.
+        One decision per segment, in the order of ``segments``: whether it is ``closed`` and ``expired``, its
+        ``action``, ``delete`` or ``keep``, and the ``reason`` why it is kept.
 
     Raises:
         InvalidPolicy: if a retention period is not an integer from 0 to 4294967295.

@@ -43,7 +43,8 @@ def compare(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: st
         new_text: The new schema.
 
     Returns:
-        ``compatible``, ``incompatible`` or ``not decided``, with the reasons in the words of the library that decided.
+        The ``verdict`` ``compatible``, ``incompatible`` or ``not decided``, with the ``reasons`` in the words of the
+        library that decided.
 
     Raises:
         InvalidSchema: if a text is not a schema.

@@ -68,7 +68,7 @@ def check_schema(
             ``schema_id`` must then have the same value.
 
     Returns:
-        The verdict, with the reason if the message is not accepted.
+        The ``verdict``, with the ``reason`` if the message is not accepted.
 
     Raises:
         ValueError: if the policy or the framing is unknown.
