@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
 import re
-from contextlib import closing, contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.errors import PythonException
@@ -16,36 +15,65 @@ from msgid._retrying import retry
 from spark_ext._arguments import check_dataframe
 from spark_ext._private import python_error_in, use_own_python
 from spark_ext._shipping import shipped
-from spark_ext._spill import Limit, Spill, written
-from spark_ext.tables._postgres_rows import REASON, column_types, prepared, with_canonical_key
+from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns._identity import identity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    import psycopg
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from spark_ext._spill import Place
-
 _DELAYS: Final = (0.4, 0.8, 1.6, 3.2)
-"""Seconds before each repetition of a transaction."""
-_REFUSALS: Final = ("22", "23", "44", "54", "P0")
-"""Classes of PostgreSQL's errors: data, constraints, checks of views, limits such as an index's, and triggers."""
-SLICE: Final = Limit(50_000, 16 << 20)
-"""The rows of a partition that one statement inserts; the others are on the local disk."""
-_COPIED: Final = 10_000
-"""The number of rows that are sent at a time."""
+"""Seconds before each further attempt to connect."""
 _NAME_LENGTH: Final = 63
 _COUNTS: Final = "inserted bigint, present bigint, conflicts bigint"
-_PLANNED: Final = (
-    "INSERT INTO {table} ({columns}) SELECT {columns} FROM {table} WHERE false "
-    "ON CONFLICT ({key}) DO NOTHING RETURNING {key}",
-    "INSERT INTO {side} (fingerprint, key, row, reason) VALUES ('', '', '', '') ON CONFLICT DO NOTHING",
+_NESTED: Final = (T.ArrayType, T.MapType, T.StructType)
+_TYPES: Final[tuple[tuple[Any, str], ...]] = (
+    (T.StringType, "text"),
+    (T.LongType, "bigint"),
+    (T.IntegerType, "integer"),
+    (T.ShortType, "smallint"),
+    (T.ByteType, "smallint"),
+    (T.BooleanType, "boolean"),
+    (T.DoubleType, "double precision"),
+    (T.FloatType, "real"),
+    (T.BinaryType, "bytea"),
+    (T.DateType, "date"),
+    (T.TimestampType, "timestamp with time zone"),
+    (T.TimestampNTZType, "timestamp without time zone"),
+    (_NESTED, "jsonb"),
 )
-"""Statements that the database plans before a row is sent. It refuses generated columns, rules and missing rights."""
-_WRITTEN_AS: Final = {"TimeZone": "UTC", "bytea_output": "hex", "extra_float_digits": "1"}
-"""PostgreSQL's settings that decide how a row is written as JSON."""
+_AS_JSON: Final = {
+    "ignoreNullFields": "false",
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Spark's own format has milliseconds in the session's time zone."""
+_WRITTEN_ALIKE: Final = "SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1"
+"""PostgreSQL writes a row as the same JSON for any settings of the server and the role."""
+_STORE: Final = (
+    "INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} ORDER BY {key} ON CONFLICT ({key}) DO NOTHING"
+)
+"""The rows in the order of the key, so that two transactions do not wait for each other in a circle."""
+_DIFFERS: Final = (
+    "SELECT EXISTS (SELECT FROM {staged} msgid_new LEFT JOIN {table} msgid_held "
+    "ON msgid_held.{key} = msgid_new.{key} WHERE ROW({ours}) IS DISTINCT FROM ROW({theirs}))"
+)
+_COMPARE: Final = (
+    "WITH compared AS (SELECT msgid_new, (msgid_new).{key} AS key, "
+    "msgid_held.xmin::text::bigint = txid_current() % 4294967296 AS fresh, "
+    "ROW({ours}) IS DISTINCT FROM ROW({theirs}) AS differs "
+    "FROM {staged} msgid_new LEFT JOIN {table} msgid_held ON msgid_held.{key} = msgid_new.{key}), "
+    "other AS (SELECT key::text AS key, to_jsonb(msgid_new)::text AS row FROM compared WHERE differs), "
+    "kept AS (INSERT INTO {side} (fingerprint, key, row, reason) SELECT DISTINCT ON (1) md5(row), key, row, "
+    "'another content under this key' FROM other ORDER BY 1 ON CONFLICT DO NOTHING) "
+    "SELECT count(*) FILTER (WHERE differs), count(DISTINCT key) FILTER (WHERE fresh AND NOT differs), "
+    "count(*) FILTER (WHERE differs AND fresh IS NULL) FROM compared"
+)
+"""Keep the rows with other content aside; count them, the inserted keys that hold a row as it was sent, and the rows
+whose key the table does not have."""
 
 
 class PostgresError(RuntimeError):
@@ -79,7 +107,7 @@ class Upserted(NamedTuple):
     present: int
     """Rows that existed with equal content, including rows of a task that was retried after its commit."""
     conflicts: int
-    """Rows in the side table: other content under an existing key, or a value that PostgreSQL cannot store."""
+    """Rows in the side table: other content under an existing key."""
 
 
 class _Target(NamedTuple):
@@ -100,18 +128,18 @@ def upsert_postgres(
     """Insert rows into a PostgreSQL table, each key once; a row with an existing key is not changed.
 
     Each partition is one transaction of an executor: the rows are copied to a temporary table and inserted with ``ON
-    CONFLICT DO NOTHING``, in slices of up to 50,000 rows or 16 MB. Rows of more than a slice wait on the executor's
-    local disk, so an executor needs the memory of a slice. A replayed batch, a retried task or a second driver changes
-    nothing.
+    CONFLICT DO NOTHING``. A replayed batch, a retried task or a second driver changes nothing.
 
     A row with an existing key and other content is a conflict. It is stored in the table ``<table>_conflicts`` once,
-    with its key, the row as JSON, the reason and the time. So is a row that PostgreSQL cannot store: a NULL key, text
-    with a NUL character or invalid UTF-8, a time outside the years 1 to 9999 in UTC, or a value that the table rejects
-    by a constraint, a trigger, an index or its encoding. Such a row does not stop the others.
+    with its key, the row as JSON, the reason and the time.
+
+    If PostgreSQL refuses a row, for example by a constraint or for a NUL character in a text, the call ends with its
+    error, and no row of the row's partition is written. Rows of other partitions may be stored: repeat the batch after
+    the cause is gone. Spark repeats a task that has lost its connection, as often as ``spark.task.maxFailures`` says.
 
     A missing table is created, with the key as its primary key; nested columns become ``jsonb``. An existing table
-    must have these columns, of these types, and a unique index on the key that is not deferrable. If a trigger changes
-    a row, later deliveries of the row are conflicts.
+    must have these columns, of these types, and a unique index on the key that is not deferrable; the key must be NOT
+    NULL. A trigger must not change or drop the rows of an insert.
 
     IDs are compared by value, never by spelling. A key of text or bytes is therefore stored in its canonical form: an
     ID of version 0 or 1 as `translate_v0` and upper case write it, a UUID with dashes in lower case, any other value as
@@ -140,7 +168,7 @@ def upsert_postgres(
     Raises
     ------
     PostgresError
-        if the database cannot be reached or the table does not fit.
+        if the database cannot be reached, or refuses the table or a row.
     ValueError
         if an argument is not allowed, or a column has a type that PostgreSQL lacks.
     ImportError
@@ -160,11 +188,11 @@ def upsert_postgres(
         raise ValueError(f"table must leave room for '_conflicts' in {_NAME_LENGTH} bytes, got {parts[-1]!r}")
     if key not in batch_df.columns:
         raise ValueError(f"key must be one of the columns {', '.join(batch_df.columns)}, got {key!r}")
+    target = _Target(conninfo, parts, key, _column_types(batch_df.schema))
     if key_is_id:
-        batch_df = with_canonical_key(batch_df, key)
+        batch_df = _with_canonical_key(batch_df, key)
     use_own_python(batch_df.sparkSession)
-    target = _Target(conninfo, parts, key, column_types(batch_df.schema))
-    _with_retries(target, lambda connection: _prepare(connection, target))
+    _transact(target, lambda connection: _prepare(connection, target))
 
     def insert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -173,8 +201,7 @@ def upsert_postgres(
         yield pa.RecordBatch.from_pylist([counts._asdict()], pa.schema([(name, pa.int64()) for name in counts._fields]))
 
     try:
-        found = _in_order(prepared(batch_df, key), batch_df.columns.index(key)).mapInArrow(shipped(insert), _COUNTS)
-        counts = found.collect()
+        counts = _with_json(batch_df).mapInArrow(shipped(insert), _COUNTS).collect()
     except PythonException as error:
         said = python_error_in(error, _SAID)
         if said is None:
@@ -183,74 +210,109 @@ def upsert_postgres(
     return Upserted(*(sum(row[place] for row in counts) for place in range(3)))
 
 
-def _in_order(rows: DataFrame, key: int) -> DataFrame:
-    """Return rows with those of each partition in the order of the key, by the bytes of text, as the database has it.
+def _column_types(schema: T.StructType) -> dict[str, str]:
+    """Return the PostgreSQL type of each column.
 
-    All transactions insert keys in this order, slice after slice, so none waits for another in a circle.
+    Raises
+    ------
+    ValueError
+        if PostgreSQL lacks a type, or JSON cannot hold the keys of a map.
+
+    Examples
+    --------
+    >>> _column_types(T.StructType.fromDDL("id string, amount decimal(10, 2), tags array<string>"))
+    {'id': 'text', 'amount': 'numeric(10,2)', 'tags': 'jsonb'}
     """
-    column = F.col(rows.columns[key])
-    is_text = isinstance(rows.schema[key].dataType, T.StringType)
-    return rows.sortWithinPartitions(column.cast("binary") if is_text else column)
+    types: dict[str, str] = {}
+    for field in schema:
+        if isinstance(field.dataType, T.DecimalType):
+            types[field.name] = f"numeric({field.dataType.precision},{field.dataType.scale})"
+            continue
+        found = [name for kinds, name in _TYPES if isinstance(field.dataType, kinds)]
+        if not found or _has_odd_keys(field.dataType):
+            raise ValueError(
+                f"cannot store column {field.name!r} in PostgreSQL: it lacks the type "
+                f"{field.dataType.simpleString()}; cast it, for example to string"
+            )
+        types[field.name] = found[0]
+    return types
 
 
-def _connect(target: _Target) -> Any:
-    """Open a connection; errors show neither the connection string nor its password."""
+def _has_odd_keys(type: T.DataType) -> bool:
+    """Return whether a nested type has a map whose keys Spark does not write to JSON as their values."""
+    if isinstance(type, T.ArrayType):
+        return _has_odd_keys(type.elementType)
+    if isinstance(type, T.MapType):
+        return isinstance(type.keyType, (T.BinaryType, *_NESTED)) or _has_odd_keys(type.valueType)
+    return isinstance(type, T.StructType) and any(_has_odd_keys(field.dataType) for field in type)
+
+
+def _with_canonical_key(df: DataFrame, key: str) -> DataFrame:
+    """Return the rows with the key in its canonical form if it is text or binary: one spelling per ID."""
+    column, type = F.col(quoted_name(key)), df.schema[key].dataType
+    if isinstance(type, T.StringType):
+        return df.withColumn(key, F.coalesce(identity(column), column.cast("string")))
+    if isinstance(type, T.BinaryType):
+        text = identity(column)  # the hex digits of an ID, or 0x and the hex digits of other bytes
+        return df.withColumn(key, F.when(text.startswith("0x"), column).otherwise(F.coalesce(F.unhex(text), column)))
+    return df
+
+
+def _with_json(df: DataFrame) -> DataFrame:
+    """Return the rows with nested values as JSON, and times as microseconds, which do not depend on a time zone.
+
+    The columns are named by their positions, because `mapInArrow` does not accept a name with a dot.
+    """
+    columns = []
+    for place, field in enumerate(df.schema):
+        column = F.col(quoted_name(field.name))
+        if isinstance(field.dataType, _NESTED):
+            column = F.to_json(column, _AS_JSON)
+        elif isinstance(field.dataType, T.TimestampType):
+            column = F.unix_micros(column)
+        columns.append(column.alias(f"c{place}"))
+    return df.select(*columns)
+
+
+class _Target(NamedTuple):
+    """The table and its connection. ``repr`` leaves out the connection string, which may hold a password."""
+
+    conninfo: str
+    table: tuple[str, ...]
+    key: str
+    types: dict[str, str]
+
+    def __repr__(self) -> str:
+        return f"_Target({'.'.join(self.table)})"
+
+    def error(self, reason: str) -> PostgresError:
+        return PostgresError(f"cannot write to table {'.'.join(self.table)}: {' '.join(reason.split())}")
+
+
+def _transact(target: _Target, work: Callable[[Any], Any]) -> Any:
+    """Run one transaction; errors show neither the connection string nor its password."""
     try:
         import psycopg
     except ImportError:
         message = "upsert_postgres needs psycopg: pip install 'msgid[postgres]', on the executors too"
         raise ImportError(message, name="psycopg") from None
+
+    def connect() -> Any:
+        return psycopg.connect(target.conninfo, client_encoding="utf8")  # SQL_ASCII would give bytes for text
+
     try:
-        secret = psycopg.conninfo.conninfo_to_dict(target.conninfo).get("password")
+        connection = retry(connect, lambda error: isinstance(error, psycopg.OperationalError), _DELAYS)
+    except psycopg.OperationalError as error:
+        raise target.error(str(error)) from None
     except psycopg.ProgrammingError:
         raise ValueError(
             "conninfo must be a connection string of PostgreSQL (not shown: it may hold a password)"
         ) from None
     try:
-        return psycopg.connect(target.conninfo, client_encoding="utf8")  # SQL_ASCII would give bytes for text
-    except psycopg.OperationalError as error:
-        said = str(error).strip()
-        raise _Unreachable(said.replace(str(secret), "***") if secret else said) from None
-
-
-class _Unreachable(Exception):
-    """A connection could not be opened, or was lost, or the database ended the transaction because of another one."""
-
-
-def _with_retries(target: _Target, work: Any) -> Any:
-    """Run one transaction; repeat it if the connection broke, or if the database ended it because of another one."""
-
-    def transact() -> Any:
-        connection = _connect(target)
-        import psycopg
-
-        try:
-            with connection:
-                return work(connection)
-        except _passing() as error:
-            raise _Unreachable(error.diag.message_primary or type(error).__name__) from None
-        except psycopg.Error as error:
-            said = error.diag.message_primary or type(error).__name__
-            raise PostgresError(f"cannot write to table {'.'.join(target.table)}: {said}") from None
-
-    try:
-        return retry(transact, lambda error: isinstance(error, _Unreachable), _DELAYS)
-    except _Unreachable as error:
-        attempts, said = len(_DELAYS) + 1, " ".join(str(error).split())  # one line
-        raise PostgresError(
-            f"cannot write to table {'.'.join(target.table)} after {attempts} attempts: {said}"
-        ) from None
-
-
-def _passing() -> tuple[type[psycopg.Error], ...]:
-    """Return the errors after which a transaction is repeated.
-
-    A deadlock is an `OperationalError`. Two drivers that create one table at once get one of the others, by the moment
-    at which they meet.
-    """
-    from psycopg import OperationalError, errors
-
-    return OperationalError, errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject
+        with connection:
+            return work(connection)
+    except psycopg.Error as error:
+        raise target.error(error.diag.message_primary or str(error) or type(error).__name__) from None
 
 
 def _names(target: _Target) -> dict[str, Any]:
@@ -262,23 +324,18 @@ def _names(target: _Target) -> dict[str, Any]:
         "table": sql.Identifier(*target.table),
         "side": sql.Identifier(*schema, f"{name}_conflicts"),
         "staged": sql.Identifier("pg_temp", "msgid_staged"),
-        "fresh": sql.Identifier("pg_temp", "msgid_fresh"),
         "key": sql.Identifier(target.key),
-        "order": sql.SQL('{} COLLATE "C"' if target.types[target.key] == "text" else "{}").format(
-            sql.Identifier(target.key)
-        ),
         "columns": sql.SQL(", ").join(columns),
         "ours": sql.SQL(", ").join(sql.SQL("msgid_new.{}").format(column) for column in columns),
         "theirs": sql.SQL(", ").join(sql.SQL("msgid_held.{}").format(column) for column in columns),
     }
 
 
-def _run(connection: Any, statement: str, names: dict[str, Any], values: Any = ()) -> Any:
-    """Run a statement with names in ``{}`` and values at ``%s``; a name may have a ``%``."""
+def _run(connection: Any, statement: str, names: dict[str, Any]) -> Any:
+    """Run a statement with names in ``{}``."""
     from psycopg import sql
 
-    quoted = {name: sql.SQL(part.as_string(connection).replace("%", "%%")) for name, part in names.items()}
-    return connection.execute(sql.SQL(statement).format(**quoted), values)
+    return connection.execute(sql.SQL(statement).format(**names))
 
 
 def _prepare(connection: Any, target: _Target) -> None:
@@ -286,9 +343,11 @@ def _prepare(connection: Any, target: _Target) -> None:
     from psycopg import sql
 
     names = _names(target)
+    # Two drivers that create one table at once wait for each other.
+    connection.execute("SELECT pg_advisory_xact_lock(hashtext('msgid'), hashtext(%s))", [".".join(target.table)])
     if connection.execute("SELECT to_regclass(%s)", [names["table"].as_string(connection)]).fetchone()[0] is None:
         names["definitions"] = sql.SQL(", ").join(
-            sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(type))  # a type from `column_types`
+            sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(type))  # a type from `_column_types`
             for name, type in target.types.items()
         )
         _run(connection, "CREATE TABLE {table} ({definitions}, PRIMARY KEY ({key}))", names)
@@ -297,8 +356,6 @@ def _prepare(connection: Any, target: _Target) -> None:
     if connection.execute("SELECT to_regclass(%s)", [names["side"].as_string(connection)]).fetchone()[0] is None:
         columns = "fingerprint text PRIMARY KEY, key text, row text NOT NULL, reason text NOT NULL"
         _run(connection, f"CREATE TABLE {{side}} ({columns}, at timestamptz NOT NULL DEFAULT now())", names)
-    for statement in _PLANNED:
-        _run(connection, f"EXPLAIN {statement}", names)
 
 
 def _check_table(connection: Any, target: _Target, names: dict[str, Any]) -> None:
@@ -313,234 +370,53 @@ def _check_table(connection: Any, target: _Target, names: dict[str, Any]) -> Non
     for name, type in target.types.items():
         if held.get(name) != type:
             found = f"it is {held[name]}" if name in held else "it is missing"
-            raise PostgresError(
-                f"cannot write to table {'.'.join(target.table)}: column {name!r} must be {type}, and {found}"
-            )
+            raise target.error(f"column {name!r} must be {type}, and {found}")
     unique = connection.execute(
         "SELECT 1 FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] WHERE "
         "i.indrelid = %s AND i.indisunique AND i.indnkeyatts = 1 AND i.indpred IS NULL "
-        "AND i.indisvalid AND i.indimmediate AND a.attname = %s",
+        "AND i.indisvalid AND i.indimmediate AND a.attnotnull AND a.attname = %s",
         [oid, target.key],
     ).fetchone()
     if unique is None:
-        raise PostgresError(
-            f"cannot write to table {'.'.join(target.table)}: it must have a unique index on {target.key!r}"
-        )
+        raise target.error(f"it must have a unique index on {target.key!r}, which must be NOT NULL")
 
 
 def _insert(target: _Target, batches: Iterable[pa.RecordBatch]) -> Upserted:
-    """Insert a partition's rows in one transaction.
-
-    The rows are kept until the commit: if the connection breaks, it is opened again, and the rows are sent again. More
-    rows than a slice are on the local disk.
-    """
-    with closing(_Slices(batches)) as slices:
-        if not slices:
-            return Upserted(0, 0, 0)
-        counts: Upserted = _with_retries(target, lambda connection: _insert_slices(connection, target, slices))
+    """Insert a partition's rows in one transaction."""
+    rest = iter(batches)
+    first = next((batch for batch in rest if batch.num_rows), None)
+    if first is None:
+        return Upserted(0, 0, 0)
+    counts: Upserted = _transact(target, lambda connection: _insert_rows(connection, target, chain([first], rest)))
     return counts
 
 
-class _Slices:
-    """The rows of a partition in slices: the only one is in memory, several are on the local disk."""
-
-    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
-        self._spill: Spill | None = None
-        self._places: list[list[Place]] = []
-        self._last: list[pa.RecordBatch] = []
-        rows = size = 0
-        for batch in batches:
-            for first in range(0, batch.num_rows, SLICE.rows):
-                part = batch.slice(first, SLICE.rows)
-                if self._last and SLICE.share(rows + part.num_rows, size + part.nbytes) > 1:
-                    self._put()
-                    rows = size = 0
-                self._last.append(part)
-                rows += part.num_rows
-                size += part.nbytes
-
-    def __bool__(self) -> bool:
-        return bool(self._last)
-
-    def __iter__(self) -> Iterator[pa.Table]:
-        import pyarrow as pa
-
-        if self._spill is not None:
-            yield from map(self._spill.table, self._places)
-        yield pa.Table.from_batches(self._last)
-
-    def close(self) -> None:
-        """Delete the file."""
-        if self._spill is not None:
-            self._spill.close()
-
-    def _put(self) -> None:
-        self._spill = self._spill or Spill()
-        self._places.append([self._spill.write(written(batch)) for batch in self._last])
-        self._last = []
-
-
-def _insert_slices(connection: Any, target: _Target, slices: Iterable[pa.Table]) -> Upserted:
+def _insert_rows(connection: Any, target: _Target, batches: Iterable[pa.RecordBatch]) -> Upserted:
     names = _names(target)
-    connection.execute("SET CONSTRAINTS ALL IMMEDIATE")  # a row that breaks one is refused, and not the whole commit
-    for copied in ("{staged} ON COMMIT DROP AS SELECT {columns}", "{fresh} ON COMMIT DROP AS SELECT {key}"):
-        _run(connection, f"CREATE TEMPORARY TABLE {copied} FROM {{table}} WITH NO DATA", names)
-    return _sum(_insert_slice(connection, target, names, rows) for rows in slices)
+    _run(connection, "CREATE TEMPORARY TABLE {staged} ON COMMIT DROP AS SELECT {columns} FROM {table} LIMIT 0", names)
+    copied = _copy(connection, target, names, batches)
+    # If two partitions insert one key at once, the second waits for the first and compares with the stored row.
+    inserted = _run(connection, _STORE, names).rowcount
+    if not _run(connection, _DIFFERS, names).fetchone()[0]:
+        return Upserted(inserted, copied - inserted, 0)
+    connection.execute(_WRITTEN_ALIKE)
+    conflicts, unchanged, missing = _run(connection, _COMPARE, names).fetchone()
+    if missing or unchanged < inserted:
+        raise target.error("a trigger or a policy of the table must not change or drop the rows of an insert")
+    return Upserted(inserted, copied - inserted - conflicts, conflicts)
 
 
-def _insert_slice(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Table) -> Upserted:
-    reasons = rows.column(REASON)
-    bad = reasons.drop_null().to_pylist()
-    for text in bad:
-        reason, _, row = text.partition("\n")
-        _keep_aside(connection, names, None, row, reason)
-    good = rows.filter(reasons.is_null()).select(list(range(len(target.types))))
-    counts = _insert_rows(connection, target, names, good) if good.num_rows else Upserted(0, 0, 0)
-    return counts._replace(conflicts=counts.conflicts + len(bad))
-
-
-def _sum(counts: Iterable[Upserted]) -> Upserted:
-    return Upserted(*map(sum, zip(*counts, strict=True)))
-
-
-def _insert_rows(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Table) -> Upserted:
-    """Insert rows; if the table does not take one of them, each half is inserted by itself."""
-    import psycopg
-
-    try:
-        with connection.transaction():
-            return _insert_staged(connection, target, names, rows)
-    except psycopg.Error as error:
-        if not _is_refusal(error):
-            raise
-        reason = error.diag.message_primary or type(error).__name__
-    if rows.num_rows > 1:
-        half = rows.num_rows // 2
-        return _sum(_insert_rows(connection, target, names, part) for part in (rows[:half], rows[half:]))
-    _refuse(connection, target, names, rows, reason)
-    return Upserted(0, 0, 1)
-
-
-def _refuse(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Table, reason: str) -> None:
-    """Store a row that the table does not take in the side table.
-
-    The row has the form of a row with another content, so a row that is kept for both reasons is stored once.
-    """
-    import psycopg
-
-    try:
-        with connection.transaction(), _written_alike(connection):
-            _stage(connection, target, names, rows)
-            _run(
-                connection,
-                "INSERT INTO {side} (fingerprint, key, row, reason) SELECT md5(row), key, row, %s FROM "
-                "(SELECT {key}::text AS key, to_jsonb(msgid_new)::text AS row FROM {staged} msgid_new) other "
-                "ON CONFLICT DO NOTHING",
-                names,
-                [reason],
-            )
-    except psycopg.Error as error:
-        if not _is_refusal(error):
-            raise
-        # The temporary table does not take the row either: the database's encoding lacks one of its characters.
-        row = {name: texts[0].as_py() for name, texts in zip(target.types, _texts(rows, target), strict=True)}
-        _keep_aside(connection, names, row[target.key], json.dumps(row, ensure_ascii=False), reason)
-
-
-def _is_refusal(error: psycopg.Error) -> bool:
-    """Return whether the table does not take a row: by a constraint, a limit, a trigger, or its encoding."""
-    return (error.sqlstate or "")[:2] in _REFUSALS
-
-
-def _stage(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Table) -> None:
-    """Copy rows to the temporary table."""
+def _copy(connection: Any, target: _Target, names: dict[str, Any], batches: Iterable[pa.RecordBatch]) -> int:
+    """Copy rows to the temporary table; return their number."""
     from psycopg import sql
 
-    _run(connection, "TRUNCATE {staged}, {fresh}", names)
-    with connection.cursor() as cursor:
-        statement = sql.SQL("COPY {staged} ({columns}) FROM STDIN (FORMAT csv)").format(**names)
-        with cursor.copy(statement) as copy:
-            for part in rows.to_batches(_COPIED):
-                copy.write(_csv_lines(part, target))
-
-
-def _insert_staged(connection: Any, target: _Target, names: dict[str, Any], rows: pa.Table) -> Upserted:
-    _stage(connection, target, names, rows)
-    # In the order of the key, as the slices are, so that two transactions rarely wait for each other in a circle.
-    inserted = _run(
-        connection,
-        "WITH made AS (INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} ORDER BY {order} "
-        "ON CONFLICT ({key}) DO NOTHING RETURNING {key}) INSERT INTO {fresh} SELECT {key} FROM made",
-        names,
-    ).rowcount
-    differs = (
-        "SELECT EXISTS (SELECT FROM {staged} msgid_new LEFT JOIN {table} msgid_held "
-        "ON msgid_held.{key} = msgid_new.{key} WHERE ROW({ours}) IS DISTINCT FROM ROW({theirs}))"
-    )
-    if not _run(connection, differs, names).fetchone()[0]:
-        return Upserted(inserted, rows.num_rows - inserted, 0)
-    # If two partitions insert one key at once, the second waits for the first and compares with the stored row. Of the
-    # rows of a fresh key, the one that is most like the stored row was inserted: a trigger may have changed it.
-    statement = (
-        "WITH compared AS (SELECT msgid_new, msgid_held.{key} IS NULL AS missing, "
-        "ROW({ours}) IS DISTINCT FROM ROW({theirs}) AS differs, msgid_fresh.{key} IS NOT NULL AS fresh "
-        "FROM {staged} msgid_new LEFT JOIN {table} msgid_held ON msgid_held.{key} = msgid_new.{key} "
-        "LEFT JOIN {fresh} msgid_fresh ON msgid_fresh.{key} = msgid_new.{key}), "
-        "judged AS (SELECT *, fresh AND row_number() OVER (PARTITION BY (msgid_new).{key} ORDER BY differs) = 1 "
-        "AS made FROM compared), "
-        "other AS (SELECT (msgid_new).{key}::text AS key, to_jsonb(msgid_new)::text AS row, CASE WHEN missing "
-        "THEN 'the database did not store it' ELSE 'another content under this key' END AS reason "
-        "FROM judged WHERE differs AND NOT made), "
-        "kept AS (INSERT INTO {side} (fingerprint, key, row, reason) "
-        "SELECT DISTINCT ON (1) md5(row), key, row, reason FROM other ORDER BY 1 ON CONFLICT DO NOTHING) "
-        "SELECT count(*) FILTER (WHERE made), count(*) FILTER (WHERE NOT made AND NOT differs), "
-        "count(*) FILTER (WHERE NOT made AND differs) FROM judged"
-    )
-    with _written_alike(connection):
-        counts = _run(connection, statement, names).fetchone()
-    return Upserted(*counts)
-
-
-@contextmanager
-def _written_alike(connection: Any) -> Iterator[None]:
-    """Let the database write a row as the same JSON for any settings of the server and the role.
-
-    The settings are restored, because triggers and defaults of the table may depend on them. An error restores them,
-    too: it ends the transaction.
-    """
-    change = "SELECT set_config(key, value, true) FROM json_each_text(%s::json)"
-    held = "SELECT json_object_agg(name, current_setting(name)) FROM unnest(%s::text[]) AS name"
-    earlier = connection.execute(held, [list(_WRITTEN_AS)]).fetchone()[0]
-    connection.execute(change, [json.dumps(_WRITTEN_AS)])
-    yield
-    connection.execute(change, [json.dumps(earlier)])
-
-
-def _keep_aside(connection: Any, names: dict[str, Any], key: str | None, row: str, reason: str) -> None:
-    """Store a row in the side table, once; characters that the database's encoding may lack are JSON escapes."""
-    texts: list[str | None] = [key, row, reason]
-    if connection.info.parameter_status("server_encoding") not in ("UTF8", "SQL_ASCII"):
-        texts = [text and re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text) for text in texts]
-    statement = (
-        "INSERT INTO {side} (fingerprint, key, row, reason) VALUES (md5(%s || %s), %s, %s, %s) ON CONFLICT DO NOTHING"
-    )
-    _run(connection, statement, names, [texts[1], texts[2], *texts])
-
-
-def _texts(rows: pa.Table | pa.RecordBatch, target: _Target) -> list[pa.Array]:
-    """Return the columns as the text that PostgreSQL reads."""
-    import pyarrow as pa
-
-    texts = []
-    for column, type in zip(rows.columns, target.types.values(), strict=True):
-        if type == "bytea":  # Arrow cannot convert bytes to hex digits
-            values = [None if value is None else "\\x" + value.hex() for value in column.to_pylist()]
-            texts.append(pa.array(values, pa.string()))
-        elif type == "timestamp with time zone":
-            texts.append(column.cast(pa.timestamp("us", "UTC")).cast(pa.string()))
-        else:
-            texts.append(column.cast(pa.string()))
-    return texts
+    copied = 0
+    statement = sql.SQL("COPY {staged} ({columns}) FROM STDIN (FORMAT csv)").format(**names)
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        for batch in batches:
+            copy.write(_csv_lines(batch, target))
+            copied += batch.num_rows
+    return copied
 
 
 def _csv_lines(batch: pa.RecordBatch, target: _Target) -> bytes:
@@ -548,7 +424,16 @@ def _csv_lines(batch: pa.RecordBatch, target: _Target) -> bytes:
     import pyarrow as pa
     from pyarrow import csv
 
+    texts = []
+    for column, type in zip(batch.columns, target.types.values(), strict=True):
+        if type == "bytea":  # Arrow cannot convert bytes to hex digits
+            values = [None if value is None else "\\x" + value.hex() for value in column.to_pylist()]
+            texts.append(pa.array(values, pa.string()))
+        elif type == "timestamp with time zone":
+            texts.append(column.cast(pa.timestamp("us", "UTC")).cast(pa.string()))
+        else:
+            texts.append(column.cast(pa.string()))
     out = io.BytesIO()
     options = csv.WriteOptions(include_header=False, quoting_style="all_valid")
-    csv.write_csv(pa.RecordBatch.from_arrays(_texts(batch, target), batch.schema.names), out, options)
+    csv.write_csv(pa.RecordBatch.from_arrays(texts, batch.schema.names), out, options)
     return out.getvalue()

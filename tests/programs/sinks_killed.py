@@ -49,8 +49,8 @@ def step_in_worker(name, before=None, after=None):
     setattr(upsert, name, stepped)
 
 
-step_in_worker("_insert_lines", before="insert")
-step_in_worker("_insert_staged", after="inserted")
+step_in_worker("_copy", before="copy", after="copied")
+step_in_worker("_insert_rows", after="inserted")
 step_in_worker("_insert", after="committed")
 
 

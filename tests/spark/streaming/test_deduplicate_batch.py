@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import spark_ext as ids
 from spark_ext import _compat
-from spark_ext.tables._postgres_rows import with_canonical_key
+from spark_ext.tables.upsert import _with_canonical_key
 
 pytestmark = pytest.mark.spark
 
@@ -145,8 +145,8 @@ def test_collation_of_the_ids_does_not_change_their_labels(spark, collation):
     expected = labels(df, order_by="n")
     assert labels(collated, order_by="n") == expected
     assert [expected[n] for n in (1, 2, 3, 4, 5, 6, 7, 8)] == ["new", *["duplicate"] * 2, *["new"] * 4, "duplicate"]
-    keys = [row.id for row in with_canonical_key(collated, "id").collect()]
-    assert keys == [row.id for row in with_canonical_key(df, "id").collect()]
+    keys = [row.id for row in _with_canonical_key(collated, "id").collect()]
+    assert keys == [row.id for row in _with_canonical_key(df, "id").collect()]
 
 
 def test_columns_of_any_name_are_kept(spark):

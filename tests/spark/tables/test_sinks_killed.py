@@ -22,7 +22,7 @@ SINKS = ("parquet", "delta", "postgres")
 KILLED_AT = {
     "parquet": ("before 1", "rows", "mark 1", "marked 1", "rename 1", "renamed 1", "after 1", "before 2"),
     "delta": ("before 1", "files 1", "rows", "written 1", "commit 1", "committed 1", "after 1", "before 2"),
-    "postgres": ("before 1", "rows", "insert", "inserted", "committed", "after 1", "before 2", "after 2"),
+    "postgres": ("before 1", "rows", "copied", "inserted", "committed", "after 1", "before 2", "after 2"),
 }
 
 
