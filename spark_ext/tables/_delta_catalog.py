@@ -7,18 +7,15 @@ reads the log all the same, because no statement of Spark returns the number of 
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from uuid import uuid4
 
-from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import functions as F
+from pyspark.errors import ParseException
 from pyspark.sql import types as T
 
 from msgid._retrying import retry
 from spark_ext._private import conditions_of, words_of
 from spark_ext._settings import settings
-from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._delta_columns import check_layout, check_new, check_types
 from spark_ext.tables._delta_log import (
     AS_DELTA_READS,
@@ -32,14 +29,11 @@ from spark_ext.tables._delta_log import (
     marks_of,
     open_table,
     series_of,
-    spark_schema,
 )
 from spark_ext.tables._writers import TableConflict
-from spark_ext.tables.table_formats import REASON, TableName
+from spark_ext.tables.table_formats import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
@@ -51,8 +45,6 @@ MORE_TYPES: Final = (T.VariantType,)
 """The types that Delta's own writer supports besides those of `deltalake`."""
 _ATTEMPTS: Final = 10
 _DETAILS: Final = "# Detailed Table Information"
-_CONSTRAINT: Final = "delta.constraints."
-_LENGTH: Final = re.compile(r"(?:var)?char\((\d+)\)")
 _OTHERS_CAME_FIRST: Final = (
     "DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "DELTA_TABLE_ALREADY_EXISTS",
     "TABLE_OR_VIEW_ALREADY_EXISTS",
@@ -178,58 +170,6 @@ def write_batch(
         return retry(attempt, is_overtaken, [0] * (_ATTEMPTS - 1))
     except Overtaken:
         raise OSError(f"cannot commit batch {batch_id} to {place}: {_ATTEMPTS} commits of others came first") from None
-
-
-def refusals(df: DataFrame, place: str, storage_options: dict[str, str] | None) -> DataFrame:
-    """Return rows with the column `REASON`: why the table refuses a row, or NULL.
-
-    It has the rules of Delta's own writer: a constraint whose value is NULL is broken, too. A constraint on a column
-    that Spark computes while it writes, such as an identity column, is left to Delta's own writer.
-    """
-    table = _Target(df.sparkSession, place, storage_options).open()
-    if table is None:
-        return df.withColumn(REASON, F.lit(None).cast("string"))
-    whole, broken = df, []
-    for field in spark_schema(table):
-        text = field.metadata.get("delta.generationExpression") or field.metadata.get("CURRENT_DEFAULT")
-        is_identity = "delta.identity.start" in field.metadata
-        if field.name not in df.columns and not is_identity:
-            whole = whole.withColumn(field.name, (F.expr(text) if text else F.lit(None)).cast(field.dataType))
-        elif field.name in df.columns and "delta.generationExpression" in field.metadata:
-            broken.append(
-                (f"the generated column {field.name} ({text})", f"NOT ({quoted_name(field.name)} <=> ({text}))")
-            )
-    broken += [(f"{name} must not be NULL", f"{name} IS NULL") for name in _required(spark_schema(table))]
-    for name, limit in _limits(spark_schema(table)):
-        broken.append((f"{name} must have at most {limit} characters", f"length(rtrim({name})) > {limit}"))
-    for key, text in table.metadata().configuration.items():
-        if key.startswith(_CONSTRAINT):
-            broken.append((f"CHECK constraint {key.removeprefix(_CONSTRAINT)}: {text}", f"NOT coalesce({text}, false)"))
-    reason = F.lit(None).cast("string")
-    for name, condition in reversed(broken):
-        try:
-            reason = F.when(F.expr(condition), F.lit(name)).otherwise(reason)
-            whole.select(reason)
-        except AnalysisException:  # it needs a column that Spark computes
-            continue
-    return whole.withColumn(REASON, reason).select(*map(quoted_name, df.columns), REASON)
-
-
-def _required(type: Any, place: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the columns and fields of structs that must not be NULL."""
-    for field in type if isinstance(type, T.StructType) else ():
-        inner = (*place, quoted_name(field.name))
-        if not field.nullable:
-            yield ".".join(inner)
-        yield from _required(field.dataType, inner)
-
-
-def _limits(schema: T.StructType) -> Iterator[tuple[str, int]]:
-    """Yield the columns whose text has a greatest length, in characters."""
-    for field in schema:
-        found = _LENGTH.fullmatch(str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING")))
-        if found:
-            yield quoted_name(field.name), int(found[1])
 
 
 class _Target:

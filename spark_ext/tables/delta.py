@@ -135,11 +135,6 @@ class _Delta(TableFormat):
         else:
             delta_schema(df)
 
-    def refusals(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:
-        if isinstance(path, TableName) or _delta_catalog.has_catalog(df.sparkSession):
-            return _delta_catalog.refusals(df, path, storage_options)
-        return super().refusals(df, path, storage_options)
-
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
         table = open_table(path)
         if mode == "error" and table is not None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from msgid._validate import INT64_MAX, integer
 from spark_ext._arguments import check_dataframe
 from spark_ext.tables._writers import writer_of
-from spark_ext.tables.table_formats import DEFAULT, REASON, TableName, format_of_table, table_format
+from spark_ext.tables.table_formats import DEFAULT, TableName, format_of_table, table_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +25,6 @@ def write_once(
     app_id: str | None = None,
     partition_by: tuple[str, ...] = (),
     storage_options: dict[str, str] | None = None,
-    quarantine: str | None = None,
 ) -> bool:
     """Write a micro-batch to a table exactly once, however often the batch is replayed.
 
@@ -71,11 +68,6 @@ def write_once(
         writes for NULL, as NULL. A Delta table refuses a partition whose text is not UTF-8.
     storage_options : dict of str to str, optional
         credentials and settings with which `deltalake` reaches the table's store.
-    quarantine : str, optional
-        the folder, or with ``table`` the name, of another table of the format for rows that a constraint of the table
-        refuses, such as NOT NULL or CHECK. They have one more column, ``reason``. Each row is written once, to one of
-        the two tables. The batch is computed twice. Default: such a row raises `TableConflict`, and no row of the batch
-        is written.
 
     Returns
     -------
@@ -86,7 +78,7 @@ def write_once(
     ------
     TableConflict
         if the folder belongs to another query, another kind of run or another format, if the columns do not fit, or if
-        a row breaks a constraint of the table and ``quarantine`` is missing. No row is written then. It is a
+        a row breaks a constraint of the table. No row of the batch is written then. It is a
         `ValueError`. Also if a Delta or Iceberg table does not tell whether the batch was written: it knows only the
         last batches without a gap in their numbers.
     MissingRows
@@ -120,16 +112,6 @@ def write_once(
         raise ValueError(f"partition_by must be a tuple of column names, got {partition_by!r}")
     integer("batch_id", batch_id, 0, INT64_MAX)
     writer = writer_of(batch_df, app_id)
-    if quarantine is not None:
-        aside = _place(known, *((quarantine, None) if table is None else (None, quarantine)))
-        if aside == place:
-            raise ValueError(f"`quarantine` must be another table, got {quarantine!r}")
-        if REASON in batch_df.columns:
-            raise ValueError(f"rows must not have a column {REASON!r}, which the quarantine has")
-        judged = known.refusals(batch_df, place, storage_options)
-        refused = judged.where(F.col(REASON).isNotNull())
-        known.write_batch(refused, batch_id, aside, writer, (), storage_options)
-        batch_df = judged.where(F.col(REASON).isNull()).drop(REASON)
     if known.write_batch(batch_df, batch_id, place, writer, tuple(partition_by), storage_options):
         return True
     # Run the batch without writing: Spark commits state only for a batch that runs completely.

@@ -1,4 +1,4 @@
-"""Table formats: what `write_once`, `read_table`, `clean` and the jobs need of a table, and the known formats.
+"""Table formats: what `write_once`, `read_table` and the jobs need of a table, and the known formats.
 
 No other module of the package asks for the name of a format: differences between formats are members of `TableFormat`.
 """
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_ext.tables._writers import Writer
-
-
-REASON: Final = "reason"
-"""The column of refused rows with the reason why the table refuses them."""
 
 
 class TableName(str):
@@ -104,15 +100,6 @@ class TableFormat(ABC):
 
         Jobs call it before a stream starts.
         """
-
-    def refusals(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:
-        """Return rows with the column ``reason``: why the table refuses a row, such as a constraint; NULL for others.
-
-        `write_once` calls it if the caller passes ``quarantine``. By default, a table refuses no row alone.
-        """
-        from pyspark.sql import functions as F
-
-        return df.withColumn(REASON, F.lit(None).cast("string"))
 
     def is_streamed(self, path: str) -> bool:
         """Return whether `write_batch` has written to a table, as far as a new checkpoint would repeat its batches."""

@@ -67,22 +67,6 @@ def test_rows_that_break_a_constraint_are_one_error_and_nothing_is_committed(spa
     assert write(orders(spark, 1), 1, table=table)
 
 
-def test_rows_that_break_a_constraint_go_to_the_quarantine_once(spark):
-    """A batch with such rows is written, and each of its rows is in one of the two tables."""
-    table = table_of_many_features(spark, ())
-    bad = orders(spark, 0).selectExpr("IF(id = 0, NULL, id) AS id", "at", "CAST(IF(id = 1, NULL, k) AS INT) AS k")
-    for number, written in ((0, True), (0, False), (1, True)):
-        rows = bad if number == 0 else orders(spark, 1)
-        assert write(rows, number, table=table, quarantine=f"{table}_q") is written
-    assert numbers(spark.table(table)) == [2, 3, 4, 5]
-    refused = {row.reason: row.id for row in spark.table(f"{table}_q").collect()}
-    assert refused == {"`id` must not be NULL": None, "CHECK constraint positive: k > 0": 1}
-    with pytest.raises(ValueError, match="`quarantine` must be another table"):
-        write(rows, 2, table=table, quarantine=table)
-    with pytest.raises(ValueError, match="rows must not have a column 'reason'"):
-        write(rows.selectExpr("*", "'x' AS reason"), 2, table=table, quarantine=f"{table}_q")
-
-
 def test_both_ways_see_the_batches_of_the_other(spark, tmp_path):
     """Batches alternate between Delta's own writer and `deltalake`, and each way finds the batches of both."""
     path, other = str(tmp_path / "t"), without_catalog(spark)
