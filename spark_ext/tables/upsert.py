@@ -110,18 +110,6 @@ class Upserted(NamedTuple):
     """Rows in the side table: other content under an existing key."""
 
 
-class _Target(NamedTuple):
-    """The table and its connection. ``repr`` leaves out the connection string, which may hold a password."""
-
-    conninfo: str
-    table: tuple[str, ...]
-    key: str
-    types: dict[str, str]
-
-    def __repr__(self) -> str:
-        return f"_Target({'.'.join(self.table)})"
-
-
 def upsert_postgres(
     batch_df: DataFrame, conninfo: str, table: str | tuple[str, str], key: str = "id", *, key_is_id: bool = True
 ) -> Upserted:

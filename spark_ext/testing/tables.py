@@ -163,7 +163,7 @@ class TableFormatTests:
         write(7, 8, "overwrite")
         assert self._ids(spark, table) == [7]
 
-    def _place(self, table: str) -> dict[str, str]:
+    def _place(self, table: str) -> dict[str, Any]:
         return {"table" if isinstance(table, TableName) else "path": table}
 
     def _write(self, df: DataFrame, number: int, table: str, app_id: str = "one") -> bool:
