@@ -60,6 +60,7 @@ SAME_NAME = {
     "kafka": "spark_ext.formats.kafka is the column form of msgid.kafka",
     "messages": "spark_ext.testing.messages tests what msgid.messages and the formats share",
     "rocketmq": "spark_ext.formats.rocketmq is the column form of msgid.rocketmq",
+    "tables": "spark_ext.testing.tables tests the formats in spark_ext.tables",
     "v0": "spark_ext.columns.v0 is the column form of msgid.ids.v0",
 }
 
