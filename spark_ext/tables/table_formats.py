@@ -116,7 +116,7 @@ _FORMATS: Final = Registry(
 
 
 def register_table_format(format: TableFormat) -> None:
-    """Make a table format known to `write_once`, `read_table`, `clean`, and the jobs of this process.
+    """Make a table format known to `write_once`, `read_table` and the jobs of this process.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class TableFormatTests:
 
     @pytest.fixture(autouse=True)
     def _registered(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(table_formats, "_known", dict(table_formats._known))
+        monkeypatch.setattr(table_formats._FORMATS, "loaded", dict(table_formats._FORMATS.loaded))
         register_table_format(self.format)
 
     def test_a_replayed_batch_is_in_the_table_once(self, spark: SparkSession, table: str) -> None:
