@@ -3,7 +3,7 @@
 import pytest
 
 from spark_ext import _filesystem
-from spark_ext.formats._iggy_files import closed_segments, open_part, segments
+from spark_ext.formats._iggy_files import closed_segments, open_part, segment_names, segments
 
 NAME = f"{0:020d}.log"
 
@@ -51,3 +51,32 @@ def test_closed_segments_are_those_that_a_later_one_follows(tmp_path):
         closed_segments(str(tmp_path / "2" / f"{3:020d}.log"), {})
     with pytest.raises(FileNotFoundError, match="no file or folder"):
         closed_segments(str(tmp_path / "away"), {})
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("s3://b/streams/1/topics/2/partitions/3/00000000000000000004.log", ("iggy:1/2#3", "1", "2", 3, 4)),
+        ("streams/shop/topics/orders/partitions/0/5.log", ("iggy:shop/orders#0", "shop", "orders", 0, 5)),
+        ("/data/00000000000000000004.log", ("iggy:/data", None, None, None, 4)),
+        ("streams/1/topics/2/partitions/x/1.log", ("iggy:streams/1/topics/2/partitions/x", None, None, None, 1)),
+        ("5.log", ("iggy:5.log", None, None, None, 5)),
+        ("streams/1/topics/2/partitions/3/1.index", ("iggy:1/2#3", "1", "2", 3, None)),
+        ("streams/1/topics/2/partitions/3/new\nline.log", ("iggy:1/2#3", "1", "2", 3, None)),
+        ("a/mystreams/1/topics/2/partitions/3/4.log", ("iggy:1/2#3", "1", "2", 3, 4)),
+        ("streams/é%20/topics/2/partitions/123456789/4.log", ("iggy:é%20/2#123456789", "é%20", "2", 123456789, 4)),
+        ("a/1.2.log", ("iggy:a", None, None, None, None)),
+        (f"a/{'9' * 18}.log", ("iggy:a", None, None, None, 10**18 - 1)),
+        (f"a/{'9' * 19}.log", ("iggy:a", None, None, None, None)),
+        ("a/١.log", ("iggy:a", None, None, None, None)),
+    ],
+)
+def test_segment_names_of_a_path_are_those_of_its_folders(path, names):
+    """Stream, topic, partition and first offset are in the path; a name that is not there is None."""
+    assert segment_names(path) == names
+
+
+@pytest.mark.parametrize("inner", ["topics//partitions/3", "topics/2/partitions/1234567890", "topics/2/partitions/١"])
+def test_segment_names_of_folders_that_a_server_does_not_make_are_missing(inner):
+    """An empty topic, a number of more than nine digits, and digits of another script are not Iggy's."""
+    assert segment_names(f"streams/1/{inner}/4.log") == (f"iggy:streams/1/{inner}", None, None, None, 4)

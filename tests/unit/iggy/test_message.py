@@ -13,9 +13,6 @@ from hypothesis import strategies as st
 import msgid
 from msgid import iggy
 from msgid.iggy import Message, json_form
-from msgid.iggy._wire import LAYOUTS
-
-LAYOUT = st.sampled_from(list(LAYOUTS))
 
 
 @pytest.mark.parametrize("row", MESSAGES.values(), ids=MESSAGES)
@@ -33,15 +30,6 @@ def test_message_of_the_document_decodes_and_encodes_to_the_same_bytes(row):
         assert iggy.id_value(row["uuid"]) == message.id
     if "state" in row:
         assert message.state is msgid.MessageState.POISONED
-
-
-@given(message=st.data(), layout=LAYOUT)
-def test_message_written_to_bytes_or_json_reads_back(message, layout):
-    """Any message is equal after encoding and decoding, as bytes and as JSON."""
-    made = message.draw(strategies.iggy_messages(layout))
-    assert iggy.decode(iggy.encode(made, layout), layout) == made
-    if all(isinstance(key, str) for key in made.headers):  # JSON has only text keys
-        assert iggy.from_json(iggy.to_json(made)) == made
 
 
 @given(st.dictionaries(strategies.keys, strategies.keys, min_size=2, max_size=6))

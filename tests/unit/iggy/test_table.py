@@ -1,12 +1,11 @@
 """Iggy messages as Arrow tables: the same messages and errors as in single decoding."""
 
 import io
-import random
 import tracemalloc
 
 import pytest
 from helpers import strategies
-from helpers.iggy_frames import BROKEN, HUGE, LATE, MESSAGES, ONE, framed, header, is_too_large, row, rows
+from helpers.iggy_frames import BROKEN, HUGE, LATE, framed, is_too_large, row, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +18,7 @@ pytest.importorskip("pyarrow")
 LAYOUT = st.sampled_from(list(LAYOUTS))
 
 
-@settings(max_examples=200)  # a slow test decodes 100 000 mutated frames
+@settings(max_examples=200)
 @given(st.data(), LAYOUT)
 def test_table_of_mutated_messages_has_the_messages_of_the_log(data, layout):
     """Changed, cut, doubled or inserted bytes give messages or `InvalidMessage`, and no other error."""
@@ -74,35 +73,6 @@ def test_number_that_a_column_cannot_hold_affects_its_row_alone(layout, field, n
     assert malformed.original in frames[2]
 
 
-@pytest.mark.volume
-def test_decode_of_100_000_mutated_frames_raises_the_one_error():
-    """Mutated bytes raise only `InvalidMessage`; a fixed seed repeats the run."""
-    chance = random.Random(20261121)
-    frames = [bytes.fromhex(row["hex"]) for row in MESSAGES.values()] + [ONE, framed(header() * 1), ONE + ONE]
-    wrong = 0
-    for _ in range(100_000):
-        raw = bytearray(chance.choice(frames))
-        for _ in range(chance.randrange(1, 4)):
-            place = chance.randrange(len(raw))
-            match chance.randrange(4):
-                case 0:
-                    raw[place] = chance.randrange(256)
-                case 1:
-                    del raw[place:]
-                    raw += b"\0"
-                case 2:
-                    raw[place:place] = chance.randbytes(3)
-                case 3:
-                    raw[place : place + 4] = chance.choice([b"\xff\xff\xff\xff", b"\0\0\0\0", b"\xff\xff\xff\x7f"])
-        layout = chance.choice(list(LAYOUTS))
-        try:
-            iggy.decode_log(bytes(raw), layout)
-        except msgid.InvalidMessage as error:
-            wrong += 0 <= error.offset <= len(raw)
-        iggy.decode_table(bytes(raw), layout)
-    assert 10_000 < wrong < 100_000
-
-
 @pytest.mark.parametrize(("kind", "raw", "reason", "offset"), BROKEN, ids=lambda value: str(value)[:40])
 def test_table_of_a_malformed_message_has_the_error_and_the_rows_before(kind, raw, reason, offset):
     """The error is returned with the rows; bytes after the end do not remove the message before them."""
@@ -122,17 +92,6 @@ def test_table_of_a_message_with_a_huge_length_reserves_no_memory():
         assert iggy.decode_table(raw, "m45").error is not None
     assert tracemalloc.get_traced_memory()[1] < 1_000_000
     tracemalloc.stop()
-
-
-@given(st.lists(strategies.iggy_messages(), max_size=5), st.integers(0, 400))
-def test_table_of_a_log_cut_anywhere_has_the_whole_messages(messages, cut):
-    """The rows are the complete messages, and the length is the position of an incomplete message at the end."""
-    raw = iggy.encode_log(messages, "m45")
-    short = raw[: max(0, len(raw) - cut)]
-    ends = [len(iggy.encode_log(messages[:count], "m45")) for count in range(len(messages) + 1)]
-    whole = sum(end <= len(short) for end in ends) - 1
-    found = iggy.decode_table(short, "m45")
-    assert (found.length, found.table.num_rows) == (ends[whole], whole)
 
 
 @given(data=st.data(), layout=st.sampled_from(["current", "previous", "h64"]), chunk=st.integers(1, 200))
