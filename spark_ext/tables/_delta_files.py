@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from spark_ext.columns._expressions import quoted_name
-from spark_ext.tables._folder_values import NO_VALUE, bytes_of_folder, is_text, value_of_folder, with_folder_texts
+from spark_ext.tables._folder_values import NO_VALUE, with_folder_texts
 from spark_ext.tables._writers import TableConflict
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ def partition_column(name: str, type: T.DataType) -> Column:
     text = F.col(quoted_name(name))
     if isinstance(type, T.TimestampType):
         return F.timestamp_micros(text.cast("bigint")).alias(name)
-    if is_text(type):
-        return value_of_folder(text, type).alias(name)
     return text.cast(type).alias(name)
 
 
@@ -54,8 +52,7 @@ def partition_values(folders: list[str], types: dict[str, T.DataType]) -> dict[s
     Raises
     ------
     TableConflict
-        if a date or time is outside the years 1 to 9999: other readers of the table would fail. Also if text is not
-        UTF-8, which a log cannot hold.
+        if a date or time is outside the years 1 to 9999: other readers of the table would fail.
 
     Examples
     --------
@@ -71,12 +68,6 @@ def partition_values(folders: list[str], types: dict[str, T.DataType]) -> dict[s
                 value = (_EPOCH + timedelta(microseconds=int(value))).isoformat(" ", "microseconds")
             elif value is not None and isinstance(types[name], (T.DateType, T.TimestampNTZType)):
                 date.fromisoformat(value[:10])
-            elif value is not None and is_text(types[name]):
-                value = bytes_of_folder(value).decode()
-                # `deltalake` compacts the files of this text and those of NULL to one partition, of either value.
-                value = None if value == NO_VALUE else value
-        except UnicodeDecodeError:
-            raise TableConflict(f"cannot write the partition {unquote(folder)}: its text must be UTF-8") from None
         except (OverflowError, ValueError):
             raise TableConflict(
                 f"cannot write the partition {unquote(folder)}: its date or time must be in the years 1 to 9999"

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid._retrying import retry
@@ -19,18 +18,15 @@ from spark_ext._arguments import check_name
 from spark_ext._compat import type_named
 from spark_ext._filesystem import PathError, filesystem, literal
 from spark_ext._private import FILE_SINK_LOG
-from spark_ext.columns._expressions import quoted_name
-from spark_ext.tables._folder_values import is_text, value_of_folder, with_folder_texts
+from spark_ext.tables._folder_values import with_folder_texts
 from spark_ext.tables._row_counts import CountedRows, MissingRows, footer_rows
 from spark_ext.tables._table_columns import check_fits, check_names, plain
 from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.table_formats import TableFormat, format_of_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pyarrow.fs as pafs
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from spark_ext.tables._writers import Writer
 
@@ -53,7 +49,7 @@ _FOREIGN: Final = {
     "metadata": "it looks like an Iceberg table",
 }
 
-_NO_PARTITION: Final = (T.ArrayType, T.MapType, T.StructType, T.CalendarIntervalType)
+_NO_PARTITION: Final = (T.BinaryType, T.ArrayType, T.MapType, T.StructType, T.CalendarIntervalType)
 """Types whose values cannot be names of folders."""
 _NO_TABLE: Final = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 """Spark's errors for a folder without data files."""
@@ -120,7 +116,7 @@ class _Parquet(TableFormat):
         (writer.partitionBy(*partition_by) if partition_by else writer).parquet(path)
         found = [info for info in _data_files(files, base) if info.path not in before]
         counted.check(footer_rows(files, found), len(found), path)
-        recorded = {**plain(columns or df.schema).jsonValue(), "partition_by": list(partition_by)}
+        recorded = plain(columns or df.schema).jsonValue()
         with files.open_output_stream(f"{base}/{_COLUMNS}") as out:
             out.write(json.dumps(recorded).encode())
 
@@ -187,14 +183,7 @@ def _read_json(files: pafs.FileSystem, path: str) -> dict[str, Any] | None:
     return found
 
 
-class _Columns(NamedTuple):
-    """The columns that a batch run or a writer has recorded."""
-
-    all: T.StructType
-    partition_by: tuple[str, ...]
-
-
-def _recorded(path: str) -> list[_Columns]:
+def _recorded(path: str) -> list[T.StructType]:
     """Return the columns that a batch run or each writer of a table has recorded."""
     import pyarrow.fs as pafs
 
@@ -202,18 +191,14 @@ def _recorded(path: str) -> list[_Columns]:
         files, base = filesystem(path)
         rows = _read_json(files, f"{base}/{_COLUMNS}")
         if rows is not None:
-            return [_Columns(T.StructType.fromJson(rows), tuple(rows.get("partition_by", ())))]
+            return [T.StructType.fromJson(rows)]
         found = files.get_file_info(pafs.FileSelector(base, allow_not_found=True))
         names = sorted(info.base_name for info in found if info.base_name.startswith("writer="))
         claims = [_read_json(files, f"{base}/{name}/{_CLAIM}") or {} for name in names]
     except (PathError, OSError):  # a pattern, or a store that only Spark can reach
         return []
     folders = [T.StructField(name, type) for name, type in _RESERVED.items()]
-    return [
-        _Columns(T.StructType([*T.StructType.fromJson(said["columns"]), *folders]), tuple(said["partition_by"]))
-        for said in claims
-        if "columns" in said
-    ]
+    return [T.StructType([*T.StructType.fromJson(said["columns"]), *folders]) for said in claims if "columns" in said]
 
 
 def _fitting(df: DataFrame, path: str) -> T.StructType | None:
@@ -221,13 +206,13 @@ def _fitting(df: DataFrame, path: str) -> T.StructType | None:
     recorded = _recorded(path)
     try:
         for one in recorded:
-            check_fits(df.schema, one.all, path)
+            check_fits(df.schema, one, path)
     except TableConflict:
         if _has_rows(path):
             raise
         return None
     if recorded:
-        return recorded[0].all
+        return recorded[0]
     try:
         columns = df.sparkSession.read.parquet(literal(path)).schema
     except AnalysisException as error:
@@ -416,41 +401,19 @@ def _clean_up(files: pafs.FileSystem, writing: str, batch_id: int) -> None:
                 files.delete_dir(info.path)
 
 
-_EVERY: Final = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
-"""Options that override settings of the session which skip files in silence."""
-_KEY_TYPES: Final = {
-    "source": T.StringType(), "topic": T.StringType(), "partition": T.IntegerType(), "segment": T.LongType(),
-}  # fmt: skip
-"""The types of the columns of a segment's key, for a table that another program has written."""
-
-
-def _read(spark: SparkSession, path: str, options: Mapping[str, str] | None = None) -> DataFrame:
+def _read(spark: SparkSession, path: str) -> DataFrame:
     """Read a table with the recorded types. Spark itself guesses the type of values in the names of folders."""
-    reader, recorded = spark.read.options(**(options or {})), _recorded(path)
+    recorded = _recorded(path)
     if recorded:
-        return _with_types(reader, recorded[0], path)
-    if options is None:
-        try:
-            rows = reader.parquet(path)
-            _ = rows.schema  # over Connect, Spark looks for the files only now
-        except AnalysisException as error:
-            if error.getCondition() in _NO_TABLE:
-                raise FileNotFoundError(f"cannot read {path}: no batch has been written to it") from None
-            raise
-        return rows
-    found = reader.parquet(literal(path)).schema
-    types = [T.StructField(field.name, _KEY_TYPES.get(field.name, field.dataType)) for field in found]
-    return reader.schema(T.StructType(types)).parquet(literal(path))
-
-
-def _with_types(reader: DataFrameReader, columns: _Columns, path: str) -> DataFrame:
-    """Read a table with its recorded types; the names of folders may hold text as hex digits."""
-    chosen = {name.lower() for name in columns.partition_by}
-    texts = {f.name: f.dataType for f in columns.all if f.name.lower() in chosen and is_text(f.dataType)}
-    fields = [T.StructField(f.name, T.StringType() if f.name in texts else f.dataType) for f in columns.all]
-    rows = reader.schema(T.StructType(fields)).parquet(literal(path))
-    values = {name: value_of_folder(F.col(quoted_name(name)), type) for name, type in texts.items()}
-    return rows.withColumns(values) if values else rows
+        return spark.read.schema(recorded[0]).parquet(literal(path))
+    try:
+        rows = spark.read.parquet(path)
+        _ = rows.schema  # over Connect, Spark looks for the files only now
+    except AnalysisException as error:
+        if error.getCondition() in _NO_TABLE:
+            raise FileNotFoundError(f"cannot read {path}: no batch has been written to it") from None
+        raise
+    return rows
 
 
 def _is_hidden(name: str) -> bool:

@@ -62,10 +62,8 @@ def write_once(
         counted by it, so the batch that ran last may be written once more.
     partition_by : tuple of str
         columns by which the rows are partitioned; the same for every batch. A value must fit into the name of a folder:
-        on most systems 255 bytes; some characters take three. Empty text, other text that Spark would read as NULL,
-        and text that is not UTF-8 cannot be names of folders. Such a folder has the name ``__BYTES__`` and the bytes in
-        hex digits, which `read_table` decodes. Other readers of a Delta table read empty text, and the text that Spark
-        writes for NULL, as NULL. A Delta table refuses a partition whose text is not UTF-8.
+        on most systems 255 bytes; some characters take three. Empty text, ``__HIVE_DEFAULT_PARTITION__``, text with a
+        NUL character and text that is not UTF-8 end the batch with an error, and no row is written.
     storage_options : dict of str to str, optional
         credentials and settings with which `deltalake` reaches the table's store.
 

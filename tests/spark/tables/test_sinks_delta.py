@@ -157,20 +157,6 @@ def test_write_once_delta_partitions_keep_their_values(spark, tmp_path, column):
     )
 
 
-@pytest.mark.details
-def test_write_once_delta_partitions_that_others_read_as_null_leave_null_alone(spark, tmp_path):
-    """`read_table` keeps such texts apart; after another program has compacted the table, they are NULL, as for all."""
-    values = ["", "__HIVE_DEFAULT_PARTITION__", None, "x"]
-    for number in range(2):
-        assert write(
-            spark.createDataFrame(list(enumerate(values)), "id int, k string"), number, tmp_path, partition_by=("k",)
-        )
-    read = lambda: [row.k for row in ids.read_table(spark, str(tmp_path)).distinct().sort("id").collect()]  # noqa: E731
-    assert read() == values
-    DeltaTable(str(tmp_path)).optimize.compact()
-    assert read() == [None, None, None, "x"] == [row["k"] for row in sorted(both(spark, tmp_path), key=str)[::2]]
-
-
 YEARS = """
     SELECT id, at, CAST(at AS TIMESTAMP_NTZ) AS ntz, CAST(at AS DATE) AS day FROM VALUES
     (0, TIMESTAMP'-0001-07-01 00:00:00Z'), (1, TIMESTAMP'0001-07-01 00:00:00Z'),

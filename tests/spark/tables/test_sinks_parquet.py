@@ -27,14 +27,15 @@ def test_write_once_replayed_batch_is_written_once(spark, tmp_path):
 
 def test_a_first_write_that_fails_fixes_nothing(spark, tmp_path):
     """Wrong partition columns are refused before anything is stored, and a batch that failed leaves no rule behind."""
-    path, rows = str(tmp_path / "table"), spark.range(3).selectExpr("id", "id % 2 AS k", "array(id) AS a")
+    path, rows = str(tmp_path / "table"), spark.range(3).selectExpr("id", "id % 2 AS k", "array(id) AS a", "X'61' AS b")
     for partition_by, words in (
         (("zz",), "partition_by must name columns of the rows, got 'zz'; they have"),
         (("a",), "partition_by must name columns of a plain type, got 'a' of array<bigint>"),
+        (("b",), "partition_by must name columns of a plain type, got 'b' of binary"),
         (("k", "K"), "partition_by must name each column once"),
         (("k", "id"), "partition_by must leave a column for the files, got all"),
     ):
-        written = rows.drop("a") if "id" in partition_by else rows
+        written = rows.drop("a", "b") if "id" in partition_by else rows
         with pytest.raises(ValueError, match=words):
             ids.write_once(written, 0, path, app_id="a", partition_by=partition_by)
     assert not (tmp_path / "table").exists()
@@ -287,6 +288,19 @@ def test_write_once_partition_values_keep_their_type(spark, tmp_path, format):
     ]  # fmt: skip
     if format == "parquet":
         assert {row.writer for row in table.collect()} == {"2026"}
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_write_once_partition_whose_text_no_folder_can_have_is_refused(spark, tmp_path, format):
+    """Empty text, Spark's name for NULL, a NUL character, bytes that are not UTF-8: no row is written."""
+    path = str(tmp_path / "table")
+    for text in ("''", "'__HIVE_DEFAULT_PARTITION__'", "CONCAT('a', CHAR(0))", "CAST(X'FF' AS STRING)"):
+        rows = spark.sql(f"SELECT * FROM VALUES (1, 'a'), (2, {text}) AS t(id, k)")
+        with pytest.raises(Exception, match="cannot write a partition of 'k': its text must not be empty"):
+            ids.write_once(rows, 0, path, format=format, app_id="a", partition_by=("k",))
+    rows = spark.sql("SELECT 3 AS id, 'a' AS k")
+    assert ids.write_once(rows, 0, path, format=format, app_id="b", partition_by=("k",)) is True
+    assert numbers(ids.read_table(spark, path)) == [3]
 
 
 @pytest.mark.parametrize("format", ["parquet", "delta"])
