@@ -21,7 +21,7 @@ from msgid._validate import quote
 from msgid.audit._readers import FORMATS
 from msgid.audit.definitions import HOLES
 from msgid.ids._native import version_line
-from msgid.iggy._wire import ALIASES, LAYOUTS
+from msgid.iggy._wire import LAYOUTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -98,7 +98,7 @@ def _topic_names(names: Iterable[str]) -> dict[str, str]:
 @click.option(
     "--policy", required=True, type=click.Path(exists=True, dir_okay=False), help="TOML file with the expiry times."
 )
-@click.option("--layout", type=click.Choice(["auto", *ALIASES, *LAYOUTS]), default="auto", help="Layout of the files.")
+@click.option("--layout", type=click.Choice(["auto", *LAYOUTS]), default="auto", help="Layout of the files.")
 @click.option("--apply", is_flag=True, help="Delete expired segments; without it, only report them (dry run).")
 @click.option("--allow-gaps", is_flag=True, help="Close a segment also if offsets before the next segment are missing.")
 @click.option(

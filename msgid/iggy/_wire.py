@@ -18,7 +18,7 @@ from typing import Final, Literal, NamedTuple
 from msgid._validate import quote
 from msgid.errors import InvalidMessage, TruncatedMessage
 
-Layout = Literal["auto", "current", "previous", "m45", "batch24", "h56-crc", "h56-xxh3", "h64", "batch256"]
+Layout = Literal["auto", "previous", "m45", "batch24", "h56-crc", "h56-xxh3", "h64", "batch256"]
 
 AUTO: Final = "auto"
 PREVIOUS, M45, BATCH24, H56_CRC, H56_XXH3, H64, BATCH256 = range(7)
@@ -61,29 +61,18 @@ LAYOUTS: Final[dict[str, LayoutFacts]] = {
 NEWEST: Final = "batch256"
 """The layout of the latest release."""
 
-ALIASES: Final = {"current": "m45"}
-"""Former names of layouts, which are still accepted."""
-
-_NAMES: Final = {**{name: name for name in LAYOUTS}, **ALIASES}
-
 
 def name_of(layout: str, *, auto: bool = False) -> str:
-    """Return the current name of a layout; an unknown name raises ValueError with the list of names.
+    """Return the name of a layout; an unknown name raises ValueError with the list of names.
 
     Args:
-        layout: A current or former name of a layout.
+        layout: A name.
         auto: Whether ``auto`` is allowed.
-
-    >>> name_of("current"), name_of("auto", auto=True)
-    ('m45', 'auto')
     """
-    if auto and layout == AUTO:
-        return AUTO
-    try:
-        return _NAMES[layout]
-    except (KeyError, TypeError):
-        allowed = [AUTO, *_NAMES] if auto else [*_NAMES]
-        raise ValueError(f"layout must be one of {', '.join(allowed)}, got {quote(layout)}") from None
+    allowed = [AUTO, *LAYOUTS] if auto else [*LAYOUTS]
+    if layout not in allowed:
+        raise ValueError(f"layout must be one of {', '.join(allowed)}, got {quote(layout)}")
+    return layout
 
 
 def wire_name(layout: str, *, auto: bool = False) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from msgid.errors import InvalidMessage
-from msgid.iggy._wire import ALIASES, AUTO, LAYOUTS, Layout
+from msgid.iggy._wire import AUTO, LAYOUTS, Layout
 from msgid.iggy.json_form import messages_from_json
 from msgid.iggy.log import encode
 from msgid.iggy.poll import decode_poll
@@ -125,7 +125,7 @@ IGGY_COLUMNS: Final = (
 _UNCHANGED: Final = ("segment", "offset", "timestamp", "checksum", "headers", "payload", "layout")
 _AVAILABLE, _POISONED = str(MessageState.AVAILABLE), str(MessageState.POISONED)
 _OPTIONS: Final = (
-    FormatOption("layout", AUTO, "Iggy: the layout.", (AUTO, *LAYOUTS, *ALIASES)),
+    FormatOption("layout", AUTO, "Iggy: the layout.", (AUTO, *LAYOUTS)),
     FormatOption("topic", None, "Iggy: the topic, if the path does not contain it."),
     FormatOption("partition", None, "Iggy: the partition, if the path does not contain it.", type=int),
     FormatOption("version_1", False, "Iggy: the IDs of the messages are version-1 IDs, not UUIDs.", type=bool),

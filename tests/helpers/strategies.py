@@ -103,7 +103,7 @@ timestamps = st.integers(0, 253_402_300_799_999_999)
 
 def iggy_messages(layout="m45", **fixed):
     """Return a strategy for messages that fit the columns of a table; ``fixed`` has strategies of single fields."""
-    typed = iggy.LAYOUTS[{"current": "m45"}.get(layout, layout)].typed_keys
+    typed = iggy.LAYOUTS[layout].typed_keys
     fields = {
         "id": iggy_ids,
         "offset": uint64,

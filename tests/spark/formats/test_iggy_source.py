@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 DOCUMENTS = [
     bytes.fromhex(row["hex"])
     for row in json.loads((vectors.FOLDER / "iggy.json").read_text())["messages"]
-    if row["layout"] == "current"
+    if row["layout"] == "m45"
 ]
 
 
@@ -84,7 +84,7 @@ def test_source_of_the_messages_of_the_document_has_their_values(spark, tmp_path
 
 
 @settings(max_examples=1, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.parametrize("layout", ["current", "previous"])
+@pytest.mark.parametrize("layout", ["m45", "previous"])
 @given(data=st.data())
 def test_source_of_any_file_has_the_messages_of_msgid(spark, tmp_path_factory, data, layout):
     """Every field of every message equals that of `msgid.iggy`."""

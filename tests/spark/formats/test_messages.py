@@ -312,10 +312,10 @@ def test_messages_of_a_stream_without_a_log_argument_raise(spark, tmp_path):
 def test_messages_of_the_document_have_its_values(spark):
     """The bytes in Iggy's documents give the IDs that its server made."""
     rows = json.loads((vectors.FOLDER / "iggy.json").read_text())["messages"]
-    current = [row for row in rows if row["layout"] == "current"]
-    found = table(spark, [bytes.fromhex(row["hex"]) for row in current], "iggy-message")
+    m45 = [row for row in rows if row["layout"] == "m45"]
+    found = table(spark, [bytes.fromhex(row["hex"]) for row in m45], "iggy-message")
     assert [row.state for row in found] == ["available", "available", "poisoned"]
-    assert [row.id for row in found[:2]] == [row["uuid"] for row in current[:2]]
+    assert [row.id for row in found[:2]] == [row["uuid"] for row in m45[:2]]
     assert {row.reason for row in found} == {None}
     danube = bytes.fromhex(json.loads((vectors.FOLDER / "danube.json").read_text())["stream_message_hex"])
     (row,) = table(spark, [danube], "danube")

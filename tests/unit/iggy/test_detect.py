@@ -146,7 +146,7 @@ def test_first_record_with_a_wrong_checksum_needs_a_named_layout():
 def test_layout_that_does_not_exist_is_refused(layout):
     """The error lists the layouts."""
     for call in (iggy.decode_log, iggy.decode_table, iggy.decode_poll, iggy.decode):
-        with pytest.raises(ValueError, match=r"layout must be one of auto, previous, m45, .*, current, got"):
+        with pytest.raises(ValueError, match=r"layout must be one of auto, previous, m45, .*, batch256, got"):
             call(b"", layout)
     with pytest.raises(ValueError, match="layout must be one of previous"):
         iggy.encode_log([], "auto")

@@ -94,7 +94,7 @@ def test_table_of_a_message_with_a_huge_length_reserves_no_memory():
     tracemalloc.stop()
 
 
-@given(data=st.data(), layout=st.sampled_from(["current", "previous", "h64"]), chunk=st.integers(1, 200))
+@given(data=st.data(), layout=st.sampled_from(["m45", "previous", "h64"]), chunk=st.integers(1, 200))
 def test_tables_read_in_chunks_have_every_byte_once(data, layout, chunk):
     """Chunks of every size give the rows and positions of the bytes, and the bytes that are not messages."""
     made = data.draw(st.lists(strategies.iggy_messages(layout), max_size=5))
