@@ -194,37 +194,6 @@ def mutated(chance, count):
 
 
 @pytest.mark.volume
-def test_source_of_1000_mutated_files_has_the_messages_of_msgid(spark, tmp_path):
-    """No file fails the job: its valid messages are rows, and the remainder is one poisoned row with its bytes."""
-    import random
-
-    chance = random.Random(20261121)
-    expected = {}
-    for number in range(1000):
-        raw = b"".join([DOCUMENTS[0], *mutated(chance, 5)])
-        path = tmp_path / f"{number:020d}.log"
-        path.write_bytes(raw)
-        expected[str(path)] = raw
-    seen = {}
-    for row in read(spark, tmp_path).collect():
-        seen.setdefault(row.file, []).append(row)
-    assert seen.keys() == expected.keys()
-    poisoned = 0
-    for name, raw in expected.items():
-        found = iggy.decode_table(raw)
-        good = sorted((row for row in seen[name] if row.reason is None), key=lambda row: row.position)
-        bad = [row for row in seen[name] if row.reason is not None]
-        assert [(row.position, bytes(row.payload)) for row in good] == list(
-            zip(found.positions, found.table["payload"].to_pylist(), strict=True)
-        )
-        assert [(row.position, row.reason, bytes(row.original)) for row in bad] == (
-            [] if found.error is None else [(found.length, str(found.error), raw[found.length :])]
-        )
-        poisoned += len(bad)
-    assert poisoned > 800
-
-
-@pytest.mark.volume
 def test_source_of_100_000_mutated_messages_has_the_messages_of_msgid(spark):
     """Each of 100,000 messages is equal to Python's, or poisoned with Python's reason."""
     import random
