@@ -168,6 +168,7 @@ _SAME_IN_SQL: Final = frozenset(
         "floor",
         "from_utc_timestamp",
         "get",
+        "greatest",
         "hex",
         "left",
         "length",

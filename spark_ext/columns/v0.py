@@ -231,7 +231,7 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     # Spark shares a value beside a condition, but not a value below it. A moment plus NULL is NULL.
     moment = F.timestamp_micros(found + F.when(is_client, F.lit(0)))
     at = column(near, "near")
-    moment = F.coalesce(raise_outside_years("near", at).cast("timestamp_ltz"), moment)
+    moment = F.coalesce(moment, raise_outside_years("near", at).cast("timestamp_ltz"))
     with_zone = of_types(
         "v0_time", "near", column(near, "near"), "a timestamp or Unix seconds", MOMENTS, "timestamp_ltz"
     )
@@ -253,9 +253,10 @@ def time_of_month(elapsed: Column, latest: Column, zone: Column) -> Column:
 
     def time(months: int) -> Column:
         moment = start(months) + elapsed * F.lit(1000)
-        return F.when((moment <= latest) & (moment < start(months + 1)), moment)
+        return moment + F.when((moment <= latest) & (moment < start(months + 1)), F.lit(0))
 
-    return F.coalesce(*map(time, (0, -1, -2, -3)))
+    # The first time is the greatest. Spark shares the months' starts here, but not below the conditions of a coalesce.
+    return F.greatest(*map(time, (0, -1, -2, -3)))
 
 
 def _translated(text: Column, otherwise: Column) -> Column:

@@ -193,138 +193,9 @@ RETURN
 CREATE OR REPLACE TEMPORARY FUNCTION _msgid_time_of_month(elapsed BIGINT, latest BIGINT, zone STRING)
 COMMENT 'Return the last time that is ``elapsed`` milliseconds after the start of its month, up to ``latest``.'
 RETURN
- coalesce(
+ greatest(
   (
-   CASE
-   WHEN (
-    (
-     (
-      unix_micros(
-       to_utc_timestamp(
-        timestamp_micros(
-         (
-          unix_date(
-           add_months(
-            trunc(
-             date_from_unix_date(
-              CAST(
-               (
-                (
-                 unix_micros(
-                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                 )
-                 - pmod(
-                  unix_micros(
-                   from_utc_timestamp(
-                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
-                   )
-                  ),
-                  86400000000L
-                 )
-                )
-                / 86400000000L
-               )
-               AS int
-              )
-             ),
-             'MM'
-            ),
-            0
-           )
-          )
-          * 86400000000L
-         )
-        ),
-        _msgid_time_of_month.zone
-       )
-      )
-      + (_msgid_time_of_month.elapsed * 1000)
-     )
-     <= _msgid_time_of_month.latest
-    )
-    AND (
-     (
-      unix_micros(
-       to_utc_timestamp(
-        timestamp_micros(
-         (
-          unix_date(
-           add_months(
-            trunc(
-             date_from_unix_date(
-              CAST(
-               (
-                (
-                 unix_micros(
-                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                 )
-                 - pmod(
-                  unix_micros(
-                   from_utc_timestamp(
-                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
-                   )
-                  ),
-                  86400000000L
-                 )
-                )
-                / 86400000000L
-               )
-               AS int
-              )
-             ),
-             'MM'
-            ),
-            0
-           )
-          )
-          * 86400000000L
-         )
-        ),
-        _msgid_time_of_month.zone
-       )
-      )
-      + (_msgid_time_of_month.elapsed * 1000)
-     )
-     < unix_micros(
-      to_utc_timestamp(
-       timestamp_micros(
-        (
-         unix_date(
-          add_months(
-           trunc(
-            date_from_unix_date(
-             CAST(
-              (
-               (
-                unix_micros(
-                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                )
-                - pmod(
-                 unix_micros(
-                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                 ),
-                 86400000000L
-                )
-               )
-               / 86400000000L
-              )
-              AS int
-             )
-            ),
-            'MM'
-           ),
-           1
-          )
-         )
-         * 86400000000L
-        )
-       ),
-       _msgid_time_of_month.zone
-      )
-     )
-    )
-   )
-   THEN (
+   (
     unix_micros(
      to_utc_timestamp(
       timestamp_micros(
@@ -364,139 +235,148 @@ RETURN
     )
     + (_msgid_time_of_month.elapsed * 1000)
    )
-   END
+   + (
+    CASE
+    WHEN (
+     (
+      (
+       unix_micros(
+        to_utc_timestamp(
+         timestamp_micros(
+          (
+           unix_date(
+            add_months(
+             trunc(
+              date_from_unix_date(
+               CAST(
+                (
+                 (
+                  unix_micros(
+                   from_utc_timestamp(
+                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                   )
+                  )
+                  - pmod(
+                   unix_micros(
+                    from_utc_timestamp(
+                     timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                    )
+                   ),
+                   86400000000L
+                  )
+                 )
+                 / 86400000000L
+                )
+                AS int
+               )
+              ),
+              'MM'
+             ),
+             0
+            )
+           )
+           * 86400000000L
+          )
+         ),
+         _msgid_time_of_month.zone
+        )
+       )
+       + (_msgid_time_of_month.elapsed * 1000)
+      )
+      <= _msgid_time_of_month.latest
+     )
+     AND (
+      (
+       unix_micros(
+        to_utc_timestamp(
+         timestamp_micros(
+          (
+           unix_date(
+            add_months(
+             trunc(
+              date_from_unix_date(
+               CAST(
+                (
+                 (
+                  unix_micros(
+                   from_utc_timestamp(
+                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                   )
+                  )
+                  - pmod(
+                   unix_micros(
+                    from_utc_timestamp(
+                     timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                    )
+                   ),
+                   86400000000L
+                  )
+                 )
+                 / 86400000000L
+                )
+                AS int
+               )
+              ),
+              'MM'
+             ),
+             0
+            )
+           )
+           * 86400000000L
+          )
+         ),
+         _msgid_time_of_month.zone
+        )
+       )
+       + (_msgid_time_of_month.elapsed * 1000)
+      )
+      < unix_micros(
+       to_utc_timestamp(
+        timestamp_micros(
+         (
+          unix_date(
+           add_months(
+            trunc(
+             date_from_unix_date(
+              CAST(
+               (
+                (
+                 unix_micros(
+                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                 )
+                 - pmod(
+                  unix_micros(
+                   from_utc_timestamp(
+                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                   )
+                  ),
+                  86400000000L
+                 )
+                )
+                / 86400000000L
+               )
+               AS int
+              )
+             ),
+             'MM'
+            ),
+            1
+           )
+          )
+          * 86400000000L
+         )
+        ),
+        _msgid_time_of_month.zone
+       )
+      )
+     )
+    )
+    THEN 0
+    END
+   )
   ),
   (
-   CASE
-   WHEN (
-    (
-     (
-      unix_micros(
-       to_utc_timestamp(
-        timestamp_micros(
-         (
-          unix_date(
-           add_months(
-            trunc(
-             date_from_unix_date(
-              CAST(
-               (
-                (
-                 unix_micros(
-                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                 )
-                 - pmod(
-                  unix_micros(
-                   from_utc_timestamp(
-                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
-                   )
-                  ),
-                  86400000000L
-                 )
-                )
-                / 86400000000L
-               )
-               AS int
-              )
-             ),
-             'MM'
-            ),
-            -1
-           )
-          )
-          * 86400000000L
-         )
-        ),
-        _msgid_time_of_month.zone
-       )
-      )
-      + (_msgid_time_of_month.elapsed * 1000)
-     )
-     <= _msgid_time_of_month.latest
-    )
-    AND (
-     (
-      unix_micros(
-       to_utc_timestamp(
-        timestamp_micros(
-         (
-          unix_date(
-           add_months(
-            trunc(
-             date_from_unix_date(
-              CAST(
-               (
-                (
-                 unix_micros(
-                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                 )
-                 - pmod(
-                  unix_micros(
-                   from_utc_timestamp(
-                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
-                   )
-                  ),
-                  86400000000L
-                 )
-                )
-                / 86400000000L
-               )
-               AS int
-              )
-             ),
-             'MM'
-            ),
-            -1
-           )
-          )
-          * 86400000000L
-         )
-        ),
-        _msgid_time_of_month.zone
-       )
-      )
-      + (_msgid_time_of_month.elapsed * 1000)
-     )
-     < unix_micros(
-      to_utc_timestamp(
-       timestamp_micros(
-        (
-         unix_date(
-          add_months(
-           trunc(
-            date_from_unix_date(
-             CAST(
-              (
-               (
-                unix_micros(
-                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                )
-                - pmod(
-                 unix_micros(
-                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                 ),
-                 86400000000L
-                )
-               )
-               / 86400000000L
-              )
-              AS int
-             )
-            ),
-            'MM'
-           ),
-           0
-          )
-         )
-         * 86400000000L
-        )
-       ),
-       _msgid_time_of_month.zone
-      )
-     )
-    )
-   )
-   THEN (
+   (
     unix_micros(
      to_utc_timestamp(
       timestamp_micros(
@@ -536,139 +416,148 @@ RETURN
     )
     + (_msgid_time_of_month.elapsed * 1000)
    )
-   END
+   + (
+    CASE
+    WHEN (
+     (
+      (
+       unix_micros(
+        to_utc_timestamp(
+         timestamp_micros(
+          (
+           unix_date(
+            add_months(
+             trunc(
+              date_from_unix_date(
+               CAST(
+                (
+                 (
+                  unix_micros(
+                   from_utc_timestamp(
+                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                   )
+                  )
+                  - pmod(
+                   unix_micros(
+                    from_utc_timestamp(
+                     timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                    )
+                   ),
+                   86400000000L
+                  )
+                 )
+                 / 86400000000L
+                )
+                AS int
+               )
+              ),
+              'MM'
+             ),
+             -1
+            )
+           )
+           * 86400000000L
+          )
+         ),
+         _msgid_time_of_month.zone
+        )
+       )
+       + (_msgid_time_of_month.elapsed * 1000)
+      )
+      <= _msgid_time_of_month.latest
+     )
+     AND (
+      (
+       unix_micros(
+        to_utc_timestamp(
+         timestamp_micros(
+          (
+           unix_date(
+            add_months(
+             trunc(
+              date_from_unix_date(
+               CAST(
+                (
+                 (
+                  unix_micros(
+                   from_utc_timestamp(
+                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                   )
+                  )
+                  - pmod(
+                   unix_micros(
+                    from_utc_timestamp(
+                     timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                    )
+                   ),
+                   86400000000L
+                  )
+                 )
+                 / 86400000000L
+                )
+                AS int
+               )
+              ),
+              'MM'
+             ),
+             -1
+            )
+           )
+           * 86400000000L
+          )
+         ),
+         _msgid_time_of_month.zone
+        )
+       )
+       + (_msgid_time_of_month.elapsed * 1000)
+      )
+      < unix_micros(
+       to_utc_timestamp(
+        timestamp_micros(
+         (
+          unix_date(
+           add_months(
+            trunc(
+             date_from_unix_date(
+              CAST(
+               (
+                (
+                 unix_micros(
+                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                 )
+                 - pmod(
+                  unix_micros(
+                   from_utc_timestamp(
+                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                   )
+                  ),
+                  86400000000L
+                 )
+                )
+                / 86400000000L
+               )
+               AS int
+              )
+             ),
+             'MM'
+            ),
+            0
+           )
+          )
+          * 86400000000L
+         )
+        ),
+        _msgid_time_of_month.zone
+       )
+      )
+     )
+    )
+    THEN 0
+    END
+   )
   ),
   (
-   CASE
-   WHEN (
-    (
-     (
-      unix_micros(
-       to_utc_timestamp(
-        timestamp_micros(
-         (
-          unix_date(
-           add_months(
-            trunc(
-             date_from_unix_date(
-              CAST(
-               (
-                (
-                 unix_micros(
-                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                 )
-                 - pmod(
-                  unix_micros(
-                   from_utc_timestamp(
-                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
-                   )
-                  ),
-                  86400000000L
-                 )
-                )
-                / 86400000000L
-               )
-               AS int
-              )
-             ),
-             'MM'
-            ),
-            -2
-           )
-          )
-          * 86400000000L
-         )
-        ),
-        _msgid_time_of_month.zone
-       )
-      )
-      + (_msgid_time_of_month.elapsed * 1000)
-     )
-     <= _msgid_time_of_month.latest
-    )
-    AND (
-     (
-      unix_micros(
-       to_utc_timestamp(
-        timestamp_micros(
-         (
-          unix_date(
-           add_months(
-            trunc(
-             date_from_unix_date(
-              CAST(
-               (
-                (
-                 unix_micros(
-                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                 )
-                 - pmod(
-                  unix_micros(
-                   from_utc_timestamp(
-                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
-                   )
-                  ),
-                  86400000000L
-                 )
-                )
-                / 86400000000L
-               )
-               AS int
-              )
-             ),
-             'MM'
-            ),
-            -2
-           )
-          )
-          * 86400000000L
-         )
-        ),
-        _msgid_time_of_month.zone
-       )
-      )
-      + (_msgid_time_of_month.elapsed * 1000)
-     )
-     < unix_micros(
-      to_utc_timestamp(
-       timestamp_micros(
-        (
-         unix_date(
-          add_months(
-           trunc(
-            date_from_unix_date(
-             CAST(
-              (
-               (
-                unix_micros(
-                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                )
-                - pmod(
-                 unix_micros(
-                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                 ),
-                 86400000000L
-                )
-               )
-               / 86400000000L
-              )
-              AS int
-             )
-            ),
-            'MM'
-           ),
-           -1
-          )
-         )
-         * 86400000000L
-        )
-       ),
-       _msgid_time_of_month.zone
-      )
-     )
-    )
-   )
-   THEN (
+   (
     unix_micros(
      to_utc_timestamp(
       timestamp_micros(
@@ -708,139 +597,148 @@ RETURN
     )
     + (_msgid_time_of_month.elapsed * 1000)
    )
-   END
+   + (
+    CASE
+    WHEN (
+     (
+      (
+       unix_micros(
+        to_utc_timestamp(
+         timestamp_micros(
+          (
+           unix_date(
+            add_months(
+             trunc(
+              date_from_unix_date(
+               CAST(
+                (
+                 (
+                  unix_micros(
+                   from_utc_timestamp(
+                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                   )
+                  )
+                  - pmod(
+                   unix_micros(
+                    from_utc_timestamp(
+                     timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                    )
+                   ),
+                   86400000000L
+                  )
+                 )
+                 / 86400000000L
+                )
+                AS int
+               )
+              ),
+              'MM'
+             ),
+             -2
+            )
+           )
+           * 86400000000L
+          )
+         ),
+         _msgid_time_of_month.zone
+        )
+       )
+       + (_msgid_time_of_month.elapsed * 1000)
+      )
+      <= _msgid_time_of_month.latest
+     )
+     AND (
+      (
+       unix_micros(
+        to_utc_timestamp(
+         timestamp_micros(
+          (
+           unix_date(
+            add_months(
+             trunc(
+              date_from_unix_date(
+               CAST(
+                (
+                 (
+                  unix_micros(
+                   from_utc_timestamp(
+                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                   )
+                  )
+                  - pmod(
+                   unix_micros(
+                    from_utc_timestamp(
+                     timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                    )
+                   ),
+                   86400000000L
+                  )
+                 )
+                 / 86400000000L
+                )
+                AS int
+               )
+              ),
+              'MM'
+             ),
+             -2
+            )
+           )
+           * 86400000000L
+          )
+         ),
+         _msgid_time_of_month.zone
+        )
+       )
+       + (_msgid_time_of_month.elapsed * 1000)
+      )
+      < unix_micros(
+       to_utc_timestamp(
+        timestamp_micros(
+         (
+          unix_date(
+           add_months(
+            trunc(
+             date_from_unix_date(
+              CAST(
+               (
+                (
+                 unix_micros(
+                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                 )
+                 - pmod(
+                  unix_micros(
+                   from_utc_timestamp(
+                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                   )
+                  ),
+                  86400000000L
+                 )
+                )
+                / 86400000000L
+               )
+               AS int
+              )
+             ),
+             'MM'
+            ),
+            -1
+           )
+          )
+          * 86400000000L
+         )
+        ),
+        _msgid_time_of_month.zone
+       )
+      )
+     )
+    )
+    THEN 0
+    END
+   )
   ),
   (
-   CASE
-   WHEN (
-    (
-     (
-      unix_micros(
-       to_utc_timestamp(
-        timestamp_micros(
-         (
-          unix_date(
-           add_months(
-            trunc(
-             date_from_unix_date(
-              CAST(
-               (
-                (
-                 unix_micros(
-                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                 )
-                 - pmod(
-                  unix_micros(
-                   from_utc_timestamp(
-                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
-                   )
-                  ),
-                  86400000000L
-                 )
-                )
-                / 86400000000L
-               )
-               AS int
-              )
-             ),
-             'MM'
-            ),
-            -3
-           )
-          )
-          * 86400000000L
-         )
-        ),
-        _msgid_time_of_month.zone
-       )
-      )
-      + (_msgid_time_of_month.elapsed * 1000)
-     )
-     <= _msgid_time_of_month.latest
-    )
-    AND (
-     (
-      unix_micros(
-       to_utc_timestamp(
-        timestamp_micros(
-         (
-          unix_date(
-           add_months(
-            trunc(
-             date_from_unix_date(
-              CAST(
-               (
-                (
-                 unix_micros(
-                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                 )
-                 - pmod(
-                  unix_micros(
-                   from_utc_timestamp(
-                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
-                   )
-                  ),
-                  86400000000L
-                 )
-                )
-                / 86400000000L
-               )
-               AS int
-              )
-             ),
-             'MM'
-            ),
-            -3
-           )
-          )
-          * 86400000000L
-         )
-        ),
-        _msgid_time_of_month.zone
-       )
-      )
-      + (_msgid_time_of_month.elapsed * 1000)
-     )
-     < unix_micros(
-      to_utc_timestamp(
-       timestamp_micros(
-        (
-         unix_date(
-          add_months(
-           trunc(
-            date_from_unix_date(
-             CAST(
-              (
-               (
-                unix_micros(
-                 from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                )
-                - pmod(
-                 unix_micros(
-                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
-                 ),
-                 86400000000L
-                )
-               )
-               / 86400000000L
-              )
-              AS int
-             )
-            ),
-            'MM'
-           ),
-           -2
-          )
-         )
-         * 86400000000L
-        )
-       ),
-       _msgid_time_of_month.zone
-      )
-     )
-    )
-   )
-   THEN (
+   (
     unix_micros(
      to_utc_timestamp(
       timestamp_micros(
@@ -880,7 +778,145 @@ RETURN
     )
     + (_msgid_time_of_month.elapsed * 1000)
    )
-   END
+   + (
+    CASE
+    WHEN (
+     (
+      (
+       unix_micros(
+        to_utc_timestamp(
+         timestamp_micros(
+          (
+           unix_date(
+            add_months(
+             trunc(
+              date_from_unix_date(
+               CAST(
+                (
+                 (
+                  unix_micros(
+                   from_utc_timestamp(
+                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                   )
+                  )
+                  - pmod(
+                   unix_micros(
+                    from_utc_timestamp(
+                     timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                    )
+                   ),
+                   86400000000L
+                  )
+                 )
+                 / 86400000000L
+                )
+                AS int
+               )
+              ),
+              'MM'
+             ),
+             -3
+            )
+           )
+           * 86400000000L
+          )
+         ),
+         _msgid_time_of_month.zone
+        )
+       )
+       + (_msgid_time_of_month.elapsed * 1000)
+      )
+      <= _msgid_time_of_month.latest
+     )
+     AND (
+      (
+       unix_micros(
+        to_utc_timestamp(
+         timestamp_micros(
+          (
+           unix_date(
+            add_months(
+             trunc(
+              date_from_unix_date(
+               CAST(
+                (
+                 (
+                  unix_micros(
+                   from_utc_timestamp(
+                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                   )
+                  )
+                  - pmod(
+                   unix_micros(
+                    from_utc_timestamp(
+                     timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                    )
+                   ),
+                   86400000000L
+                  )
+                 )
+                 / 86400000000L
+                )
+                AS int
+               )
+              ),
+              'MM'
+             ),
+             -3
+            )
+           )
+           * 86400000000L
+          )
+         ),
+         _msgid_time_of_month.zone
+        )
+       )
+       + (_msgid_time_of_month.elapsed * 1000)
+      )
+      < unix_micros(
+       to_utc_timestamp(
+        timestamp_micros(
+         (
+          unix_date(
+           add_months(
+            trunc(
+             date_from_unix_date(
+              CAST(
+               (
+                (
+                 unix_micros(
+                  from_utc_timestamp(timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone)
+                 )
+                 - pmod(
+                  unix_micros(
+                   from_utc_timestamp(
+                    timestamp_micros(_msgid_time_of_month.latest), _msgid_time_of_month.zone
+                   )
+                  ),
+                  86400000000L
+                 )
+                )
+                / 86400000000L
+               )
+               AS int
+              )
+             ),
+             'MM'
+            ),
+            -2
+           )
+          )
+          * 86400000000L
+         )
+        ),
+        _msgid_time_of_month.zone
+       )
+      )
+     )
+    )
+    THEN 0
+    END
+   )
   )
  )
 ;
@@ -2621,38 +2657,6 @@ CREATE OR REPLACE TEMPORARY FUNCTION _msgid_v0_time_of_text(id STRING, near DECI
 COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time_near` does.'
 RETURN
  coalesce(
-  CAST(
-   (
-    CASE
-    WHEN (
-     (_msgid_v0_time_of_text.near IS NOT NULL)
-     AND (
-      NOT coalesce(
-       (
-        (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
-        AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
-       ),
-       false
-      )
-     )
-    )
-    THEN raise_error(
-     concat(
-      'near must be Unix seconds within the years 1 to 9999, got ',
-      CAST(floor(_msgid_v0_time_of_text.near) AS string),
-      (
-       CASE
-       WHEN (length(CAST(floor(_msgid_v0_time_of_text.near) AS string)) = 13)
-       THEN ': milliseconds?'
-       ELSE ''
-       END
-      )
-     )
-    )
-    END
-   )
-   AS timestamp_ltz
-  ),
   timestamp_micros(
    (
     _msgid_time_of_month(
@@ -2712,6 +2716,38 @@ RETURN
      END
     )
    )
+  ),
+  CAST(
+   (
+    CASE
+    WHEN (
+     (_msgid_v0_time_of_text.near IS NOT NULL)
+     AND (
+      NOT coalesce(
+       (
+        (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) >= -62135596800L)
+        AND (TRY_CAST(floor(_msgid_v0_time_of_text.near) AS bigint) < 253402300800L)
+       ),
+       false
+      )
+     )
+    )
+    THEN raise_error(
+     concat(
+      'near must be Unix seconds within the years 1 to 9999, got ',
+      CAST(floor(_msgid_v0_time_of_text.near) AS string),
+      (
+       CASE
+       WHEN (length(CAST(floor(_msgid_v0_time_of_text.near) AS string)) = 13)
+       THEN ': milliseconds?'
+       ELSE ''
+       END
+      )
+     )
+    )
+    END
+   )
+   AS timestamp_ltz
   )
  )
 ;
