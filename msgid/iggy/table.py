@@ -165,10 +165,10 @@ def read_tables(
     >>> [(found.table.num_rows, found.torn) for found in read_tables(io.BytesIO(log + b"?"), chunk=50)]
     [(1, b''), (1, b''), (0, b'?')]
     """
-    _check_packages()
     reader = reader_of(
         file, layout, chunk=chunk, first_offset=first_offset, length=length, limit=limit, base=base, upgrade=upgrade
     )
+    _check_packages()
     for part in reader.chunks():
         decoded = _table_of(part.data, part.rows, part.end, part.base)
         yield decoded if part.error is None else decoded._replace(error=part.error, torn=bytes(part.data))
