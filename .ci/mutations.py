@@ -89,7 +89,8 @@ MUTATIONS = [
         ("torn bytes end a log", "msgid/iggy/_records/decoding.py",
          "            if is_last:\n", "            if True:\n"),
         ("a search checks every long record", "msgid/iggy/_records/searching.py", "if cost > self.left:", "if False:"),
-        ("a part starts where the index says", "msgid/iggy/index.py", "return found.reason is None", "return True"),
+        ("a part starts where the index says", "msgid/iggy/index.py",
+         ".reason is None", ".reason is not ..."),
         ("a stream reads the active segment", "spark_ext/formats/_iggy_files.py",
          "if segment.first < last[segment.folder]]", "if segment.first <= last[segment.folder]]"),
         tests=(f"{IGGY}/test_torn.py", IGGY, "tests/spark/formats/test_iggy_files.py"),
@@ -120,7 +121,7 @@ MUTATIONS = [
         "messages",
         ("a Kafka partition may have 33 bits", "msgid/kafka.py", "in_range(self.partition, 0, INT32_MAX)",
          "in_range(self.partition, 0, 2 * INT32_MAX)"),
-        ("the first header with the ID wins", "msgid/kafka.py", "return held[-1] if held", "return held[0] if held"),
+        ("the first header with the ID wins", "msgid/kafka.py", "return (held[-1] or", "return (held[0] or"),
         ("a Danube ID of 65 bits is read", "msgid/danube.py", "if max(producer, offset) > UINT64_MAX:", "if False:"),
         ("a Danube message needs no ID", "msgid/danube.py", 'if not read.HasField("msg_id"):', "if False:"),
         ("unlogged IDs are those with any offset 0", "msgid/danube.py", "if offset == 0}", "if offset >= 0}"),
@@ -146,8 +147,8 @@ MUTATIONS = [
          "_change(connection, _INSERT, new) < 0:"),
         ("a child uses the store of its parent", "msgid/processing/store.py", "if os.getpid() != process:", "if False:"),
         ("a child opens the file of its parent", "msgid/processing/sqlite.py", "if inherited and os.path", "if os.path.islink(self._path) and os.path"),
-        ("Spark forgets entries of the limit itself", "spark_ext/streaming/_processing/runs.py", "if entry.stored >= horizon)",
-         "if entry.stored > horizon)"),
+        ("Spark forgets entries of the limit itself", "spark_ext/streaming/_processing/history.py",
+         "stored >= self._horizon_ms", "stored > self._horizon_ms"),
         tests=(f"{PROCESSING}/test_stores.py", f"{PROCESSING}/test_processor.py", PROCESSING),
     ),
     *of(
@@ -246,7 +247,7 @@ MUTATIONS = [
     *of(
         "columns",
         ("a span is in a month that does not have it", "spark_ext/columns/v0.py",
-         "F.when((moment <= latest) & (moment < start(months + 1)), moment)", "F.when(moment <= latest, moment)"),
+         "F.when((moment <= latest) & (moment < start(months + 1)), F.lit(0))", "F.when(moment <= latest, F.lit(0))"),
         tests=(f"{COLUMNS}/test_making.py", COLUMNS),
     ),
     *of(

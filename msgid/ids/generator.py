@@ -41,8 +41,8 @@ class Generator(Minter):
     when the sequence wraps. The table in `msgid.ids._sequence` lists the cases.
 
     Only the functions of `msgid` use a MAC address by default, and only where the address and the pid name one process.
-    A `Generator` has random bits as its node, which differ from generator to generator. If you name a node, only one
-    generator per process may have it.
+    A `Generator` has random bits as its node, which differ from generator to generator. If you name a node, also by
+    ``MSGID_NODE``, only one generator per process may have it.
 
     A generator begins anew, with its next ID, in a copy of the process: a forked child, or after `reseed`. It then uses
     the pid of the process and a new random sequence number, even if the arguments set them, and new random bits if it
@@ -155,9 +155,9 @@ def _random_start() -> int:
 def reseed() -> None:
     """Make every generator of this process begin anew with its next ID, as in a forked child, and use no MAC address.
 
-    Call it in each copy after a snapshot of the process or machine was restored: copies have the same pid and counters,
-    so they make the same IDs otherwise. A fork needs no call. In AWS Lambda with SnapStart, `msgid` registers it with
-    ``snapshot_restore_py.register_after_restore``.
+    A node that the caller or ``MSGID_NODE`` names stays. Call it in each copy after a snapshot of the process or
+    machine was restored: copies have the same pid and counters, so they make the same IDs otherwise. A fork needs no
+    call. In AWS Lambda with SnapStart, `msgid` registers it with ``snapshot_restore_py.register_after_restore``.
 
     >>> import msgid
     >>> before = msgid.generate()
