@@ -73,7 +73,9 @@ def outside_of_blocks(page):
 
 def shell(command):
     """Run a command as a reader does, in this interpreter's environment, and print its output."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    # Options of the tests that run a page are not those of a reader's own tests.
+    own = ("PYTHONSAFEPATH", "PYTEST_ADDOPTS")
+    environment = {name: value for name, value in os.environ.items() if name not in own}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, check=False)
     print(done.stdout, end="")
