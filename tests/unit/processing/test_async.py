@@ -110,14 +110,6 @@ def test_errors_of_coroutines_are_raised(new_store):
     asyncio.run(main())
 
 
-def test_processor_of_plain_functions_refuses_coroutine_functions():
-    """An unawaited coroutine would lose the message, so the error names the other class."""
-    with pytest.raises(TypeError, match="handler must be a plain function; AsyncProcessor takes coroutine functions"):
-        Processor(MemoryStore(), waiting, list)
-    with pytest.raises(TypeError, match="publish must be a plain function"):
-        Processor(MemoryStore(), careless, waiting)
-
-
 class Later:
     """Counts the outputs that it was awaited for."""
 
@@ -170,10 +162,11 @@ def test_functions_that_return_unfinished_work_lose_nothing(kind, argument, call
     assert (outcome.kind, len(later.received)) == ("failed" if argument == "dead_letter" else "duplicate", 1)
 
 
+@pytest.mark.parametrize("function", [waiting, Later()], ids=["coroutine function", "object"])
 @pytest.mark.parametrize("argument", ["publish", "dead_letter", "handler"])
-def test_processor_of_plain_functions_refuses_objects_that_are_called_as_coroutines(argument):
-    """An object with ``async __call__`` is refused where the processor is made."""
-    functions = {"handler": careless, "publish": list, argument: Later()}
+def test_processor_of_plain_functions_refuses_coroutine_functions(argument, function):
+    """An unawaited coroutine would lose the message, so the error names the other class."""
+    functions = {"handler": careless, "publish": list, argument: function}
     with pytest.raises(TypeError, match=f"{argument} must be a plain function; AsyncProcessor takes coroutine"):
         Processor(MemoryStore(), name="h", **functions)
 

@@ -95,7 +95,7 @@ print(error, len(published))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit for the length of files")
-@pytest.mark.parametrize("limit", [200_000, 1_000_000])
+@pytest.mark.parametrize("limit", [200_000, pytest.param(1_000_000, marks=pytest.mark.details)])
 def test_batch_on_a_full_disk_is_published_only_if_it_is_stored(tmp_path, limit):
     """A full disk raises an error; published messages are stored, and the others are handled when there is room."""
     path = tmp_path / "states.db"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from msgid.processing import MemoryStore, Message, Processor, processor, run
+from msgid.processing import MemoryStore, Message, Processor, processor
 
 ID = "0156F7E71C361B21BC024CCDBE00000000"
 
@@ -23,13 +23,6 @@ def test_decorated_handler_is_a_processor_of_its_name():
     assert same.handle(Message(ID, "k", 5)).kind == "duplicate"
     assert (total.name, total.history("k")) == (same.name, same.history("k"))
     assert published == [published[0]] * 2
-
-
-def test_decorated_handler_shows_the_function():
-    """Help shows its docstring, and a test runs the function itself."""
-    total = processor(MemoryStore(), list)(add)
-    assert (total.__doc__, total.__wrapped__, total.__name__) == (add.__doc__, add, "add")
-    assert run(total.__wrapped__, 1, Message(ID, "k", 5))[0] == 6
 
 
 def test_settings_are_those_of_a_processor():
@@ -80,9 +73,3 @@ def test_mistakes_are_told_where_the_handler_is_defined(make, words):
     with pytest.raises(TypeError) as caught:
         make()
     assert words in str(caught.value)
-
-
-def test_handler_without_a_name_of_its_own_needs_one():
-    """Two lambdas would share their states."""
-    with pytest.raises(ValueError, match="name must be given for a handler without a name of its own"):
-        processor(MemoryStore())(lambda state, message, context: 1)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+import shooting_range
 from handlers import append, careless
 
 from msgid.processing import (
@@ -36,32 +37,6 @@ def message(id, word="x", key="key", timestamp=1):
 
 
 @pytest.mark.parametrize(
-    "spellings",
-    [[V1, V1.lower()], [V0, V0.lower(), "00" + V0, "00" + V0.lower()], [UUID, UUID.upper()]],
-    ids=["version 1", "version 0", "UUID"],
-)
-@pytest.mark.parametrize("many", [False, True], ids=["handle", "handle_many"])
-def test_another_spelling_of_an_id_is_the_same_message(spellings, many, new_store, published):
-    """Another spelling of an ID changes no state and publishes the same outputs."""
-    store = new_store()
-    processor = Processor(store, careless, published.extend)
-    messages = [message(spelling) for spelling in spellings]
-    outcomes = processor.handle_many(messages) if many else [processor.handle(one) for one in messages]
-    assert [outcome.kind for outcome in outcomes] == ["new"] + ["duplicate"] * (len(spellings) - 1)
-    assert len(processor.history("key")) == 1
-    assert published == [published[0]] * len(spellings)
-
-
-def test_uuids_and_other_text_are_ids(new_store, published):
-    """A message is named by an ID, a UUID or any other text; texts are compared exactly."""
-    processor = Processor(new_store(), careless, published.extend)
-    names = [UUID, "orders-0-42", "orders-0-43", "Orders-0-42", "päivä"]
-    assert [processor.handle(message(name)).kind for name in names] == ["new"] * len(names)
-    assert [processor.handle(message(name)).kind for name in names] == ["duplicate"] * len(names)
-    assert len({output.id for output in published}) == len(names)
-
-
-@pytest.mark.parametrize(
     "wrong",
     [
         Message("", "key", None),
@@ -87,6 +62,24 @@ def test_malformed_message_is_refused_before_anything_is_read(wrong):
     outcome = Processor(MemoryStore(), never, never, dead_letter=letters.append, name="n").handle(wrong)
     assert outcome.kind == letters[0].kind == "malformed"
     assert letters[0].message == wrong
+    good, bad = Processor(MemoryStore(), append, list, dead_letter=letters.append).handle_many([message("a"), wrong])
+    assert (good.kind, bad.kind, letters[1].message) == ("new", "malformed", wrong)
+
+
+def test_shot_that_is_redelivered_gives_the_same_answer(new_store, published):
+    """The handler of the tutorial: the target has moved since, and still it was a hit; no state is changed."""
+    processor = Processor(new_store(), shooting_range.shoot, published.extend)
+
+    def handle(id, kind, position):
+        return processor.handle(Message(id, "A", {"kind": kind, "position": position}))
+
+    assert handle("a", "move", 4).state == {"target": 4, "shots": 0, "rounds": 0}
+    first = handle("b", "fire", 4)
+    assert [output.body for output in first.outputs] == [{"result": "hit", "target": 4, "shot": 0}]
+    handle("c", "move", 7)
+    assert handle("b", "fire", 4) == first._replace(kind="duplicate")
+    assert published == first.outputs * 2
+    assert [output.body["result"] for output in handle("d", "fire", 4).outputs] == ["miss"]
 
 
 def test_handler_that_raises_is_tried_so_often_and_then_raised(new_store, published):
@@ -236,15 +229,6 @@ def test_redelivered_message_is_answered_from_kept_outputs(new_store, published)
     assert published[0] == published[2]
 
 
-def test_message_stored_without_outputs_is_run_again_by_a_processor_that_keeps_them(new_store, published):
-    """The option may be turned on later: an older entry is checked by its fingerprint."""
-    store = new_store()
-    Processor(store, of_version(1), published.extend, name="h").handle(message("a"))
-    assert Processor(store, of_version(1), published.extend, name="h", keep_outputs=True).handle(message("a"))
-    with pytest.raises(ChangedOutputs):
-        Processor(store, of_version(2), published.extend, name="h", keep_outputs=True).handle(message("a"))
-
-
 # --- names ------------------------------------------------------------------------------------------------------------
 
 
@@ -277,35 +261,6 @@ def test_wrong_options_are_refused(options):
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
-
-
-def test_handle_many_is_handling_one_after_the_other(new_store, published):
-    """Duplicates, spellings, failures and several keys in one batch: outcomes, outputs and history are the same."""
-    messages = [
-        message("a", "ok"),
-        message(V1, "ok", key="other"),
-        message("a", "ok"),
-        message("bad", "fail"),
-        message("b", "ok"),
-        message(V1.lower(), "ok", key="other"),
-        message("bad", "fail"),
-        message("c", "ok"),
-        message("", "ok"),
-        message("a", "ok", key="other"),
-    ]
-    alone, letters, store = MemoryStore(), ([], []), new_store()
-    one = Processor(alone, careless, published.extend, dead_letter=letters[0].append)
-    expected = [one.handle(each) for each in messages]
-    together = []
-    for batch in (3, 1000):
-        many = Processor(store, careless, together.extend, dead_letter=letters[1].append, name=f"batches of {batch}")
-        outcomes = many.handle_many(iter(messages), batch=batch)
-        assert [outcome[:3] for outcome in outcomes] == [outcome[:3] for outcome in expected]
-        assert [repr(outcome.error) for outcome in outcomes] == [repr(outcome.error) for outcome in expected]
-        for key in ("key", "other"):
-            assert [version[:4] for version in many.history(key)] == [version[:4] for version in one.history(key)]
-    assert together == published * 2
-    assert letters[1] == letters[0] * 2
 
 
 def test_handle_many_without_dead_letters_raises_after_all_others_were_handled(new_store, published):

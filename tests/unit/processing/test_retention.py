@@ -6,7 +6,6 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from handlers import append, careless
 
-import msgid
 from msgid.processing import MemoryStore, Message, Processor, TooLate
 
 V0 = "7F0000010000238F000000000001E240"
@@ -46,27 +45,6 @@ def test_two_handlers_in_one_store_have_states_of_their_own(new_store, published
         one.handle(message("a"))
     assert two.handle(message("a")).kind == "duplicate"
     assert [len(one.history("key")), len(two.history("key"))] == [1, 1]
-
-
-@pytest.mark.parametrize(
-    "timestamp",
-    [None, 0, -1, 4_070_908_800_000_000],
-    ids=["no time", "1970", "1969", "2099"],
-)
-def test_claimed_time_closes_nothing(new_store, published, timestamp):
-    """After a forget every new message is handled, whatever time it claims, on old keys and new ones."""
-    clock = Clock()
-    processor = Processor(new_store(), careless, published.extend, clock=clock)
-    processor.handle(message(V0, timestamp=timestamp))
-    clock.day = 8
-    processor.handle(message("recent", timestamp=timestamp))
-    assert processor.forget(older_than=timedelta(days=7)) == 1
-    for key in ("key", "new key"):
-        for id in (f"plain {key}", str(msgid.position_id("log", 1, 1_700_000_000)), V0[:-1] + "1"):
-            assert processor.handle(message(id, key=key, timestamp=timestamp)).kind == "new"
-    with pytest.raises(TooLate):
-        processor.handle(message(V0.lower(), timestamp=timestamp))
-    assert processor.handle(message("recent", timestamp=timestamp)).kind == "duplicate"
 
 
 def test_forgotten_message_is_too_late_for_the_stated_time_and_then_new(new_store, published):

@@ -80,14 +80,6 @@ def test_history_is_one_snapshot(new_store):
             assert newest[1] - newest[0] in (0, 1)  # the writer appends to handler b first
 
 
-def test_history_of_one_handler_is_one_snapshot(new_store):
-    """The newest state, the bases and the entries belong together."""
-    writing, reading = new_store(), new_store()
-    with writer_that_never_stops(writing):
-        for history in readings(lambda: reading.history("right", handler="b")):
-            assert [one.state for one in history] == [b"%d" % one.version for one in history]
-
-
 def test_read_of_several_messages_is_one_snapshot(new_store):
     """Keys that one append has written have the same version, and no entry is newer than the state of its key."""
     writing, reading = new_store(), new_store()

@@ -46,25 +46,27 @@ def test_remember_must_be_a_duration(remember):
 OPENING = """
 import sys
 from msgid.processing import Append, Entry, SqliteStore
-sys.stdin.readline()
-store = SqliteStore(sys.argv[1], timeout=60)
-assert store.append("h", [Append(sys.argv[2], 0, None, [Entry("id", b"state", bytes(16), 0)])]) == [True]
+for path in sys.argv[2:]:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    store = SqliteStore(path, timeout=60)
+    assert store.append("h", [Append(sys.argv[1], 0, None, [Entry("id", b"state", bytes(16), 0)])]) == [True]
 """
 
 
 def test_first_open_by_several_processes_at_once_succeeds(tmp_path):
     """A new file that many processes open at the same moment is never "locked" for one of them."""
-    for turn in range(4):
-        path = tmp_path / f"{turn}.db"
-        workers = [
-            subprocess.Popen([sys.executable, "-c", OPENING, str(path), str(number)], stdin=subprocess.PIPE)
-            for number in range(6)
-        ]
-        time.sleep(0.5)
+    paths, pipes = [tmp_path / f"{turn}.db" for turn in range(4)], {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    workers = [
+        subprocess.Popen([sys.executable, "-c", OPENING, str(number), *map(str, paths)], **pipes) for number in range(6)
+    ]
+    for _ in paths:
+        assert [worker.stdout.readline() for worker in workers] == [b"ready\n"] * 6
         for worker in workers:
             worker.stdin.write(b"go\n")
             worker.stdin.flush()
-        assert [worker.wait(120) for worker in workers] == [0] * 6
+    assert [worker.wait(120) for worker in workers] == [0] * 6
+    for path in paths:
         store = SqliteStore(path)
         assert all(store.history(str(number)) for number in range(6))
 

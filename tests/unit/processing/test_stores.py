@@ -1,73 +1,20 @@
-"""The stores pass the tests of `msgid.testing`, and so does the store of the guide; a faulty store does not."""
+"""The stores pass the tests of `msgid.testing`, and a faulty store does not."""
 
 import random
 from datetime import datetime, timezone
 
 import pytest
-from helpers.markdown import PAGES, blocks
 
-from msgid.processing import Append, BatchFailed, ChangedOutputs, MemoryStore, PostgresStore, SqliteStore
+from msgid.processing import Append, BatchFailed, ChangedOutputs, MemoryStore
 from msgid.testing import StoreTests, add, entry, read
 
 
-class TestMemoryStore(StoreTests):
-    """The store in memory."""
+class TestStores(StoreTests):
+    """The stores in memory, in a file and in a real PostgreSQL server, with and without differences between states."""
 
     @pytest.fixture
-    def open_store(self):
-        store = MemoryStore()
-        return lambda: store
-
-
-@pytest.mark.parametrize("deltas", [0, 3])
-class TestSqliteStore(StoreTests):
-    """The store in a file, with and without differences between states."""
-
-    @pytest.fixture
-    def open_store(self, tmp_path, deltas):
-        opened = []
-
-        def open_store():
-            opened.append(SqliteStore(tmp_path / "states.db", deltas=deltas))
-            return opened[-1]
-
-        yield open_store
-        for store in opened:
-            store.close()
-
-
-@pytest.mark.parametrize("deltas", [0, 3])
-class TestPostgresStore(StoreTests):
-    """The store in a real PostgreSQL server."""
-
-    @pytest.fixture
-    def open_store(self, schema, deltas):
-        opened = []
-
-        def open_store():
-            opened.append(PostgresStore(schema, deltas=deltas))
-            return opened[-1]
-
-        yield open_store
-        for store in opened:
-            store.close()
-
-
-def store_of_the_guide():
-    """The class on the page about a store of your own."""
-    (code,) = [block.code for block in blocks(PAGES / "guides" / "stores.md") if block.value == "list_store.py"]
-    names = {}
-    exec(code, names)
-    return names["ListStore"]
-
-
-class TestStoreOfTheGuide(StoreTests):
-    """The smallest store, without a line of the library's own stores."""
-
-    @pytest.fixture
-    def open_store(self):
-        store = store_of_the_guide()()
-        return lambda: store
+    def open_store(self, new_store):
+        return new_store
 
 
 class Newest(MemoryStore):
