@@ -27,7 +27,6 @@ MODULES: dict[str, str] = {
     "msgid.processing": "Handlers that may run twice.",
     "msgid.testing": "Tests that each store of states must pass; they need pytest.",
     "msgid.audit": "Find lost, duplicated and late messages in a table.",
-    "msgid.audit.demonstration": "A table with faults that are known.",
     "spark_ext": "IDs, messages and state on Spark. A function of a column takes a `Column` or a column's name.",
     "spark_ext.testing": "Tests that each message format and each table format must pass; they need pytest.",
 }
@@ -74,7 +73,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "msgid.audit": {
         "Audit a table": "audit_table audit_file audit_ids",
-        "Compare two sides": "compare digest merge_digests DigestWriter",
+        "Compare two sides": "compare digest merge_digests",
         "Who made the IDs": "doctor collision_risk",
         "The report": "Report Finding Gap Severity",
         "The checks": "CHECKS",
@@ -94,7 +93,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "Messages": "messages check_schema id_from_iggy_id",
         "Duplicates and handlers": "deduplicate rows_too_late process check_checkpoint",
         "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict",
-        "Audits": "audit audit_batches AuditReport",
+        "Audits": "audit AuditReport",
         "Two sides": "compare digest",
         "Retention": "is_expired segment_report",
         "SQL": "register",

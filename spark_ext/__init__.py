@@ -21,7 +21,7 @@ Start with `position_id`, `derive_id`, `try_parse_id`, `is_valid_id`, `deduplica
 - Sinks: `write_once` and `read_table` for tables of Parquet or Delta, `upsert_postgres` for PostgreSQL.
   `register_table_format` adds a `TableFormat` of your own.
 - Retention: `is_expired`, `segment_report`.
-- Find lost, duplicated and late messages: `audit` in a table, `audit_batches` in a stream, `compare` between a queue or
+- Find lost, duplicated and late messages: `audit` in a table, `compare` between a queue or
   producer and a table, `digest` of each side.
 - SQL functions and ``format("iggy")``: `register`.
 

@@ -3,7 +3,6 @@
 from spark_ext.auditing.comparison import compare as compare
 from spark_ext.auditing.digests import digest as digest
 from spark_ext.auditing.spark_report import AuditReport as AuditReport
-from spark_ext.auditing.stream_audit import audit_batches as audit_batches
 from spark_ext.auditing.table_audit import audit as audit
 from spark_ext.columns.expiry import is_expired as is_expired
 from spark_ext.columns.making import (

@@ -14,7 +14,7 @@ were sent and did not land, and `digest` lets it read only the blocks that diffe
 """
 
 from msgid.audit._compare import compare
-from msgid.audit._digest_tables import DigestWriter, digest, merge_digests
+from msgid.audit._digest_tables import digest, merge_digests
 from msgid.audit._doctor import collision_risk, doctor
 from msgid.audit._inputs import audit_file
 from msgid.audit._lists import Finding, Gap
@@ -24,7 +24,6 @@ from msgid.audit.report import Report
 
 __all__ = [
     "CHECKS",
-    "DigestWriter",
     "Finding",
     "Gap",
     "Report",

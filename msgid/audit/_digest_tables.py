@@ -1,14 +1,11 @@
-"""Digests as tables: `digest` makes one, `merge_digests` joins several, and `DigestWriter` writes one in a consumer."""
+"""Digests as tables: `digest` makes one, and `merge_digests` joins several."""
 
 from __future__ import annotations
 
 import os
-import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid._moments import aware
-from msgid._validate import check_installed, is_integer, quote
+from msgid._validate import check_installed
 from msgid.audit._block_sums import (
     Digest,
     by_of,
@@ -23,7 +20,7 @@ from msgid.audit._block_sums import (
 )
 from msgid.audit._columns import plain_column
 from msgid.audit._inputs import dataset_of, read_file
-from msgid.audit._sides import ARGUMENTS, Read, Side, offset_column, read_side, side_of
+from msgid.audit._sides import ARGUMENTS, Read, Side, read_side, side_of
 from msgid.audit._tables import rows_of
 
 if TYPE_CHECKING:
@@ -110,109 +107,6 @@ def merge_digests(digests: Iterable[pa.Table]) -> pa.Table:
     """
     check_installed("a digest in Python", "arrow", "numpy", "pyarrow")
     return table_of(merged_sums(digest_of_table(one) for one in digests))
-
-
-class DigestWriter:
-    """Writes the digest of the messages that a producer or a consumer handles, as Parquet files in a folder.
-
-    `add` collects messages, and `flush` writes the digest of those since the last flush to a file of its own. Call
-    `flush` before the offsets are committed, so that no message is missing after a crash. A message that is added again
-    after a restart counts twice; `compare` then reads its block. The folder is a digest for `compare`.
-
-    Args:
-        folder: The folder, which is created.
-        by: Blocks by ``offset`` or ``minute``, as for `digest`.
-        most: The number of messages after which `add` calls `flush`.
-
-    >>> import tempfile
-    >>> import msgid.audit
-    >>> folder = tempfile.mkdtemp()
-    >>> with DigestWriter(folder) as writer:
-    ...     for offset in range(3):
-    ...         writer.add("orders/0", offset)
-    >>> msgid.audit.compare(None, None, digests=(folder, folder)).sent
-    3
-    """
-
-    def __init__(self, folder: str | os.PathLike[str], *, by: By = "offset", most: int = 100_000) -> None:
-        check_installed("a digest in Python", "arrow", "numpy", "pyarrow")
-        self._folder, self._by, self._most = Path(folder), by, most
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._rows: list[tuple[Any, ...]] = []
-
-    def add(
-        self,
-        source: str = "log",
-        offset: int | None = None,
-        id: object = None,
-        timestamp: datetime | None = None,
-        content: bytes | str | int | None = None,
-    ) -> None:
-        """Add a message.
-
-        Args:
-            source: The name of its log.
-            offset: Its offset; None if the queue does not have offsets.
-            id: Its ID, as `msgid.parse` accepts it, or another identifier.
-            timestamp: Its own time, an aware datetime.
-            content: Its content as bytes, text or an integer.
-
-        Raises:
-            TypeError: if an argument has another type.
-            ValueError: if ``timestamp`` is naive.
-        """
-        if source is not None and not isinstance(source, str):
-            raise TypeError(f"source must be text, got {quote(source)}")
-        if offset is not None and not is_integer(offset):
-            raise TypeError(f"offset must be an integer, got {quote(offset)}")
-        if timestamp is not None:
-            aware("timestamp", timestamp)
-        if content is not None and (not isinstance(content, bytes | str | int) or isinstance(content, bool)):
-            raise TypeError(f"content must be bytes, text or an integer, got {quote(content)}")
-        self._rows.append((source, offset, id, timestamp, content))
-        if len(self._rows) >= self._most:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the digest of the messages since the last flush."""
-        import pyarrow as pa
-
-        from msgid.audit._tables import id_column
-
-        if not self._rows:
-            return
-        source, offset, id, timestamp, content = zip(*self._rows, strict=True)
-        contents = [one if one is None or isinstance(one, bytes) else str(one).encode() for one in content]
-        added = {"offset": offset, "id": id, "timestamp": timestamp, "content": content}
-        columns: dict[str, Any] = {
-            "source": pa.array(source, pa.string()),
-            "offset": offset_column(offset),
-            "id": id_column(id),
-            "timestamp": pa.array(timestamp, pa.timestamp("us", "UTC")),
-            "content": pa.array(contents, pa.binary()),
-        }
-        given = {name: name for name, values in added.items() if any(one is not None for one in values)}
-        if "offset" in given:
-            given["source"] = "source"
-        table = pa.table({name: values for name, values in columns.items() if name in given})
-        made = digest(table, **{"id": None, **given}, by=self._by)
-        store(made, self._folder / f"{uuid.uuid4().hex}.parquet")
-        self._rows = []
-
-    def __enter__(self) -> DigestWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.flush()
-
-
-def store(made: pa.Table, path: Path) -> None:
-    """Write a digest to a file, whole or not at all."""
-    import pyarrow.parquet as pq
-
-    hidden = path.with_name(f".{uuid.uuid4().hex}.{path.name}")
-    pq.write_table(made, hidden)
-    os.replace(hidden, path)
 
 
 def _pieces(table: Any) -> Iterator[Read]:

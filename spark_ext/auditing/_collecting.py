@@ -16,7 +16,7 @@ from spark_ext.auditing._id_facts import id_facts, orphans
 from spark_ext.auditing._kept import keeping
 from spark_ext.auditing._log_blocks import log_facts
 from spark_ext.auditing._words import counter_words, foreign_generators, position_words, with_fields
-from spark_ext.auditing.summaries import merged_ids, merged_logs
+from spark_ext.auditing.summaries import id_words
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,9 +41,8 @@ def facts_of(
     columns: Columns,
     clock_jump: int,
     max_gaps: int,
-    df: DataFrame | None,
+    df: DataFrame,
     *,
-    merge: bool = False,
     shortest: int = 1,
 ) -> Facts:
     """Return the facts of a table.
@@ -53,11 +52,10 @@ def facts_of(
         columns: The columns of the rows.
         clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
         max_gaps: Number of ranges to list.
-        df: The rows, in which examples are looked for; None if they are gone.
-        merge: Whether the summaries are several that must be merged.
+        df: The rows, in which examples are looked for.
         shortest: Number of offsets of the shortest gap that is a finding.
     """
-    return keeping(lambda kept: _facts_of(summaries, columns, clock_jump, max_gaps, df, kept, merge, shortest))
+    return keeping(lambda kept: _facts_of(summaries, columns, clock_jump, max_gaps, df, kept, shortest))
 
 
 def _facts_of(
@@ -65,14 +63,13 @@ def _facts_of(
     columns: Columns,
     clock_jump: int,
     max_gaps: int,
-    df: DataFrame | None,
+    df: DataFrame,
     kept: Kept,
-    merge: bool,
     shortest: int,
 ) -> Facts:
     def of_ids(ids: DataFrame) -> tuple[int, list[Facts]]:
         """Return the number of rows and the facts of the IDs, and of the logs if IDs give the positions."""
-        ids = kept.keep(with_fields(merged_ids(ids, merge=merge)))
+        ids = kept.keep(with_fields(id_words(ids)))
         own = id_facts(ids, df, columns, is_binary=summaries.is_binary)
         parts = [own]
         origins = {origin for kind, origin, _ in own.kinds if kind == layout.KIND_V1}
@@ -88,7 +85,7 @@ def _facts_of(
 
     def of_logs(logs: DataFrame) -> tuple[int, int, Facts]:
         """Return the number of rows, of those in no log, and the facts of the logs."""
-        placed = kept.keep(merged_logs(logs, merge=merge))
+        placed = kept.keep(logs)
         total = placed.agg(F.sum("n").alias("n"), F.sum(F.when(F.col("source").isNull(), F.col("n"))).alias("no"))
         (held,) = total.collect()
         return held["n"] or 0, held["no"] or 0, log_facts(placed, columns, max_gaps, df, kept, shortest)

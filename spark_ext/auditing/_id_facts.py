@@ -30,12 +30,12 @@ MOST: Final = {"values": 100_000}
 """The number of values that are not version-1 IDs up to which a table is one task."""
 
 
-def id_facts(words: DataFrame, df: DataFrame | None, columns: Columns, *, is_binary: bool) -> Facts:
+def id_facts(words: DataFrame, df: DataFrame, columns: Columns, *, is_binary: bool) -> Facts:
     """Return the kinds of the IDs of a table, and the findings about single IDs.
 
     Args:
-        words: The summary that `spark_ext.auditing.summaries.merged_ids` returned.
-        df: The rows, in which examples of duplicates are looked for; None if they are gone.
+        words: The summary that `spark_ext.auditing.summaries.id_words` returned.
+        df: The rows, in which examples of duplicates are looked for.
         columns: The columns of the rows.
         is_binary: Whether the IDs are binary.
     """
@@ -45,7 +45,7 @@ def id_facts(words: DataFrame, df: DataFrame | None, columns: Columns, *, is_bin
     return joined_ids([v1, *(_value_facts(words, others, is_binary) if others else ())])
 
 
-def _v1_facts(words: DataFrame, df: DataFrame | None, columns: Columns) -> tuple[Facts, int]:
+def _v1_facts(words: DataFrame, df: DataFrame, columns: Columns) -> tuple[Facts, int]:
     """Return the facts of version-1 IDs, and the number of rows in the summary of other values."""
     key, part, mask = F.col("key"), F.col("part"), F.col("mask")
 
@@ -67,7 +67,7 @@ def _v1_facts(words: DataFrame, df: DataFrame | None, columns: Columns) -> tuple
         text = min((row[f"{check}_text"] for row in held if row[f"{check}_text"]), default=None)
         found.append(Counted(check, TABLE, sum(row[check] for row in held), text=text))
     word = min((row["repeated"] for row in held if row["repeated"]), default=None)
-    if not columns.content and df is not None and word is not None:
+    if not columns.content and word is not None:
         found[0] = found[0]._replace(text=_repeated(word, df, columns))
     kinds = [(layout.KIND_V1, layout.origin_of(row["node"] << 40), row["n"]) for row in held]
     return part_of(found, kinds=kinds), sum(row["values"] for row in rows if row["node"] is None)

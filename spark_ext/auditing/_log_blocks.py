@@ -44,15 +44,15 @@ _HOLES: Final = -1
 
 
 def log_facts(
-    summary: DataFrame, columns: Columns, max_gaps: int, df: DataFrame | None, kept: Kept, shortest: int = 1
+    summary: DataFrame, columns: Columns, max_gaps: int, df: DataFrame, kept: Kept, shortest: int = 1
 ) -> Facts:
     """Return the facts of logs.
 
     Args:
-        summary: The summary that `spark_ext.auditing.summaries.merged_logs` returned.
+        summary: The summary that `spark_ext.auditing.summaries.log_summary` returned.
         columns: The columns of the rows.
         max_gaps: Number of ranges to list.
-        df: The rows, in which examples are looked for; None if they are gone.
+        df: The rows, in which examples are looked for.
         kept: Keeps the blocks.
         shortest: Number of offsets of the shortest gap that is a finding.
     """
@@ -225,15 +225,13 @@ def _numbers(rows: pa.Table, name: str) -> Any:
     return pc.fill_null(rows[name], -NEVER if name == "last_time" else NEVER).to_numpy()
 
 
-def _with_offsets(facts: Facts, df: DataFrame | None, columns: Columns) -> Facts:
+def _with_offsets(facts: Facts, df: DataFrame, columns: Columns) -> Facts:
     """Set the examples of duplicates, which are words: the first offset of the word that several rows have."""
     words = [(one.scope, one.x) for one in facts.found if one.check == "duplicate_messages"]
     if not words:
         return facts
-    first = {}
-    if df is not None:
-        asked = df.sparkSession.createDataFrame(words, "source string, word bigint")
-        first = {row["source"]: row["first"] for row in _first_repeated(df, columns, asked).collect()}
+    asked = df.sparkSession.createDataFrame(words, "source string, word bigint")
+    first = {row["source"]: row["first"] for row in _first_repeated(df, columns, asked).collect()}
     found = [one._replace(x=first.get(one.scope)) if one.check == "duplicate_messages" else one for one in facts.found]
     return facts._replace(found=found)
 

@@ -1,4 +1,4 @@
-"""Rows reduced to blocks: the summaries from which a report is made, and which can be stored and merged.
+"""Rows reduced to blocks: the summaries from which a report is made.
 
 `id_summary` has one row per 32 version-1 IDs that differ in the last bits of their sequence, and one row per other ID.
 `log_summary` has one row per 32 offsets, or one row per offset if times or content are compared.
@@ -92,10 +92,7 @@ def id_summary(df: DataFrame, columns: Columns, not_before: int | None) -> DataF
 
 
 def time_summary(df: DataFrame, columns: Columns) -> DataFrame | None:
-    """Return one row with the numbers of rows that lack a valid timestamp and landing time; None without such columns.
-
-    A table of its own keeps the columns of the other summaries, to which a stream of an earlier version adds batches.
-    """
+    """Return one row with the numbers of rows without a valid timestamp and landing time; None without such columns."""
     if columns.timestamp is None and columns.landed is None:
         return None
 
@@ -105,33 +102,22 @@ def time_summary(df: DataFrame, columns: Columns) -> DataFrame | None:
     return df.agg(lacking(columns.timestamp).alias("untimed"), lacking(columns.landed).alias("unlanded"))
 
 
-_MERGED: Final = {
-    "n": F.sum, "mask": F.bit_or, "near": F.min, "future": F.sum, "future_mask": F.bit_or,
-    "first_time": F.min, "last_time": F.max, "timestamp": F.min, "landed": F.min,
-}  # fmt: skip
-"""How the values of two summaries become one."""
+_JOINED: Final = {"n": F.sum, "mask": F.bit_or, "near": F.min, "future": F.sum, "future_mask": F.bit_or}
+"""How the values of the contents of one ID, and of the IDs of one word, are joined."""
 
 
-def _merged(summary: DataFrame, keys: list[str]) -> DataFrame:
-    values = [name for name in summary.columns if name in _MERGED]
-    return summary.groupBy(*keys).agg(*(_MERGED[name](name).alias(name) for name in values))
-
-
-def merged_ids(summary: DataFrame, *, merge: bool) -> DataFrame:
+def id_words(summary: DataFrame) -> DataFrame:
     """Return one row per key and part, with ``duplicates`` and ``conflicts``, and their bits where they are known.
 
     Args:
-        summary: The summary that `id_summary` returned, or several of them together.
-        merge: Whether there are several.
+        summary: The summary that `id_summary` returned.
     """
     if "content" not in summary.columns:
-        words = _merged(summary, ["key", "part"]) if merge else summary
         more = F.col("n") - bits_in(F.col("mask"))
-        return _completed(words.withColumns({"duplicates": more, "conflicts": F.lit(0).cast("bigint")}))
-    fine = _merged(summary, ["key", "part", "bit", "content"]) if merge else summary
-    values = [name for name in summary.columns if name in _MERGED]
-    each = fine.groupBy("key", "part", "bit").agg(
-        *(_MERGED[name](name).alias(name) for name in values), F.count(F.lit(1)).alias("contents")
+        return _completed(summary.withColumns({"duplicates": more, "conflicts": F.lit(0).cast("bigint")}))
+    values = [name for name in summary.columns if name in _JOINED]
+    each = summary.groupBy("key", "part", "bit").agg(
+        *(_JOINED[name](name).alias(name) for name in values), F.count(F.lit(1)).alias("contents")
     )
     contents, n, mask = F.col("contents"), F.col("n"), F.col("mask")
     words = each.groupBy("key", "part").agg(
@@ -139,7 +125,7 @@ def merged_ids(summary: DataFrame, *, merge: bool) -> DataFrame:
         F.sum(contents - 1).alias("conflicts"),
         F.bit_or(F.when(n > contents, mask).otherwise(F.lit(0))).alias("duplicate_mask"),
         F.bit_or(F.when(contents > 1, mask).otherwise(F.lit(0))).alias("conflict_mask"),
-        *(_MERGED[name](name).alias(name) for name in values),
+        *(_JOINED[name](name).alias(name) for name in values),
     )
     return _completed(words)
 
@@ -188,30 +174,20 @@ def log_summary(df: DataFrame, columns: Columns, *, whole: bool = False) -> Data
         micros_column(df, columns.landed).alias("landed"),
         *content_columns(df, columns),
     )
-    return _by_message(rows.withColumn("n", F.lit(1).cast("bigint")), merge_times=True)
+    return _by_message(rows)
 
 
-def _by_message(rows: DataFrame, *, merge_times: bool) -> DataFrame:
+def _by_message(rows: DataFrame) -> DataFrame:
     """Return one row per source, offset and content."""
     content = ["content"] if "content" in rows.columns else []
     # One shuffle by blocks of offsets serves all that follows: each block is in one task, a log is not.
     # Rows in no log keep to the tasks that they came in.
     block = F.coalesce(F.shiftright("offset", BLOCK_SHIFT), -1 - F.spark_partition_id().cast("bigint"))
     blocks = rows.withColumn("block", block).repartition("source", "block")
-    low, high = ("time", "time") if merge_times else ("first_time", "last_time")
     return blocks.groupBy("source", "block", "offset", *content).agg(
-        F.sum("n").alias("n"),
+        F.count(F.lit(1)).alias("n"),
         F.min("timestamp").alias("timestamp"),
         F.min("landed").alias("landed"),
-        F.min(low).alias("first_time"),
-        F.max(high).alias("last_time"),
+        F.min("time").alias("first_time"),
+        F.max("time").alias("last_time"),
     )
-
-
-def merged_logs(summary: DataFrame, *, merge: bool) -> DataFrame:
-    """Return one row per source and word, or per message; several summaries are merged."""
-    if not merge:
-        return summary
-    if "word" in summary.columns:
-        return _merged(summary, ["source", "word"])
-    return _by_message(summary.drop("block"), merge_times=False)

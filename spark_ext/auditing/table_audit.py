@@ -73,7 +73,7 @@ def audit(
     ----------
     df : DataFrame
         Table, one row per message; no stream. Columns that are not named are found by their names, as for
-        `msgid.audit.audit_table`; an empty name or list turns one off. `audit_batches` audits a stream.
+        `msgid.audit.audit_table`; an empty name or list turns one off.
     id : str, optional
         Column of IDs, as text or binary; None if the table has positions alone.
     source : str or sequence of str, optional
@@ -135,7 +135,7 @@ def audit(
     """
     check_dataframe(df, other="msgid.audit audits other tables and files")
     if df.isStreaming:
-        raise ValueError("cannot audit a stream: pass `audit_batches` to its foreachBatch")
+        raise ValueError("cannot audit a stream: audit the table that it writes")
     check_installed("an audit on Spark", "spark", "numpy", "pyarrow")
     named: dict[str, Any] = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content, life), strict=True))
     df, columns = audited(df, **named, landed=landed, parent=parent)

@@ -11,7 +11,7 @@ from msgid._known_tables import Columns
 from msgid.retention import RetentionPolicy
 from spark_ext.auditing._log_blocks import _blocks_of_words
 from spark_ext.auditing.comparison import _differing, _messages
-from spark_ext.auditing.summaries import id_summary, log_summary, merged_ids, merged_logs
+from spark_ext.auditing.summaries import id_summary, id_words, log_summary
 
 pytestmark = pytest.mark.spark
 
@@ -41,10 +41,10 @@ OPERATIONS = {
     "deduplicate": (lambda df: ids.deduplicate(df, content=["payload"], order_by="offset"), 1, 2, False),
     "digest": (lambda df: ids.digest(df, "id", "source", "offset", "timestamp"), 1, 0, False),
     "compare": (lambda df: _differing(*sides(df), ["source", "offset"]), 1, 2, False),
-    "audit of IDs": (lambda df: merged_ids(id_summary(df, PLACED, None), merge=False), 1, 0, False),
-    "audit of IDs and contents": (lambda df: merged_ids(id_summary(df, DETAILED, None), merge=False), 3, 0, False),
-    "audit of offsets": (lambda df: _blocks_of_words(merged_logs(log_summary(df, PLACED), merge=False)), 2, 0, False),
-    "audit of offsets and times": (lambda df: merged_logs(log_summary(df, DETAILED), merge=False), 1, 0, False),
+    "audit of IDs": (lambda df: id_words(id_summary(df, PLACED, None)), 1, 0, False),
+    "audit of IDs and contents": (lambda df: id_words(id_summary(df, DETAILED, None)), 3, 0, False),
+    "audit of offsets": (lambda df: _blocks_of_words(log_summary(df, PLACED)), 2, 0, False),
+    "audit of offsets and times": (lambda df: log_summary(df, DETAILED), 1, 0, False),
 }
 
 
@@ -98,6 +98,6 @@ def test_report_of_segments_shuffles_segments_alone(spark, table, capsys):
 def test_summaries_of_an_audit_have_a_row_per_word(spark):
     """A table without gaps has one word per 32 rows, and a block per 65,536."""
     rows = spark.range(1 << 17).selectExpr("'log' AS source", "id AS offset")
-    words = merged_logs(log_summary(rows, PLACED._replace(id=None)), merge=False)
+    words = log_summary(rows, PLACED._replace(id=None))
     assert words.count() == (1 << 17) // 32
     assert _blocks_of_words(words).count() == 2

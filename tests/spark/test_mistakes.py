@@ -125,7 +125,7 @@ STREAM = [
     (lambda df: ids.process(df, "topic", lambda state, message: state), "handler must take three arguments (state, m"),
     (ids.deduplicate, "a stream needs `timestamp` and `within`; `timestamp` and `within` are missing"),
     (lambda df: ids.deduplicate(df, within="1 day"), "a stream needs `timestamp` and `within`; `timestamp` is missing"),
-    (ids.audit, "cannot audit a stream: pass `audit_batches` to its foreachBatch"),
+    (ids.audit, "cannot audit a stream: audit the table that it writes"),
     (
         lambda df: ids.deduplicate(df, timestamp="millis", within="1 day"),
         "`timestamp` must be a column of timestamps, got 'millis' of bigint; timestamp_millis makes one of",

@@ -72,7 +72,6 @@ MODULES = [module for module in all_modules("msgid") if msgid.backend == "c" or 
 PUBLIC = {
     "msgid",
     "msgid.audit",
-    "msgid.audit.demonstration",
     "msgid.danube",
     "msgid.iggy",
     "msgid.kafka",

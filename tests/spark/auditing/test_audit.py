@@ -21,7 +21,7 @@ import msgid
 import msgid.audit
 import spark_ext
 from msgid import layout
-from msgid.audit import _lists, demonstration
+from msgid.audit import _lists
 from spark_ext.auditing import _generators, _id_facts, _log_blocks, _small_table
 from spark_ext.auditing.summaries import id_summary, log_summary
 from spark_ext.cli import spark_ext as command
@@ -369,81 +369,10 @@ def test_summaries_of_a_table_need_no_python_worker_and_no_task_of_their_own_log
             assert "ArrowEval" not in plan
 
 
-def audited(spark, folder, table, parts, columns, **options):
-    """The reports of a stream whose batches are parts of a table; a replayed batch repeats its number."""
-    reports = []
-    update = spark_ext.audit_batches(
-        f"{folder}/state", reports.append, app_id="audit", **{"id": "id"} | columns, **options
-    )
-    for number, (first, last) in parts:
-        (folder / f"{number}").mkdir(exist_ok=True)
-        update(read(spark, table[first:last], folder / f"{number}"), number)
-    return reports
-
-
-def same_but_examples(report, local):
-    same(report, local, ("rows", "untimed", "unlanded", "gaps", "logs", "generators", "nodes", "kinds", "notes"))
-    # Without content, the rows that repeat an ID or offset are gone, so the example is missing.
-    assert [f[:4] for f in report.local.findings] == [f[:4] for f in local.findings]
-
-
-@pytest.mark.variants
-def test_stream_updates_the_report_from_stored_summaries(spark, tmp_path):
-    """After each batch the report is that of all rows so far, also if a batch is replayed or empty."""
-    table = table_of((13,))
-    half = table.num_rows // 2
-    parts = [(0, (0, 0)), (1, (0, half)), (1, (0, half)), (2, (half, None))]
-    reports = audited(spark, tmp_path, table, parts, PLACES)
-    for report, rows in zip(reports, (table[:0], table[:half], table[:half], table), strict=True):
-        same_but_examples(report, msgid.audit.audit_table(rows, **PLACES))
-
-
-@pytest.mark.variants
-def test_stream_with_details_updates_the_report_from_stored_summaries(spark, tmp_path):
-    """As above, where times and contents are compared too."""
-    table = table_of((13, 41))
-    third = table.num_rows // 3
-    parts = [(n, (n * third, (n + 1) * third)) for n in (0, 1, 1, 2)]
-    reports = audited(spark, tmp_path, table, parts, DETAILS)
-    for report, rows in zip(reports, (1, 2, 2, 3), strict=True):
-        same_but_examples(report, msgid.audit.audit_table(table[: rows * third], **DETAILS))
-
-
-@pytest.mark.variants
-def test_stream_of_latest_batches_covers_them_alone(spark, tmp_path):
-    """With ``last`` the report is that of the latest batches, and older summaries are deleted."""
-    table = pa.table({"id": [V1, V1, f"{V1[:-1]}5", f"{V1[:-1]}9"], "source": ["a"] * 4, "offset": [0, 1, 3, 9]})
-    parts = [(n, (n, n + 1)) for n in range(4)]
-    reports = audited(spark, tmp_path, table, parts, PLACES, last=2)
-    for number, report in enumerate(reports):
-        same_but_examples(report, msgid.audit.audit_table(table[max(0, number - 1) : number + 1], **PLACES))
-    for name in ("ids", "logs"):
-        left = sorted(folder.name for folder in (tmp_path / "state" / name / "writer=audit").glob("batch=*"))
-        assert left == ["batch=2", "batch=3"]
-
-
-@pytest.mark.details
-def test_stream_finds_parents_of_other_batches(spark, tmp_path):
-    """A derived ID is an orphan until the batch of its parent lands; the parent may also be in an earlier batch."""
-    child = str(msgid.derive_id(V1, "bill"))
-    late, lost = f"{V1[:-1]}5", f"{V1[:-1]}9"
-    ids = [V1, child, str(msgid.derive_id(late, "bill")), late, str(msgid.derive_id(lost, "bill"))]
-    table = pa.table({"id": ids, "parent": [None, V1.lower(), late, None, lost]})
-    reports = audited(spark, tmp_path, table, [(0, (0, 1)), (1, (1, 3)), (2, (3, 5))], {"parent": "parent"})
-    for report, rows in zip(reports, (1, 3, 5), strict=True):
-        local = msgid.audit.audit_table(table[:rows], parent="parent")
-        assert report.local.findings == local.findings
-    assert [f.count for f in reports[-1].local.findings if f.check == "orphan_ids"] == [1]
-
-
 def test_wrong_arguments_of_an_audit_are_refused(spark):
     """A stream, a missing column and a column of another type are errors that name the argument."""
     with pytest.raises(ValueError, match="cannot audit a stream"):
         spark_ext.audit(spark.readStream.format("rate").load(), id=None, offset="value")
-    with pytest.raises(ValueError, match="last must be"):
-        spark_ext.audit_batches("x", print, last=0)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'parents'"):
-        spark_ext.audit_batches("x", print, parents="parent")
     df = spark.createDataFrame([(1.5, "a")], ["offset", "key"])
     with pytest.raises(ValueError, match="`source` must be a column of the table, got 'no'"):
         spark_ext.audit(df, id=None, source="no", offset="offset")
@@ -505,10 +434,14 @@ TUTORIAL = Path(__file__).parents[3] / "docs" / "pages" / "tutorial" / "audit.md
 @pytest.mark.skipif(not TUTORIAL.exists(), reason="the tests run outside the repository")
 def test_tutorial_of_the_audit_has_the_same_report_on_spark(spark, tmp_path):
     """The Spark part of the tutorial gives the output that it shows."""
-    demonstration.write(tmp_path)
-    report = msgid.audit.audit_file(tmp_path / "messages.parquet", **DETAILS)
-    text = TUTORIAL.read_text().partition("<!-- spark -->")[2].partition("<!-- end -->")[0]
-    text = text.replace("audit-demo", str(tmp_path))
+    page = TUTORIAL.read_text()
+    names = {}
+    for block in page.partition("## The audit in Python")[0].split("```pycon\n")[1:]:
+        for example in doctest.DocTestParser().get_examples(block.partition("```")[0]):
+            exec(example.source.replace("landed.parquet", f"{tmp_path}/landed.parquet"), names)
+    report = msgid.audit.audit_file(tmp_path / "landed.parquet")
+    text = page.partition("<!-- spark -->")[2].partition("<!-- end -->")[0]
+    text = text.replace("landed.parquet", f"{tmp_path}/landed.parquet")
     names = {"spark": spark, "report": report}
     example = doctest.DocTestParser().get_doctest(text, names, "audit.md", str(TUTORIAL), 0)
     assert len(example.examples) > 3

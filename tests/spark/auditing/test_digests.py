@@ -47,21 +47,3 @@ def test_command_compares_digests_and_reads_columns_and_files_as_that_of_python(
     refused = run("audit", tmp_path / "a.html")
     assert refused.exit_code == 1
     assert "are not known; pass the format" in refused.output
-
-
-@pytest.mark.details
-def test_stream_keeps_the_digest_of_each_batch_once(spark, tmp_path):
-    """A batch that runs again does not count twice, and `last` keeps all digests."""
-    update = spark_ext.audit_batches(
-        f"{tmp_path}/state", lambda _: None, app_id="a", id=None, offset="offset", last=1, digests=f"{tmp_path}/digests"
-    )
-    for number in (0, 1, 1):
-        update(spark.range(3 * number, 3 * number + 3).toDF("offset"), number)
-    kept = spark_ext.read_table(spark, f"{tmp_path}/digests")
-    report = spark_ext.compare(
-        spark.range(6).toDF("offset"),
-        spark.range(6).toDF("offset"),
-        offset="offset",
-        digests=(spark_ext.digest(spark.range(6).toDF("offset"), offset="offset"), kept),
-    )
-    assert (report.local.findings, report.local.sent, report.rows) == ([], 6, 6)

@@ -250,17 +250,6 @@ def test_default_content_of_another_type_is_an_error_with_the_cure(values):
     assert [(one.fault, one.offset) for one in report.differences] == [("lost", 8)]
 
 
-def test_content_of_a_writer_is_that_of_a_table(tmp_path):
-    """Bytes, text and integers have the same hash, and another value is an error when it is added."""
-    with audit.DigestWriter(tmp_path) as writer:
-        for offset, content in enumerate(["7", b"7", 7]):
-            writer.add("a", offset, content=content)
-        with pytest.raises(TypeError, match=r"content must be bytes, text or an integer, got 0\.5"):
-            writer.add("a", 3, content=0.5)
-    table = pa.table({"source": ["a"] * 3, "offset": range(3), "content": [7] * 3})
-    assert audit.merge_digests([pq.read_table(tmp_path)]) == audit.digest(table)
-
-
 def test_digest_of_a_dataset_is_that_of_its_rows(tmp_path):
     """A dataset is read in parts, also by a comparison; its files may have another format than Parquet."""
     import pyarrow.dataset as ds
@@ -280,52 +269,6 @@ def test_digest_of_a_dataset_is_that_of_its_rows(tmp_path):
             10_000,
         )
         assert report.findings[0].count == 70_000
-
-
-def test_writer_writes_the_digest_of_its_messages(tmp_path):
-    """The files of the folder merge to the digest of the table, and a killed writer leaves no broken file."""
-    table = queue(100)
-    with audit.DigestWriter(tmp_path / "digest", most=30) as writer:
-        for row in table.to_pylist():
-            writer.add(row["source"], row["offset"], row["id"], row["at"], row["body"])
-    assert len(list((tmp_path / "digest").glob("*.parquet"))) == 4
-    made = audit.digest(table, **PLACES, timestamp="at", content="body")
-    assert audit.merge_digests([pq.read_table(tmp_path / "digest")]) == made
-    (tmp_path / "digest" / ".half.parquet").write_bytes(b"PAR1")
-    report = audit.compare(None, None, digests=(tmp_path / "digest", made))
-    assert (report.findings, report.sent) == ([], 100)
-
-
-def test_writer_of_ids_makes_blocks_of_minutes(tmp_path):
-    """A producer that knows the IDs alone has the digest of a table of IDs."""
-    ids = queue(50)["id"].to_pylist()
-    with audit.DigestWriter(tmp_path, by="minute") as writer:
-        for id in ids:
-            writer.add(id=msgid.parse(id))
-    assert audit.compare(None, None, digests=(tmp_path, audit.digest(ids))).findings == []
-
-
-def test_writer_refuses_a_wrong_argument_when_it_is_added(tmp_path):
-    """An error in `flush` would lose the messages that were added before."""
-    with audit.DigestWriter(tmp_path) as writer:
-        writer.add("a", 1)
-        for wrong in ({"source": 5}, {"offset": "2"}, {"offset": 2.0}, {"timestamp": 5}):
-            with pytest.raises(TypeError, match=f"{next(iter(wrong))} must be"):
-                writer.add(**wrong)
-        with pytest.raises(ValueError, match="timestamp must be an aware datetime"):
-            writer.add("a", 2, timestamp=datetime(2026, 1, 1))
-    assert audit.merge_digests([pq.read_table(path) for path in tmp_path.iterdir()]) == audit.digest([("a", 1)])
-
-
-@pytest.mark.parametrize("offset", [-1, 2**48, 2**63])
-def test_writer_counts_a_message_without_a_valid_offset(tmp_path, offset):
-    """It is not compared, also if it is the only message of the file."""
-    with audit.DigestWriter(tmp_path) as writer:
-        writer.add("a", offset)
-    report = audit.compare(None, None, digests=(tmp_path, tmp_path))
-    assert report.failure() == (
-        "1 finding of severity error: 1 uncompared_messages in sent (without a valid offset or source)"
-    )
 
 
 def test_command_compares_folders_of_digests(tmp_path):

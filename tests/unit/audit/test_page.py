@@ -11,7 +11,7 @@ pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 audit = pytest.importorskip("msgid.audit")
 _lists = pytest.importorskip("msgid.audit._lists")
-simulation = pytest.importorskip("msgid.audit._simulation")
+clusters = pytest.importorskip("helpers.clusters")
 
 COLUMNS = {"source": "source", "offset": "offset", "timestamp": "timestamp", "landed": "landed", "content": "content"}
 FLAGS = (
@@ -22,7 +22,7 @@ FLAGS = (
 
 @pytest.fixture(scope="module")
 def report():
-    cluster = simulation.demonstration(7)
+    cluster = clusters.with_all_faults(7)
     return audit.audit_table(pa.table(cluster.columns()), **COLUMNS)
 
 

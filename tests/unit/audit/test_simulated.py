@@ -7,7 +7,6 @@ pa = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
 audit = pytest.importorskip("msgid.audit")
 clusters = pytest.importorskip("helpers.clusters")
-simulation = pytest.importorskip("msgid.audit._simulation")
 
 COLUMNS = {"source": "source", "offset": "offset", "timestamp": "timestamp", "landed": "landed", "content": "content"}
 
@@ -32,7 +31,7 @@ def test_simulated_tables_have_every_fault_and_none():
     """Over all seeds, each fault is in several tables, and some tables are without faults."""
     chosen = [clusters.simulated(seed).faults for seed in range(200)]
     assert sum(not faults for faults in chosen) > 20
-    for fault in simulation.FAULTS:
+    for fault in clusters.FAULTS:
         assert sum(fault in faults for faults in chosen) > 10
 
 
@@ -40,7 +39,7 @@ def test_runs_of_simulated_generators_are_told_apart():
     """A restarted process is a new run, also if it counts from 0 again; a clock that was set back is not."""
     for faults in (("restarts",), ("clock back",), ("restarts", "clock back")):
         for seed in range(20):
-            cluster = simulation.Cluster(seed, faults)
+            cluster = clusters.Cluster(seed, faults)
             report = audit.audit_table(pa.table(cluster.columns()), **COLUMNS)
             runs = {}
             for row in report.generators:
@@ -48,21 +47,6 @@ def test_runs_of_simulated_generators_are_told_apart():
             assert {name: len(numbers) for name, numbers in runs.items()} == dict(cluster.runs)
 
 
-def test_demonstration_has_the_faults_of_its_truth():
-    """The data of the tutorial have every fault at once, and the audit finds each."""
-    check(simulation.demonstration(7))
-
-
-def test_demonstration_command_writes_the_same_files_for_the_same_seed(tmp_path, capsys):
-    """The table and its truth depend on the seed alone, and the command names both files."""
-    demonstration = pytest.importorskip("msgid.audit.demonstration")
-    demonstration.main([str(tmp_path / "new folder" / "a"), "--seed", "3"])
-    assert "messages.parquet and " in capsys.readouterr().out
-    demonstration.write(tmp_path / "b", seed=3)
-    demonstration.write(tmp_path / "c", seed=4)
-    folders = (tmp_path / "new folder" / "a", tmp_path / "b", tmp_path / "c")
-    first, same, other = ((folder / "truth.json").read_text(encoding="utf-8") for folder in folders)
-    assert first == same != other
-    first, same, other = (pa.parquet.read_table(folder / "messages.parquet") for folder in folders)
-    assert first.equals(same)
-    assert not first.equals(other)
+def test_audit_of_a_table_with_all_faults_at_once_finds_each():
+    """Counts and ranges equal those of the simulation."""
+    check(clusters.with_all_faults(7))
