@@ -18,7 +18,7 @@ import msgid as library
 from msgid._commands import ID_COMMANDS, Grouped, examples, working
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import quote
-from msgid.audit._readers import FORMATS
+from msgid.audit._files import FORMATS
 from msgid.audit.definitions import HOLES
 from msgid.ids._native import version_line
 from msgid.iggy._wire import LAYOUTS
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from msgid.audit import Severity
-    from msgid.audit._readers import Format
+    from msgid.audit._files import Format
     from msgid.iggy._wire import Layout
 
 AUDIT_FAILED = 3
@@ -330,7 +330,7 @@ def audit(
     that a producer had acknowledged, or of all messages of a queue.
     """
     from msgid.audit import audit_file, compare
-    from msgid.audit._inputs import read_file
+    from msgid.audit._files import read_file
 
     output = AuditOutput.taken_from(options)
     named = {**({} if id is None else {"id": id}), "source": source or None, "content": content or None, **options}
@@ -343,7 +343,7 @@ def audit(
                     raise click.UsageError(SENT_COLUMN_ALONE)
                 found = audit_file(input_of(file), format=format, **named)
             else:
-                table = read_file(file, format)[0] if format else input_of(file)
+                table = read_file(file, format) if format else input_of(file)
                 left = None if sent is None else input_of(sent)
                 found = compare(left, table, digests=digests, **compared_columns(named, sent_column))
     except (ValueError, FileNotFoundError, ImportError) as error:

@@ -16,7 +16,7 @@ were sent and did not land, and `digest` lets it read only the blocks that diffe
 from msgid.audit._compare import compare
 from msgid.audit._digest_tables import digest, merge_digests
 from msgid.audit._doctor import collision_risk, doctor
-from msgid.audit._inputs import audit_file
+from msgid.audit._files import audit_file
 from msgid.audit._lists import Finding, Gap
 from msgid.audit._tables import audit_ids, audit_table
 from msgid.audit.definitions import CHECKS, Severity

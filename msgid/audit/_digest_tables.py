@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +20,7 @@ from msgid.audit._block_sums import (
     table_of,
 )
 from msgid.audit._columns import plain_column
-from msgid.audit._inputs import dataset_of, read_file
+from msgid.audit._files import dataset_of, read_file
 from msgid.audit._sides import ARGUMENTS, Read, Side, read_side, side_of
 from msgid.audit._tables import rows_of
 
@@ -136,7 +137,7 @@ def _digest_of(side: Side, by: str | None) -> Digest:
 def loaded(value: Any) -> Digest:
     """Return a digest of a table, or of the Parquet files of a path, whose rows are merged."""
     if isinstance(value, str | os.PathLike):
-        value = read_file(value)[0]
+        value = read_file(value)
     return digest_of_table(value)
 
 
@@ -183,7 +184,6 @@ def _filtered(dataset: Any, columns: Any, blocks: Blocks, form: str) -> tuple[pa
     """Return the rows of a dataset in the ranges of blocks, and the number of rows in the row groups that have some."""
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.dataset as ds
 
     def is_in(name: str, unit: Callable[[int], Any]) -> Any:
         field = pc.field(name)
@@ -202,12 +202,9 @@ def _filtered(dataset: Any, columns: Any, blocks: Blocks, form: str) -> tuple[pa
     condition = parts[0]
     for part in parts[1:]:
         condition = condition | part
-    number = sum(
-        sum(group.row_groups[0].num_rows for group in fragment.split_by_row_group(condition))
-        if isinstance(fragment, ds.ParquetFileFragment)
-        else fragment.count_rows()
-        for fragment in dataset.get_fragments(filter=condition)
-    )
+    fragments = dataset.get_fragments(filter=condition)
+    groups = itertools.chain.from_iterable(fragment.split_by_row_group(condition) for fragment in fragments)
+    number = sum(group.row_groups[0].num_rows for group in groups)
     return dataset.to_table(filter=condition), number
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from os import PathLike
 
+    from msgid.audit._files import Format
     from msgid.audit._makers import Fingerprint
-    from msgid.audit._readers import Format
 
 _RANDOM_STARTS: Final = 1 << 31
 """The number of first sequence numbers of a default `msgid.Generator`."""
@@ -227,9 +227,9 @@ def doctor_file(
     """
     from msgid._known_tables import ids_inside
     from msgid.audit._columns import checked_columns, micros, plain_column
-    from msgid.audit._inputs import read_file
+    from msgid.audit._files import read_file
 
-    table, _ = read_file(path, format)
+    table = read_file(path, format)
     if table.column_names == ["value"] and id is None:
         id = "value"
     inside = ids_inside(table.column_names, id or "id", None, None, timestamp, None)

@@ -12,7 +12,7 @@ from msgid import layout
 from msgid._known_tables import ids_inside, known_columns
 from msgid._validate import in_range, quote
 from msgid.audit._columns import checked_columns
-from msgid.audit._inputs import read_file
+from msgid.audit._files import read_file
 from msgid.audit._tables import arrow_table, id_column
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def read_side(which: str, value: Any) -> Read:
     import pyarrow as pa
 
     if isinstance(value, str | os.PathLike) or hasattr(value, "read"):
-        return Read(read_file(value)[0], is_listed=False)
+        return Read(read_file(value), is_listed=False)
     if isinstance(value, pa.Table | Mapping) or hasattr(value, "__dataframe__"):
         return Read(arrow_table(value), is_listed=False)
     if isinstance(value, bytes | bytearray | memoryview) or not hasattr(value, "__iter__"):

@@ -24,7 +24,6 @@ def texts(ids):
         "jsonl": [
             [json.dumps({"id": id, "n": n}) for n, id in rows],
             [json.dumps({"id": id, "n": ["[" * 2_000, f"}}{n}"]}) for n, id in rows],
-            [json.dumps({"id": id, "n": n}, indent=1) for n, id in rows],
         ],
     }  # fmt: skip
 
@@ -73,8 +72,6 @@ def forms(folder, ids):
                 yield written(ending, data)
                 yield written(ending.upper(), b"\xef\xbb\xbf" + data.rstrip())
             yield from (written(f"{ending}{more}", packed) for more, packed in compressed(data).items())
-    header, *rows = texts(ids)["csv"][0]
-    yield written("csv", "\n".join([header, *rows[:3], header, f"\ufeff{header}", *rows[3:]]).encode())
     for array in arrays(ids):
         number += 1
         path = folder / f"{number}.parquet"

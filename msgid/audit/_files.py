@@ -1,0 +1,424 @@
+"""Audits of files: text with one ID per line, CSV, TSV, JSON lines, Parquet and Arrow files, and folders of Parquet.
+
+No type is guessed: a cell of CSV is text, and a value of JSON keeps its kind. The endings or first bytes of a file tell
+its format.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import itertools
+import json
+import os
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePath
+from typing import IO, TYPE_CHECKING, Any, Final, Literal
+
+from msgid._known_tables import JOB_TABLES
+from msgid._validate import check_installed, is_utf8, quote
+from msgid.audit._tables import audit_table
+from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime, timedelta
+    from os import PathLike
+
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    from msgid._known_tables import JobTable
+    from msgid.audit.definitions import Holes
+    from msgid.audit.report import Report
+
+Format = Literal["csv", "tsv", "json", "parquet", "arrow", "text"]
+FORMATS: Final[tuple[Format, ...]] = ("csv", "tsv", "json", "parquet", "arrow", "text")
+_ENDINGS: Final[dict[str, Format]] = {
+    ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet",
+    ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".txt": "text", ".text": "text", ".ids": "text",
+    ".log": "text", ".list": "text",
+}  # fmt: skip
+_COMPRESSIONS: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+_MAGIC: Final = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
+_STEP: Final = 1 << 16
+"""The number of rows of CSV that are Python's values at one time."""
+_NOT_TEXT: Final = "it is not text in UTF-8"
+
+
+class Unreadable(ValueError):
+    """A file that is not what its ending says, or whose format is not known."""
+
+
+def format_of(name: str) -> Format | None:
+    """Return the format of a file by its ending, without that of a compression; None if it does not have an ending.
+
+    Raises:
+        Unreadable: if the ending is unknown.
+
+    >>> format_of("ids.CSV.gz"), format_of("ids")
+    ('csv', None)
+    """
+    ending = next((one for one in map(str.lower, reversed(PurePath(name).suffixes)) if one not in _COMPRESSIONS), "")
+    if ending and ending not in _ENDINGS:
+        raise Unreadable(f"files that end with {ending!a} are not known; pass the format: {', '.join(FORMATS)}")
+    return _ENDINGS.get(ending)
+
+
+def decompressed(data: bytes, name: str | None) -> bytes:
+    """Return the bytes of a file without the compression that its ending names.
+
+    Args:
+        data: The bytes.
+        name: The name of the file; None if the first bytes tell the compression.
+    """
+    import pyarrow as pa
+
+    if name is None:
+        compression = next((one for magic, one in _MAGIC.items() if data.startswith(magic)), None)
+    else:
+        compression = _COMPRESSIONS.get(PurePath(name).suffix.lower())
+    if compression is None:
+        return data
+    if not data:
+        raise Unreadable("it is empty, and so cut off")
+    with pa.input_stream(pa.BufferReader(data), compression=compression) as stream:
+        text: bytes = stream.read()
+    return text
+
+
+def told_by(data: bytes) -> Format:
+    """Return the format that the first bytes tell: text with one ID per line does not have a comma or a tab.
+
+    >>> told_by(b"id,n"), told_by(b' {"id": 1}'), told_by(b"0156F7E71C361B21BC024CCDBE00000007")
+    ('csv', 'json', 'text')
+    """
+    if data.startswith(b"PAR1"):
+        return "parquet"
+    if data.startswith(b"ARROW1"):
+        return "arrow"
+    text = data.removeprefix(codecs.BOM_UTF8).lstrip()
+    first = text.partition(b"\n")[0]
+    return "json" if text.startswith(b"{") else "tsv" if b"\t" in first else "csv" if b"," in first else "text"
+
+
+def rows_of(data: bytes, format: Format) -> pa.Table:
+    """Return the rows of a file. Text has one column, ``value``; a file that cannot be read whole is refused.
+
+    Raises:
+        Unreadable, pyarrow.ArrowException: if the bytes are not of the format.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if format == "parquet":
+        return pq.read_table(pa.BufferReader(data))
+    if format == "arrow":
+        table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+        table.validate(full=True)
+        return table
+    if b"\0" in data[:1024]:
+        raise Unreadable(_NOT_TEXT)
+    try:
+        if format in ("csv", "tsv"):
+            return _read_csv(data, "," if format == "csv" else "\t")
+        if format == "json":
+            return _read_json(data)
+    except UnicodeDecodeError:
+        raise Unreadable(_NOT_TEXT) from None
+    lines = (line.removeprefix(codecs.BOM_UTF8) for line in data.splitlines())
+    return pa.table({"value": pa.array([line.decode("utf-8", "backslashreplace") for line in lines], pa.string())})
+
+
+def _read_csv(data: bytes, delimiter: str) -> pa.Table:
+    """Return the rows of a CSV file, all as text; an empty cell is NULL."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    reader = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline=""), delimiter=delimiter, strict=True)
+    rows = _csv_rows(reader)
+    names = next(rows, None)
+    if names is None:
+        raise Unreadable("it is empty: it must have a header")
+    parts = [pa.table([pa.array([], pa.string()) for _ in names], names=names)]
+    while step := list(itertools.islice(rows, _STEP)):
+        columns = (pa.array(cells, pa.string()) for cells in zip(*step, strict=True))
+        nulls = [pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells) for cells in columns]
+        parts.append(pa.table(nulls, names=names))
+    return pa.concat_tables(parts)
+
+
+def _csv_rows(reader: Any) -> Iterator[list[str]]:
+    """Yield the rows of a CSV file but the empty ones, all with as many cells as the first."""
+    width = 0
+    while True:
+        line = reader.line_num + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise Unreadable(f"the row that begins at line {line:,} is not CSV: {error}") from None
+        width = width or len(row)
+        if len(row) == width:
+            yield row
+        elif row:
+            raise Unreadable(f"the row that begins at line {line:,} must have {width:,} cells, got {len(row):,}")
+
+
+def _read_json(data: bytes) -> pa.Table:
+    """Return the rows of JSON lines, one object per line.
+
+    A column of text, integers of 64 bits, other numbers or truth values has these values. A column of several kinds,
+    and objects and arrays, are JSON text, so no value is guessed or rounded.
+    """
+    import pyarrow as pa
+
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(data.removeprefix(codecs.BOM_UTF8).splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line.decode())
+            rows.append({name: json.dumps(one) if isinstance(one, dict | list) else one for name, one in row.items()})
+        except UnicodeDecodeError:
+            raise
+        except AttributeError:
+            raise Unreadable(f"line {number:,} is not a JSON object") from None
+        except (ValueError, RecursionError) as error:
+            raise Unreadable(f"line {number:,} is not JSON: {error}") from None
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: _json_column([row.get(name) for row in rows]) for name in names})
+
+
+def _json_column(values: list[Any]) -> pa.Array:
+    """Return the values of a column as Arrow holds them exactly, or as text."""
+    import pyarrow as pa
+
+    if len({type(value) for value in values if value is not None}) <= 1:
+        with suppress(pa.ArrowException, OverflowError):
+            return pa.array(values)
+    return pa.array([one if one is None or isinstance(one, str) else json.dumps(one) for one in values], pa.string())
+
+
+def audit_file(
+    path: str | PathLike[str] | IO[bytes],
+    *,
+    format: Format | None = None,
+    id: str | None = "id",
+    source: str | Sequence[str] | None = None,
+    offset: str | None = None,
+    timestamp: str | None = None,
+    landed: str | None = None,
+    content: str | Sequence[str] | None = None,
+    parent: str | None = None,
+    life: str | datetime | Sequence[datetime] | None = None,
+    holes: Holes | None = None,
+    without: Sequence[str] = (),
+    not_before: datetime | None = None,
+    clock_jump: timedelta | str = CLOCK_JUMP,
+    max_gaps: int = MAX_GAPS,
+) -> Report:
+    r"""Return the report of the lost, repeated and late messages in a file.
+
+    Args:
+        path: Text with one ID per line, CSV or TSV with a header, JSON lines, Parquet or Arrow, by its ending; or a
+            folder of Parquet files, which may be the output of a job. Text is UTF-8, and ``.gz``, ``.bz2``, ``.zst`` or
+            ``.lz4`` may follow its ending. A binary file that is open for reading, such as standard input, is read to
+            its end; its first bytes tell the format, as those of a file without an ending.
+        format: ``csv``, ``tsv``, ``json``, ``parquet``, ``arrow`` or ``text``, for a file of another ending.
+        id: Column of IDs, as for `audit_table`. Text with one ID per line does not need it.
+        source: Columns that name the log, as for `audit_table`; so are all other arguments.
+        offset: Column of offsets in the log.
+        timestamp: Column of the messages' own times.
+        landed: Column of the times at which the rows were written.
+        content: Columns by which rows of one ID or offset are compared.
+        parent: Column of the IDs from which derived IDs were made.
+        life: Column that names the life of a log, or the times at which logs were created again.
+        holes: Offsets that are missing without a loss: ``markers``, ``committed`` or ``compacted``.
+        without: Names of checks that are not made.
+        not_before: Earliest time of an ID that is not a finding, an aware datetime.
+        clock_jump: Time between two IDs of a generator beyond which its clock has jumped forward, as a timedelta or as
+            text such as ``"1 day"``.
+        max_gaps: Number of missing ranges that the report lists; the findings count all.
+
+    Raises:
+        FileNotFoundError: if the file is missing.
+        ValueError: if the file does not have a column, or cannot be read as a table.
+
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp() + "/ids.txt"
+    >>> with open(path, "w") as file:
+    ...     print("0156F7E71C361B21BC024CCDBE00000007", "not an ID", sep="\\n", file=file)
+    >>> audit_file(path).findings[0].check
+    'malformed_ids'
+    """
+    check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
+    table = read_file(path, format)
+    return audit_table(
+        table,
+        id="value" if id == "id" and table.column_names == ["value"] else id,
+        source=source,
+        offset=offset,
+        timestamp=timestamp,
+        landed=landed,
+        content=content,
+        parent=parent,
+        life=life,
+        holes=holes,
+        without=without,
+        not_before=not_before,
+        clock_jump=clock_jump,
+        max_gaps=max_gaps,
+    )
+
+
+def read_file(path: str | PathLike[str] | IO[bytes], format: Format | None = None) -> pa.Table:
+    """Return the rows of a file or folder.
+
+    Args:
+        path: The file, as for `audit_file`.
+        format: Its format. Default: by its ending or its first bytes.
+
+    Raises:
+        FileNotFoundError: if the file is missing.
+        ValueError: if the file cannot be read as a table.
+    """
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"format must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, got {quote(format)}")
+    if not isinstance(path, str | os.PathLike) and not hasattr(path, "read"):
+        raise TypeError(f"path must be the path of a file, or an open file, got {quote(path)}")
+    file = Path(path) if isinstance(path, str | os.PathLike) else path
+    shown = str(file if isinstance(file, Path) else getattr(file, "name", "the open file"))
+    if isinstance(file, Path) and not file.exists():
+        raise FileNotFoundError(f"no file {quote(shown)}")
+    with _reading(shown):
+        return _read(file, format) if isinstance(file, Path) else _rows_of_stream(file.read(), format)
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Make an error of a reader one line that names the file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeEncodeError, Unreadable) as error:
+        raise ValueError(f"cannot read {quote(name)}: {' '.join(str(error).split())}") from None
+
+
+def _rows_of_stream(data: bytes, format: Format | None) -> pa.Table:
+    data = decompressed(data, None)
+    return rows_of(data, format or told_by(data))
+
+
+def _read(file: Path, format: Format | None) -> pa.Table:
+    """Return the rows of a file. Python opens it, because Arrow opens no name that is not UTF-8."""
+    import pyarrow.parquet as pq
+
+    if file.is_dir():
+        return _read_folder(file)
+    format = format or format_of(file.name)
+    if format == "parquet" and file.is_file():  # the columns are read one after another
+        with file.open("rb") as stream:
+            return pq.read_table(stream)
+    data = file.read_bytes()
+    return _rows_of_stream(data, None) if format is None else rows_of(decompressed(data, file.name), format)
+
+
+def dataset_of(table: Any) -> ds.Dataset | None:
+    """Return a Parquet file or a folder of such files as a dataset; None for any other table.
+
+    The output folder of a job is not a dataset, because its rows stand in several folders.
+
+    Raises:
+        ValueError: if the files cannot be read.
+    """
+    import pyarrow.dataset as ds
+
+    if not isinstance(table, str | os.PathLike):
+        return None
+    file = Path(table)
+    if not file.exists() or not (file.is_dir() or file.suffix.lower() == ".parquet"):
+        return None
+    with _reading(str(file)):
+        if file.is_dir():
+            return None if _job_table(file) else _dataset(file)
+        return ds.dataset(str(file), format="parquet")
+
+
+def _dataset(folder: Path) -> ds.Dataset:
+    """Return the Parquet files of a folder as a dataset; folders of values, such as ``day=1``, are columns.
+
+    Raises:
+        Unreadable: if files have other columns than the others, of which Arrow would read those of the first file.
+    """
+    import pyarrow.dataset as ds
+
+    partitioning = ds.partitioning(flavor="hive")
+    files = _parquet_files(folder)
+    dataset = ds.dataset(files, format="parquet", partitioning=partitioning, partition_base_dir=str(folder))
+    first: list[str] = []
+    for fragment in dataset.get_fragments():
+        names = sorted(fragment.physical_schema.names)
+        first = first or names
+        if names != first:
+            raise Unreadable(f"its files must have the same columns, got {first} and {names}")
+    return dataset
+
+
+def _parquet_files(folder: Path) -> list[str]:
+    """Return the Parquet files of a folder, sorted, without hidden ones.
+
+    Raises:
+        Unreadable: if there are not any, there are other files, or the name of one is not UTF-8.
+    """
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and _is_shown(file.relative_to(folder)))
+    if not files:
+        raise Unreadable("there are not any Parquet files in it")
+    for file in files:
+        if not is_utf8(str(file)):
+            raise Unreadable(f"the name of a file in it must be UTF-8, got {quote(str(file))}: rename the file")
+        if file.suffix.lower() != ".parquet":
+            raise Unreadable(f"its files must be Parquet, got {quote(str(file.relative_to(folder)))}")
+    return list(map(str, files))
+
+
+def _job_table(folder: Path) -> JobTable | None:
+    """Return the table of the job whose output folder this is, or None.
+
+    Raises:
+        Unreadable: if the folder has such a table and other files, such as the folders of several topics.
+    """
+    written = next((known for known in JOB_TABLES if (folder / known.folder).is_dir()), None)
+    if written is not None:
+        own = {name for known in JOB_TABLES for name in (known.folder, known.aside)}
+        others = (file.relative_to(folder) for file in folder.rglob("*") if file.is_file())
+        for file in others:
+            if _is_shown(file) and file.parts[0] not in own:
+                raise Unreadable(
+                    f"it has the table {written.folder!r} of a job and {quote(str(file))}: pass one of them"
+                )
+    return written
+
+
+def _read_folder(folder: Path) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    written = _job_table(folder)
+    if written is None:
+        return _dataset(folder).to_table()
+    table = _dataset(folder / written.folder).to_table()
+    if written.only is not None:
+        name, value = written.only
+        table = table.filter(pc.equal(table[name].cast(pa.string()), value))
+    aside = folder / (written.aside or "")
+    if written.aside is not None and any(aside.rglob("*.parquet")):
+        table = pa.concat_tables([table, _dataset(aside).to_table()], promote_options="default")
+    return table
+
+
+def _is_shown(path: Path) -> bool:
+    return not any(part.startswith(("_", ".")) for part in path.parts)
