@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from msgid.audit._readers import Unreadable
-from msgid.audit._readers import format_of as format_of_ending
+from msgid.audit._files import Unreadable
+from msgid.audit._files import format_of as format_of_ending
 from spark_ext._filesystem import PathError, filesystem, literal, path_of_uri, resolve
 from spark_ext._private import conditions_of, words_of
 from spark_ext._settings import settings
