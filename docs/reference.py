@@ -91,7 +91,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "Version 0": "parse_v0 try_parse_v0 translate_v0 try_translate_v0 v0_time",
         "Other forms of an ID": "id_to_binary id_from_binary id_to_uuid id_from_uuid",
         "Messages": "messages check_schema id_from_iggy_id",
-        "Duplicates and handlers": "deduplicate rows_too_late process check_checkpoint",
+        "Duplicates and handlers": "deduplicate rows_too_late process",
         "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict",
         "Audits": "audit AuditReport",
         "Two sides": "compare digest",

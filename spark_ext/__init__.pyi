@@ -41,7 +41,6 @@ from spark_ext.formats.message_formats import (
 from spark_ext.formats.message_table import check_schema as check_schema
 from spark_ext.formats.message_table import messages as messages
 from spark_ext.sql.registration import register as register
-from spark_ext.streaming.checkpoint import check_checkpoint as check_checkpoint
 from spark_ext.streaming.deduplicate import (
     deduplicate as deduplicate,
     rows_too_late as rows_too_late,

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-from pyspark.sql.types import (
-    ArrayType,
-    CalendarIntervalType,
-    DataType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    YearMonthIntervalType,
-)
+from pyspark.sql.types import StringType, StructField, StructType
 
 from msgid import layout
 from spark_ext._private import use_own_python, without_event_time
@@ -52,36 +42,30 @@ def labelled_stream(
     """
     from spark_ext.streaming._buckets import bucket_keys
     from spark_ext.streaming._labelling import KEY, LABELLED, preparer, unpack
-    from spark_ext.streaming._packing import PACKED, packer
+    from spark_ext.streaming._packing import PACKED, check_readable, packer
 
+    check_readable(df)
     use_own_python(df.sparkSession)
     check_workers(df.sparkSession, stateful=True)
     fields = df.schema.fields
     places = [f"c{place}" for place in range(len(fields))]
-    carried = [_carried(field.dataType) for field in fields]
     # The identity and the fingerprint are columns of their own first: their expressions are long, and used repeatedly.
     hashed = (
         df.withWatermark(quoted_name(timestamp), f"{within} microseconds")
         .select("*", key, content)
         .toDF(*places, "id", "content")
     )
-    numbered = hashed.select(
-        *(_cast(F.col(place), field.dataType, to) for place, field, to in zip(places, fields, carried, strict=True)),
-        _row_key(F.col("id"), F.col("content")).alias(KEY),
-    )
+    numbered = hashed.select(*places, _row_key(F.col("id"), F.col("content")).alias(KEY))
     prepare = preparer(buckets, places[df.columns.index(timestamp)])
     packed = numbered.mapInArrow(shipped(packer(prepare, bucket_keys(buckets))), PACKED)
     labelled = packed.groupBy("bucket").transformWithStateInPandas(
         shipped_processor(Seen(within, buckets), states(IDS)), LABELLED, "append", "EventTime"
     )
     schema = StructType(
-        [StructField(place, to, field.nullable) for place, field, to in zip(places, fields, carried, strict=True)]
+        [StructField(place, field.dataType, field.nullable) for place, field in zip(places, fields, strict=True)]
     )
     rows = labelled.mapInArrow(shipped(unpack), schema.add("label", StringType(), False))
-    restored = (
-        _restored(_cast(F.col(place), to, field.dataType), field)
-        for place, field, to in zip(places, fields, carried, strict=True)
-    )
+    restored = (_restored(F.col(place), field) for place, field in zip(places, fields, strict=True))
     return rows.select(*restored, F.col("label").alias(name))
 
 
@@ -118,35 +102,6 @@ _UUID_LENGTH: Final = 36
 _ULID_LENGTH: Final = 26
 
 
-def _carried(type: DataType) -> DataType:
-    """Return the type as which values travel: PySpark cannot pass some intervals through Arrow, so they become text."""
-    if isinstance(type, YearMonthIntervalType | CalendarIntervalType):
-        return StringType()
-    if isinstance(type, ArrayType):
-        return ArrayType(_carried(type.elementType), type.containsNull)
-    if isinstance(type, MapType):
-        return MapType(_carried(type.keyType), _carried(type.valueType), type.valueContainsNull)
-    if isinstance(type, StructType):
-        fields = (StructField(field.name, _carried(field.dataType), field.nullable, field.metadata) for field in type)
-        return StructType(list(fields))
-    return type
-
-
-def _cast(column: Column, held: DataType, wanted: DataType) -> Column:
-    return column if held == wanted else column.cast(_nullable(wanted))
-
-
-def _nullable(type: DataType) -> DataType:
-    """Return a type whose nested values may be NULL: Spark casts text to no other type of interval."""
-    if isinstance(type, ArrayType):
-        return ArrayType(_nullable(type.elementType), True)
-    if isinstance(type, MapType):
-        return MapType(_nullable(type.keyType), _nullable(type.valueType), True)
-    if isinstance(type, StructType):
-        return StructType([StructField(field.name, _nullable(field.dataType), True) for field in type])
-    return type
-
-
 def _restored(column: Column, field: StructField) -> Column:
     """Return a column under the name of a field, with its metadata except Spark's mark of the event time."""
     metadata = without_event_time(field)
@@ -164,13 +119,10 @@ class Seen(StatefulProcessor):
         self._state = BucketState(handle, self._buckets, IDS)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
-        import pandas as pd
-
-        from spark_ext.streaming._labelling import HEAD_BYTES, labels_of
+        from spark_ext.streaming._labelling import labelled
         from spark_ext.streaming._log import Log
         from spark_ext.streaming._packing import CHECK_BUCKET
-        from spark_ext.streaming._seen import NO_WATERMARK, SLICE, label_bucket
-        from spark_ext.streaming._slices import Arrived
+        from spark_ext.streaming._seen import NO_WATERMARK, label_bucket
 
         heads = self._state.heads()
         if key[0] == CHECK_BUCKET:
@@ -182,10 +134,7 @@ class Seen(StatefulProcessor):
         newest = max(timerValues.getCurrentProcessingTimeInMs(), watermark_ms) * 1000
         newest = max(newest, watermark + self._within)
         log = Log(self._state.logs[0], b"".join(heads or ()), watermark // 1000)
-        with closing(Arrived(rows, HEAD_BYTES, SLICE)) as arrived:
-            labelled = labels_of(arrived, newest, lambda batch: label_bucket(batch, log, watermark, self._within))
-            for labels, packed in labelled:
-                yield pd.DataFrame({"labels": labels, "rows": packed})
+        yield from labelled(rows, newest, lambda batch: label_bucket(batch, log, watermark, self._within))
         head = log.commit()
         if head is not None:
             self._state.set_heads([head])

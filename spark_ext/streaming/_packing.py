@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-
-from spark_ext._spill import written
+from pyspark.sql import types as T
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
+    from pyspark.sql import DataFrame
 
 PACKED: Final = "bucket int, head binary, rows binary"
 CHECK_BUCKET: Final = 0
@@ -92,3 +92,37 @@ def _by_bucket(ready: Prepared, bucket_keys: NDArray[np.int32]) -> Iterator[tupl
     starts = np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1]))
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
         yield int(bucket_keys[buckets[start]]), heads[start:end].tobytes(), written(rows.slice(start, end - start))
+
+
+def check_readable(df: DataFrame) -> None:
+    """Raise ValueError for a column that Arrow or Python cannot read."""
+    for field in df.schema:
+        if not _is_readable(field.dataType):
+            raise ValueError(
+                f"cannot pass column {field.name!r} to a Python worker: Python cannot read the type "
+                f"{field.dataType.simpleString()}; cast it"
+            )
+
+
+def _is_readable(type: T.DataType) -> bool:
+    if isinstance(type, T.StructType):
+        return len(set(type.names)) == len(type.names) and all(_is_readable(field.dataType) for field in type)
+    if isinstance(type, T.ArrayType):
+        return _is_readable(type.elementType)
+    if isinstance(type, T.MapType):
+        return _is_readable(type.keyType) and _is_readable(type.valueType)
+    return not isinstance(type, T.YearMonthIntervalType | T.CalendarIntervalType)
+
+
+def written(batch: pa.RecordBatch) -> bytes:
+    """Return rows as a packed value, which `written_rows` reads."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def written_rows(raw: Any) -> pa.RecordBatch:
+    """Return the rows of one packed value."""
+    with pa.ipc.open_stream(raw) as reader:
+        return reader.read_next_batch()

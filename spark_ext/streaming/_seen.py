@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from spark_ext._spill import Limit
 from spark_ext.streaming._log import Entries, fixed
 
 if TYPE_CHECKING:
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
 
     from spark_ext.streaming._log import Log
 
-SLICE: Final = Limit(200_000, 32 << 20)
-"""The rows of a bucket that are labelled at once."""
 LABELS: Final = ("new", "duplicate", "conflict", "late")
 NEW, DUPLICATE, CONFLICT, LATE = range(len(LABELS))
 

@@ -100,7 +100,8 @@ def deduplicate(
     Raises
     ------
     ValueError
-        if a column is missing or ``name`` is taken; if ``id`` is neither text nor binary; if a stream lacks
+        if a column is missing or ``name`` is taken; if ``id`` is neither text nor binary; if a stream has a column that
+        Python cannot read: an interval of months, or a struct with two fields of one name; if a stream lacks
         ``timestamp`` or a valid ``within``, or has another state store than RocksDB; if both ``fingerprint`` and
         ``content`` are given; if ``order_by`` has a Column, and both are missing.
     TypeError
@@ -111,12 +112,10 @@ def deduplicate(
     -----
     A stream runs in Python workers and needs the RocksDB state store. The state of a bucket is a log: a new ID is
     appended, and written again once for each level of the log, of four times as many IDs. IDs that carry their time
-    (version 1, UUIDv7, ULID) are written once. A Python worker has up to 200,000 rows or 32 MB of a bucket in memory,
-    and a cache of 64 MB; more rows wait on its local disk.
+    (version 1, UUIDv7, ULID) are written once. A Python worker has the rows of a bucket in a micro-batch in memory, and
+    a cache of 64 MB.
 
     Another number of buckets cannot read a checkpoint, nor can another version; both end the query with an error.
-    `check_checkpoint` finds the state of an earlier version before the query starts, and its error is clearer than
-    Spark's.
 
     Examples
     --------

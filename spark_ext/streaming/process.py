@@ -21,7 +21,7 @@ from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quote
 from spark_ext.columns._moments import moment_in_utc
 from spark_ext.streaming._bucket_state import states
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
-from spark_ext.streaming._packing import PACKED, packer
+from spark_ext.streaming._packing import PACKED, check_readable, packer
 from spark_ext.streaming._processing.handling import Settings
 from spark_ext.streaming._processing.history import LOGS
 from spark_ext.streaming._processing.operator import Operator
@@ -59,12 +59,12 @@ def process(
     """Run a handler with state on a stream; a redelivered message changes nothing, as in `msgid.processing.Processor`.
 
     IDs are compared by value, in any spelling. Any other text is an ID too, compared character by character. The
-    messages of a key in one micro-batch are handled in the order of their times and IDs. A Python worker has up to
-    50,000 rows or 16 MB of a bucket in memory; more rows wait on its local disk.
+    messages of a key in one micro-batch are handled in the order of their times and IDs. A Python worker has the rows
+    of a bucket in memory, and up to 50,000 of them as Python objects.
 
     A bucket has a log of states and one of messages. An entry is written once when it comes, and once for each level
     of the log, of four times as many entries. Logs whose time has passed are deleted without timers. A checkpoint of
-    an earlier version is rejected. Call `check_checkpoint` for a clear error, and start with a new checkpoint.
+    an earlier version is rejected: start with a new checkpoint.
 
     Parameters
     ----------
@@ -182,22 +182,7 @@ def _check_types(df: DataFrame, key: str) -> None:
             f"key must be a column whose values have one text each, in every session, got {key!r} of type "
             f"{types[key].simpleString()}; cast it, for example to text"
         )
-    for name, type in types.items():
-        if not _is_readable(type):
-            raise ValueError(
-                f"cannot pass column {name!r} to a handler: Python cannot read the type {type.simpleString()}; cast it"
-            )
-
-
-def _is_readable(type: T.DataType) -> bool:
-    """Return whether Arrow and Python can read the values of a type."""
-    if isinstance(type, T.StructType):
-        return len(set(type.names)) == len(type.names) and all(_is_readable(field.dataType) for field in type)
-    if isinstance(type, T.ArrayType):
-        return _is_readable(type.elementType)
-    if isinstance(type, T.MapType):
-        return _is_readable(type.keyType) and _is_readable(type.valueType)
-    return not isinstance(type, T.YearMonthIntervalType)
+    check_readable(df)
 
 
 def _control(

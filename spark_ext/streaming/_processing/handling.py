@@ -6,26 +6,25 @@
 from __future__ import annotations
 
 import copy
-from itertools import pairwise
-from operator import itemgetter
+import inspect
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._known_tables import NEW
 from msgid._message import Message
 from msgid.processing._flow import Earlier, attempt, decide, error_text
 from msgid.processing._json import dumps, loads, text
-from msgid.processing.context import fingerprint
-from spark_ext.streaming._processing.codec import input_text
+from msgid.processing.context import Context, fingerprint
 from spark_ext.streaming._processing.history import Entry
 from spark_ext.streaming._processing.packing import NO_TIME
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Generator, Sequence
 
     from msgid.processing._flow import Decision, Run
-    from msgid.processing.context import Output
-    from spark_ext.streaming._processing.codec import Runner
+    from msgid.processing.context import AsyncHandler, Handler, Output
     from spark_ext.streaming._processing.history import Bucket
+    from spark_ext.streaming._processing.packing import Arrival
 
 DUPLICATE: Final = "duplicate"
 TOO_LATE: Final = "too late"
@@ -67,33 +66,42 @@ class Settings(NamedTuple):
         return [self.columns[place] for place in self.body]
 
 
-Arrival = tuple[int, str, tuple[Any, ...]]
-"""A message of a micro-batch: its own time in microseconds since 1970 or `NO_TIME`, its ID, the values of its body."""
-_ORDER: Final = itemgetter(0, 1)
 _ROW_BYTES: Final = 300
 """About the memory of a row of the result without its body."""
 
 
-def in_order(arrivals: list[Arrival], names: Sequence[str]) -> list[Arrival]:
-    """Return messages by time, ID and body: the rows of a micro-batch come in any order, another one in each run.
-
-    Args:
-        arrivals: Messages of one key.
-        names: The columns of their bodies.
-
-    >>> in_order([(7, "b", (2,)), (7, "b", (1,)), (5, "c", (3,))], ["amount"])
-    [(5, 'c', (3,)), (7, 'b', (1,)), (7, 'b', (2,))]
-    """
-    if len(arrivals) == 1:
-        return arrivals
-    arrivals = sorted(arrivals, key=_ORDER)
-    if any(_ORDER(one) == _ORDER(after) for one, after in pairwise(arrivals)):
-        arrivals.sort(key=lambda arrival: (*_ORDER(arrival), _body(arrival, names)))
-    return arrivals
+_STATES: Final = frozenset({type(None), bool, int, float, str, dict, list})
+"""Types of most states: the check for an awaitable value takes longer."""
 
 
-def _body(arrival: Arrival, names: Sequence[str]) -> str:
-    return input_text(dict(zip(names, arrival[2], strict=True)))
+class Runner:
+    """Runs a handler, which may be a coroutine function."""
+
+    def __init__(self, handler: Handler | AsyncHandler) -> None:
+        self._handler = handler
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, state: Any, message: Message) -> tuple[Any, list[Output]]:
+        """Run the handler once on its own copies of a state and a message."""
+        context = Context(message)
+        after = self._handler(state, message, context)
+        if type(after) not in _STATES and inspect.isawaitable(after):
+            import asyncio
+
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+            after = self._loop.run_until_complete(_wait(after))
+        return after, context.outputs
+
+    def close(self) -> None:
+        """Close the event loop."""
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
+
+
+async def _wait(result: Any) -> Any:
+    return await result
 
 
 class Handling:
@@ -119,20 +127,20 @@ class Handling:
         self._rows: list[OutputRow] = []
         self._size = 0
 
-    def handle(self, messages: Sequence[tuple[str, Arrival]]) -> int:
-        """Handle messages, each with its key; those of a key are `in_order`. Return how many were handled.
+    def handle(self, messages: Sequence[Arrival]) -> int:
+        """Handle messages in their order; return how many were handled.
 
         The others wait if the new entries, or the rows of the result, fill a slice. `take` makes room.
         """
         bucket = self._bucket
-        hashes = bucket.read([(key, arrival[1]) for key, arrival in messages])
+        hashes = bucket.read([(arrival.key, arrival.id) for arrival in messages])
         handled = 0
-        for (key, arrival), hash in zip(messages, hashes, strict=True):
+        for arrival, hash in zip(messages, hashes, strict=True):
             entry, stored = bucket.earlier(hash)
-            before = bucket.state(key)
-            made = self._decided(key, arrival, before, entry, None if stored is None else stored * 1000)
+            before = bucket.state(arrival.key)
+            made = self._decided(arrival, before, entry, None if stored is None else stored * 1000)
             if made is not None:
-                bucket.add(key, hash, self._entry(before, made), made.raw)
+                bucket.add(arrival.key, hash, self._entry(before, made), made.raw)
             handled += 1
             if bucket.size + self._size >= self._slice_bytes:
                 break
@@ -150,11 +158,10 @@ class Handling:
         return taken
 
     def _decided(
-        self, key: str, arrival: Arrival, state: bytes | None, entry: Entry | None, forgotten: int | None
+        self, arrival: Arrival, state: bytes | None, entry: Entry | None, forgotten: int | None
     ) -> _Ran | None:
         """Add the rows of a message to the result; return its run if it is new."""
-        time, id, values = arrival
-        message = Message(id, key, None, None if time == NO_TIME else time)
+        message = Message(arrival.id, arrival.key, None, None if arrival.time == NO_TIME else arrival.time)
         earlier, kept = None, None
         if entry is not None:
             kept = None if isinstance(entry.answer, bytes) else entry.answer
@@ -162,14 +169,16 @@ class Handling:
         rule: Generator[Run, _Ran | BaseException, Decision[_Ran]] = decide(message, state, earlier, forgotten)
         try:
             run = next(rule)
-            rule.send(attempt(lambda: self._once(run.state, message, values), self._settings.attempts, BaseException))
+            rule.send(
+                attempt(lambda: self._once(run.state, message, arrival.values), self._settings.attempts, BaseException)
+            )
             raise AssertionError("not reached: a message needs one run at most")
         except StopIteration as done:
             kind, ran, error = done.value
         if error is not None:
-            self._set_aside(key, arrival, kind, error_text(error))
+            self._set_aside(arrival, kind, error_text(error))
             return None
-        self._publish(key, arrival, kept or () if ran is None else ran.rows, kind)
+        self._publish(arrival, kept or () if ran is None else ran.rows, kind)
         return ran if kind == NEW else None
 
     def _entry(self, before: bytes | None, ran: _Ran) -> Entry:
@@ -186,12 +195,12 @@ class Handling:
         rows = [(output.id, output.topic, text(output.body)) for output in outputs]
         return _Ran(after, dumps(after), outputs, fingerprint(outputs), rows)
 
-    def _publish(self, key: str, arrival: Arrival, outputs: Sequence[tuple[str, str | None, str]], kind: str) -> None:
+    def _publish(self, arrival: Arrival, outputs: Sequence[tuple[str, str | None, str]], kind: str) -> None:
         for number, (id, topic, body) in enumerate(outputs):
-            self._rows.append((id, number, arrival[1], key, topic, body, kind, None))
+            self._rows.append((id, number, arrival.id, arrival.key, topic, body, kind, None))
             self._size += len(body) + _ROW_BYTES
 
-    def _set_aside(self, key: str, arrival: Arrival, kind: str, reason: str) -> None:
-        body = _body(arrival, self._names)
-        self._rows.append((None, None, arrival[1], key, None, body, kind, reason))
+    def _set_aside(self, arrival: Arrival, kind: str, reason: str) -> None:
+        body = arrival.body(self._names)
+        self._rows.append((None, None, arrival.id, arrival.key, None, body, kind, reason))
         self._size += len(body) + _ROW_BYTES

@@ -6,24 +6,23 @@ that a handler needs, and the time of the micro-batch.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msgid._moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, last_moment
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import identity
 from msgid.ids.bulk import parse_batch
 from msgid.layout import EPOCH_UNIX, VERSION_1
 from msgid.processing._flow import TEXT_LIMIT, check_text
-from spark_ext._spill import written_rows
-from spark_ext.streaming._packing import Prepared
-from spark_ext.streaming._processing.codec import input_text
+from msgid.processing._json import text
+from spark_ext.streaming._packing import Prepared, written_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 CONTROL: Final = 6
 """The number of columns before the user's own: bucket, key, ID, time, reason and the time of the micro-batch."""
@@ -34,9 +33,7 @@ FAR_TIME: Final = "a column has a time outside the years 1 to 9999"
 _NOW: Final = np.dtype("<i8")
 """The head of each row: the time of the micro-batch, milliseconds since 1970."""
 HEAD_BYTES: Final = _NOW.itemsize
-_DAY_LIMITS: Final = (UNIX_SECONDS_MIN // 86_400, UNIX_SECONDS_MAX // 86_400)
-_MICRO_LIMITS: Final = (UNIX_SECONDS_MIN * 1_000_000, last_moment(1_000_000))
-_KEY, _ID, _TIME, _REASON, _TEXT, BODY = range(6)
+_KEY, _ID, _TIME, _REASON, _TEXT, _BODY = range(6)
 """The columns of packed rows, and the first one of the body."""
 
 
@@ -44,17 +41,19 @@ Malformed = tuple["str | None", str, str]
 """A malformed row: the ID, the whole row as JSON, and the reason."""
 
 
-class Rows(NamedTuple):
-    """Rows of a bucket, column by column."""
+class Arrival(NamedTuple):
+    """A message of a micro-batch."""
 
-    keys: list[str]
-    ids: list[str]
-    times: list[int]
-    """Microseconds since 1970; `NO_TIME` if the time is missing."""
-    body: list[list[Any]]
-    """The columns of the message's body."""
-    nested: list[int]
-    """The places in the body of values that can be changed, so that a handler needs a copy."""
+    key: str
+    time: int
+    """Its own time in microseconds since 1970; `NO_TIME` if that is missing."""
+    id: str
+    values: tuple[Any, ...]
+    """The columns of its body."""
+
+    def body(self, names: Sequence[str]) -> str:
+        """Return the body as JSON."""
+        return input_text(dict(zip(names, self.values, strict=True)))
 
 
 def preparer(names: tuple[str, ...], body: tuple[int, ...]) -> Callable[[pa.RecordBatch], Prepared]:
@@ -103,31 +102,72 @@ def _nullable(field: pa.Field) -> pa.Field:
     return field.with_type(in_utc(field.type)).with_nullable(True)
 
 
-def unpacked(packed: Iterable[bytes]) -> pa.Table:
-    """Return the rows of some packed values of one query."""
-    return pa.Table.from_batches([written_rows(rows) for rows in packed])
-
-
-def malformed_rows(table: pa.Table) -> list[Malformed]:
-    """Return the malformed rows of a table that `unpacked` returned."""
-    if table.column(_REASON).null_count == table.num_rows:
-        return []
-    bad = table.filter(table.column(_REASON).is_valid())
-    return list(zip(*(bad.column(place).to_pylist() for place in (_ID, _TEXT, _REASON)), strict=True))
-
-
-def good_rows(table: pa.Table) -> pa.Table:
-    """Return the other rows of a table that `unpacked` returned."""
+def unpacked(packed: Iterable[bytes]) -> tuple[list[Malformed], pa.Table]:
+    """Return the rows of some packed values of one query: the malformed ones, and the messages."""
+    table = pa.Table.from_batches([written_rows(rows) for rows in packed])
     reasons = table.column(_REASON)
-    return table if reasons.null_count == table.num_rows else table.filter(reasons.is_null())
+    if reasons.null_count == table.num_rows:
+        return [], table
+    bad = table.filter(reasons.is_valid())
+    malformed = zip(*(bad.column(place).to_pylist() for place in (_ID, _TEXT, _REASON)), strict=True)
+    return list(malformed), table.filter(reasons.is_null())
 
 
-def as_rows(table: pa.Table) -> Rows:
-    """Return the rows of `good_rows` as columns of Python values."""
-    keys, ids, times, _, _, *body = table.columns
-    nested = [place for place, column in enumerate(body) if pa.types.is_nested(column.type)]
-    key_of, id_of, time_of, *values = (column.to_pylist() for column in (keys, ids, times, *body))
-    return Rows(key_of, id_of, time_of, values, nested)
+def nested(table: pa.Table) -> list[int]:
+    """Return the places in the body of values that can be changed, so that a handler needs a copy."""
+    return [place for place, type in enumerate(table.schema.types[_BODY:]) if pa.types.is_nested(type)]
+
+
+def slices(table: pa.Table, names: Sequence[str], rows: int) -> Iterator[list[Arrival]]:
+    """Yield messages in the order of their handling, about so many at a time: by key, time, ID and body.
+
+    The rows of a micro-batch come in any order, another one in each run. Messages that differ in the body alone are in
+    one slice.
+
+    Args:
+        table: The messages that `unpacked` returned.
+        names: The columns of their bodies.
+        rows: The least number of messages in a slice but the last one.
+    """
+    order = pc.sort_indices(table, [(str(place), "ascending") for place in (_KEY, _TIME, _ID)])
+    ordered = [table.column(place).take(order) for place in (_KEY, _TIME, _ID)]
+    differs = np.any([pc.not_equal(column[1:], column[:-1]).to_numpy() for column in ordered], axis=0)
+    ends = np.append(np.flatnonzero(differs) + 1, table.num_rows)
+    start = 0
+    while start < table.num_rows:
+        end = int(ends[np.searchsorted(ends, min(start + rows, table.num_rows))])
+        yield _in_order(table.take(order[start:end]), names)
+        start = end
+
+
+def _in_order(table: pa.Table, names: Sequence[str]) -> list[Arrival]:
+    """Return messages that are ordered but for their bodies."""
+    key, id, time, *body = (
+        column.to_pylist() for place, column in enumerate(table.columns) if place not in (_REASON, _TEXT)
+    )
+    values = zip(*body, strict=True) if body else itertools.repeat((), len(key))
+    arrivals = map(Arrival, key, time, id, values)
+    messages: list[Arrival] = []
+    for _, equal in itertools.groupby(arrivals, key=lambda arrival: arrival[:3]):
+        same = list(equal)
+        messages += same if len(same) == 1 else sorted(same, key=lambda arrival: arrival.body(names))
+    return messages
+
+
+def input_text(body: dict[str, Any]) -> str:
+    """Return the columns of a row as JSON; a value that JSON cannot hold becomes its text."""
+    try:
+        return text(body)
+    except (TypeError, ValueError, RecursionError):
+        return text({name: _or_text(value) for name, value in body.items()})
+
+
+def _or_text(value: Any) -> Any:
+    try:
+        text(value)
+    except (TypeError, ValueError, RecursionError):
+        return str(value)
+    return value
 
 
 def time_of(head: bytes) -> int:
@@ -193,28 +233,15 @@ def _malformed(
 def _unreadable(column: pa.Array) -> dict[int, str]:
     """Return the rows whose values Python cannot represent, each with the reason."""
     try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        pass
-    else:
-        if not _has_far_time(column):
-            return {}
-    reasons = ((row, _why_unreadable(value)) for row, value in enumerate(column))
-    return {row: reason for row, reason in reasons if reason is not None}
-
-
-def _has_far_time(array: pa.Array) -> bool:
-    """Return whether an array has a date or time outside the years 1 to 9999; hidden and NULL values may count."""
-    type = array.type
-    if pa.types.is_map(type):
-        return _has_far_time(array.keys) or _has_far_time(array.items)
-    if pa.types.is_nested(type):
-        return any(map(_has_far_time, array.flatten() if pa.types.is_struct(type) else [array.values]))
-    if not (pa.types.is_date32(type) or pa.types.is_timestamp(type)):
-        return False
-    limits = pc.min_max(array.view(pa.int32() if pa.types.is_date32(type) else pa.int64())).as_py()
-    first, last = _DAY_LIMITS if pa.types.is_date32(type) else _MICRO_LIMITS
-    return limits["min"] is not None and (limits["min"] < first or limits["max"] > last)
+        # Python reads text that Arrow finds valid, and any number.
+        if pa.types.is_nested(column.type) or pa.types.is_temporal(column.type):
+            column.to_pylist()
+        else:
+            column.validate(full=True)
+    except (UnicodeDecodeError, OverflowError, ValueError):
+        reasons = ((row, _why_unreadable(value)) for row, value in enumerate(column))
+        return {row: reason for row, reason in reasons if reason is not None}
+    return {}
 
 
 def _why_unreadable(value: pa.Scalar) -> str | None:

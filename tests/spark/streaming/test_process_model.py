@@ -12,10 +12,9 @@ import msgid
 from msgid.ids._bytes import identity
 from msgid.processing import MemoryStore, Message, Processor, dumps, loads, run
 from msgid.processing.context import fingerprint
-from spark_ext._spill import Limit
 from spark_ext.streaming._log import Sizes
 from spark_ext.streaming._processing import operator
-from spark_ext.streaming._processing.codec import input_text
+from spark_ext.streaming._processing.packing import input_text
 
 pytestmark = pytest.mark.spark
 
@@ -147,7 +146,7 @@ def sizes(request):
     """The usual sizes of pages, lists and slices; and so small that a few entries or messages fill many of them."""
     with pytest.MonkeyPatch.context() as changed:
         if request.param == "tiny slices":
-            changed.setattr(operator, "SLICE", Limit(2, 1 << 20))
+            changed.setattr(operator, "SLICE", operator.Slice(2, 1 << 20))
         if request.param != "usual sizes":
             small_log(changed, Sizes(page=64, recent=2, runs=2))
         yield

@@ -22,7 +22,7 @@ NAMES = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]
 
 
 def packed(ids, *, times=None, reasons=None, raw=None, type=None):
-    """Pack rows with these IDs as Spark hands them over, and unpack them in the order of their rows."""
+    """Pack rows with these IDs, each with a key of its own, and unpack them; return the messages and malformed rows."""
     count = len(ids)
     same = pa.array(ids, type or pa.string())
     raw = pa.array([b"raw"] * count, pa.binary()) if raw is None else raw
@@ -33,28 +33,30 @@ def packed(ids, *, times=None, reasons=None, raw=None, type=None):
     ]  # fmt: skip
     batch = pa.RecordBatch.from_arrays(columns, NAMES)
     pack = packer(packing.preparer(COLUMNS, (2, 3)), bucket_keys(1))
-    table = packing.unpacked(row["rows"] for part in pack([batch]) for row in part.to_pylist() if row["rows"])
-    return packing.as_rows(packing.good_rows(table)), packing.malformed_rows(table)
+    malformed, table = packing.unpacked(
+        row["rows"] for part in pack([batch]) for row in part.to_pylist() if row["rows"]
+    )
+    return [message for part in packing.slices(table, COLUMNS[2:], 2) for message in part], malformed
 
 
 def test_packed_ids_of_any_form_are_canonical():
     """Version-1 IDs alone, in either case, and IDs of every form have the identities that Python gives."""
     for ids in (V1, [id.lower() for id in V1], [*V1[:2], V1[2].lower(), *OTHERS]):
-        assert packed(ids)[0].ids == [identity(id) for id in ids]
+        assert [message.id for message in packed(ids)[0]] == [identity(id) for id in ids]
     raw = [bytes.fromhex(V1[0]), bytes.fromhex(OTHERS[0]), b"x"]
-    assert packed(raw, type=pa.binary())[0].ids == [identity(id) for id in raw]
+    assert [message.id for message in packed(raw, type=pa.binary())[0]] == [identity(id) for id in raw]
 
 
 def test_packed_time_is_given_or_in_the_id_or_missing():
     """The time of the ID counts if the time of the row is NULL; other IDs lack a time."""
     rows, _ = packed([V1[0], V1[1], "orders-0-42"], times=[5, None, None])
-    assert rows.times == [5, (START + 1) * 1_000_000, packing.NO_TIME]
+    assert [message.time for message in rows] == [5, (START + 1) * 1_000_000, packing.NO_TIME]
 
 
 def test_packed_row_with_a_reason_is_malformed_and_has_its_json():
     """The other rows keep their values; the malformed row is not among them."""
     rows, malformed = packed([V1[0], None, "a-1"], reasons=[None, "no id", None])
-    assert (rows.ids, rows.body) == ([V1[0], "a-1"], [[0, 2], [b"raw", b"raw"]])
+    assert [message[2:] for message in rows] == [(V1[0], (0, b"raw")), ("a-1", (2, b"raw"))]
     ((id, text, reason),) = malformed
     assert (id, reason) == (None, "no id")
     assert json.loads(text) == {"id": None, "key": "k", "amount": 1, "raw": {"$bytes": "cmF3"}}
@@ -68,9 +70,8 @@ def test_packed_row_with_text_that_is_not_utf8_is_malformed(nested):
     )
     raw = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), text) if nested else text
     rows, malformed = packed(V1, raw=raw)
-    assert rows.ids == [V1[0], V1[2]]
-    assert rows.body[1] == ([["a"], ["b"]] if nested else ["a", "b"])
-    assert rows.nested == ([1] if nested else [])
+    assert [message.id for message in rows] == [V1[0], V1[2]]
+    assert [message.values[1] for message in rows] == ([["a"], ["b"]] if nested else ["a", "b"])
     assert [(id, json.loads(body)["raw"], reason) for id, body, reason in malformed] == [
         (V1[1], [{"$bytes": "/w=="}] if nested else {"$bytes": "/w=="}, packing.NOT_UTF8)
     ]

@@ -13,7 +13,7 @@ import msgid
 from msgid.ids._bytes import identity
 from msgid.processing import AsyncProcessor, MemoryStore, Message, Processor, dumps, loads
 from msgid.processing._flow import error_text
-from spark_ext.streaming._processing.codec import input_text
+from spark_ext.streaming._processing.packing import input_text
 
 pytestmark = pytest.mark.spark
 
