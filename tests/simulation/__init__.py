@@ -4,9 +4,7 @@
 fleets``, it runs random fleets of look-alike processes, and prints how many repeat an ID.
 """
 
-from simulation.cleaners import Cleaners
 from simulation.generators import Generators
-from simulation.processors import Processors
 from simulation.sinks import Sinks
 
-WORLDS = {"generators": Generators, "processors": Processors, "cleaners": Cleaners, "sinks": Sinks}
+WORLDS = {"generators": Generators, "sinks": Sinks}

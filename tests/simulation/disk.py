@@ -1,9 +1,8 @@
-"""A disk in memory, as the cleaner and the sinks use it; each operation of a process is one step of the scheduler."""
+"""A disk in memory, as the sinks use it; each operation of a process is one step of the scheduler."""
 
 from __future__ import annotations
 
 import io
-import itertools
 import posixpath
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,31 +16,17 @@ if TYPE_CHECKING:
     from simulation.scheduler import Scheduler
 
 
-class Inode:
-    """The content of a file, whatever its name is."""
-
-    def __init__(self, number: int, content: bytes, changed: int) -> None:
-        self.number, self.content, self.changed = number, content, changed
-
-
 class Disk:
     """Files by their paths, and the folders that exist."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._numbers = itertools.count(1)
-        self.files: dict[str, Inode] = {}
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
         self.folders = {"/"}
 
-    def create(self, path: str, content: bytes = b"") -> Inode:
+    def create(self, path: str, content: bytes = b"") -> None:
         """Create or replace a file."""
-        inode = self.files[path] = Inode(next(self._numbers), content, self._scheduler.now)
+        self.files[path] = content
         self.add_folder(posixpath.dirname(path))
-        return inode
-
-    def write(self, inode: Inode, content: bytes) -> None:
-        """Replace the content of a file; its time of change rises, as the numbers of a clock with fine steps do."""
-        inode.content, inode.changed = content, max(self._scheduler.now, inode.changed + 1)
 
     def add_folder(self, path: str) -> None:
         """Create a folder and the folders above it."""
@@ -71,14 +56,21 @@ class Disk:
                 self.folders.add(new)
 
 
-class _Seen:
-    """The disk as one process sees it: each operation is a step, and may fail before or after it is done."""
+class TableFiles:
+    """The part of Arrow's file systems that the sinks use, as one process sees the disk.
 
-    def __init__(self, disk: Disk, process: Process, scheduler: Scheduler, faults: float) -> None:
+    Each operation is a step, and may fail before or after it is done.
+
+    Args:
+        kind: ``local`` (a rename fails if the folder exists), ``hdfs`` (a rename moves into it), or ``s3``.
+    """
+
+    def __init__(self, disk: Disk, process: Process, scheduler: Scheduler, faults: float, kind: str) -> None:
         self.disk = disk
         self._process = process
         self._scheduler = scheduler
         self._faults = faults
+        self.type_name = kind
 
     def _do(self, name: str, operation: Callable[[], Any]) -> Any:
         self._process.step(name)
@@ -88,67 +80,6 @@ class _Seen:
         if self._scheduler.fault(self._faults):
             raise OSError(f"after {name}")
         return result
-
-
-class CleanerFiles(_Seen):
-    """The file operations of the cleaner, `msgid.retention`."""
-
-    def walk(self, folder: str) -> list[tuple[str, list[str]]]:
-        """Return the folders in a folder, each with the names of its files."""
-
-        def walk() -> list[tuple[str, list[str]]]:
-            if folder not in self.disk.folders:
-                raise FileNotFoundError(folder)
-            found = [path for path in (folder, *self.disk.inside(folder)) if path in self.disk.folders]
-            return [
-                (path, sorted(posixpath.basename(file) for file in self.disk.files if posixpath.dirname(file) == path))
-                for path in found
-            ]
-
-        return self._do(f"walk {folder}", walk)  # type: ignore[no-any-return]
-
-    def state(self, path: str) -> tuple[int, int, int, int]:
-        """Return the state of a file."""
-
-        def state() -> tuple[int, int, int, int]:
-            inode = self._inode(path)
-            return 1, inode.number, len(inode.content), inode.changed
-
-        return self._do(f"state {path}", state)  # type: ignore[no-any-return]
-
-    def open(self, path: str) -> io.BytesIO:
-        """Open a file for reading."""
-        return self._do(f"open {path}", lambda: io.BytesIO(self._inode(path).content))  # type: ignore[no-any-return]
-
-    def remove(self, path: str) -> None:
-        """Delete a file."""
-
-        def remove() -> None:
-            self._inode(path)
-            del self.disk.files[path]
-
-        self._do(f"remove {path}", remove)
-
-    def sync(self, folder: str) -> None:
-        """Write the deletions in a folder to the disk."""
-        self._do(f"sync {folder}", lambda: None)
-
-    def _inode(self, path: str) -> Inode:
-        if path not in self.disk.files:
-            raise FileNotFoundError(path)
-        return self.disk.files[path]
-
-
-class TableFiles(_Seen):
-    """The part of Arrow's file systems that the sinks use.
-
-    Args:
-        kind: ``local`` (a rename fails if the folder exists), ``hdfs`` (a rename moves into it), or ``s3``.
-    """
-
-    def __init__(self, disk: Disk, process: Process, scheduler: Scheduler, faults: float, kind: str) -> None:
-        super().__init__(disk, process, scheduler, faults)
-        self.type_name = kind
 
     def get_file_info(self, asked: Any) -> Any:
         """Return the entry at a path, or those in the folder of a selector."""
@@ -174,7 +105,7 @@ class TableFiles(_Seen):
         def opened() -> io.BytesIO:
             if path not in self.disk.files:
                 raise FileNotFoundError(path)
-            return io.BytesIO(self.disk.files[path].content)
+            return io.BytesIO(self.disk.files[path])
 
         return self._do(f"read {path}", opened)  # type: ignore[no-any-return]
 
@@ -191,16 +122,6 @@ class TableFiles(_Seen):
         """Rename a file or folder."""
         self._do(f"move {path} to {to}", lambda: self._move(path, to))
 
-    def delete_file(self, path: str) -> None:
-        """Delete a file."""
-
-        def delete() -> None:
-            if path not in self.disk.files:
-                raise FileNotFoundError(path)
-            del self.disk.files[path]
-
-        self._do(f"delete {path}", delete)
-
     def delete_dir(self, path: str) -> None:
         """Delete a folder file by file, as every store does."""
         if path not in self.disk.folders:
@@ -216,8 +137,7 @@ class TableFiles(_Seen):
 
     def _info(self, path: str) -> pafs.FileInfo:
         if path in self.disk.files:
-            inode = self.disk.files[path]
-            return pafs.FileInfo(path, pafs.FileType.File, size=len(inode.content), mtime_ns=inode.changed)
+            return pafs.FileInfo(path, pafs.FileType.File, size=len(self.disk.files[path]))
         found = path in self.disk.folders
         return pafs.FileInfo(path, pafs.FileType.Directory if found else pafs.FileType.NotFound)
 

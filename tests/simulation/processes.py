@@ -32,8 +32,6 @@ class Process:
         self.name = name
         self.result: Any = None
         self.error: BaseException | None = None
-        self.next_step = ""
-        """The next step of a running process."""
         self._scheduler = scheduler
         self._thread: threading.Thread | None = None
         self._may_go = threading.Semaphore(0)
@@ -62,7 +60,6 @@ class Process:
         if self._dead:
             raise Killed
         self._scheduler.note(f"  {self.name} is before: {name}")
-        self.next_step = name
         self._waits.release()
         self._may_go.acquire()
         if self._dead:
@@ -106,8 +103,6 @@ class Process:
         try:
             self.step("its first step")
             self.result = ("ended", call())
-        except Killed as error:
-            self.error = error
         except BaseException as error:
             self.error = error
         self._waits.release()

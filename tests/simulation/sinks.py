@@ -52,7 +52,7 @@ class Sinks:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        self.disk = Disk(scheduler)
+        self.disk = Disk()
         self.disk.add_folder("/lake")
         self.kind = scheduler.random.choice(["local", "hdfs", "s3"])
         faults = 0.01 if scheduler.chance(0.5) else 0.0
@@ -172,12 +172,12 @@ class Sinks:
     def _visible(self) -> dict[int, list[int]]:
         """Return the parts of each batch that a reader sees: it skips names that begin with a dot or an underscore."""
         parts: dict[int, list[int]] = {batch: [] for batch in range(BATCHES)}
-        for path, inode in self.disk.files.items():
+        for path, content in self.disk.files.items():
             names = path[len(TABLE) + 1 :].split("/")
             batch = int(names[1].removeprefix("batch=")) if names[1].startswith("batch=") else -1
             # The rows of an incomplete folder are seen until the batch is written.
             if names[-1] == OLD and batch not in self.done:
                 continue
             if not any(name.startswith((".", "_")) for name in names):
-                parts[batch].append(int(inode.content))
+                parts[batch].append(int(content))
         return parts

@@ -35,36 +35,6 @@ def test_generator_that_does_not_notice_a_fork_is_found():
         assert "was made before" in violated("generators")
 
 
-def test_store_that_forgets_a_message_is_found():
-    """A store that reports a handled message as new lets it change the state twice."""
-    from msgid.processing import MemoryStore
-
-    read = MemoryStore.read
-
-    def forgetful(self, handler, wanted):
-        return [
-            reading._replace(handled=None, fingerprint=None, outputs=None) if reading.handled == 3 else reading
-            for reading in read(self, handler, wanted)
-        ]
-
-    with mock.patch.object(MemoryStore, "read", forgetful):
-        assert "Violation" in violated("processors")
-
-
-def test_cleaner_that_deletes_a_changed_file_is_found():
-    """A file that was created anew between the look and the deletion has messages that have not expired."""
-    from simulation.disk import CleanerFiles
-
-    state = CleanerFiles.state
-
-    def remembered(self, path):
-        self.seen = getattr(self, "seen", {})
-        return self.seen.setdefault(path, state(self, path))
-
-    with mock.patch.object(CleanerFiles, "state", remembered):
-        assert "was deleted" in violated("cleaners", "any", steps=600)
-
-
 def test_sink_that_writes_in_place_is_found():
     """Without a hidden folder and its rename, a reader sees a part of a batch."""
     from spark_ext.tables import parquet
