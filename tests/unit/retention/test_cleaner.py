@@ -5,17 +5,22 @@ import os
 import shutil
 import threading
 import time
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from msgid import iggy
-from msgid.retention import InvalidPolicy, RetentionPolicy
+from msgid.retention import InvalidPolicy, RetentionPolicy, Segment
 from msgid.retention.cleaner import Cleaner, OsFiles
 
 NOW = 1_700_000_000_000_000
 POLICY = RetentionPolicy(default_expiry=60)
 LATE = 10**6
 """Time in seconds at which every message has expired."""
+BESIDE = (".index", ".timeindex")
 
 
 def log(first, count=2, layout="m45", at=NOW):
@@ -29,11 +34,21 @@ def put(folder, first, content=None):
     return path
 
 
+def fill(folder, topic="orders", stream="1", *, segments=3, beside=()):
+    """Create segments of two messages each, a minute apart; the last one is active. Return their folder."""
+    inner = folder / "streams" / stream / "topics" / topic / "partitions" / "1"
+    inner.mkdir(parents=True)
+    for number in range(segments):
+        path = put(inner, 2 * number, log(2 * number, at=NOW + number * 60_000_000))
+        for suffix in beside:
+            path.with_suffix(suffix).write_bytes(b"index")
+    return inner
+
+
 @pytest.fixture
 def partition(tmp_path):
-    """Create three segments of two messages each; the last segment is active."""
-    inner = tmp_path / "streams" / "1" / "topics" / "orders" / "partitions" / "1"
-    inner.mkdir(parents=True)
+    """Create three segments; all of their messages are as old as the first one."""
+    inner = fill(tmp_path)
     for first in (0, 2, 4):
         put(inner, first)
     return inner
@@ -47,8 +62,36 @@ def left(folder):
     return sorted(int(path.name[:20]) for path in folder.glob("[0-9]*.log"))
 
 
+def kept_forever(*entries):
+    return RetentionPolicy(default_expiry=60, topics=dict.fromkeys(entries, 0))
+
+
 def removed(report):
     return [found.segment.first_offset for found in report if found.removed]
+
+
+def test_cleaner_on_a_dry_run_reports_what_it_would_delete(tmp_path):
+    inner = fill(tmp_path, segments=4)
+    report = cleaner(tmp_path, 121).clean()
+    assert [(found.segment.first_offset, found.segment.closed, found.expired) for found in report] == [
+        (0, True, True),
+        (2, True, True),
+        (4, True, False),
+        (6, False, False),
+    ]
+    assert report[0].segment == Segment(0, 1, 104, True, NOW, NOW + 1)
+    assert {found.topic for found in report} == {"orders"}
+    assert left(inner) == [0, 2, 4, 6]
+
+
+def test_cleaner_deletes_expired_segments_with_their_indexes(tmp_path):
+    """Segments expire to the microsecond of their last message; other files stay."""
+    inner = fill(tmp_path, beside=BESIDE)
+    (inner / "notes.txt").write_text("mine")
+    just_not = Cleaner(tmp_path, POLICY, clock=lambda: NOW + 60_000_001 - 1)
+    assert not any(found.expired for found in just_not.clean(apply=True))
+    cleaner(tmp_path, 61).clean(apply=True)
+    assert {path.stem for path in inner.iterdir()} == {f"{first:020d}" for first in (2, 4)} | {"notes"}
 
 
 @pytest.mark.parametrize(
@@ -116,19 +159,81 @@ def test_cleaner_of_a_topic_called_topics_uses_its_policy(tmp_path, folders):
     inner.mkdir(parents=True)
     for first in (0, 2):
         put(inner, first)
-    policy = RetentionPolicy(default_expiry=60, topics={"topics": 0})
-    (found, _) = cleaner(tmp_path, policy=policy).clean(apply=True)
+    (found, _) = cleaner(tmp_path, policy=kept_forever("topics")).clean(apply=True)
     assert (found.topic, found.expired, left(inner)) == ("topics", False, [0, 2])
 
 
 def test_cleaner_of_a_relative_or_linked_folder_uses_the_policy_of_its_topic(partition, tmp_path, monkeypatch):
     """The topic is found even if the passed path does not contain its name."""
-    policy = RetentionPolicy(default_expiry=60, topics={"orders": 0})
     os.symlink(partition, tmp_path / "link")
     monkeypatch.chdir(partition)
     for folder in (".", "../1", tmp_path / "link"):
-        report = cleaner(folder, policy=policy).clean(apply=True)
+        report = cleaner(folder, policy=kept_forever("orders")).clean(apply=True)
         assert {(found.topic, found.expired) for found in report} == {("orders", False)}
+
+
+@pytest.mark.parametrize(
+    ("entries", "says"),
+    [
+        (["audit"], r"topics must name folders of topics in .* \(1/2, 1/3, 2/2\), got 'audit'"),
+        (["3", "audit"], "got 'audit'"),
+        (["3/2"], "got '3/2'"),
+        (["2"], "topics must name one topic per entry, got '2' for 1/2 and 2/2"),
+        (["3", "1/3"], "topics must name each topic once, got '3' and '1/3' for 1/3"),
+    ],
+)
+def test_cleaner_with_an_entry_that_is_not_for_one_topic_deletes_nothing(tmp_path, entries, says):
+    """Messages were deleted by the default expiry, because no folder has the name of the topic."""
+    folders = [fill(tmp_path, "2"), fill(tmp_path, "3"), fill(tmp_path, "2", "2")]
+    careful = cleaner(tmp_path, policy=kept_forever(*entries))
+    for apply in (False, True):
+        with pytest.raises(InvalidPolicy, match=says):
+            careful.clean(apply=apply)
+    with pytest.raises(InvalidPolicy, match=says):
+        careful.run(threading.Event())
+    assert list(map(left, folders)) == [[0, 2, 4]] * 3
+
+
+@given(
+    st.sets(st.tuples(st.sampled_from("123"), st.sampled_from(["1", "2", "topics"])), min_size=1),
+    st.sets(st.sampled_from(["1", "2", "1/1", "1/2", "2/1", "2/2", "3/topics", "topics", "audit"]), max_size=3),
+)
+def test_cleaner_of_any_folders_keeps_what_an_entry_keeps_or_deletes_nothing(tmp_path_factory, topics, entries):
+    """Each entry is for exactly one topic, or nothing is deleted; two streams never share an entry."""
+    root = tmp_path_factory.mktemp("server")
+    folders = {topic: fill(root, topic[1], topic[0], segments=2) for topic in topics}
+    matches = [{topic for topic in topics if entry in (topic[1], "/".join(topic))} for entry in entries]
+    kept = set().union(*matches)
+    try:
+        cleaner(root, policy=kept_forever(*entries)).clean(apply=True)
+    except InvalidPolicy:
+        assert any(len(match) != 1 for match in matches) or len(kept) < len(entries)
+        assert all(left(folder) == [0, 2] for folder in folders.values())
+    else:
+        assert all(len(match) == 1 for match in matches)
+        assert len(kept) == len(entries)
+        assert {topic for topic, folder in folders.items() if left(folder) == [0, 2]} == kept
+
+
+def test_cleaner_in_a_loop_goes_on_when_a_topic_of_its_policy_is_deleted(tmp_path, caplog):
+    """The first round refuses a wrong name; later a server may delete the topic, and the rounds delete nothing."""
+    kept, other = fill(tmp_path, "2"), fill(tmp_path, "3")
+    policy, stop, rounds = replace(kept_forever("2"), interval=0.001), threading.Event(), []
+
+    class Walking(OsFiles):
+        def walk(self, folder):
+            rounds.append(left(other))
+            if len(rounds) == 2:
+                shutil.rmtree(kept)
+                kept.parents[1].rename(tmp_path / "elsewhere")
+                fill(tmp_path, "4")
+            if len(rounds) == 4:
+                stop.set()
+            return OsFiles.walk(self, folder)
+
+    cleaner(tmp_path, policy=policy, _files=Walking()).run(stop)
+    assert (rounds, len(list(tmp_path.rglob("4/**/*.log")))) == ([[0, 2, 4], [4], [4], [4]], 3)
+    assert "got '2'" in caplog.text
 
 
 class Disturbed(OsFiles):
@@ -164,28 +269,17 @@ def test_cleaner_of_a_segment_that_vanishes_removes_the_others(partition, operat
     assert left(partition) == [4]
 
 
-def test_cleaner_of_a_segment_that_cannot_be_read_keeps_it_with_the_reason(partition):
-    """A segment that cannot be read is kept with the reason, and the other segments are deleted."""
+@pytest.mark.parametrize("operation", ["open", "remove"])
+def test_cleaner_of_a_segment_that_cannot_be_read_or_removed_keeps_it_with_the_reason(partition, operation):
+    """A folder without permissions does not stop the cleaner."""
 
     def fail(path):
         raise PermissionError(13, "Permission denied", path)
 
-    report = cleaner(partition, _files=Disturbed("open", f"{0:020d}.log", fail)).clean(apply=True)
-    assert removed(report) == [2]
-    assert report[0].reason.startswith("cannot read it: [Errno 13] Permission denied")
-    report = cleaner(partition).clean(apply=True)
-    assert (removed(report), report[0].expired) == ([], False)  # segment 2, its successor, is missing now
-
-
-def test_cleaner_of_a_segment_that_cannot_be_removed_keeps_it_with_the_reason(partition):
-    """A folder without write permission does not stop the cleaner."""
-
-    def fail(path):
-        raise PermissionError(13, "Permission denied", path)
-
-    report = cleaner(partition, _files=Disturbed("remove", f"{2:020d}.log", fail)).clean(apply=True)
-    assert (removed(report), left(partition)) == ([0], [2, 4])
-    assert report[1].reason.startswith("cannot remove it: [Errno 13]")
+    report = cleaner(partition, _files=Disturbed(operation, f"{0:020d}.log", fail)).clean(apply=True)
+    assert (removed(report), left(partition)) == ([2], [0, 4])
+    words = {"open": "read", "remove": "remove"}[operation]
+    assert report[0].reason.startswith(f"cannot {words} it: [Errno 13] Permission denied")
 
 
 def replace_with(content):
@@ -217,6 +311,54 @@ def test_cleaner_of_a_segment_that_changed_after_it_was_judged_keeps_it(partitio
     assert report[0].reason == "the file has changed since it was read"
     assert [(partition / f"{0:020d}.log").read_bytes()] == contents
     assert sorted(path.suffix for path in partition.iterdir()) == [".log", ".log"]
+
+
+class KilledError(BaseException):
+    """Simulates that the process is killed."""
+
+
+class FailingFiles:
+    """Raises an error before or after its nth file operation."""
+
+    def __init__(self, at, after, error):
+        self.left, self.after, self.error = at, after, error
+
+    def __getattr__(self, operation):
+        def step(path):
+            self.left -= 1
+            if self.left == 0 and not self.after:
+                raise self.error
+            result = getattr(OsFiles(), operation)(path)
+            if self.left == 0:
+                raise self.error
+            return result
+
+        return step
+
+
+@pytest.mark.parametrize("error", [KilledError, OSError])
+@pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
+def test_cleaner_killed_at_every_operation_leaves_whole_segments(tmp_path, after, error):
+    """Also if each operation fails: every segment is whole or deleted, none but the expired; the next run goes on."""
+    for at in range(1, 100):
+        folder = tmp_path / str(at)
+        inner = fill(folder, segments=4, beside=BESIDE)
+        whole = {path.name: path.read_bytes() for path in inner.iterdir()}
+        files = FailingFiles(at, after, error)
+        with suppress(KilledError, OSError):
+            cleaner(folder, 125, _files=files).clean(apply=True)
+        if files.left > 0:
+            break
+        kept = {path.name: path.read_bytes() for path in inner.iterdir()}
+        assert kept.items() <= whole.items()
+        for first in (0, 2, 4, 6):
+            if f"{first:020d}.log" in kept or first >= 4:
+                assert {f"{first:020d}{suffix}" for suffix in (".log", *BESIDE)} <= kept.keys()
+        cleaner(folder, 125).clean(apply=True)
+        # A segment whose successor was deleted, while it could not be read itself, stays.
+        stems = {int(path.stem) for path in inner.iterdir()}
+        assert {4, 6} <= stems <= ({0, 4, 6} if error is OSError else {4, 6})
+    assert at > 12
 
 
 def test_two_cleaners_at_once_remove_each_segment_once(tmp_path):
@@ -267,6 +409,14 @@ def test_cleaner_in_a_loop_goes_on_after_a_round_that_failed(partition, trouble,
     assert [record.name for record in caplog.records] == ["msgid.retention"] * 2
 
 
+def test_cleaner_that_is_disabled_removes_nothing(partition):
+    """Its loop ends at once, without reading or deleting files."""
+    off = cleaner(partition, policy=RetentionPolicy(default_expiry=60, enabled=False))
+    assert off.clean(apply=True) == []
+    off.run(threading.Event())
+    assert left(partition) == [0, 2, 4]
+
+
 def test_cleaner_in_a_loop_with_an_endless_interval_waits(partition):
     """An interval longer than the system allows becomes the longest allowed one."""
     stop = threading.Event()
@@ -302,16 +452,21 @@ def test_cleaner_with_a_changed_policy_raises(partition):
     assert left(partition) == [0, 2, 4]
 
 
-def test_cleaner_of_a_segment_with_wrong_checksums_keeps_it(partition):
-    """A segment with wrong checksums is kept, because its timestamps may be damaged too."""
-    for first, layout in ((0, "h64"), (2, "h64"), (4, "h64")):
-        put(partition, first, log(first, layout=layout))
-    damaged = bytearray((partition / f"{2:020d}.log").read_bytes())
-    damaged[-1] ^= 1
-    put(partition, 2, bytes(damaged))
-    report = cleaner(partition).clean(apply=True)
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda raw: raw + b"half", "invalid message: half a message of 4 bytes"),
+        (lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]), "wrong checksums of 1 messages"),
+    ],
+)
+def test_cleaner_of_a_malformed_segment_keeps_it(tmp_path, damage, reason):
+    """Its timestamps may be damaged, too; the active segment may be malformed, because it is being written."""
+    for first in (0, 2, 4):
+        put(tmp_path, first, log(first, layout="h64") if first == 0 else damage(log(first, layout="h64")))
+    report = cleaner(tmp_path).clean(apply=True)
     assert removed(report) == [0]
-    assert report[1].reason == "wrong checksums of 1 messages"
+    assert report[1].reason.startswith(reason)
+    assert report[2].reason is None
 
 
 @pytest.mark.parametrize("layout", [name for name, facts in iggy.LAYOUTS.items() if facts.checksum])
@@ -354,9 +509,9 @@ def test_cleaner_with_a_linked_segment_keeps_it(partition, tmp_path):
 
 
 def test_cleaner_removes_no_index_of_a_segment_that_stays(partition):
-    """The indexes of the active segment, of kept segments and of future segments stay."""
+    """Indexes of active, kept and future segments stay; one that a run left behind goes."""
     put(partition, 99, b"stray")
-    for number in (0, 2, 4, 6):
+    for number in (0, 1, 2, 4, 6):
         (partition / f"{number:020d}.index").write_bytes(b"index")
     cleaner(partition).clean(apply=True)
     assert sorted(int(path.stem) for path in partition.glob("*.index")) == [4, 6]
@@ -365,29 +520,18 @@ def test_cleaner_removes_no_index_of_a_segment_that_stays(partition):
 class Counted(OsFiles):
     """Counts the bytes of logs and indexes that are read."""
 
-    def __init__(self):
-        self.read = 0
+    read = 0
 
     def open(self, path):
-        counted, file = self, OsFiles.open(self, path)
-        inner = file.read
+        counted = self
 
-        class Reading(io.RawIOBase):
+        class Reading(io.FileIO):
             def read(self, size=-1):
-                found = inner(size)
+                found = super().read(size)
                 counted.read += len(found)
                 return found
 
-            def seek(self, *to):
-                return file.seek(*to)
-
-            def tell(self):
-                return file.tell()
-
-            def close(self):
-                file.close()
-
-        return Reading()
+        return Reading(path)
 
     def round(self, cleaner, **options):
         before = self.read

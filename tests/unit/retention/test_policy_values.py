@@ -12,15 +12,26 @@ from msgid.retention import InvalidPolicy, RetentionPolicy, is_expired
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
+        ({"interval": 0}, "interval must be more than 0 seconds, got 0"),
+        ({"interval": timedelta(0)}, "interval must be more than 0 seconds"),
+        ({"interval": -1}, "interval must be more than 0"),
+        ({"interval": float("nan")}, "interval must be more than 0"),
+        ({"interval": True}, "interval must be more than 0"),
+        ({"interval": "5"}, "interval must be a timedelta or text such as '1 day', of 0 or more, got '5'"),
         ({"default_expiry": -1}, "default_expiry must be an integer of 0 to 4294967295 seconds, got -1"),
+        ({"default_expiry": 1.5}, "default_expiry must be an integer of 0 to 4294967295 seconds"),
+        ({"default_expiry": None}, "default_expiry must be an integer of 0 to 4294967295 seconds"),
+        ({"default_expiry": timedelta(days=50_000)}, "default_expiry must be an integer of 0 to 4294967295 seconds"),
+        ({"default_expiry": "1.5 seconds"}, "default_expiry must be whole seconds, got '1.5 seconds'"),
         ({"topics": {"orders": True}}, "the expiry of 'orders' must be an integer of 0 to 4294967295 seconds"),
+        ({"topics": {"orders": 1 << 32}}, "the expiry of 'orders' must be an integer of 0 to 4294967295 seconds"),
+        ({"topics": {"orders": "2 months"}}, "the expiry of 'orders' must be a timedelta or text"),
+        ({"topics": {7: 60}}, "topics must have strings as keys, got 7"),
+        ({"topics": []}, "topics must be a mapping of topics to seconds"),
+        ({"segment_bytes": 0}, "segment_bytes must be an integer of 1 or more"),
         ({"segment_bytes": True}, "segment_bytes must be an integer of 1 or more"),
         ({"enabled": None}, "enabled must be true or false"),
-        ({"interval": "5"}, "interval must be a timedelta or text such as '1 day', of 0 or more, got '5'"),
-        ({"interval": timedelta(0)}, "interval must be more than 0 seconds"),
-        ({"default_expiry": "1.5 seconds"}, "default_expiry must be whole seconds, got '1.5 seconds'"),
-        ({"topics": {"orders": "2 months"}}, "the expiry of 'orders' must be a timedelta or text"),
-        ({"default_expiry": timedelta(days=50_000)}, "default_expiry must be an integer of 0 to 4294967295 seconds"),
+        ({"enabled": 1}, "enabled must be true or false"),
     ],
 )
 def test_policy_invalid_setting_raises(setting, says):
@@ -72,5 +83,16 @@ def test_policy_changed_afterwards_is_refused_by_check_and_expiry_of():
         policy.check()
     with pytest.raises(InvalidPolicy, match="expiry must be"):
         policy.expiry_of("orders")
-    with pytest.raises(InvalidPolicy, match="topics must have strings as keys, got 7"):
-        RetentionPolicy(topics={7: 60})
+
+
+def test_policy_in_a_file_is_read(tmp_path):
+    """A TOML policy sets the expiry of a topic, the default, or no expiry."""
+    path = tmp_path / "policy.toml"
+    path.write_text("default_expiry = 60\ninterval = 5\n[topics]\norders = 10\naudit = 0\n")
+    policy = RetentionPolicy.load(path)
+    assert [policy.expiry_of(topic) for topic in ("orders", "audit", "others", None)] == [10, 0, 60, 60]
+    path.write_text("default_expiry =")
+    with pytest.raises(InvalidPolicy, match=r"cannot read .*policy\.toml as TOML: "):
+        RetentionPolicy.load(path)
+    with pytest.raises(OSError, match="No such file"):
+        RetentionPolicy.load(tmp_path / "nothing.toml")
