@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from msgid.retention import RetentionPolicy, Segment, decide
+from msgid.retention import RetentionPolicy, Segment, decide, is_expired
 
 NOW = 1_700_000_000_000_000
 DAY = 86_400_000_000
@@ -32,6 +32,14 @@ def test_segment_of_any_state_goes_by_the_rule(held, expiry, removing):
     (decision,) = decide([held], policy, NOW, topic="orders")
     assert (decision.expired, decision.action) == (removing, "delete" if removing else "keep")
     assert not any(decision.expired for decision in decide([held], replace(policy, enabled=False), NOW, topic="orders"))
+
+
+def test_message_expires_to_the_microsecond_and_never_with_0():
+    """The default is used without an expiry; 0 keeps messages forever."""
+    due = NOW + 60_000_000
+    assert [is_expired(NOW, "1 minute", now) for now in (due - 1, due)] == [False, True]
+    assert [is_expired(NOW, None, due, default) for default in (60, 61, 0)] == [True, False, False]
+    assert not is_expired(NOW, 0, due, 60)
 
 
 def log(*parts):
