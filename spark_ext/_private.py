@@ -18,7 +18,6 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import pyarrow.fs as pafs
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructField
 
@@ -356,20 +355,6 @@ def is_lost_commit(error: BaseException) -> bool:
     its causes. Iceberg 1.11 on Spark 4.1. If the name changes, the batch fails, and a later run writes it.
     """
     return "org.apache.iceberg.exceptions.CommitFailedException" in str(error)
-
-
-def query_of_checkpoint(files: pafs.FileSystem, folder: str) -> str | None:
-    """Return the ID of the query of a checkpoint folder; None if no query has started with it.
-
-    Reason: over Spark Connect, ``foreachBatch`` cannot ask for the query that runs it. Spark 3.5 to 4.3.
-    If the file is missing, the checkpoint is treated as new.
-    """
-    try:
-        with files.open_input_file(f"{folder}/metadata") as file:
-            id: str = json.loads(file.read())["id"]
-    except FileNotFoundError:
-        return None
-    return id
 
 
 _SQL_FUNCTION: Final = "sqlFunction."

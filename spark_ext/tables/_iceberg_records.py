@@ -7,8 +7,7 @@ like a password:
   ends with it.
 - ``msgid.publishing/WRITER/BATCH/SNAPSHOT`` is set before a batch is published, with the table's snapshot at that time.
   So a batch that was published, and not recorded because its process ended, is found.
-- ``msgid.query/WRITER/QUERY`` has the query of a chosen name, and ``msgid.query//QUERY`` the one query that writes to a
-  job's table.
+- ``msgid.query/WRITER/QUERY`` has the query of a chosen name.
 
 A branch ``msgid-WRITER-BATCH-TOKEN`` stages the rows of a batch. Spark asks a REST catalog for its name as part of a
 URL, and servers refuse a name with a slash.
@@ -163,11 +162,6 @@ def publishing_keys(properties: Iterable[str], writer: Writer) -> dict[str, tupl
     return {key: (int(match[1]), match[2]) for key in properties if (match := pattern.fullmatch(key))}
 
 
-def is_streamed(properties: Iterable[str]) -> bool:
-    """Return whether `write_once` has recorded a batch in a table."""
-    return any(key.startswith(_BATCH) for key in properties)
-
-
 def key_of(series: Series, writer: Writer) -> str:
     """Return the key of the property that records a series."""
     return f"{_BATCH}{writer.name}/{series.first}-{series.last}"
@@ -230,11 +224,8 @@ def publication(
 
 
 def query_keys(writer: Writer) -> list[str]:
-    """Return the keys that name the query of a chosen name, and the one query that writes to a job's table."""
-    if writer.query is None:
-        return []
-    names = [writer.name] * writer.chosen + [""] * writer.sole
-    return [f"{_QUERY}{name}/{writer.query}" for name in names]
+    """Return the key that names the query of a chosen name."""
+    return [f"{_QUERY}{writer.name}/{writer.query}"] if writer.query is not None and writer.chosen else []
 
 
 def check_queries(properties: Iterable[str], writer: Writer, table: str) -> None:
@@ -250,11 +241,6 @@ def check_queries(properties: Iterable[str], writer: Writer, table: str) -> None
         prefix = key.rpartition("/")[0] + "/"
         if all(other == key for other in held if other.startswith(prefix)):
             continue
-        if prefix == f"{_QUERY}/":
-            raise TableConflict(
-                f"cannot write to {table}: it has the rows of another query than {writer.query}. Two jobs must not "
-                "share an output: restore that query's checkpoint, or choose another output"
-            )
         raise TableConflict(
             f"cannot write to {table}: its writer {writer.name!r} is another query than {writer.query}. "
             "Restore that query's checkpoint, or choose another app_id"

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgid._validate import quote
-from spark_ext._filesystem import filesystem
-from spark_ext._private import query_of_checkpoint, running_query
+from spark_ext._private import running_query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_CHECKPOINT: ContextVar[str | None] = ContextVar("checkpoint", default=None)
 
 
 class TableConflict(ValueError):
@@ -51,8 +45,6 @@ class Writer(NamedTuple):
     """The ID of the streaming query. None if it is unknown: outside a query, or over Spark Connect."""
     chosen: bool
     """Whether the caller chose the name; otherwise it is the ID of the query."""
-    sole: bool = False
-    """Whether no other query may write to the table, as with a job."""
 
 
 def writer_of(batch_df: DataFrame, app_id: str | None) -> Writer:
@@ -63,35 +55,17 @@ def writer_of(batch_df: DataFrame, app_id: str | None) -> Writer:
     ValueError
         if ``app_id`` cannot name a folder, or if it is missing and the query is unknown.
     """
-    query, sole = query_id(batch_df), _CHECKPOINT.get() is not None
+    query = running_query(batch_df.sparkSession)
     if app_id is not None:
         allowed = "app_id must be 1 to 128 letters, digits, '.', '_' or '-'"
         if not isinstance(app_id, str):
             raise TypeError(f"{allowed}, got {quote(app_id)}")
         if not _NAME.fullmatch(app_id):
             raise ValueError(f"{allowed}, got {quote(app_id)}")
-        return Writer(app_id, query, chosen=True, sole=sole)
+        return Writer(app_id, query, chosen=True)
     if query is None:
         raise ValueError(
             "app_id must be given where the streaming query is unknown: outside foreachBatch, in another thread of "
             "it, or over Spark Connect. Choose one name per checkpoint"
         )
-    return Writer(query, query, chosen=False, sole=sole)
-
-
-def query_id(batch_df: DataFrame) -> str | None:
-    """Return the ID of the streaming query that runs this micro-batch, or None if it is unknown."""
-    checkpoint = _CHECKPOINT.get()
-    if checkpoint is not None:
-        return query_of_checkpoint(*filesystem(checkpoint))
-    return running_query(batch_df.sparkSession)
-
-
-@contextmanager
-def checkpointed(checkpoint: str) -> Iterator[None]:
-    """Use the query's ID from its checkpoint folder, for jobs that also run over Spark Connect."""
-    token = _CHECKPOINT.set(checkpoint)
-    try:
-        yield
-    finally:
-        _CHECKPOINT.reset(token)
+    return Writer(query, query, chosen=False)

@@ -1,60 +1,91 @@
-"""Delta as a table format: any number of writers and readers, and one commit per change.
+"""Delta as a table format: any number of writers and readers, and one commit per batch.
 
-If the session has Delta's catalog, Delta's own writer writes (`_delta_catalog`). Without it, Spark writes the data
-files, and the package `deltalake` of the driver commits them. Both ways have one rule for what a table's log records.
+If the session has Delta's catalog, Delta's own writer commits, with ``txnAppId`` and ``txnVersion``. Without it, Spark
+writes the data files, and the package `deltalake` of the driver commits them; a table then has columns and partitions,
+and no other feature. `deltalake` reads the log on both ways, so each way finds the batches of the other one.
+
+The log keeps the number of a writer's last batch. Spark replays no other batch, so a lower number is a conflict. The
+commit says which query wrote the batch, so another query with the same name does not count as written.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 from uuid import uuid4
 
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid._retrying import retry
-from spark_ext._filesystem import filesystem, literal
+from spark_ext._compat import type_named
+from spark_ext._filesystem import filesystem, literal, resolve
+from spark_ext._private import conditions_of, words_of
 from spark_ext._settings import settings
 from spark_ext.columns._expressions import quoted_name
-from spark_ext.tables import _delta_catalog
-from spark_ext.tables._delta_columns import WRITE, check_new, check_partitions, check_table, check_types, delta_schema
-from spark_ext.tables._delta_files import add_actions, partition_column, with_partition_texts
-from spark_ext.tables._delta_log import (
-    AS_DELTA_READS,
-    WRITER,
-    Overtaken,
-    check_installed,
-    check_marks,
-    claims_of,
-    committed,
-    existing,
-    files_of,
-    is_overtaken,
-    is_streamed,
-    marks_of,
-    open_table,
-    series_of,
-    spark_schema,
-    table_uri,
+from spark_ext.tables._batches import (
+    NO_VALUE,
+    THREADS,
+    CountedRows,
+    MissingRows,
+    check_fits,
+    check_names,
+    check_partitions,
+    checked_partitions,
+    data_files,
+    plain,
 )
-from spark_ext.tables._row_counts import CountedRows, MissingRows
 from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.table_formats import TableFormat, TableName
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
+    import pyarrow.fs as pafs
+    from deltalake import DeltaTable, Schema
     from deltalake.transaction import AddAction
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from spark_ext.tables._writers import Writer
 
-_OURS: Final = re.compile(rf"{WRITE}=[0-9a-f]{{32}}/")
-_ATTEMPTS: Final = 10
+_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
+_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_LOWEST: Final = (1, 6)
+"""Earlier versions leave out the number of the batch in every commit but the first, and report no error."""
+_PLAIN: Final = (
+    T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType, T.BooleanType,
+    T.BinaryType, T.DateType, T.TimestampType, T.TimestampNTZType,
+)  # fmt: skip
+_AS_DELTA_READS: Final = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 lacks statistics
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+"""Settings for the data files, which readers other than Spark read too."""
 _PROPERTIES: Final = {"delta.checkpointInterval": "10"}
 """A reader lists the log from the last checkpoint, so it reads at most ten commits."""
+_FORGETS: Final = "delta.setTransactionRetentionDuration"
+WRITE: Final = "msgid_write"
+"""Each write has a folder ``msgid_write=UUID`` in the table, so that two writes never touch the same files."""
+_OURS: Final = re.compile(rf"{WRITE}=[0-9a-f]{{32}}/")
+_ATTEMPTS: Final = 10
+_COMMITS: Final = (16, 1000)
+"""Numbers of commits among which the last one of a writer is searched."""
+_COLUMNS: Final = 32
+"""Number of columns with statistics; other writers of Delta tables use the same number."""
+_CHARACTERS: Final = 64
+"""The log does not have bounds of longer text."""
+_OTHERS_CAME_FIRST: Final = (
+    "DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "DELTA_TABLE_ALREADY_EXISTS",
+    "TABLE_OR_VIEW_ALREADY_EXISTS",
+)  # fmt: skip
+
+
+class _LookAgain(Exception):
+    """The table must be read again."""
 
 
 class _Delta(TableFormat):
@@ -76,125 +107,286 @@ class _Delta(TableFormat):
         partition_by: tuple[str, ...],
         storage_options: dict[str, str] | None,
     ) -> bool:
-        if isinstance(path, TableName) or _delta_catalog.has_catalog(df.sparkSession):
-            return _delta_catalog.write_batch(df, batch_id, path, writer, partition_by, storage_options)
-        from deltalake.transaction import Transaction
-
-        table = open_table(path, storage_options)
-        _check(df, table, partition_by, path)
-        marks = marks_of(writer)
-        check_marks(table, marks, writer, path)
-        if table is not None and committed(table, writer, batch_id, path):
+        spark, write = df.sparkSession, uuid4().hex
+        folder: str | None = None
+        actions: list[AddAction] = []
+        has_jar = has_catalog(spark)
+        said = {"writer": writer.name, "query": writer.query, "write": write}
+        table = _open(spark, path, storage_options)
+        _check(df, table, partition_by, path, has_jar=has_jar)
+        if table is not None and _commit_of(table, writer, batch_id, path) is not None:
             return False
-        folder, actions = _write_files(df, path, partition_by)
-        if table is None:
-            # Drivers that create one table at once can all succeed: each makes a commit. So it does not have rows.
-            _create(df, path, [], partition_by, storage_options)
-            table = existing(path, storage_options)
-            _check(df, table, partition_by, path)
+        if not has_jar:
+            folder, actions = _write_files(df, path, partition_by)
 
         def commit() -> bool:
-            if committed(table, writer, batch_id, path):
-                if _holds(table, folder):
-                    return True  # the commit succeeded, and only its answer was lost
-                _delete(path, folder)
-                return False
-            check_marks(table, marks, writer, path)
-            claims = [claim for claim, _ in claims_of(table, marks)]
-            transactions = [Transaction(writer.name, batch_id), *series_of(table, writer, batch_id), *marks, *claims]
-            if not _commit(df, table, actions, "append", partition_by, transactions, writer):
-                _check(df, table, partition_by, path)
-                raise Overtaken
+            table = _open(spark, path, storage_options)
+            if table is None:
+                # Drivers that create one table at once can all succeed: each makes a commit. So it does not have rows.
+                _create(df, path, [], partition_by, storage_options, has_jar=has_jar)
+                raise _LookAgain
+            last = _commit_of(table, writer, batch_id, path)
+            if last is not None:
+                return bool(last.get("write") == write)
+            _check(df, table, partition_by, path, has_jar=has_jar)
+            if has_jar:
+                # Delta's own writer skips a batch that another driver has written, without an error.
+                transaction = {"txnAppId": writer.name, "txnVersion": str(batch_id), "userMetadata": json.dumps(said)}
+                _save(df, path, "append", (), **transaction)
+                commits = _existing(spark, path, storage_options).history(_COMMITS[0])
+                is_written = any(_said_in(commit).get("write") == write for commit in commits)
+            else:
+                is_written = _commit(df, table, actions, "append", partition_by, said, batch_id)
+            if not is_written:
+                raise _LookAgain
             return True
 
         try:
-            return retry(commit, is_overtaken, [0] * (_ATTEMPTS - 1))
-        except Overtaken:
-            raise OSError(
-                f"cannot commit batch {batch_id} to {path}: {_ATTEMPTS} commits of others came first"
-            ) from None
+            won = retry(commit, lambda error: isinstance(error, _LookAgain), [0] * (_ATTEMPTS - 1))
+        except _LookAgain:
+            raise OSError(f"cannot commit batch {batch_id} to {path}: other commits came first") from None
+        if not won and folder is not None:
+            _delete(path, folder)
+        return won
 
     def is_written(self, batch_id: int, path: str, writer: Writer) -> bool:
-        from pyspark.sql import SparkSession
-
-        folder = _delta_catalog.location_of(SparkSession.active(), path) if isinstance(path, TableName) else path
-        table = None if folder is None else open_table(folder)
-        return table is not None and committed(table, writer, batch_id, path)
+        table = _open(SparkSession.active(), path, None)
+        return table is not None and _commit_of(table, writer, batch_id, path) is not None
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         if isinstance(path, TableName):
             return spark.table(path)
-        if _delta_catalog.has_catalog(spark):
+        if has_catalog(spark):
             return spark.read.format("delta").load(path)
-        return _read(spark, path, existing(path, storage_options))
-
-    def check_columns(self, df: DataFrame, path: str) -> None:
-        check_installed()
-        if _delta_catalog.has_catalog(df.sparkSession):
-            check_types(df, *_delta_catalog.MORE_TYPES)
-        else:
-            delta_schema(df)
+        return _read(spark, path, _existing(spark, path, storage_options))
 
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
-        table = open_table(path)
+        has_jar = has_catalog(df.sparkSession)
+        table = _open(df.sparkSession, path, None)
         if mode == "error" and table is not None:
             raise FileExistsError(f"there is a Delta table at {path}")
-        replaced = mode == "overwrite" and table is not None
-        if _delta_catalog.has_catalog(df.sparkSession):
-            _delta_catalog.write_rows(df, None if replaced else table, path, mode, partition_by)
-            return
-        _check(df, None if replaced else table, partition_by, path, replaces=replaced)
-        folder, actions = _write_files(df, path, partition_by)
-        if table is None:
-            done = _create(df, path, actions, partition_by, None)
+        replaces = mode == "overwrite" and table is not None
+        _check(df, None if replaces else table, partition_by, path, has_jar=has_jar, replaces=replaces)
+        if has_jar:
+            options = {"overwriteSchema": "true"} if mode == "overwrite" else {}
+            with suppress(_LookAgain):
+                _save(df, path, mode, partition_by, **options)
+                return
         else:
-            done = _commit(df, table, actions, mode, partition_by, [])
-        if not done:
+            folder, actions = _write_files(df, path, partition_by)
+            if table is None:
+                is_written = _create(df, path, actions, partition_by, None, has_jar=False)
+            else:
+                is_written = _commit(df, table, actions, mode, partition_by)
+            if is_written:
+                return
             _delete(path, folder)
-            raise OSError(f"cannot commit to {path}: another commit came first")
-
-    def is_streamed(self, path: str) -> bool:
-        table = open_table(path)
-        return table is not None and is_streamed(table)
+        raise OSError(f"cannot commit to {path}: another commit came first")
 
 
 FORMAT: Final = _Delta()
 FORMATS: Final = (FORMAT,)
 
 
-def _check(
-    df: DataFrame, table: DeltaTable | None, partition_by: tuple[str, ...], path: str, *, replaces: bool = False
-) -> None:
-    delta_schema(df)
-    check_partitions(df, partition_by, path)
-    if table is not None:
-        check_table(df, table, partition_by, path)
-    elif not replaces:
-        check_new(df, partition_by, path)
+def has_catalog(spark: SparkSession) -> bool:
+    """Return whether a session has Delta's JAR: its extension, and its catalog."""
+    if _EXTENSION not in str(spark.conf.get("spark.sql.extensions", "")):
+        return False
+    return spark.conf.get("spark.sql.catalog.spark_catalog", None) == _CATALOG
 
 
-def _holds(table: DeltaTable, folder: str) -> bool:
-    return any(file.startswith(f"{folder}/") for file, _ in files_of(table))
-
-
-def _write_files(df: DataFrame, path: str, partition_by: tuple[str, ...]) -> tuple[str, list[AddAction]]:
-    """Write data files with Spark that readers do not see before the commit; return their folder and the actions."""
-    folder = f"{WRITE}={uuid4().hex}"
-    types = {name: df.schema[name].dataType for name in partition_by}
-    counted = CountedRows(df)
-    with settings(df.sparkSession, AS_DELTA_READS):
-        rows: Any = with_partition_texts(counted.df, partition_by).write
-        if partition_by:
-            rows = rows.partitionBy(*partition_by)
-        rows.parquet(f"{path}/{folder}")
-    files, base = filesystem(path)
+def _location(spark: SparkSession, name: str) -> str | None:
+    """Return the folder of a table in the session's catalog; None if it is missing."""
+    if not has_catalog(spark):
+        raise ValueError(
+            f"`table` must be None without Delta's catalog, got {str(name)!r}: set spark.sql.extensions to "
+            f"{_EXTENSION} and spark.sql.catalog.spark_catalog to {_CATALOG}, or pass the table's path"
+        )
     try:
-        actions = add_actions(files, base, folder, types)
-        counted.check(sum(json.loads(action.stats)["numRecords"] for action in actions), len(actions), path)
-    except (TableConflict, MissingRows):
-        _delete(path, folder)
-        raise
-    return folder, actions
+        if not spark.catalog.tableExists(name):
+            return None
+        found = spark.sql(f"DESCRIBE DETAIL {name}").select("format", "location").collect()
+    except ParseException:
+        raise ValueError(f"`table` must be the name of a table, got {str(name)!r}") from None
+    except AnalysisException:  # a view
+        found = []
+    if not found or found[0][0] != FORMAT.name:
+        raise TableConflict(f"cannot use {name} as a Delta table: it is a view or a table of another format")
+    return str(found[0][1])
+
+
+def _open(spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DeltaTable | None:
+    """Return the log of a table as it is now; None if the table is missing.
+
+    Raises
+    ------
+    ImportError
+        if the package `deltalake` is missing or too old.
+    ValueError
+        if the path has a '%' and two hex digits, which the package would decode, or if its scheme is not supported.
+    """
+    try:
+        import deltalake
+    except ImportError:
+        raise ImportError("a Delta table needs deltalake: pip install 'msgid[delta]'", name="deltalake") from None
+    if tuple(int(part) for part in deltalake.__version__.split(".")[:2]) < _LOWEST:
+        raise ImportError(
+            f"a Delta table needs deltalake {'.'.join(map(str, _LOWEST))} or later, got {deltalake.__version__}: "
+            "pip install 'msgid[delta]'",
+            name="deltalake",
+        )
+    folder = _location(spark, path) if isinstance(path, TableName) else path
+    if folder is None:
+        return None
+    try:
+        return deltalake.DeltaTable(_uri(folder), storage_options=storage_options)
+    except deltalake.exceptions.TableNotFoundError:
+        return None
+
+
+def _existing(spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DeltaTable:
+    table = _open(spark, path, storage_options)
+    if table is None:
+        raise FileNotFoundError(f"cannot find a Delta table at {path}")
+    return table
+
+
+def _uri(path: str) -> str:
+    """Return the path of a table as `deltalake` takes it."""
+    import pyarrow.fs as pafs
+
+    files, inner = filesystem(path)
+    uri = inner if isinstance(files, pafs.LocalFileSystem) else resolve(path)
+    if unquote(uri) != uri:
+        raise ValueError(f"the path of a Delta table must not contain '%' and two hex digits, got {path!r}")
+    return uri
+
+
+def _commit_of(table: DeltaTable, writer: Writer, batch_id: int, path: str) -> dict[str, Any] | None:
+    """Return what the commit of a batch says of itself; None if the batch is not in the table.
+
+    Raises
+    ------
+    TableConflict
+        if the writer has written a later batch, or if another query has written this one.
+    """
+    last = table.transaction_version(writer.name)
+    if last is None or batch_id > last:
+        return None
+    if batch_id < last:
+        raise TableConflict(
+            f"cannot write batch {batch_id} of {writer.name!r} to {path}: its batch {last} is in the table. The "
+            "checkpoint is older than the table, or another query has this name: choose another app_id"
+        )
+    for count in _COMMITS:
+        for commit in table.history(count):
+            said = _said_in(commit)
+            if said.get("writer") == writer.name:
+                if None not in (said.get("query"), writer.query) and said["query"] != writer.query:
+                    raise TableConflict(
+                        f"cannot write to {path}: its writer {writer.name!r} is another query than {writer.query}. "
+                        "Restore that query's checkpoint, or choose another app_id"
+                    )
+                return said
+    return {}
+
+
+def _said_in(commit: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of a commit in the history of a table; Delta's own writer has those of its user as text.
+
+    Examples
+    --------
+    >>> _said_in({"operation": "WRITE", "userMetadata": '{"writer": "orders"}'})["writer"]
+    'orders'
+    """
+    own = None
+    with suppress(ValueError):
+        own = json.loads(commit.get("userMetadata") or "{}")
+    return {**commit, **own} if isinstance(own, dict) else commit
+
+
+def _schema(df: DataFrame, *, has_jar: bool) -> T.StructType:
+    """Return the columns of a Delta table for a DataFrame's rows; every column may be NULL."""
+
+    def checked(type: Any, place: tuple[str, ...]) -> Any:
+        is_text = isinstance(type, T.StringType) and type == T.StringType()
+        if is_text or isinstance(type, _PLAIN) or (has_jar and type_named(type, "variant")):
+            return type
+        raise TableConflict(
+            f"cannot write column {'.'.join(place)!r} to a Delta table: it lacks the type {type.simpleString()}; cast "
+            "it, for example to string"
+        )
+
+    schema: T.StructType = plain(df.schema, checked)
+    return schema
+
+
+def _delta_schema(df: DataFrame) -> Schema:
+    from deltalake import Schema
+
+    return Schema.from_json(json.dumps(_schema(df, has_jar=False).jsonValue()))
+
+
+def _spark_schema(table: DeltaTable) -> T.StructType:
+    schema: T.StructType = T.StructType.fromJson(json.loads(table.schema().to_json()))
+    return schema
+
+
+def _check(
+    df: DataFrame,
+    table: DeltaTable | None,
+    partition_by: tuple[str, ...],
+    path: str,
+    *,
+    has_jar: bool,
+    replaces: bool = False,
+) -> None:
+    """Check that rows may be written to a table; Delta's own writer checks the rest.
+
+    Raises
+    ------
+    TableConflict
+        if not.
+    """
+    check_names(df.schema)
+    _schema(df, has_jar=has_jar)
+    if not has_jar:
+        check_partitions(df, partition_by)
+    if WRITE in map(str.lower, df.columns):
+        raise TableConflict(f"cannot write a column named {WRITE!r}: the table's folders have that name")
+    if table is None:
+        if not replaces and not isinstance(path, TableName):
+            _check_free(path)
+        return
+    metadata, columns = table.metadata(), _spark_schema(table)
+    if partition_by != tuple(metadata.partition_columns):
+        raise TableConflict(
+            f"cannot write to {path}: partition_by must be the table's {tuple(metadata.partition_columns)}, got "
+            f"{partition_by}"
+        )
+    check_fits(df.schema, columns, path)
+    if _FORGETS in metadata.configuration:
+        raise TableConflict(
+            f"cannot write to {path}: the table forgets batches, because it has the property {_FORGETS}"
+        )
+    features = [key for key in metadata.configuration if key.startswith("delta.constraints.")]
+    features += [f"NOT NULL of {field.name!r}" for field in columns if not field.nullable]
+    features += [f"{key} of {field.name!r}" for field in columns for key in field.metadata if key.startswith("delta.")]
+    if features and not has_jar:
+        raise TableConflict(f"cannot write to {path}: it needs Delta's JAR, because it has {features[0]}")
+
+
+def _check_free(path: str) -> None:
+    """Check that the folder of a new table does not hold another table."""
+    import pyarrow.fs as pafs
+
+    files, base = filesystem(path)
+    for info in files.get_file_info(pafs.FileSelector(base, allow_not_found=True)):
+        if not info.base_name.startswith(("_delta_log", "_temporary", ".", f"{WRITE}=")):
+            raise TableConflict(
+                f"cannot create a Delta table at {path}: the folder holds {info.base_name}, which is not part of one. "
+                "Choose another folder"
+            )
 
 
 def _create(
@@ -203,21 +395,105 @@ def _create(
     actions: list[AddAction],
     partition_by: tuple[str, ...],
     storage_options: dict[str, str] | None,
+    *,
+    has_jar: bool,
 ) -> bool:
-    """Create a table with data files; return False if another driver has created it."""
-    from deltalake.exceptions import CommitFailedError, DeltaError
+    """Create a table with data files, or with Delta's own writer without rows; return False if it exists."""
+    from deltalake.exceptions import DeltaError
     from deltalake.transaction import create_table_with_add_actions
 
     try:
-        create_table_with_add_actions(
-            table_uri(path), delta_schema(df), actions, "error", list(partition_by),
-            configuration=_PROPERTIES, storage_options=storage_options,
-        )  # fmt: skip
-    except (CommitFailedError, DeltaError):
-        if open_table(path, storage_options) is None:
+        if has_jar:
+            _save(df.sparkSession.createDataFrame([], df.schema), path, "append", partition_by)
+        else:
+            create_table_with_add_actions(
+                _uri(path), _delta_schema(df), actions, "error", list(partition_by),
+                configuration=_PROPERTIES, storage_options=storage_options,
+            )  # fmt: skip
+    except DeltaError:
+        if _open(df.sparkSession, path, storage_options) is None:
             raise
         return False
     return True
+
+
+def _save(df: DataFrame, place: str, mode: str, partition_by: tuple[str, ...], **options: str) -> None:
+    """Write rows with Delta's own writer to a path or a named table.
+
+    Raises
+    ------
+    _LookAgain
+        if another commit came first.
+    TableConflict
+        if Delta refuses the rows.
+    """
+    rows: Any = df.write.format("delta").mode(mode).options(**options)
+    if partition_by:
+        rows = rows.partitionBy(*partition_by)
+    try:
+        with settings(df.sparkSession, _AS_DELTA_READS):
+            (rows.saveAsTable if isinstance(place, TableName) else rows.save)(place)
+    except Exception as error:
+        conditions = sorted(conditions_of(error))
+        if any(condition.startswith(_OTHERS_CAME_FIRST) for condition in conditions):
+            raise _LookAgain from None
+        for condition in conditions:
+            if condition.startswith("DELTA_"):
+                raise TableConflict(f"cannot write to {place}: {words_of(error, condition)}") from None
+        raise
+
+
+def _write_files(df: DataFrame, path: str, partition_by: tuple[str, ...]) -> tuple[str, list[AddAction]]:
+    """Write data files with Spark that readers do not see before the commit; return their folder and the actions."""
+    folder, counted = f"{WRITE}={uuid4().hex}", CountedRows(df)
+    with settings(df.sparkSession, _AS_DELTA_READS):
+        rows: Any = checked_partitions(counted.df, partition_by).write
+        if partition_by:
+            rows = rows.partitionBy(*partition_by)
+        rows.parquet(f"{path}/{folder}")
+    files, base = filesystem(path)
+    infos = data_files(files, f"{base}/{folder}")
+    with ThreadPoolExecutor(THREADS) as pool:
+        actions = list(pool.map(lambda info: _add_action(files, base, info), infos))
+    try:
+        counted.check(sum(json.loads(action.stats)["numRecords"] for action in actions), len(actions), path)
+    except MissingRows:
+        _delete(path, folder)
+        raise
+    return folder, actions
+
+
+def _add_action(files: pafs.FileSystem, base: str, info: pafs.FileInfo) -> AddAction:
+    import pyarrow.parquet as pq
+    from deltalake.transaction import AddAction
+
+    with files.open_input_file(info.path) as file:
+        footer = pq.ParquetFile(file).metadata
+    inner = info.path[len(base.rstrip("/")) + 1 :]
+    pairs = [map(unquote, folder.split("=", 1)) for folder in inner.split("/")[1:-1]]
+    values = {name: None if text == NO_VALUE else text for name, text in pairs}
+    changed = 0 if info.mtime_ns is None else info.mtime_ns // 1_000_000
+    # The path is not encoded here: the package encodes it for the log.
+    return AddAction(inner, info.size, values, changed, True, json.dumps(_statistics(footer)))
+
+
+def _statistics(footer: Any) -> dict[str, Any]:
+    """Return the number of rows, the number of NULLs, and the bounds of integers and short text."""
+    facts: dict[str, Any] = {"numRecords": footer.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
+    for place in range(min(footer.num_columns, _COLUMNS)):
+        column = footer.schema.column(place)
+        parts = [footer.row_group(group).column(place).statistics for group in range(footer.num_row_groups)]
+        if column.path != column.name or any(part is None or part.null_count is None for part in parts):
+            continue
+        facts["nullCount"][column.name] = sum(part.null_count for part in parts)
+        parts = [part for part in parts if part.num_values]
+        if column.logical_type.type not in ("NONE", "INT", "STRING") or not all(part.has_min_max for part in parts):
+            continue
+        with suppress(ValueError):  # text that is not UTF-8
+            bounds = [bound for part in parts for bound in (part.min, part.max)]
+            if bounds and all(type(one) is int or (type(one) is str and len(one) <= _CHARACTERS) for one in bounds):
+                facts["minValues"][column.name], facts["maxValues"][column.name] = min(bounds), max(bounds)
+    return facts
 
 
 def _commit(
@@ -226,31 +502,33 @@ def _commit(
     actions: list[AddAction],
     mode: str,
     partition_by: tuple[str, ...],
-    transactions: list[Any],
-    writer: Writer | None = None,
+    said: dict[str, Any] | None = None,
+    batch_id: int = 0,
 ) -> bool:
-    """Commit data files; return False if another commit came first. The table is then read again."""
-    from deltalake.exceptions import CommitFailedError
-    from deltalake.transaction import CommitProperties
+    """Commit data files; return False if another commit came first.
 
-    said = None if writer is None else {WRITER: writer.name}
-    properties = CommitProperties(custom_metadata=said, app_transactions=transactions)
+    Raises
+    ------
+    TableConflict
+        if `deltalake` refuses the table.
+    """
+    from deltalake.exceptions import CommitFailedError
+    from deltalake.transaction import CommitProperties, Transaction
+
+    transactions = [] if said is None else [Transaction(said["writer"], batch_id)]
+    own = None if said is None else {key: value for key, value in said.items() if value is not None}
+    properties = CommitProperties(custom_metadata=own, app_transactions=transactions)
+    before = table.version()
     try:
         table.create_write_transaction(
-            [*actions], mode, delta_schema(df), list(partition_by), commit_properties=properties
+            [*actions], mode, _delta_schema(df), list(partition_by), commit_properties=properties
         )
     except CommitFailedError as error:
-        _check_overtaken(table, error)
+        table.update_incremental()
+        if table.version() == before:
+            raise TableConflict(f"cannot commit to {table.table_uri}: {error}") from None
         return False
     return True
-
-
-def _check_overtaken(table: DeltaTable, error: Exception) -> None:
-    """Read a table again after a commit failed; raise `TableConflict` if another commit was not the reason."""
-    before = table.version()
-    table.update_incremental()
-    if table.version() == before:
-        raise TableConflict(f"cannot commit to {table.table_uri}: {error}") from None
 
 
 def _delete(path: str, folder: str) -> None:
@@ -260,60 +538,48 @@ def _delete(path: str, folder: str) -> None:
         files.delete_dir(f"{base}/{folder}")
 
 
+def _files_of(table: DeltaTable) -> list[tuple[str, dict[str, Any]]]:
+    """Return the data files of a table, each as its path in the table's folder and its partition values.
+
+    Dates and times are text: as Python's values, some are out of range, and Spark reads others in Python's time zone.
+    """
+    import pyarrow as pa
+
+    rows = pa.table(table.get_add_actions(flatten=False))
+    values: list[dict[str, Any]] = [{}] * rows.num_rows
+    if "partition" in rows.column_names:
+        columns = pa.Table.from_struct_array(rows["partition"])
+        texts = [column.cast(pa.string()) if pa.types.is_temporal(column.type) else column for column in columns]
+        values = pa.table(texts, columns.column_names).to_pylist()
+    return [(unquote(path), found) for path, found in zip(rows["path"].to_pylist(), values, strict=True)]
+
+
 def _read(spark: SparkSession, path: str, table: DeltaTable) -> DataFrame:
-    """Read the files in the log of a table."""
-    _check_readable(table, path)
-    schema = spark_schema(table)
+    """Read the files in the log of a table: ours by the values in the names of their folders, others by the log's."""
+    metadata, schema = table.metadata(), _spark_schema(table)
+    vectors = "deletionVectors" in (table.protocol().reader_features or ()) and any(
+        batch.num_rows for batch in table.deletion_vectors()
+    )
+    if vectors or metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
+        raise TableConflict(f"cannot read {path} without Delta's JAR: it has mapped columns or deletion vectors")
+    names = metadata.partition_columns
+    fields = [field for field in schema if field.name not in names]
+    folders = [T.StructField(name, T.StringType()) for name in (WRITE, *names)]
     ours: list[str] = []
     others: dict[tuple[tuple[str, Any], ...], list[str]] = {}
-    for file, values in files_of(table):
-        if _OURS.match(file):
-            ours.append(file)
-        else:
-            others.setdefault(tuple(values.items()), []).append(file)
-    parts = [_read_ours(spark, path, ours, table)] if ours else []
-    parts += [_read_others(spark, path, names, table, dict(pairs)) for pairs, names in others.items()]
-    if not parts:
-        return spark.createDataFrame([], schema)
-    whole = parts[0]
+    for file, values in _files_of(table):
+        group = ours if _OURS.match(file) else others.setdefault(tuple(values.items()), [])
+        group.append(literal(f"{path}/{file}"))
+    parts = []
+    if ours:
+        read = spark.read.schema(T.StructType([*fields, *folders])).option("basePath", path).parquet(*ours)
+        parts.append(read.select(*(F.col(quoted_name(f.name)).cast(f.dataType).alias(f.name) for f in schema)))
+    for pairs, files in others.items():
+        constants = dict(pairs)
+        read = spark.read.schema(T.StructType(fields)).option("recursiveFileLookup", "true").parquet(*files)
+        columns = [F.lit(constants[f.name]) if f.name in names else F.col(quoted_name(f.name)) for f in schema]
+        parts.append(read.select(*(c.cast(f.dataType).alias(f.name) for c, f in zip(columns, schema, strict=True))))
+    whole = parts[0] if parts else spark.createDataFrame([], schema)
     for part in parts[1:]:
         whole = whole.unionAll(part)
     return whole
-
-
-def _check_readable(table: DeltaTable, path: str) -> None:
-    features = set(table.protocol().reader_features or ())
-    mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
-    if mapped or ("deletionVectors" in features and _has_deletion_vectors(table)):
-        raise TableConflict(f"cannot read {path} without Delta's JAR: it has mapped columns or deletion vectors")
-
-
-def _has_deletion_vectors(table: DeltaTable) -> bool:
-    return any(True for batch in table.deletion_vectors() for _ in range(batch.num_rows))
-
-
-def _read_ours(spark: SparkSession, path: str, names: list[str], table: DeltaTable) -> DataFrame:
-    """Read files whose folders name the partition values, so that Spark skips partitions."""
-    schema, columns = spark_schema(table), table.metadata().partition_columns
-    fields = [field for field in schema if field.name not in columns]
-    folders = [T.StructField(name, T.StringType()) for name in (WRITE, *columns)]
-    reader = spark.read.schema(T.StructType([*fields, *folders])).option("basePath", path)
-    read = reader.parquet(*(literal(f"{path}/{name}") for name in names))
-    return read.select(
-        *(partition_column(f.name, f.dataType) if f.name in columns else read[quoted_name(f.name)] for f in schema)
-    )
-
-
-def _read_others(
-    spark: SparkSession, path: str, names: list[str], table: DeltaTable, values: dict[str, Any]
-) -> DataFrame:
-    """Read files of other writers in one partition; the log has the partition's values."""
-    schema, columns = spark_schema(table), table.metadata().partition_columns
-    reader = spark.read.schema(T.StructType([field for field in schema if field.name not in columns]))
-    read = reader.option("recursiveFileLookup", "true").parquet(*(literal(f"{path}/{name}") for name in names))
-    return read.select(
-        *(
-            F.lit(values[f.name]).cast(f.dataType).alias(f.name) if f.name in columns else read[quoted_name(f.name)]
-            for f in schema
-        )
-    )

@@ -23,7 +23,7 @@ from msgid._retrying import retry
 from spark_ext._private import cause_of, is_java_error, is_lost_commit
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables import _iceberg_records as records
-from spark_ext.tables._table_columns import check_fits, check_names, plain
+from spark_ext.tables._batches import check_fits, check_names, plain
 from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.table_formats import TableFormat
 
@@ -121,17 +121,6 @@ class _Iceberg(TableFormat):
             table.prepare(df, partition_by).writeTo(table.sql_name).append()
         else:
             table.create(_with_types(df, iceberg_schema(df)), partition_by, replaces=mode == "overwrite")
-
-    def check_columns(self, df: DataFrame, path: str) -> None:
-        table = _Table(df.sparkSession, path, writes=True)
-        if table.exists():
-            table.fitting(df)
-        else:
-            iceberg_schema(df)
-
-    def is_streamed(self, path: str) -> bool:
-        table = _Table(SparkSession.active(), path)
-        return table.exists() and records.is_streamed(table.properties)
 
 
 FORMAT: Final = _Iceberg()

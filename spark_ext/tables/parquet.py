@@ -14,13 +14,19 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import types as T
 
 from msgid._retrying import retry
-from spark_ext._arguments import check_name
-from spark_ext._compat import type_named
 from spark_ext._filesystem import PathError, filesystem, literal
 from spark_ext._private import FILE_SINK_LOG
-from spark_ext.tables._folder_values import with_folder_texts
-from spark_ext.tables._row_counts import CountedRows, MissingRows, footer_rows
-from spark_ext.tables._table_columns import check_fits, check_names, plain
+from spark_ext.tables._batches import (
+    CountedRows,
+    MissingRows,
+    check_fits,
+    check_names,
+    check_partitions,
+    checked_partitions,
+    data_files,
+    footer_rows,
+    plain,
+)
 from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.table_formats import TableFormat, format_of_table
 
@@ -48,9 +54,6 @@ _FOREIGN: Final = {
     FILE_SINK_LOG: "Spark's own file sink manages it",
     "metadata": "it looks like an Iceberg table",
 }
-
-_NO_PARTITION: Final = (T.BinaryType, T.ArrayType, T.MapType, T.StructType, T.CalendarIntervalType)
-"""Types whose values cannot be names of folders."""
 _NO_TABLE: Final = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 """Spark's errors for a folder without data files."""
 
@@ -72,7 +75,7 @@ class _Parquet(TableFormat):
         # rename succeeds and the second fails. A store without a rename of folders (S3) gets the rows in place; the
         # file _SUCCESS, written last, marks them as complete. Two drivers must not write one batch there.
         _check_names(df)
-        _check_partitions(df, partition_by)
+        check_partitions(df, partition_by)
         files, base = filesystem(path)
         _claim(files, base, path, writer, partition_by, df)
         inner = f"writer={writer.name}/batch={batch_id}"
@@ -97,24 +100,19 @@ class _Parquet(TableFormat):
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         return _read(spark, path)
 
-    def check_columns(self, df: DataFrame, path: str) -> None:
-        _check_names(df)
-        _check_own(path)
-        _fitting(df, path)
-
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
         _check_own(path)
         check_names(df.schema)
-        _check_partitions(df, partition_by)
+        check_partitions(df, partition_by)
         columns = _fitting(df, path) if mode == "append" else None
         files, base = filesystem(path)
-        before = {info.path for info in _data_files(files, base)} if mode == "append" else set()
+        before = {info.path for info in data_files(files, base)} if mode == "append" else set()
         if mode == "error" and _is_interrupted(files, base):
             mode = "overwrite"
         counted = CountedRows(df)
-        writer = with_folder_texts(counted.df, partition_by).write.mode(mode)
+        writer = checked_partitions(counted.df, partition_by).write.mode(mode)
         (writer.partitionBy(*partition_by) if partition_by else writer).parquet(path)
-        found = [info for info in _data_files(files, base) if info.path not in before]
+        found = [info for info in data_files(files, base) if info.path not in before]
         counted.check(footer_rows(files, found), len(found), path)
         recorded = plain(columns or df.schema).jsonValue()
         with files.open_output_stream(f"{base}/{_COLUMNS}") as out:
@@ -143,7 +141,7 @@ def _claim(
     said = _read_json(files, claim)
     if said is not None:
         # A writer without rows has failed in its first batch, which fixes nothing.
-        if said["partition_by"] != list(partition_by) and not _data_files(files, f"{base}/writer={writer.name}"):
+        if said["partition_by"] != list(partition_by) and not data_files(files, f"{base}/writer={writer.name}"):
             said = {"query": said["query"], "partition_by": list(partition_by)}
         _check_claim(said, path, writer, partition_by)
     else:
@@ -225,7 +223,7 @@ def _fitting(df: DataFrame, path: str) -> T.StructType | None:
 
 def _has_rows(path: str) -> bool:
     """Return whether a table has data files that readers see."""
-    return bool(_data_files(*filesystem(path)))
+    return bool(data_files(*filesystem(path)))
 
 
 def _check_claim(said: dict[str, Any], path: str, writer: Writer, partition_by: tuple[str, ...]) -> None:
@@ -270,34 +268,6 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
             )
 
 
-def _check_partitions(df: DataFrame, partition_by: tuple[str, ...]) -> None:
-    """Raise an error for columns that Spark refuses, for a timestamp and for a hidden folder.
-
-    Spark names the folders of a timestamp by local times, which two moments may share.
-    """
-    types = {field.name.lower(): field.dataType for field in df.schema}
-    for name in partition_by:
-        check_name("partition_by", name)
-        type = types.get(name.lower())
-        if type is None:
-            raise ValueError(f"partition_by must name columns of the rows, got {name!r}; they have {df.columns}")
-        if isinstance(type, _NO_PARTITION) or type_named(type, "variant"):
-            raise ValueError(f"partition_by must name columns of a plain type, got {name!r} of {type.simpleString()}")
-    chosen = {name.lower() for name in partition_by}
-    if len(chosen) < len(partition_by):
-        raise ValueError(f"partition_by must name each column once, got {partition_by}")
-    for name in partition_by:
-        if name.startswith("."):
-            raise ValueError(f"partition_by must not name {name!r} in a Parquet table: readers skip its folders")
-        if name in df.columns and isinstance(df.schema[name].dataType, T.TimestampType):
-            raise ValueError(
-                f"partition_by must not name the timestamp {name!r} in a Parquet table, whose folders have local "
-                "times: add a date, or use the format delta"
-            )
-    if chosen and len(chosen) == len(types):
-        raise ValueError(f"partition_by must leave a column for the files, got all: {partition_by}")
-
-
 def _write(batch_df: DataFrame, path: str, inner: str, mode: str, partition_by: tuple[str, ...]) -> None:
     """Write the files of a batch, and check that the driver sees all its rows.
 
@@ -307,13 +277,13 @@ def _write(batch_df: DataFrame, path: str, inner: str, mode: str, partition_by: 
         if not. The files that the driver sees are deleted.
     """
     counted = CountedRows(batch_df)
-    writer: Any = with_folder_texts(counted.df, partition_by).write.mode(mode)
+    writer: Any = checked_partitions(counted.df, partition_by).write.mode(mode)
     if partition_by:
         writer = writer.partitionBy(*partition_by)
     # With dynamic partition overwrite, Spark would keep files of an interrupted attempt.
     writer.option("partitionOverwriteMode", "static").parquet(f"{path}/{inner}")
     files, base = filesystem(path)
-    found = _data_files(files, f"{base}/{inner}")
+    found = data_files(files, f"{base}/{inner}")
     try:
         counted.check(footer_rows(files, found), len(found), path)
     except MissingRows:
@@ -328,18 +298,6 @@ def _is_interrupted(files: pafs.FileSystem, folder: str) -> bool:
 
     found = files.get_file_info(pafs.FileSelector(folder, allow_not_found=True))
     return _is_folder(files, folder) and all(info.base_name == _TEMPORARY for info in found)
-
-
-def _data_files(files: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:
-    """Return the files in a folder, at any depth, that readers see."""
-    import pyarrow.fs as pafs
-
-    found = files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True))
-    return [
-        info
-        for info in found
-        if info.type == pafs.FileType.File and not any(map(_is_hidden, info.path[len(folder) :].split("/")[1:]))
-    ]
 
 
 def _mark(files: pafs.FileSystem, folder: str) -> None:
@@ -414,8 +372,3 @@ def _read(spark: SparkSession, path: str) -> DataFrame:
             raise FileNotFoundError(f"cannot read {path}: no batch has been written to it") from None
         raise
     return rows
-
-
-def _is_hidden(name: str) -> bool:
-    """Return whether Spark's readers skip a file or folder of this name."""
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)

@@ -61,9 +61,10 @@ def write_once(
         streaming query, because the query's ID is unknown there. Never change the name under a checkpoint: batches are
         counted by it, so the batch that ran last may be written once more.
     partition_by : tuple of str
-        columns by which the rows are partitioned; the same for every batch. A value must fit into the name of a folder:
-        on most systems 255 bytes; some characters take three. Empty text, ``__HIVE_DEFAULT_PARTITION__``, text with a
-        NUL character and text that is not UTF-8 end the batch with an error, and no row is written.
+        columns by which the rows are partitioned; the same for every batch: text, integers, booleans or dates. A value
+        must fit into the name of a folder: on most systems 255 bytes; some characters take three. Empty text,
+        ``__HIVE_DEFAULT_PARTITION__``, text with a NUL character, text that is not UTF-8 and dates outside the years 1
+        to 9999 end the batch with an error, and no row is written.
     storage_options : dict of str to str, optional
         credentials and settings with which `deltalake` reaches the table's store.
 
@@ -77,8 +78,8 @@ def write_once(
     TableConflict
         if the folder belongs to another query, another kind of run or another format, if the columns do not fit, or if
         a row breaks a constraint of the table. No row of the batch is written then. It is a
-        `ValueError`. Also if a Delta or Iceberg table does not tell whether the batch was written: it knows only the
-        last batches without a gap in their numbers.
+        `ValueError`. Also if a Delta or Iceberg table has a later batch of the writer: Spark replays its last batch
+        alone, so the checkpoint is older than the table.
     MissingRows
         if the driver does not see all rows that the tasks wrote, because a worker does not share the folder. The batch
         is not committed then. It is an `OSError`.

@@ -95,16 +95,6 @@ class TableFormat(ABC):
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
         """Write the rows of a batch run; ``mode`` is ``error``, ``append`` or ``overwrite``."""
 
-    def check_columns(self, df: DataFrame, path: str) -> None:  # noqa: B027, a format may hold every column
-        """Raise `TableConflict` if a table cannot hold the columns of a DataFrame, or the table at a path lacks them.
-
-        Jobs call it before a stream starts.
-        """
-
-    def is_streamed(self, path: str) -> bool:
-        """Return whether `write_batch` has written to a table, as far as a new checkpoint would repeat its batches."""
-        return False
-
 
 DEFAULT: Final = "parquet"
 """The name of the format of a folder that is not a table of another format."""

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-import pyarrow.fs as pafs
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import functions as F
@@ -108,7 +107,7 @@ def test_mark_of_the_event_time_is_left_out(spark):
 
 @pytest.fixture
 def query(spark, tmp_path):
-    """Run a stream of two micro-batches; return its ID, the IDs seen inside, and its checkpoint."""
+    """Run a stream of two micro-batches; return its ID and the IDs seen inside."""
     (tmp_path / "in").mkdir()
     for name in ("a b", "c"):
         (tmp_path / "in" / name).write_text("x\n")
@@ -122,21 +121,15 @@ def query(spark, tmp_path):
         .start()
     )
     assert running.awaitTermination(300)
-    return running.id, seen, (pafs.LocalFileSystem(), str(tmp_path / "checkpoint"))
+    return running.id, seen
 
 
-def test_checkpoint_tells_the_query(query, connect):
-    """The ID of the query is in the checkpoint."""
-    id, seen, checkpoint = query
-    assert _private.query_of_checkpoint(*checkpoint) == id
+def test_query_is_known_inside_it_alone(spark, query, connect):
+    """``foreachBatch`` knows the query that runs it; no ID is guessed elsewhere, nor over Spark Connect."""
+    id, seen = query
     if not connect:
         assert seen == [id, id]
-
-
-def test_query_is_unknown_outside_a_query(spark, tmp_path):
-    """Without a running query or a checkpoint, no ID is guessed."""
     assert _private.running_query(spark) is None
-    assert _private.query_of_checkpoint(pafs.LocalFileSystem(), str(tmp_path)) is None
 
 
 def test_conditions_and_cause_of_a_file_that_cannot_be_read(spark, tmp_path):

@@ -1,7 +1,6 @@
 """`write_once` through Delta's catalog: every table that Delta's JAR writes, and each batch once."""
 
-import itertools
-import json
+from typing import ClassVar
 
 import pytest
 from deltalake import DeltaTable
@@ -20,10 +19,28 @@ from pyspark.sql import functions as F
 
 import spark_ext as ids
 from spark_ext import TableConflict
-from spark_ext.tables import _delta_catalog, sinks
-from spark_ext.tables._writers import checkpointed
+from spark_ext.tables import delta, sinks
+from spark_ext.tables.table_formats import TableName, table_format
+from spark_ext.testing import TableFormatTests
 
 pytestmark = [pytest.mark.systems, pytest.mark.spark]
+
+
+class TestDeltaOfAPath(TableFormatTests):
+    """Delta's own writer commits to a folder."""
+
+    format = table_format("delta")
+    options: ClassVar = {"partition_by": ("k",)}
+
+
+class TestDeltaOfAName(TableFormatTests):
+    """Delta's own writer commits to a table of the catalog."""
+
+    format = table_format("delta")
+
+    @pytest.fixture
+    def table(self):
+        return TableName(new_name())
 
 
 def test_table_of_many_features_has_each_batch_once(spark):
@@ -36,9 +53,8 @@ def test_table_of_many_features_has_each_batch_once(spark):
     assert not write(orders(spark, 1), 1, table=table)
     assert write(orders(spark, 2), 2, table=table)
     spark.sql(f"DELETE FROM {table} WHERE id = 4")
-    for number in (0, 1, 2):
-        assert not write(orders(spark, number), number, path=location(spark, table))
-        assert sinks.is_written(orders(spark, 0), number, table=table, format="delta", app_id="a")
+    assert not write(orders(spark, 2), 2, path=location(spark, table))
+    assert sinks.is_written(orders(spark, 0), 2, table=table, format="delta", app_id="a")
     rows = ids.read_table(spark, table=table)
     assert numbers(rows) == numbers(ids.read_table(spark, location(spark, table))) == [0, 1, 2, 3, 5, 6, 7, 8]
     assert rows.where("day = DATE'2026-01-02' AND source = 'shop' AND k = 1").count() == 8
@@ -75,14 +91,13 @@ def test_both_ways_see_the_batches_of_the_other(spark, tmp_path):
         assert write(way.range(number, number + 1), number, path=path)
         for each in (spark, other):
             assert not write(each.range(number, number + 1), number, path=path)
-    assert write(other.range(8, 9), 8, path=path)  # a new series
     assert write(spark.range(12, 13), 12, path=path)
     for each in (spark, other):
         assert not write(each.range(9), 12, path=path)
-        for unknown in (5, 8):
-            with pytest.raises(TableConflict, match=f"cannot tell whether batch {unknown} of 'a' is in"):
-                write(each.range(5, 6), unknown, path=path)
-        assert numbers(ids.read_table(each, path)) == [0, 1, 2, 3, 8, 12]
+        for lower in (3, 5):
+            with pytest.raises(TableConflict, match=f"cannot write batch {lower} of 'a' to .*: its batch 12 is in"):
+                write(each.range(5, 6), lower, path=path)
+        assert numbers(ids.read_table(each, path)) == [0, 1, 2, 3, 12]
     # Spark's own batches with these options
     options = {"txnAppId": "a", "txnVersion": "13"}
     spark.range(13, 14).write.format("delta").mode("append").options(**options).save(path)
@@ -111,84 +126,17 @@ def test_drivers_of_both_ways_at_once_write_each_batch_once(spark, tmp_path):
 
 def test_batch_that_another_driver_wrote_meanwhile_is_not_reported_as_written(spark, tmp_path, monkeypatch):
     """Delta's own writer skips such a batch without an error."""
-    path, save = str(tmp_path / "t"), _delta_catalog.save
+    path, save = str(tmp_path / "t"), delta._save
     assert write(spark.range(1), 0, path=path)
 
     def overtaken(*arguments, **options):
-        monkeypatch.setattr(_delta_catalog, "save", save)
+        monkeypatch.setattr(delta, "_save", save)
         assert write(spark.range(1, 2), 1, path=path)
         return save(*arguments, **options)
 
-    monkeypatch.setattr(_delta_catalog, "save", overtaken)
+    monkeypatch.setattr(delta, "_save", overtaken)
     assert not write(spark.range(5, 9), 1, path=path)
     assert numbers(ids.read_table(spark, path)) == [0, 1]
-
-
-def test_commit_whose_answer_is_lost_is_reported_as_written(spark, tmp_path, monkeypatch):
-    """The commit is in the table, so an error after it is not one of this batch."""
-    path, save = str(tmp_path / "t"), _delta_catalog.save
-
-    def lost(*arguments, **options):
-        save(*arguments, **options)
-        raise ConnectionError("the answer is lost")
-
-    monkeypatch.setattr(_delta_catalog, "save", lost)
-    assert write(spark.range(2), 0, path=path)
-
-    def failed(*arguments, **options):
-        raise ConnectionError("the store is away")
-
-    monkeypatch.setattr(_delta_catalog, "save", failed)
-    with pytest.raises(ConnectionError, match="the store is away"):
-        write(spark.range(2), 1, path=path)
-    monkeypatch.undo()
-    assert not write(spark.range(2), 0, path=path)
-    assert numbers(ids.read_table(spark, path)) == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("way", "stop"),
-    [
-        pytest.param(way, stop, marks=() if (way, stop) in {("catalog", 0), ("deltalake", 1)} else pytest.mark.variants)
-        for way in ("catalog", "deltalake")
-        for stop in range(4)
-    ],
-)
-def test_jobs_that_start_at_once_do_not_share_a_table(spark, tmp_path, monkeypatch, way, stop):
-    """Both found the table empty; one of them is refused before its rows are in the table, and the other one goes on.
-
-    Job one stops before its claim, its record, its series or its rows, and job two runs meanwhile.
-    """
-    out, save, results = str(tmp_path / "out"), _delta_catalog.save, []
-    session = spark if way == "catalog" else without_catalog(spark)
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "metadata").write_text(json.dumps({"id": f"{name:0<8}-0000-4000-8000-000000000000"}))
-
-    def job(name, number, session=spark):
-        with checkpointed(str(tmp_path / name)):
-            return ids.write_once(session.range(number, number + 1), number, out, format="delta")
-
-    calls = itertools.count()
-
-    def overtaken(*arguments, **options):
-        if next(calls) == stop:
-            results.extend(at_once(lambda: job("two", 0, session)))
-        return save(*arguments, **options)
-
-    monkeypatch.setattr(_delta_catalog, "save", overtaken)
-    results.extend(at_once(lambda: job("one", 1)))
-    monkeypatch.setattr(_delta_catalog, "save", save)
-    two, one = results
-    refused = two if one is True else one
-    assert [one, two].count(True) == 1, results
-    assert isinstance(refused, TableConflict), results
-    assert "it has the rows of another query than" in str(refused)
-    winner, loser, first = ("one", "two", 1) if one is True else ("two", "one", 0)
-    assert job(winner, 2)
-    with pytest.raises(TableConflict, match=f"it has the rows of another query than {loser:0<8}"):
-        job(loser, 3, session)
-    assert numbers(ids.read_table(spark, out)) == [first, 2]
 
 
 def test_name_of_a_missing_table_creates_it_and_other_relations_are_refused(spark):

@@ -11,7 +11,6 @@ from lakehouse.drivers import DRIVER_SECONDS, start
 import spark_ext as ids
 from spark_ext import TableConflict
 from spark_ext.tables import iceberg, sinks
-from spark_ext.tables._writers import checkpointed
 
 pytestmark = [pytest.mark.systems, pytest.mark.spark]
 
@@ -301,25 +300,6 @@ def test_drivers_at_once_write_a_batch_once(spark, jdbc):
     assert at_once(*(lambda name=name, df=df: write(df, 0, t, name) for name, df in rows.items())) == [True] * 3
     assert numbers(read(spark, t)) == [*range(203)]
     assert refs(spark, t) == ["main"]
-
-
-def test_queries_do_not_share_a_name_or_a_table_of_a_job(spark, db, tmp_path):
-    """The second query is refused before its rows are in the table."""
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "metadata").write_text(f'{{"id": "{name:0<8}-0000-4000-8000-000000000000"}}')
-
-    def job(name, number, app_id, table=f"{db}.t"):
-        with checkpointed(str(tmp_path / name)):
-            return write(spark.range(number, number + 1), number, table, app_id)
-
-    assert job("one", 0, None)
-    for app_id in (None, "a"):
-        with pytest.raises(TableConflict, match="it has the rows of another query than two00000"):
-            job("two", 0, app_id)
-    assert job("one", 1, None)
-    assert write(spark.range(2, 3), 0, f"{db}.t", "by-hand")
-    assert numbers(read(spark, f"{db}.t")) == [0, 1, 2]
 
 
 def test_stream_is_continued_with_other_settings(spark, db, tmp_path):

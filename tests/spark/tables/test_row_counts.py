@@ -3,25 +3,21 @@
 import pytest
 
 from spark_ext import read_table, write_once
-from spark_ext.tables import delta, parquet
-from spark_ext.tables._row_counts import MissingRows
+from spark_ext.tables import _batches, delta, parquet
+from spark_ext.tables._batches import MissingRows
 from spark_ext.tables.table_formats import table_format
 
 pytestmark = pytest.mark.spark
-
-LISTED = {"parquet": (parquet, "_data_files"), "delta": (delta, "add_actions")}
-"""The function that lists the files of a batch on the driver."""
 
 
 @pytest.fixture(params=["parquet", "delta"])
 def unshared(request, monkeypatch):
     """Hide a file from the driver, as on a disk that a worker does not share; return the format, and how to end it."""
-    module, name = LISTED[request.param]
-    real = getattr(module, name)
-    monkeypatch.setattr(module, name, lambda *arguments: real(*arguments)[1:])
+    module = {"parquet": parquet, "delta": delta}[request.param]
+    monkeypatch.setattr(module, "data_files", lambda *arguments: _batches.data_files(*arguments)[1:])
 
     def share():
-        monkeypatch.setattr(module, name, real)
+        monkeypatch.setattr(module, "data_files", _batches.data_files)
 
     return request.param, share
 

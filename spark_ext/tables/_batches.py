@@ -1,0 +1,214 @@
+"""The rows of a batch: whether a table and the names of its folders can hold them, and whether its files do."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from spark_ext._arguments import check_name
+from spark_ext.columns._expressions import quoted_name
+from spark_ext.tables._writers import TableConflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import pyarrow.fs as pafs
+    from pyspark.sql import DataFrame
+
+NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+"""The name of Spark's folder for NULL."""
+THREADS: Final = 8
+"""The number of footers that are read at once."""
+_ROWS: Final = "rows"
+
+
+def plain(type: Any, leaf: Callable[[Any, tuple[str, ...]], Any] | None = None, place: tuple[str, ...] = ()) -> Any:
+    """Return a type without metadata, whose parts may all be NULL.
+
+    ``leaf`` returns the type for each part that is not nested; it gets the part's type and its place.
+    """
+    if isinstance(type, T.StructType):
+        return T.StructType([T.StructField(f.name, plain(f.dataType, leaf, (*place, f.name))) for f in type])
+    if isinstance(type, T.ArrayType):
+        return T.ArrayType(plain(type.elementType, leaf, (*place, "element")))
+    if isinstance(type, T.MapType):
+        return T.MapType(plain(type.keyType, leaf, (*place, "key")), plain(type.valueType, leaf, (*place, "value")))
+    if isinstance(type, (T.CharType, T.VarcharType)):
+        return T.StringType()
+    return type if leaf is None else leaf(type, place)
+
+
+def check_names(type: Any, place: tuple[str, ...] = ()) -> None:
+    """Check the names of columns and of the fields of each struct; Spark's default settings ignore their case.
+
+    Raises
+    ------
+    TableConflict
+        if two names are equal or differ in case only.
+    """
+    if isinstance(type, T.ArrayType):
+        check_names(type.elementType, (*place, "element"))
+    if isinstance(type, T.MapType):
+        check_names(type.keyType, (*place, "key"))
+        check_names(type.valueType, (*place, "value"))
+    seen: dict[str, str] = {}
+    for field in type if isinstance(type, T.StructType) else ():
+        name = ".".join((*place, field.name))
+        other = seen.setdefault(field.name.lower(), name)
+        if other is not name:
+            raise TableConflict(f"cannot write the columns {other!r} and {name!r}: their names differ in case only")
+        check_names(field.dataType, (*place, field.name))
+
+
+def check_fits(rows: T.StructType, table: T.StructType, path: str) -> None:
+    """Check that a table has the columns of rows, with their types. Rows may lack columns; readers get NULL there.
+
+    Raises
+    ------
+    TableConflict
+        if the table lacks a column, or has it with another type.
+    """
+    types = {field.name: plain(field.dataType) for field in table}
+    for name, type in ((field.name, plain(field.dataType)) for field in rows):
+        if name not in types:
+            raise TableConflict(f"cannot write column {name!r} to {path}: the table has {', '.join(types)}")
+        if type != types[name]:
+            raise TableConflict(
+                f"cannot write column {name!r} to {path}: it must be {types[name].simpleString()}, got "
+                f"{type.simpleString()}"
+            )
+
+
+def check_partitions(df: DataFrame, partition_by: tuple[str, ...]) -> None:
+    """Check that the values of partition columns can be the names of folders.
+
+    Raises
+    ------
+    TableConflict
+        if not.
+    """
+    for name in partition_by:
+        check_name("partition_by", name)
+        if name not in df.columns:
+            raise TableConflict(f"partition_by must name columns of the rows, got {name!r}; they have {df.columns}")
+        type = plain(df.schema[name].dataType)
+        if not isinstance(type, (T.StringType, T.IntegralType, T.BooleanType, T.DateType)) or name.startswith("."):
+            raise TableConflict(
+                "partition_by must name columns of text, integers, booleans or dates, without a dot at the start of "
+                f"their names, got {name!r} of {type.simpleString()}"
+            )
+    if len(set(partition_by)) < len(partition_by):
+        raise TableConflict(f"partition_by must name each column once, got {partition_by}")
+    if partition_by and len(partition_by) == len(df.columns):
+        raise TableConflict(f"partition_by must leave a column for the files, got all: {partition_by}")
+
+
+def checked_partitions(df: DataFrame, partition_by: Iterable[str]) -> DataFrame:
+    """Return rows whose write fails for a value that the name of a folder loses.
+
+    Spark names the folders of NULL, of empty text and of `NO_VALUE` alike, replaces bytes that are not UTF-8, and
+    cannot create a folder with a NUL character. Other readers know only the years 1 to 9999.
+    """
+    columns = {}
+    for name in partition_by:
+        value, type = F.col(quoted_name(name)), plain(df.schema[name].dataType)
+        if isinstance(type, T.StringType):
+            value = value.cast("string")
+            is_lost = (F.octet_length(value) == 0) | (value == NO_VALUE) | value.contains("\0")
+            is_lost |= ~F.is_valid_utf8(value)
+        elif isinstance(type, T.DateType):
+            is_lost = ~F.year(value).between(1, 9999)
+        else:
+            continue
+        message = (
+            f"cannot write a partition of {name!r}: it must be text in UTF-8 that is neither empty nor {NO_VALUE}, "
+            "or a date of the years 1 to 9999"
+        )
+        columns[name] = F.when(is_lost, F.raise_error(F.lit(message)).cast(type)).otherwise(value)
+    return df.withColumns(columns) if columns else df
+
+
+class MissingRows(OSError):
+    """The files of a batch do not have the rows that Spark's tasks wrote; the batch is not committed.
+
+    Examples
+    --------
+    >>> issubclass(MissingRows, OSError)
+    True
+    """
+
+
+class CountedRows:
+    """Rows that are counted by the tasks that write them.
+
+    A task reports success after it wrote to a folder of its own machine that the others do not share. Spark's own
+    commit does not notice the missing files.
+
+    Parameters
+    ----------
+    df : DataFrame
+        the rows; not a stream.
+    """
+
+    def __init__(self, df: DataFrame) -> None:
+        self._observation = Observation()
+        self.df = df.observe(self._observation, F.count(F.lit(1)).alias(_ROWS))
+        """The rows, which an action counts; only the first one."""
+
+    def check(self, seen: int, files: int, path: str) -> None:
+        """Compare the number of written rows with the number of rows in the files that the driver sees.
+
+        Parameters
+        ----------
+        seen : int
+            number of rows in the files.
+        files : int
+            number of files.
+        path : str
+            the table, for the error.
+
+        Raises
+        ------
+        MissingRows
+            if they differ.
+        """
+        written = self._observation.get.get(_ROWS)
+        if written in (None, seen):
+            return
+        raise MissingRows(
+            f"cannot write to {path}: the tasks wrote {written:,} rows, and the driver sees {seen:,} rows in {files:,} "
+            "files. Another driver of the query may have written the batch, or a worker may not share this folder with "
+            "the driver: choose a store that all machines share"
+        )
+
+
+def data_files(files: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:
+    """Return the files in a folder, at any depth, that Spark's readers do not skip."""
+    import pyarrow.fs as pafs
+
+    def is_hidden(name: str) -> bool:
+        return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+    found = files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True))
+    return [
+        info
+        for info in found
+        if info.type == pafs.FileType.File and not any(map(is_hidden, info.path[len(folder) :].split("/")[1:]))
+    ]
+
+
+def footer_rows(files: pafs.FileSystem, infos: Iterable[pafs.FileInfo]) -> int:
+    """Return the number of rows in Parquet files; the footers are read in parallel."""
+    import pyarrow.parquet as pq
+
+    def rows(info: pafs.FileInfo) -> int:
+        with files.open_input_file(info.path) as file:
+            found: int = pq.ParquetFile(file).metadata.num_rows
+            return found
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return sum(pool.map(rows, infos))
