@@ -1,15 +1,19 @@
-"""Check arguments that are DataFrames, names of columns or columns of IDs. The errors name argument and value."""
+"""Check arguments, and find the columns that they name. The errors name argument and value."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.types import BinaryType, NullType, StringType
 
 from msgid._validate import quote
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
+
+_QUOTED: Final = re.compile(r"`((?:[^`]|``)+)`")
 
 
 def check_dataframe(df: Any, argument: str = "df", other: str = "") -> None:
@@ -31,3 +35,44 @@ def check_ids(argument: str, name: str, type: DataType) -> None:
         raise ValueError(
             f"{argument} must be a column of text or binary, got {name!r} of {type.simpleString()}; cast it to string"
         )
+
+
+def named_column(df: DataFrame, name: str) -> str | None:
+    """Return the column that a text names, as Spark finds it; None if the column is missing.
+
+    The text is the exact name, or the name in backticks. Upper and lower case matter only if the session says so.
+    """
+    quoted = _QUOTED.fullmatch(name)
+    is_exact = df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
+    for wanted in (name, quoted[1].replace("``", "`")) if quoted else (name,):
+        if wanted in df.columns:
+            return wanted
+        found = [column for column in df.columns if column.lower() == wanted.lower()]
+        if len(found) == 1 and not is_exact:
+            return found[0]
+    return None
+
+
+def required_column(df: DataFrame, argument: str, name: Any) -> str:
+    """Return the column that an argument names.
+
+    Raises
+    ------
+    TypeError
+        If the name is not text.
+    ValueError
+        If the column is missing.
+    """
+    check_name(argument, name)
+    found = named_column(df, name)
+    if found is None:
+        raise ValueError(f"{argument} must be a column of the DataFrame, got {name!r}; it has {df.columns}")
+    return found
+
+
+def free_name(df: DataFrame, wanted: str) -> str:
+    """Return an unused name that is similar to the wanted name; upper and lower case do not matter."""
+    taken = {column.lower() for column in df.columns}
+    while wanted.lower() in taken:
+        wanted += "_"
+    return wanted

@@ -6,6 +6,8 @@ other module uses such an interface; a test checks it. Prefer a public interface
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import logging
 import os
@@ -18,8 +20,7 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructField
+    from pyspark.sql import DataFrame, SparkSession
 
     Under = Callable[[Callable[[str], "str | None"]], Mapping[str, str]]
     """Returns settings. The argument is a function that returns the value of a setting."""
@@ -205,15 +206,22 @@ def qualified_path(spark: SparkSession, path: str) -> str | None:
 
 
 _EVENT_TIME: Final = "spark.watermarkDelayMs"
+_WATERMARK: Final = "EventTimeWatermark"
 
 
-def without_event_time(field: StructField) -> dict[str, Any]:
-    """Return the metadata of a field without Spark's mark of the event time.
+def watermark_of(df: DataFrame) -> dict[str, int] | None:
+    """Return the columns of a stream that have a watermark, and its delay in milliseconds; None without a watermark.
 
-    Reason: a column that is selected anew keeps the mark, and a second watermark of the user would be refused.
-    Spark 4.0 to 4.3. If Spark renames the key, the mark stays on the column.
+    Reason: Spark refuses a second watermark when the query runs. The mark of a column alone does not show one, because
+    Spark stores it in Parquet files too; the plan shows it. Spark 4.0 to 4.3. If Spark renames one of them, its own
+    error comes when the query runs.
     """
-    return {key: value for key, value in field.metadata.items() if key != _EVENT_TIME}
+    plan = io.StringIO()
+    with contextlib.redirect_stdout(plan):
+        df.explain(extended=True)
+    if _WATERMARK not in plan.getvalue():
+        return None
+    return {field.name: field.metadata[_EVENT_TIME] for field in df.schema if _EVENT_TIME in field.metadata}
 
 
 _QUERY_ID: Final = "sql.streaming.queryId"

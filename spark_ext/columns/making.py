@@ -11,8 +11,7 @@ from msgid import layout
 from msgid._moments import seconds_since_epoch
 from msgid.ids._bytes import NOT_AN_ID
 from msgid.ids.derived import assigned_node
-from spark_ext._arguments import check_dataframe
-from spark_ext._column_names import named_column
+from spark_ext._arguments import check_dataframe, required_column
 from spark_ext._compat import arrow_udf
 from spark_ext._private import use_own_python
 from spark_ext.columns._expressions import (
@@ -336,8 +335,8 @@ def assign_ids(
     if order_by is not None:
         keys = order_by if isinstance(order_by, list) else [order_by]
         for key in keys:
-            if isinstance(key, str) and "." not in key and named_column(df, key) is None:
-                raise ValueError(f"`order_by` must name columns of the DataFrame, got {key!r}; it has {df.columns}")
+            if isinstance(key, str) and "." not in key:
+                required_column(df, "`order_by`", key)
         df = df.sortWithinPartitions(*keys)
     return df.withColumn(name, assign_id(run, at))
 

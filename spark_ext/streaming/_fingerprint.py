@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from spark_ext._compat import type_named
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -93,8 +91,6 @@ def _of_value(value: Column, type: T.DataType, name: str) -> Column:
         return _ended(value)
     if isinstance(type, T.NullType):
         return F.lit(_NULL)
-    if type_named(type, "variant"):
-        return _of_variant(value)
     if isinstance(type, T.ArrayType):
         return _listed(F.transform(value, lambda element: _encoded(element, type.elementType, name)))
     if isinstance(type, T.MapType):
@@ -123,13 +119,6 @@ def _of_decimal(value: Column, type: T.DecimalType) -> Column:
     digits = F.to_char(F.abs(value), F.lit(f"{whole}.{'0' * type.scale}" if type.scale else whole))
     with_point = digits if type.scale else F.concat(digits, F.lit("."))
     return F.concat(F.when(value < 0, F.lit("-")).otherwise(F.lit("")), _ended(F.trim(with_point, F.lit("0"))))
-
-
-def _of_variant(value: Column) -> Column:
-    """Write a VARIANT as its type and its JSON, in which the keys of an object are sorted."""
-    kind, json = F.schema_of_variant(value), F.to_json(value)
-    lengths = [F.concat(F.octet_length(part).cast("string"), F.lit(":")) for part in (kind, json)]
-    return F.concat(lengths[0], kind, lengths[1], json)
 
 
 def _ended(value: Column) -> Column:

@@ -9,9 +9,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StringType, StructField, StructType
 
 from msgid import layout
-from spark_ext._private import use_own_python, without_event_time
+from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers, shipped, shipped_processor
-from spark_ext.columns._expressions import quoted_name
 from spark_ext.streaming._bucket_state import BucketState, states
 from spark_ext.streaming._fingerprint import sha_digits
 
@@ -34,7 +33,7 @@ def labelled_stream(
     buckets: int,
     name: str,
 ) -> DataFrame:
-    """Return a stream with the column ``name``, in which rows that come too late are ``late``.
+    """Return a stream, which has a watermark, with the column ``name``, in which rows that come too late are ``late``.
 
     ``within`` is in microseconds.
 
@@ -50,11 +49,7 @@ def labelled_stream(
     fields = df.schema.fields
     places = [f"c{place}" for place in range(len(fields))]
     # The identity and the fingerprint are columns of their own first: their expressions are long, and used repeatedly.
-    hashed = (
-        df.withWatermark(quoted_name(timestamp), f"{within} microseconds")
-        .select("*", key, content)
-        .toDF(*places, "id", "content")
-    )
+    hashed = df.select("*", key, content).toDF(*places, "id", "content")
     numbered = hashed.select(*places, _row_key(F.col("id"), F.col("content")).alias(KEY))
     prepare = preparer(buckets, places[df.columns.index(timestamp)])
     packed = numbered.mapInArrow(shipped(packer(prepare, bucket_keys(buckets))), PACKED)
@@ -65,7 +60,9 @@ def labelled_stream(
         [StructField(place, field.dataType, field.nullable) for place, field in zip(places, fields, strict=True)]
     )
     rows = labelled.mapInArrow(shipped(unpack), schema.add("label", StringType(), False))
-    restored = (_restored(F.col(place), field) for place, field in zip(places, fields, strict=True))
+    restored = (
+        F.col(place).alias(field.name, metadata=field.metadata) for place, field in zip(places, fields, strict=True)
+    )
     return rows.select(*restored, F.col("label").alias(name))
 
 
@@ -100,12 +97,6 @@ _V1_TIME_AND_SEQUENCE: Final = (19, 16)
 _V1_NODE: Final = (3, 16)
 _UUID_LENGTH: Final = 36
 _ULID_LENGTH: Final = 26
-
-
-def _restored(column: Column, field: StructField) -> Column:
-    """Return a column under the name of a field, with its metadata except Spark's mark of the event time."""
-    metadata = without_event_time(field)
-    return column.alias(field.name, metadata=metadata) if metadata else column.alias(field.name)
 
 
 class Seen(StatefulProcessor):

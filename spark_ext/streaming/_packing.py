@@ -108,9 +108,9 @@ def _is_readable(type: T.DataType) -> bool:
     if isinstance(type, T.StructType):
         return len(set(type.names)) == len(type.names) and all(_is_readable(field.dataType) for field in type)
     if isinstance(type, T.ArrayType):
-        return _is_readable(type.elementType)
+        return not isinstance(type.elementType, T.NullType) and _is_readable(type.elementType)
     if isinstance(type, T.MapType):
-        return _is_readable(type.keyType) and _is_readable(type.valueType)
+        return not isinstance(type.keyType, T.NullType) and all(map(_is_readable, (type.keyType, type.valueType)))
     return not isinstance(type, T.YearMonthIntervalType | T.CalendarIntervalType)
 
 

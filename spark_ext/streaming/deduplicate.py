@@ -11,9 +11,9 @@ from pyspark.sql.types import IntegralType, TimestampNTZType, TimestampType
 
 from msgid._moments import micros_in
 from msgid._validate import in_range, quote
-from spark_ext._arguments import check_dataframe, check_ids, check_name
-from spark_ext._column_names import free_name, named_column
+from spark_ext._arguments import check_dataframe, check_ids, free_name, named_column, required_column
 from spark_ext._compat import WHOLE, needs
+from spark_ext._private import watermark_of
 from spark_ext.columns._expressions import column, quoted_name
 from spark_ext.columns._identity import identity
 from spark_ext.streaming._buckets import MAX_BUCKETS
@@ -56,8 +56,7 @@ def deduplicate(
 
     IDs are compared by value: neither the case of the digits nor the version byte of a version-0 ID matters. The
     content is compared by value too: NULL differs from an empty value, the order of a map's entries does not matter,
-    NaN equals NaN, and -0.0 equals 0.0. Text is compared byte by byte. Values of a VARIANT are equal if their types and
-    their JSON are; the order of an object's keys does not matter.
+    NaN equals NaN, and -0.0 equals 0.0. Text is compared byte by byte.
 
     Parameters
     ----------
@@ -71,8 +70,8 @@ def deduplicate(
     content : sequence of str, optional
         Columns that are compared, without ``id``; an empty list compares the IDs alone, so no row is a ``conflict``.
         Default: all columns except ``id``, ``timestamp`` and the columns that ``order_by`` names as text. Required if
-        ``order_by`` has a Column and ``fingerprint`` is not passed. A stream whose columns may change should name them
-        here.
+        ``order_by`` has a Column or names a field of a struct, and ``fingerprint`` is not passed. A stream whose
+        columns may change should name them here.
     order_by : Column or str, or a sequence of them
         Order of the rows of an ID in a batch; the first one is ``new``. Rows that are equal in ``order_by`` are ordered
         by their fingerprints, so every run gives the same labels. A stream orders the rows of a micro-batch by
@@ -115,6 +114,9 @@ def deduplicate(
     (version 1, UUIDv7, ULID) are written once. A Python worker has the rows of a bucket in a micro-batch in memory, and
     a cache of 64 MB.
 
+    The stream has ``timestamp`` and ``within`` as its watermark. So windows, joins and another `deduplicate` with the
+    same ``timestamp`` and ``within`` can follow. Do not call `withWatermark`.
+
     Another number of buckets cannot read a checkpoint, nor can another version; both end the query with an error.
 
     Examples
@@ -137,27 +139,35 @@ def deduplicate(
     if fingerprint is not None and content is not None:
         raise ValueError("`content` must be None if `fingerprint` is passed")
     order = [order_by] if isinstance(order_by, str | Column) else list(order_by)
-    id = _required(df, id, "id")
+    sorted_by = [named_column(df, item) if isinstance(item, str) else None for item in order]
+    id = required_column(df, "`id`", id)
     check_ids("`id`", id, df.schema[df.columns.index(id)].dataType)
-    timestamp = timestamp if timestamp is None else _required(df, timestamp, "timestamp")
+    timestamp = timestamp if timestamp is None else required_column(df, "`timestamp`", timestamp)
     bound = _checked_window(df, timestamp, within, buckets)
     if fingerprint is not None:
         compared = column(fingerprint)
         told = fingerprint_of([(compared, df.select(compared).schema[0])])
     else:
         if content is None:
-            if not all(isinstance(item, str) for item in order):
-                raise ValueError("`content` must name the compared columns if `order_by` has a Column, got None")
-            left_out = {id, timestamp, *(named_column(df, item) for item in order if isinstance(item, str))}
-            names = {name for name in df.columns if name not in left_out}
+            other = next((item for item, found in zip(order, sorted_by, strict=True) if found is None), None)
+            if other is not None:
+                raise ValueError(
+                    f"`content` must name the compared columns if `order_by` does not name a column, got {quote(other)}"
+                )
+            names = set(df.columns) - {id, timestamp, *sorted_by}
         else:
-            names = {_required(df, name, "content") for name in ([content] if isinstance(content, str) else content)}
+            listed = [content] if isinstance(content, str) else content
+            names = {required_column(df, "`content`", name) for name in listed}
             if id in names:
                 raise ValueError(f"`content` must not have the column of IDs, which are compared by value, got {id!r}")
         told = fingerprint_of([(F.col(quoted_name(field.name)), field) for field in df.schema if field.name in names])
     key = identity(quoted_name(id))
     if not df.isStreaming:
-        return _labelled_batch(df, key, told, [_sortable(df, item) for item in order], name)
+        ordered = (
+            column(item) if found is None else F.col(quoted_name(found))
+            for item, found in zip(order, sorted_by, strict=True)
+        )
+        return _labelled_batch(df, key, told, [*ordered], name)
 
     needs("deduplicate of a stream", WHOLE)
     from spark_ext.streaming._labelled_stream import labelled_stream
@@ -168,6 +178,14 @@ def deduplicate(
         raise ValueError(
             f"a stream needs `timestamp` and `within`; {lacks} {'is' if len(missing) == 1 else 'are'} missing"
         )
+    watermark = watermark_of(df)
+    if watermark not in (None, {timestamp: bound // 1000}):
+        raise ValueError(
+            f"the watermark of `df` must be that of `timestamp` and `within`, got {watermark} in milliseconds; "
+            "do not call withWatermark before deduplicate"
+        )
+    if watermark is None:
+        df = df.withWatermark(quoted_name(timestamp), f"{bound} microseconds")
     check_state_store(df.sparkSession)
     stream = labelled_stream(df, key, told, timestamp, bound, buckets, name)
     late = F.count(F.when(F.col(quoted_name(name)) == LATE, True))
@@ -248,19 +266,3 @@ def _checked_window(df: DataFrame, timestamp: str | None, within: object, bucket
     elif bound is not None and not df.isStreaming:
         raise ValueError("`timestamp` must be the name of a column if `within` is passed, got None")
     return bound
-
-
-def _required(df: DataFrame, name: str, argument: str) -> str:
-    check_name(f"`{argument}`", name)
-    found = named_column(df, name)
-    if found is None:
-        raise ValueError(f"`{argument}` must be a column of the DataFrame, got {name!r}; it has {df.columns}")
-    return found
-
-
-def _sortable(df: DataFrame, item: ColumnOrName) -> Column:
-    """Return the column to sort by; a text may name a column with a dot."""
-    if isinstance(item, Column):
-        return item
-    found = named_column(df, item)
-    return F.col(item if found is None else quoted_name(found))

@@ -12,8 +12,7 @@ from msgid._known_tables import OUTPUTS
 from msgid._moments import duration
 from msgid._validate import is_integer, quote
 from msgid.processing._processor import check_parameters
-from spark_ext._arguments import check_dataframe, check_name
-from spark_ext._column_names import named_column
+from spark_ext._arguments import check_dataframe, named_column, required_column
 from spark_ext._compat import type_named
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers, shipped, shipped_processor
@@ -141,24 +140,30 @@ def process(
     ['id', 'number', 'input_id', 'key', 'topic', 'body', 'kind', 'reason']
     """
     check_dataframe(df)
-    check_name("key", key)
+    key, id = required_column(df, "key", key), required_column(df, "id", id)
+    timestamp = None if timestamp is None else required_column(df, "timestamp", timestamp)
+    named = named_column(df, reason) if isinstance(reason, str) else None
+    reason = reason if named is None else F.col(quoted_name(named))
     if not callable(handler):
         raise TypeError(f"handler must be a function of (state, message, context), got {quote(handler)}")
     check_parameters("handler", handler, "state, message, context")
-    for argument, name in (("key", key), ("id", id), ("timestamp", timestamp)):
-        if name is not None and named_column(df, name) is None:
-            raise ValueError(f"{argument} must be a column of the DataFrame, got {name!r}; it has {df.columns}")
     for name, number in (("attempts", attempts), ("buckets", buckets)):
         if not is_integer(number) or number < 1:
             raise ValueError(f"{name} must be an integer of 1 or more, got {number!r}")
     if buckets > MAX_BUCKETS:
         raise ValueError(f"buckets must be at most {MAX_BUCKETS}, got {buckets}")
     kept, remembered = duration("retention", retention, positive=True), duration("remember", remember)
-    _check_types(df, key)
+    key_type = df.schema[df.columns.index(key)].dataType
+    if isinstance(key_type, _NO_KEY) or type_named(key_type, "variant"):
+        raise ValueError(
+            f"key must be a column whose values have one text each, in every session, got {key!r} of type "
+            f"{key_type.simpleString()}; cast it, for example to text"
+        )
+    check_readable(df)
     check_state_store(df.sparkSession)
     use_own_python(df.sparkSession)
     check_workers(df.sparkSession, stateful=True)
-    known = {id, key, timestamp, CORRUPT, *(name for name in (reason,) if isinstance(name, str))}
+    known = {id, key, timestamp, named, CORRUPT}
     body = tuple(place for place, name in enumerate(df.columns) if name not in known)
     millisecond = timedelta(milliseconds=1)
     settings = Settings(
@@ -172,17 +177,6 @@ def process(
     packed = numbered.mapInArrow(pack, PACKED)
     outputs = ", ".join(f"{name} {type}" for name, type in OUTPUTS.types.items())
     return packed.groupBy("bucket").transformWithStateInPandas(operator, outputs, "append", "None")
-
-
-def _check_types(df: DataFrame, key: str) -> None:
-    """Raise ValueError for a key whose values do not have one text each, and for a column that Python cannot read."""
-    types = {field.name: field.dataType for field in df.schema}
-    if key in types and (isinstance(types[key], _NO_KEY) or type_named(types[key], "variant")):
-        raise ValueError(
-            f"key must be a column whose values have one text each, in every session, got {key!r} of type "
-            f"{types[key].simpleString()}; cast it, for example to text"
-        )
-    check_readable(df)
 
 
 def _control(
@@ -205,7 +199,7 @@ def _control(
         reasons.append(F.when(~F.is_valid_utf8(same), F.lit("the id is not UTF-8")))
         same = F.make_valid_utf8(same)
     reasons.append(F.when(~F.is_valid_utf8(business), F.lit("the key is not UTF-8")))
-    time = F.lit(None).cast("timestamp")
+    time = F.lit(None).cast("timestamp_ltz")
     if timestamp is not None:
         given = F.col(quoted_name(timestamp))
         time = moment_in_utc(given, df.select(given).schema[0].dataType)

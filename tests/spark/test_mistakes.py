@@ -78,7 +78,7 @@ BATCH = [
     (lambda df: ids.compare(df, "/tmp/x"), "table must be a DataFrame of Spark, got '/tmp/x'"),
     (lambda df: ids.compare(df, df, digests=(df, df)), "`digests` must be two DataFrames that `digest` made, got the"),
     (ids.rows_too_late, "query must be a StreamingQuery, which `start` returns, got DataFrame[id: string"),
-    (lambda df: ids.assign_ids(df, "x", order_by="zz"), "`order_by` must name columns of the DataFrame, got 'zz'; it"),
+    (lambda df: ids.assign_ids(df, "x", order_by="zz"), "`order_by` must be a column of the DataFrame, got 'zz'; it h"),
     (lambda df: ids.audit(df, "millis"), "`id` must be a column of text or binary, got 'millis' of bigint; cast it to"),
     (lambda df: ids.audit(df, parent="offset"), "`parent` must be a column of text or binary, got 'offset' of bigint"),
     (

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
-from pyspark.sql import functions as F
 
 from spark_ext import _private
 
@@ -98,11 +97,14 @@ def test_script_of_an_environment_that_is_not_activated_runs(settings, tmp_path)
     assert done.stdout.split() == ["3", "2", "1"], done.stderr
 
 
-def test_mark_of_the_event_time_is_left_out(spark):
-    """The metadata of a column with a watermark are the user's own."""
-    at = F.col("timestamp").alias("at", metadata={"unit": "s"})
-    stream = spark.readStream.format("rate").load().select(at).withWatermark("at", "1 minute")
-    assert _private.without_event_time(stream.schema["at"]) == {"unit": "s"}
+def test_watermark_is_found_in_the_plan(spark, tmp_path):
+    """The column and its delay; the mark alone, which Spark stores in files too, is not a watermark."""
+    stream = spark.readStream.format("rate").load()
+    marked = stream.withWatermark("timestamp", "1 minute")
+    assert _private.watermark_of(marked) == {"timestamp": 60_000}
+    assert _private.watermark_of(marked.select("value")) == {}
+    read = spark.readStream.schema(marked.schema).parquet(str(tmp_path))
+    assert (read.schema == marked.schema, _private.watermark_of(read)) == (True, None)
 
 
 @pytest.fixture

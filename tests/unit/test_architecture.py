@@ -34,7 +34,7 @@ LAYERS = {
         ["__main__"],
     ],
     "spark_ext": [
-        ["_arguments", "_column_names", "_private", "_registry", "_settings", "streaming._state_store"],
+        ["_arguments", "_private", "_registry", "_settings", "streaming._state_store"],
         ["_shipping"],
         ["_compat"],
         ["_filesystem"],

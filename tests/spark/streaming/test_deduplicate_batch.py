@@ -83,10 +83,12 @@ def test_a_column_that_order_by_names_is_not_compared(spark, how):
 
 
 def test_order_by_of_a_column_needs_the_content(spark):
-    """No public function tells which columns a Column reads, so the caller names the content."""
-    df = spark.createDataFrame([("a", "x", 1), ("a", "x", 2)], "id string, body string, n int")
-    for order_by in (F.col("n"), [F.col("n").desc()], ["n", F.length("body")]):
-        with pytest.raises(ValueError, match="`content` must name the compared columns if `order_by` has a Column"):
+    """Neither a Column nor a field of a struct is left out of the content, so the caller names the content."""
+    df = spark.createDataFrame(
+        [("a", "x", 1, (1,)), ("a", "x", 2, (2,))], "id string, body string, n int, m struct<n: int>"
+    )
+    for order_by in (F.col("n"), [F.col("n").desc()], ["n", F.length("body")], "m.n"):
+        with pytest.raises(ValueError, match="`content` must name the compared columns if `order_by` does not name a"):
             ids.deduplicate(df, order_by=order_by)
         assert counts(df, order_by=order_by, content=["body"]) == {"new": 1, "duplicate": 1}
         assert counts(df, order_by=order_by, fingerprint="body") == {"new": 1, "duplicate": 1}

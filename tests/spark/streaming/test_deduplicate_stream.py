@@ -180,9 +180,10 @@ def test_types_nullability_and_names_of_a_stream_are_kept(spark, rocksdb, tmp_pa
         F.lit(7).alias("never null"),
         *(F.expr(text).alias(name) for name, text in types.items()),
     )
-    out = ids.deduplicate(df, timestamp="SENT.`AT", within="10 seconds", name="what.is")
+    compared = [name for name in types if name != "v"]
+    out = ids.deduplicate(df, timestamp="SENT.`AT", within="10 seconds", name="what.is", content=compared)
     assert out.columns == [*df.columns, "what.is"]
-    assert out.drop("what.is").schema == df.schema
+    assert out.drop("what.is").schema == df.withWatermark("`sent.``at`", "10 seconds").schema
     assert not out.schema["never null"].nullable
     plain = [name for name in types if name not in ("v", "a.b")]
     shown = [F.col("`what.is`"), *(F.col(f"`{name}`").eqNullSafe(F.expr(types[name])) for name in plain)]
@@ -207,18 +208,36 @@ def test_what_a_stream_needs_is_said_at_once(spark, default_state_store, tmp_pat
         ids.deduplicate(df)
     with pytest.raises(ValueError, match=r"needs the RocksDB state store: spark\.conf\.set"):
         ids.deduplicate(df, timestamp="at", within="1 minute")
+    with pytest.raises(
+        ValueError, match=r"the watermark of `df` must be .* got {'at': 120000} in milliseconds; do not"
+    ):
+        ids.deduplicate(df.withWatermark("at", "2 minutes"), timestamp="at", within="1 minute")
     for buckets in (0, 65_537):
         with pytest.raises(ValueError, match="`buckets` must be an integer from 1 to 65536"):
             ids.deduplicate(df, timestamp="at", within="1 minute", buckets=buckets)
 
 
-@pytest.mark.parametrize("type", ["interval month", "interval", "struct<a:int,a:int>", "array<map<int,interval>>"])
+@pytest.mark.parametrize(
+    "type", ["interval month", "interval", "struct<a:int,a:int>", "array<map<int,interval>>", "array<void>"]
+)
 def test_a_type_that_python_cannot_read_is_refused(spark, rocksdb, type):
     """At once: the query would end at its first row."""
     df = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
     df = df.selectExpr("'a' AS id", "timestamp AS at", f"CAST(NULL AS {type}) AS extra")
     with pytest.raises(ValueError, match="cannot pass column 'extra' to a Python worker: Python cannot read the type"):
         ids.deduplicate(df, content=[], timestamp="at", within="1 minute")
+
+
+@pytest.mark.details
+def test_windows_and_another_deduplicate_can_follow(spark, rocksdb, tmp_path):
+    """The stream keeps the mark of its event time: a window of rows before the watermark is complete."""
+    add_batch(tmp_path, [("a", 0, 0), ("a", 1, 0), ("b", 2, 1)])
+    add_batch(tmp_path, [("c", 100, 0)])
+    once = stream(spark, tmp_path, content=[])
+    twice = ids.deduplicate(once, "b`c", timestamp="at", within=f"{WITHIN} seconds", content=[], name="again")
+    run_to_end(twice.groupBy(F.window("at", "10 seconds"), "delivery").count(), tmp_path)
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert sorted((row.delivery, row["count"]) for row in rows) == [("duplicate", 1), ("new", 2)]
 
 
 @pytest.mark.parametrize("within", ["soon", "-1 day", "", "1 month"])

@@ -24,7 +24,6 @@ EQUAL = [
     ("map('k', map('x', 1, 'y', 2))", "map('k', map('y', 2, 'x', 1))"),
     ("map(array(1), 'a', array(2), 'b')", "map(array(2), 'b', array(1), 'a')"),
     ("array(-0.0D)", "array(0.0D)"),
-    ("""parse_json('{"a": 1, "b": [2]}')""", """parse_json('{"b":[2],"a":1}')"""),
     ("TIMESTAMP'2026-01-01 00:00:00Z'", "TIMESTAMP'2026-01-01 01:00:00+01:00'"),
     ("void", "void"),
     ("1.5BD", "1.5000BD"),
@@ -69,9 +68,6 @@ DIFFERENT = [
     ("INTERVAL '1' DAY", "INTERVAL '2' DAY"),
     ("INTERVAL '1' MONTH", "INTERVAL '1' YEAR"),
     ("make_interval(0, 0, 0, 1)", "make_interval(0, 0, 0, 0, 24)"),
-    ("parse_json('1')", "parse_json('\"1\"')"),
-    ("parse_json('null')", "CAST(NULL AS VARIANT)"),
-    ("parse_json('{\"a\": null}')", "parse_json('{}')"),
     ("TRUE", "FALSE"),
 ]
 
@@ -82,7 +78,7 @@ def fingerprint(expression, spark):
 
 
 def test_fingerprints_of_values_are_equal_only_for_equal_values(spark, ansi):
-    """The fingerprints of two values are equal if the values are: NULL, empty, nested, NaN, maps, VARIANT."""
+    """The fingerprints of two values are equal if the values are: NULL, empty, nested, NaN, maps."""
     pairs = [(pair, True) for pair in EQUAL] + [(pair, False) for pair in DIFFERENT]
     columns = [fingerprint(side, spark) for pair, _ in pairs for side in pair]
     row = list(spark.range(1).select(*(F.hex(column).alias(f"c{n}") for n, column in enumerate(columns))).first())
@@ -215,3 +211,5 @@ def test_a_type_without_canonical_form_is_refused(spark):
     """A type that cannot be compared is an error that names the column."""
     with pytest.raises(TypeError, match="cannot compare column 'x'"):
         fingerprint_of([(F.lit(1), T.StructField("x", T.DataType()))])
+    with pytest.raises(TypeError, match="cannot compare column 'x': values of type variant"):  # its text is Java's
+        fingerprint("array(parse_json('1e23'))", spark)

@@ -60,7 +60,7 @@ def run(spark, folder, handler, *batches, **options):
         (folder / "in" / f"{number}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
     df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
     out = spark.read.parquet(str(folder / "out")).count() if (folder / "out").exists() else 0
-    run_to_end(spark_ext.process(df, "order", handler, **options), folder)
+    run_to_end(spark_ext.process(df, "`Order`", handler, **options), folder)
     rows = spark.read.parquet(str(folder / "out")).collect()
     assert len(rows) >= out
     return rows
@@ -79,7 +79,8 @@ def rows(spark, tmp_path_factory):
         line("orders-0-44", "t", "yesterday"), line("orders-0-45", "t", "2024-01-01 00:00:00"),
     ]  # fmt: skip
     try:
-        yield run(spark, tmp_path_factory.mktemp("rows"), echo, messages, [line(V1)], timestamp="when", attempts=2)
+        named = {"id": "ID", "timestamp": "When"}
+        yield run(spark, tmp_path_factory.mktemp("rows"), echo, messages, [line(V1)], attempts=2, **named)
     finally:
         for name in (PROVIDER, "spark.sql.ansi.enabled"):
             spark.conf.unset(name)
@@ -178,6 +179,7 @@ def test_process_option_out_of_range_is_refused(spark, rocksdb, tmp_path, option
         ("struct<a:int>", "int", "key must be .* of type struct<a:int>"),
         ("variant", "int", "key must be .* of type variant"),
         ("string", "interval year to month", "cannot pass column 'extra' to a Python worker: Python cannot read"),
+        ("string", "map<void,int>", "cannot pass column 'extra' to a Python worker: Python cannot read"),
     ],
 )
 def test_process_type_that_cannot_work_is_refused(spark, rocksdb, key, extra, message):
