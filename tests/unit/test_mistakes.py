@@ -3,7 +3,6 @@
 import importlib.util
 import re
 import sys
-import time
 from datetime import datetime, timedelta, timezone
 from uuid import UUID
 
@@ -33,74 +32,45 @@ def keep(state, message, context):
     return state
 
 
-class Polled:
-    """A message of confluent-kafka; its timestamp has the type `TIMESTAMP_NOT_AVAILABLE`."""
-
-    topic, partition, offset, timestamp, key, value, headers = "orders", 0, 7, (0, -1), None, b"", ()
+def processor(**options):
+    return Processor(MemoryStore(), keep, print, **options)
 
 
 PROCESSING = [
-    (lambda: Processor(keep, MemoryStore(), print), "store must be a store, such as MemoryStore(), got <function keep"),
-    (lambda: Processor(MemoryStore, keep, print), "store must be a store, such as MemoryStore(), got <class"),
     (lambda: Processor(MemoryStore(), keep, []), "publish must be a function, got []"),
     (
         lambda: Processor(MemoryStore(), lambda state, message: state, print),
         "handler must take three arguments (state, message, context), got <function",
     ),
-    (
-        lambda: Processor(MemoryStore(), keep, print).handle({"id": "a"}),
-        "message must be a Message, got {'id': 'a'}",
-    ),
-    (
-        lambda: Processor(MemoryStore(), keep, print, dead_letter=print).handle_many([Message("a", "k", 1), {}]),
-        "message must be a Message, got {}",
-    ),
-    (lambda: Processor(MemoryStore(), keep, print, attempts=0), "attempts must be"),
+    (lambda: processor(dead_letter=print).handle_many([Message("a", "k", 1), {}]), "message must be a Message, got {}"),
     (lambda: Processor(MemoryStore, keep, print), "call it, MemoryStore()"),
     (lambda: Processor(keep, MemoryStore(), print), "store and handler are swapped"),
-    (lambda: Processor(MemoryStore(), keep, print, dead_letter=[]), "pass its method dead_letter=letters.append"),
-    (lambda: Processor(MemoryStore(), keep, print, dead_letter=5), "dead_letter must be a function, got 5"),
-    (lambda: Processor(MemoryStore(), keep, print, dumps=5), "dumps must be a function, got 5"),
-    (lambda: Processor(MemoryStore(), keep, print, loads=0), "loads must be a function, got 0"),
-    (lambda: Processor(MemoryStore(), keep, print, clock=0), "clock must be a function, got 0"),
+    (lambda: processor(dead_letter=[]), "pass its method dead_letter=letters.append"),
+    (lambda: processor(dumps=5), "dumps must be a function, got 5"),
+    (lambda: processor(clock=0), "clock must be a function, got 0"),
     (
-        lambda: Processor(MemoryStore(), keep, print, clock=lambda: 1_700_000_000.5),
+        lambda: processor(clock=lambda: 1_700_000_000.5),
         "clock must return integers of nanoseconds since 1970, got 1700000000.5: time.time_ns?",
     ),
     (
-        lambda: Processor(MemoryStore(), keep, print, clock=lambda: 1_700_000_000_000),
+        lambda: processor(clock=lambda: 1_700_000_000_000),
         "clock must return integers of nanoseconds since 1970, got 1700000000000: milliseconds?",
     ),
-    (
-        lambda: Processor(MemoryStore(), keep, print, clock=time.monotonic_ns),
-        "clock must return integers of nanoseconds since 1970, got ",
-    ),
-    (
-        lambda: Processor(MemoryStore(), keep, print, keep_outputs="yes"),
-        "keep_outputs must be True or False, got 'yes'",
-    ),
+    (lambda: processor(keep_outputs="yes"), "keep_outputs must be True or False, got 'yes'"),
     (lambda: Processor(MemoryStore(), keep, lambda: None), "publish must take one argument (outputs), got <function"),
+    (lambda: processor().handle_many(Message("a", "k", 1)), "messages must be a list of messages, got Message(id='a'"),
+    (lambda: processor().handle({}), "message must be a Message, got {}: Message(id, key"),
+    (lambda: processor().history(None), "key must be text, got None"),
     (
-        lambda: Processor(MemoryStore(), keep, print, dead_letter=lambda: None),
-        "dead_letter must take one argument (letter), got <function",
-    ),
-    (
-        lambda: Processor(MemoryStore(), keep, print).handle_many(Message("a", "k", 1)),
-        "messages must be a list of messages, got Message(id='a'",
-    ),
-    (lambda: Processor(MemoryStore(), keep, print).handle({}), "message must be a Message, got {}: Message(id, key"),
-    (lambda: Processor(MemoryStore(), keep, print).history(None), "key must be text, got None"),
-    (lambda: MemoryStore().history(5), "key must be text, got 5"),
-    (
-        lambda: Processor(MemoryStore(), keep, print).handle(Message("", "k", 1)),
+        lambda: processor().handle(Message("", "k", 1)),
         "invalid message id '': must be an ID of any version, a UUID or other text, got nothing",
     ),
     (
-        lambda: Processor(MemoryStore(), keep, print).handle(Message("a", "k", 1, 1_700_000_000)),
+        lambda: processor().handle(Message("a", "k", 1, 1_700_000_000)),
         "timestamp must be microseconds since 1970, got 1700000000: seconds?",
     ),
     (
-        lambda: Processor(MemoryStore(), keep, print).handle(Message("a", "k", 1, 1_700_000_000 * 10**9)),
+        lambda: processor().handle(Message("a", "k", 1, 1_700_000_000 * 10**9)),
         "timestamp must be microseconds since 1970, got 1700000000000000000: nanoseconds?",
     ),
     (
@@ -110,53 +80,25 @@ PROCESSING = [
     (lambda: run(keep, None, {}), "message must be a Message, got {}: Message(id, key, body)"),
     (lambda: run(None, keep, Message("a", "k", 1)), "handler must be a function, got None"),
     (lambda: SqliteStore(None), "path must be the path of a file, got None"),
-    (lambda: SqliteStore(5), "path must be the path of a file, got 5"),
     (lambda: SqliteStore("file:states.db"), "path must be the path of a file, not a URL, got 'file:states.db'"),
-    (lambda: SqliteStore("sqlite:///states.db"), "path must be the path of a file, not a URL, got 'sqlite:///"),
     (lambda: SqliteStore("states.db", timeout="5"), "timeout must be a number of seconds, got '5'"),
-    (lambda: SqliteStore("states.db", timeout=-1), "timeout must be 0 to 86400 seconds, got -1"),
     (lambda: SqliteStore("states.db", timeout=float("inf")), "timeout must be 0 to 86400 seconds, got inf"),
-    (lambda: PostgresStore(None), "conninfo must be a connection string of psycopg, got None"),
     pytest.param(
         lambda: PostgresStore("gibberish"),
         "conninfo must be a connection string of psycopg, got 'gibberish'",
         marks=pytest.mark.skipif(importlib.util.find_spec("psycopg") is None, reason="needs psycopg"),
     ),
-    (
-        lambda: Processor(MemoryStore(), keep, print).forget(older_than=60),
-        "older_than must be a timedelta or text such as '1 day', got 60: timedelta(seconds=60)?",
-    ),
-    (
-        lambda: MemoryStore(remember="3 months"),
-        "remember must be a timedelta or text such as '1 day', of 0 or more, got",
-    ),
-    (
-        lambda: SqliteStore("/no/folder/states.db"),
-        "cannot open /no/folder/states.db: the folder /no/folder is missing",
-    ),
 ]
 IDS = [
     (lambda: msgid.parse(RANDOM), "a UUID is not a message ID: derive_id, Message and audits take it"),
-    (lambda: msgid.MessageId(RANDOM), "a UUID is not a message ID: derive_id, Message and audits take it"),
-    (lambda: msgid.parse(5), "invalid message id 5: must be text, bytes or an ID, got int"),
     (
         lambda: msgid.position_id("orders", 1, 1_700_000_000_000),
         "at must be Unix seconds within the years 1 to 9999, got 1700000000000: milliseconds?",
     ),
-    (lambda: msgid.position_id("orders", 1, 1_700_000_000_000_000_000), "got 1700000000000000000: nanoseconds?"),
-    (lambda: msgid.position_id("orders", 1, datetime(2026, 3, 1)), "at must be an aware datetime (with a tzinfo)"),
-    (lambda: msgid.position_id(7, "orders", 1), "source must be text, got 7"),
     (
         lambda: msgid.derive_id("order-17", "invoice"),
         "for a natural key, parent is a UUID of your own, and name is the key",
     ),
-    (lambda: msgid.parse(CLIENT).time_near(1_700_000_000), "near must be an aware datetime, got 1700000000"),
-    (
-        lambda: msgid.parse(CLIENT).time_near(SINCE, timezone="CEST"),
-        "timezone must be the name of a time zone, such as Asia/Shanghai, got 'CEST'",
-    ),
-    (lambda: msgid.generate_batch("5"), "n must be an integer, got '5'"),
-    (lambda: msgid.Generator(node="localhost"), "must be of the form aa:bb:cc:dd:ee:ff, got 'localhost'"),
 ]
 MESSAGES = [
     (lambda: next(iggy.read_log("segment.log")), "file must be a file opened for reading bytes, got 'segment.log'"),
@@ -165,15 +107,8 @@ MESSAGES = [
     (lambda: iggy.decode_log(iggy.encode(MESSAGE, "m45"), "h64"), "the bytes have the layout m45: pass layout='m45'"),
     (lambda: iggy.decode("hello"), "data must be bytes, got 'hello'"),
     (lambda: iggy.encode(b"hello", "h64"), "message must be a Message, got b'hello'"),
-    (lambda: iggy.encode(MESSAGE, "h65"), "layout must be one of previous, m45"),
-    (lambda: iggy.Message.new("hello", id=1), "payload must be bytes, got 'hello'"),
-    (lambda: iggy.Message.new(b"", id=1, headers={5: "a"}), "a header's key must be text or a HeaderKey, got 5"),
     (lambda: iggy.Message.new(b"", id=1, headers=[("a", "b")]), "headers must be a mapping of keys to values, got [("),
     (lambda: kafka.Record.from_consumer(None), "a message of a consumer must have topic, got None"),
-    (
-        lambda: kafka.Record.from_consumer(Polled()),
-        "timestamp is missing in the message orders/0/7: make a Record with a time of your own",
-    ),
     (lambda: kafka.Record.of(None), "row must be a mapping of columns to values, got None"),
     (lambda: rocketmq.Record.of(None), "row must be a mapping of columns to values, got None"),
     (
@@ -181,23 +116,13 @@ MESSAGES = [
         "timestamp must be milliseconds since 1970, got 1700000000: seconds?",
     ),
     (
-        lambda: rocketmq.Record.of(
-            {"topic": "a", "brokerName": "b", "queueId": 0, "queueOffset": 0, "storeTimestamp": 1_700_000_000}
-        ),
-        "storeTimestamp must be milliseconds since 1970, got 1700000000: seconds?",
-    ),
-    (
         lambda: kafka.Record.of({**ROW, "headers": {"message_id": b"order 1"}}).message(),
         "header message_id must hold an ID or a UUID, got b'order 1': send str(derive_id(",
     ),
-    (lambda: iggy.encode_log(["x"], "h64"), "message must be a Message, got 'x'"),
     (lambda: iggy.encode_log(None, "h64"), "messages must be a list of messages, got None"),
-    (lambda: rocketmq.Record.from_consumer(None), "a message of a consumer must have topic, got None"),
     (lambda: SchemaRegistry().register("orders", "{"), "invalid schema '{': not JSON"),
 ]
 AUDITS = [
-    (lambda: msgid.parse_batch(ID), f"ids must be an iterable of texts or bytes, or an array, got '{ID}'"),
-    (lambda: msgid.parse_batch(5), "ids must be an iterable of texts or bytes, or an array, got 5"),
     (lambda: audit_table("orders.parquet"), "got 'orders.parquet'; audit_file reads a file"),
     (lambda: audit_table({"id": [ID]}, offset="ofset"), "`offset` must be a column of the table, got 'ofset'; it has"),
     (lambda: audit_ids(ID), f"ids must be an iterable of texts or bytes, or an array, got '{ID}'"),
@@ -211,11 +136,6 @@ AUDITS = [
 ]
 RETENTION = [
     (lambda: RetentionPolicy.of({"default_expriy": 5}), "settings must be among default_expiry, topics"),
-    (lambda: RetentionPolicy(default_expiry=1.5), "default_expiry must be an integer of 0 to 4294967295 seconds, got"),
-    (
-        lambda: Cleaner(".", {"default_expiry": 5}).clean(),
-        "policy must be a RetentionPolicy, got {'default_expiry': 5}",
-    ),
     (lambda: Cleaner(RetentionPolicy(5), "."), "folder and policy are swapped"),
     (lambda: Cleaner(".", RetentionPolicy(5), layout="zzz"), "layout must be one of"),
     (lambda: Cleaner("/no/folder", RetentionPolicy(5)).clean(), "no folder /no/folder"),
@@ -274,18 +194,11 @@ def test_parse_of_an_id_returns_it(port):
         assert msgid.parse(id) is id
 
 
-@pytest.mark.parametrize("spelling", [ID.lower(), ID.encode(), bytes.fromhex(ID), msgid.parse(ID)], ids=str)
-def test_spellings_of_an_id_are_one_message(spelling):
-    """IDs are compared by value; a header of Kafka holds the ASCII bytes of an ID's text."""
-    processor = Processor(MemoryStore(), keep, print)
-    assert [processor.handle(Message(id, "k", None)).kind for id in (ID, spelling)] == ["new", "duplicate"]
-
-
 def test_ascii_bytes_of_a_uuid_are_the_uuid():
     """Other texts of a UUID are texts of their own."""
-    processor = Processor(MemoryStore(), keep, print)
     ids = [RANDOM, str(RANDOM).upper(), str(RANDOM).encode(), f"{{{RANDOM}}}", RANDOM.urn]
-    assert [processor.handle(Message(id, "k", None)).kind for id in ids] == ["new", *["duplicate"] * 2, *["new"] * 2]
+    one = processor()
+    assert [one.handle(Message(id, "k", None)).kind for id in ids] == ["new", *["duplicate"] * 2, *["new"] * 2]
 
 
 def test_record_of_a_broker_has_an_id_with_the_time_of_a_producer_in_seconds():
