@@ -1,7 +1,5 @@
 """The headers of many messages as columns: the headers and errors of decoding one message after the other."""
 
-import random
-
 import pytest
 from helpers.iggy_frames import framed, header
 from hypothesis import given
@@ -144,19 +142,3 @@ def test_header_columns_of_an_upgraded_file_know_which_keys_have_a_kind():
     expected = [("k", {"kind": "string", "value": b"v"}), ("n", {"kind": "int64", "value": (5).to_bytes(8, "little")})]
     assert found.layouts == ["h56-xxh3", "h64"]
     assert found.table["headers"].to_pylist() == [expected, expected]
-
-
-@pytest.mark.volume
-def test_header_columns_of_100_000_mutated_messages_are_those_of_one_message_at_a_time():
-    """The same as with a few messages, for many at once; a fixed seed repeats the run."""
-    chance = random.Random(20261122)
-    for layout in ("m45", "h64"):
-        frames = []
-        for _ in range(50_000):
-            headers = {f"k{n}": Header.of(n, HeaderKind.UINT16) for n in range(chance.randrange(4))}
-            block = bytearray(encode_headers(headers, typed=layout == "h64"))
-            if block and chance.random() < 0.2:
-                block[chance.randrange(len(block))] = chance.randrange(256)
-            frames.append(h64_frame(block) if layout == "h64" else framed(bytes(block)))
-        raw = b"".join(frames)
-        assert columns(raw, layout) == reference(raw, layout)

@@ -74,18 +74,3 @@ def test_read_log_with_a_broken_length_holds_the_record_and_one_message_of_it(la
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2.5 * claim
-
-
-@given(
-    st.lists(strategies.iggy_messages(), max_size=3),
-    st.one_of(st.none(), st.tuples(st.integers(0, (1 << 32) - 1), st.integers(0, (1 << 64) - 1))),
-)
-def test_poll_response_of_either_release_reads_back(messages, head):
-    """A response is read as written; the first release writes only a count."""
-    response = iggy.PollResponse(*(head or (None, None)), messages)
-    raw = iggy.encode_poll(response, "m45")
-    assert iggy.decode_poll(raw, "m45", head=4 if head is None else 16) == response
-    with pytest.raises(msgid.TruncatedMessage):
-        iggy.decode_poll(raw[:-1], "m45", head=4 if head is None else 16)
-    with pytest.raises(msgid.InvalidMessage, match="after the end of the poll response"):
-        iggy.decode_poll(raw + b"x", "m45", head=4 if head is None else 16)

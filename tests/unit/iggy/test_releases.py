@@ -193,14 +193,6 @@ def test_log_whose_batch_checksum_leaves_the_producer_out_is_wrong(vector):
     assert iggy.encode_log(messages, "batch256") == raw_of(vector)
 
 
-def test_log_with_other_flags_is_refused():
-    """Flags that no release has are an error."""
-    raw = bytearray(raw_of(VECTORS["producer-flag-0.10"]))
-    raw[52] = 2
-    with pytest.raises(msgid.InvalidMessage, match="flags must be 0 or 1, got 2"):
-        iggy.decode_log(bytes(raw), "batch256")
-
-
 def test_every_scan_of_a_vector_is_the_same_compiled_and_in_python():
     """The compiled scanner returns what its reference returns, for each vector read in each layout."""
     if checksums.native is None:
