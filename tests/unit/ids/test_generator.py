@@ -130,24 +130,6 @@ def test_clock_that_goes_back_is_followed_forward_only(msgid, clock, seconds, as
     assert minted == seconds
 
 
-def test_sequence_at_its_end_goes_to_0_and_the_next_second(msgid):
-    """After sequence 2**32 - 1 come sequence 0 and the next second, for single IDs and within a batch."""
-    single = msgid.Generator(node=1, pid=2, clock=lambda: NOON, sequence=2**32 - 1)
-    before, after = single.generate(), single.generate()
-    assert (before.sequence, after.sequence) == (2**32 - 1, 0)
-    assert after.seconds == before.seconds + 1
-    batch = msgid.Generator(node=1, pid=2, clock=lambda: NOON, sequence=2**32 - 1).generate_batch(2)
-    assert list(batch) == [before, after]
-
-
-def test_batch_between_single_ids_is_contiguous(msgid):
-    """The IDs of a batch directly follow the last single ID, and the next single ID follows the batch."""
-    minting = msgid.Generator(clock=lambda: NOON, sequence=0)
-    assert minting.generate().sequence == 0
-    assert [id.sequence for id in minting.generate_batch(300)] == list(range(1, 301))
-    assert minting.generate().sequence == 301
-
-
 def test_sequence_by_default_starts_at_random_below_2_to_31(msgid):
     """Two processes with the same node, pid and second start at different numbers, far from the wrap."""
     starts = {msgid.Generator(node=1, pid=1, clock=lambda: NOON).generate().sequence for _ in range(200)}

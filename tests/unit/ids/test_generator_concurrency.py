@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -129,51 +128,6 @@ def test_forked_child_of_a_generator_with_a_pid_has_its_own_pid(msgid):
     assert msgid.MessageId(child).pid == child_pid % 2**16
     assert msgid.MessageId(child).node == parent.node == 1
     assert (minting.generate().pid, minting.generate().sequence) == (7, 2)
-
-
-@forks
-def test_forked_child_while_a_thread_is_minting_mints_at_once(msgid):
-    """A child can make IDs at once, even if other threads of the parent were making IDs: it inherits no locked lock."""
-    minting = msgid.Generator()
-    stop = threading.Event()
-
-    def work():
-        while not stop.is_set():
-            minting.generate_batch(1)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    try:
-        for _ in range(20):
-            (child,) = run_children(1, minting.generate_hex)
-            assert msgid.is_valid(child)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-
-
-@forks
-def test_forked_grandchildren_have_their_own_pids(msgid):
-    """A fork of a fork also has its own pid and sequence."""
-    minting = msgid.Generator(clock=lambda: NOON)
-    family = [minting.generate_hex()]
-
-    def child():
-        return [minting.generate_hex(), *run_children(1, minting.generate_hex)]
-
-    family += run_children(1, child)[0]
-    pids = {msgid.MessageId(id).pid for id in family}
-    assert len(pids) == 3
-
-
-def test_processes_started_afresh_mint_different_ids(msgid):
-    """Processes with only the node in common make different IDs."""
-    program = "import msgid; print('\\n'.join(msgid.generate_batch(500).hex()))"
-    runs = [subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    everything = [line for run in runs for line in run.stdout.split()] + msgid.generate_batch(500).hex()
-    assert len(set(everything)) == len(everything) == 2500
 
 
 def test_containers_alike_in_node_and_pid_mint_different_ids():

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 import msgid
-from msgid import MessageId, layout
+from msgid import MessageId
 from msgid.ids import _batch_bytes, _native
 from msgid.ids._sequence import Run
 
@@ -26,11 +26,6 @@ def run(program, **environment):
     return subprocess.run(
         [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True, text=True
     )
-
-
-def test_backend_of_the_package_names_what_runs():
-    """`msgid.backend` is "c" or "python", and the classes and functions belong to that backend."""
-    assert msgid.backend == ("python" if native is None else "c")
 
 
 def test_backend_under_test_is_the_one_of_its_functions(msgid):
@@ -302,13 +297,6 @@ print("alive")
 """
     result = run(program)
     assert (result.stdout, result.returncode) == ("alive\n", 0), result.stderr
-
-
-@compiled_only
-def test_layout_of_the_core_is_the_one_of_the_source():
-    """The constants that C repeats are compared at import."""
-    expected = {"EPOCH_UNIX": layout.EPOCH_UNIX, "VERSION_1": 1, "ID_LENGTH": 17, "PREFIX_LENGTH": 9, "TAIL_LENGTH": 12}
-    assert expected.items() <= native.LAYOUT.items()
 
 
 def test_subinterpreters_that_mint_have_their_own_generators():

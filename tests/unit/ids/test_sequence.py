@@ -60,13 +60,6 @@ def test_sequence_that_wraps_within_a_second_takes_the_next():
     assert run == _sequence.Run(6, range(2, 3))
 
 
-def test_sequence_that_wraps_between_calls_takes_the_next_second():
-    """The result is the same if the wrap is between two calls."""
-    _, state = _sequence.reserve(State(second=5, sequence=2**32 - 1), 5, 1)
-    (run,), _ = _sequence.reserve(state, 5, 1)
-    assert run == _sequence.Run(6, range(1))
-
-
 @given(seconds, st.integers(0, 2**32), seconds)
 def test_block_of_numbers_ends_where_the_last_byte_would_turn(second, sequence, now):
     """The IDs of a block differ only in their last byte, and reserving a block reserves its IDs."""

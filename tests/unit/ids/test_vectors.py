@@ -67,20 +67,11 @@ def test_example_of_the_document_parses_to_its_fields(msgid):
     assert msgid.parse(str(id).lower()) == id
 
 
-@pytest.mark.parametrize("count", [64, 500_000])
-def test_ids_of_many_calls_are_distinct_and_34_digits(msgid, count):
+def test_ids_of_many_calls_are_distinct_and_34_digits(msgid):
     """The clients' own tests: IDs are different and have 34 characters (64 IDs in Java and Go, 500 000 in C++)."""
-    ids = [msgid.generate_hex() for _ in range(count)]
-    assert len(set(ids)) == count
+    ids = [msgid.generate_hex() for _ in range(500_000)]
+    assert len(set(ids)) == 500_000
     assert {len(id) for id in ids} == {34}
-
-
-def test_next_id_of_a_generator_shares_its_beginning_and_counts_on(msgid):
-    """The C# and Node.js clients' tests: 24 common characters, and a sequence that increases by one."""
-    generator = msgid.Generator(clock=lambda: 1_700_000_000)
-    first, second = generator.generate(), generator.generate()
-    assert str(first)[:24] == str(second)[:24]
-    assert second.sequence == first.sequence + 1
 
 
 def test_sequence_that_starts_at_0_is_the_number_of_the_id(msgid):
@@ -167,16 +158,3 @@ def test_id_of_16_bytes_starting_with_01_is_version_0(msgid):
     text = "01AABBCCDDEEFF303900010932000000"
     assert msgid.parse(text).version == 0
     assert msgid.parse("C0A80001000030390000000000000001").kind == "v0-broker-offset"
-
-
-def test_host_of_ipv6_compares_by_address(msgid):
-    """RocketMQ prints IPv6 as padded upper-case groups (UtilAllTest#testIPv6Check); the address is the same."""
-    id = msgid.parse("24084004018081003FAA1DDE2B3F898A00002A9F0000000000000CA0")
-    assert id.host.exploded.upper() == "2408:4004:0180:8100:3FAA:1DDE:2B3F:898A"
-
-
-def test_counter_of_a_client_id_is_its_last_four_digits(msgid):
-    """RocketMQ's testGetCountFromID: the last four digits are the counter."""
-    one = msgid.ClientUniqueId("10.1.2.3", pid=1, loader_hash=2, elapsed_ms=3, counter=41)
-    assert int(str(one)[-4:], 16) == 41 == one.counter
-    assert len(str(one)) == 32  # StringIdMakerTest of rocketmq-client-cpp
