@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import sys
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -260,6 +262,13 @@ class AuditOutput(NamedTuple):
         taken = {name: options.pop(name) for name in cls._fields if name != "allow"}
         return cls(**taken, allow=allow)
 
+    def check_inputs(self, *inputs: str | None) -> None:
+        """Refuse to write a file that is an input of the command, or is in an input folder."""
+        files = {option: file for option in ("report", "openmetrics") if (file := getattr(self, option)) is not None}
+        for (option, file), one in itertools.product(files.items(), filter(None, inputs)):
+            if Path(file).resolve().is_relative_to(Path(one.removeprefix("file:")).resolve()):
+                raise click.UsageError(f"--{option} must not be a file of the input, got {file!r}")
+
     def finish(self, found: Any) -> None:
         """Print a report, write its files, and exit with status 3 if it has findings of a severity."""
         click.echo(found.to_json() if self.as_json else found)
@@ -333,6 +342,7 @@ def audit(
     from msgid.audit._files import read_file
 
     output = AuditOutput.taken_from(options)
+    output.check_inputs(file, sent, *(digests or ()))
     named = {**({} if id is None else {"id": id}), "source": source or None, "content": content or None, **options}
     if sent == file == "-":
         raise click.UsageError("only one of FILE and --sent can be standard input")

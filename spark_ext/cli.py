@@ -292,6 +292,7 @@ def audit(
     from spark_ext.jobs import audit_job as job
 
     output = AuditOutput.taken_from(options)
+    output.check_inputs(input, sent, *(digests or ()))
     if digests and sent is None:
         raise click.UsageError("--digests needs --sent")
     if sent_column and sent is None:

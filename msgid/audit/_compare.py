@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import check_installed, integer
 from msgid.audit._block_sums import by_of, differing_blocks
-from msgid.audit._columns import content_codes
+from msgid.audit._columns import content_codes, plain_column
 from msgid.audit._comparing import bounded, codes_of, counted, differing, joint_keys, listed
 from msgid.audit._digest_tables import loaded, rows_in_blocks
+from msgid.audit._digests import starts_of
 from msgid.audit._sides import ARGUMENTS, Side, names_in_sent, read_side, side_of
 from msgid.audit._tables import rows_of
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from msgid._known_tables import Columns
@@ -220,6 +222,10 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
         tuple(key[kept] for key in keys), None if contents is None else contents[kept], landed[kept]
     )  # fmt: skip
     found = found._replace(row=kept[found.row])
+    messages = codes_of(keys)
+    is_lost = np.isin(messages, messages[found.row[found.fault == 0]])
+    if by_position and both_ids is not None:
+        found = found._replace(row=_first_ids(messages, found.row, landed, both_ids, valid))
 
     def text(row: int) -> str | None:
         ids = rows[row >= rows[0].number].ids
@@ -230,8 +236,22 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
     return comparison_report(
         facts, rows[0].number, listed(found, scopes, names, text, offset, most), len(found.row),
         lacking, unchecked(sent.columns, table.columns, by_position),
-        complete_until(*_until(rows[0], found, ~valid[~landed])), by_position,
+        complete_until(*_until(rows[0], is_lost[~landed], ~valid[~landed])), by_position,
     )  # fmt: skip
+
+
+def _first_ids(
+    messages: NDArray[np.int64], rows: NDArray[np.int64], landed: NDArray[np.bool_], ids: Any, valid: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Return for each row the row of its message with the least ID, of those that were sent if they have one."""
+    import numpy as np
+
+    keys, has = ids
+    held = np.flatnonzero(np.isin(messages, messages[rows]) & valid)
+    order = np.lexsort((*(key[held] for key in reversed(keys)), landed[held], ~has[held], messages[held]))
+    first = held[order][starts_of(messages[held][order])]
+    found: NDArray[np.int64] = first[np.searchsorted(messages[first], messages[rows])]
+    return found
 
 
 def _joint_places(
@@ -255,12 +275,13 @@ def _contents(sent: Side, table: Side) -> NDArray[np.int64] | None:
     names = [side.columns.content for side in (sent, table)]
     if not all(names):
         return None
-    if len(names[0]) != len(names[1]):
-        raise ValueError(f"cannot compare sent with the table: content must be as many columns, got {names}")
+    check_numbers(*names)
     numbered = [
-        pa.table({str(place): side.table[name] for place, name in enumerate(side.columns.content)})
+        pa.table({str(place): plain_column(side.table[name]) for place, name in enumerate(side.columns.content)})
         for side in (sent, table)
     ]
+    for pair in zip(*(side.schema for side in numbered), strict=True):
+        check_contents(*(_kind_of(field.type) for field in pair))
     try:
         joined = pa.concat_tables(numbered, promote_options="permissive")
     except pa.ArrowException as error:
@@ -269,19 +290,58 @@ def _contents(sent: Side, table: Side) -> NDArray[np.int64] | None:
     return content_codes(joined.columns)
 
 
+def check_numbers(sent: Sequence[str], table: Sequence[str]) -> None:
+    """Raise ValueError if two sides do not have as many columns of content."""
+    if len(sent) != len(table):
+        names = [sent, table]
+        raise ValueError(f"cannot compare sent with the table: content must be as many columns, got {names}")
+
+
+def check_contents(sent: str, table: str) -> None:
+    """Raise ValueError if the contents of two sides have other kinds of types, so that no two values are equal.
+
+    Args:
+        sent: ``integer``, ``text`` for bytes too, ``decimal``, ``null`` for a type of NULL, or the name of the type.
+        table: The same for the table.
+    """
+    if sent != table and "null" not in (sent, table):
+        raise ValueError(
+            "cannot compare sent with the table: content must have one type on both sides, "
+            f"got {sent} and {table}; cast one of them"
+        )
+
+
+def _kind_of(type: pa.DataType) -> str:
+    """Return the kind of an Arrow type for `check_contents`; one kind for nested types, which Arrow compares."""
+    import pyarrow as pa
+
+    kinds = pa.types
+    tests: dict[str, tuple[Callable[[Any], bool], ...]] = {
+        "integer": (kinds.is_integer,),
+        "text": (
+            kinds.is_string, kinds.is_large_string, kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary,
+        ),
+        "decimal": (kinds.is_decimal,),
+        "null": (kinds.is_null,),
+        "nested": (kinds.is_nested,),
+    }  # fmt: skip
+    found = next((kind for kind, several in tests.items() if any(test(type) for test in several)), None)
+    zone = "" if not kinds.is_timestamp(type) or type.tz is None else " with a time zone"
+    return found or f"{str(type).partition('[')[0]}{zone}"
+
+
 def _text_of(ids: Ids, row: int) -> str | None:
     return ids.text(row) if ids.is_v1[row] else ids.others[ids.other[row]].identity
 
 
-def _until(sent: Rows, found: Any, uncompared: NDArray[np.bool_]) -> tuple[int | None, int | None]:
+def _until(sent: Rows, is_lost: NDArray[np.bool_], uncompared: NDArray[np.bool_]) -> tuple[int | None, int | None]:
     """Return the last time of the sent messages, and the first time of one that may be lost, in microseconds."""
     times = sent.timestamp
     if times is None and sent.ids is not None:
         times = (sent.ids.unix * 1_000_000, sent.ids.is_v1)
     if times is None or not times[1].any():
         return None, None
-    lost = uncompared.copy()
-    lost[found.row[found.fault == 0]] = True
+    lost = uncompared | is_lost
     if (lost & ~times[1]).any():
         return None, None
     first = times[0][lost]

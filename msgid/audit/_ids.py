@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
 from msgid.audit._digests import starts_of
@@ -17,6 +18,7 @@ from msgid.audit.definitions import (
     MALFORMED_KIND,
     MAY_BE_UUID,
     NULL_KIND,
+    PRINTABLE,
     TABLE,
     UUID,
     is_generator,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from msgid.ids.bulk import IdColumns
 
 _EMPTY, _LENGTH, _HEX, _VERSION = MALFORMED
+_PRINTABLE: Final = re.compile(PRINTABLE)
 
 
 class Other(NamedTuple):
@@ -84,6 +87,10 @@ class Ids:
         if not (_is_text(kind) or binary or pa.types.is_null(kind)):
             column = column.cast(pa.string())
         self.v1: IdColumns = parse_batch(column)
+        if binary and not (self.v1.valid & (self.v1.version == layout.VERSION_1)).all():
+            texts = [None if value is None else text_of(value) for value in column.to_pylist()]
+            column = pa.chunked_array([pa.array(texts, pa.string())])
+            self.v1 = parse_batch(column)
         self.is_v1 = self.v1.valid & (self.v1.version == layout.VERSION_1)
         self.other = np.full(len(column), -1, np.int64)
         rest = np.flatnonzero(~self.is_v1)
@@ -166,7 +173,13 @@ class Ids:
         return self.text(int(rows[np.lexsort((b[rows], a[rows]))[0]]))
 
 
-def other_of(value: str | bytes | None) -> Other:
+def text_of(value: bytes) -> str:
+    """Return the bytes of an ID as text: printable ASCII as it is, as a header of Kafka holds IDs, or the identity."""
+    text = value.decode("ascii", "replace")
+    return text if not text or _PRINTABLE.fullmatch(text) else identity(value)
+
+
+def other_of(value: str | None) -> Other:
     """Return the identity and kind of a value that is not a version-1 ID."""
     if value is None:
         return Other(None, NULL_KIND, None, None)

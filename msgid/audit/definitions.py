@@ -64,6 +64,8 @@ RATE_GENERATORS: Final = 8
 RATE_BINS: Final = 120
 """Number of intervals of a rate, at most."""
 
+PRINTABLE: Final = "[ -~]+"
+"""The pattern of bytes in a column of IDs that are text: printable ASCII."""
 UUID: Final = "uuid"
 """The kind of an ID that is the text of a UUID."""
 NULL_KIND: Final = "null"

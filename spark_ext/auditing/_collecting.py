@@ -32,8 +32,6 @@ class Summaries(NamedTuple):
     logs: DataFrame | None
     parents: DataFrame | None
     times: DataFrame | None
-    is_binary: bool
-    """Whether the IDs are binary."""
 
 
 def facts_of(
@@ -70,7 +68,7 @@ def _facts_of(
     def of_ids(ids: DataFrame) -> tuple[int, list[Facts]]:
         """Return the number of rows and the facts of the IDs, and of the logs if IDs give the positions."""
         ids = kept.keep(with_fields(id_words(ids)))
-        own = id_facts(ids, df, columns, is_binary=summaries.is_binary)
+        own = id_facts(ids, df, columns)
         parts = [own]
         origins = {origin for kind, origin, _ in own.kinds if kind == layout.KIND_V1}
         foreign = kept.keep(foreign_generators(ids)) if origins & {"derived", "position"} else None

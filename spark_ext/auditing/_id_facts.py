@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -30,19 +29,18 @@ MOST: Final = {"values": 100_000}
 """The number of values that are not version-1 IDs up to which a table is one task."""
 
 
-def id_facts(words: DataFrame, df: DataFrame, columns: Columns, *, is_binary: bool) -> Facts:
+def id_facts(words: DataFrame, df: DataFrame, columns: Columns) -> Facts:
     """Return the kinds of the IDs of a table, and the findings about single IDs.
 
     Args:
         words: The summary that `spark_ext.auditing.summaries.id_words` returned.
         df: The rows, in which examples of duplicates are looked for.
         columns: The columns of the rows.
-        is_binary: Whether the IDs are binary.
     """
     from msgid.audit._ids import joined_ids
 
     v1, others = _v1_facts(words, df, columns)
-    return joined_ids([v1, *(_value_facts(words, others, is_binary) if others else ())])
+    return joined_ids([v1, *(_value_facts(words, others) if others else ())])
 
 
 def _v1_facts(words: DataFrame, df: DataFrame, columns: Columns) -> tuple[Facts, int]:
@@ -73,34 +71,33 @@ def _v1_facts(words: DataFrame, df: DataFrame, columns: Columns) -> tuple[Facts,
     return part_of(found, kinds=kinds), sum(row["values"] for row in rows if row["node"] is None)
 
 
-def _value_facts(words: DataFrame, count: int, is_binary: bool) -> list[Facts]:
+def _value_facts(words: DataFrame, count: int) -> list[Facts]:
     """Return the facts of values that are not version-1 IDs: on the driver, or in tasks if there are many."""
     others = words.where(F.col("part") >= OTHER).select("key", "part", "n", "duplicates", "conflicts", "near")
     if count <= MOST["values"]:
-        return [_facts(others.toArrow(), is_binary)]
-    parts = others.mapInArrow(shipped(partial(_pickled, is_binary=is_binary)), "facts binary").collect()
+        return [_facts(others.toArrow())]
+    parts = others.mapInArrow(shipped(_pickled), "facts binary").collect()
     return [pickle.loads(part["facts"]) for part in parts]
 
 
-def _pickled(tables: Iterator[pa.RecordBatch], is_binary: bool) -> Iterator[pa.RecordBatch]:
+def _pickled(tables: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     for batch in tables:
-        yield pa.record_batch({"facts": [pickle.dumps(_facts(pa.table(batch), is_binary))]})
+        yield pa.record_batch({"facts": [pickle.dumps(_facts(pa.table(batch)))]})
 
 
-def _facts(rows: pa.Table, is_binary: bool) -> Facts:
+def _facts(rows: pa.Table) -> Facts:
     """Return the facts of rows of a summary whose keys are the identities of values."""
     import pyarrow.compute as pc
 
     from msgid.audit._ids import Values, other_of, value_facts
     from msgid.audit._logs import NEVER
 
-    def value(key: bytes | None, part: int) -> str | bytes | None:
+    def value(key: bytes | None, part: int) -> str | None:
         if key is None:
             return None if part == NULL else ""
-        text = key.decode("utf-8", "replace")
-        return bytes.fromhex(text[2:]) if is_binary and text.startswith("0x") else text
+        return key.decode("utf-8", "replace")
 
     others = [other_of(value(*row)) for row in zip(rows["key"].to_pylist(), rows["part"].to_pylist(), strict=True)]
     n, duplicates, conflicts = (rows[name].to_numpy() for name in ("n", "duplicates", "conflicts"))

@@ -12,7 +12,8 @@ from pyspark.sql.types import BinaryType
 from msgid._known_tables import Columns
 from msgid.audit._rows import facts_of_rows
 from msgid.audit._tables import rows_of
-from spark_ext.auditing._values import content_columns, id_value, offset_column, source_column
+from spark_ext.auditing._values import content_columns, offset_column, source_column
+from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._moments import micros_column
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def collected(df: DataFrame, columns: Columns) -> pa.Table | None:
 
 def _values(df: DataFrame, columns: Columns) -> dict[str, Column]:
     """Return the values that are compared, by their role."""
-    values = {name: id_value(df, column) for name, column in (("id", columns.id), ("parent", columns.parent)) if column}
+    held = (("id", columns.id), ("parent", columns.parent))
+    values = {name: F.col(quoted_name(column)) for name, column in held if column}
     if columns.offset is not None:
         values |= {"source": source_column(df, columns), "offset": offset_column(df, columns.offset)}
     for role, name in (("timestamp", columns.timestamp), ("landed", columns.landed)):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DecimalType, NullType
+from pyspark.sql.types import BinaryType, DecimalType, NullType, StringType, StructField
 
 from msgid import layout
 from msgid.audit._columns import LOG, life_name
+from msgid.audit.definitions import PRINTABLE
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
+from spark_ext.columns._identity import identity
 from spark_ext.columns._moments import micros_column
 from spark_ext.streaming._fingerprint import fingerprint_of
 
@@ -21,10 +23,10 @@ if TYPE_CHECKING:
 _DAY_MICROS = 86_400_000_000
 
 
-def id_value(df: DataFrame, name: str) -> Column:
-    """Return the IDs of a column as binary or text: a value of another type as its text."""
-    value = F.col(quoted_name(name))
-    return value if isinstance(type_of(df, name), BinaryType) else value.cast("string")
+def text_of_ids(value: Column) -> Column:
+    """Return the bytes of IDs as text: printable ASCII as it is, as a header of Kafka holds IDs, or the identity."""
+    text = value.cast("string")
+    return F.when(text.rlike(rf"\A(?:{PRINTABLE})?\z"), text).otherwise(identity(value))
 
 
 def offset_column(df: DataFrame, name: str) -> Column:
@@ -55,9 +57,17 @@ def source_column(df: DataFrame, columns: Columns) -> Column:
 
 
 def content_columns(df: DataFrame, columns: Columns) -> list[Column]:
-    """Return the fingerprint of the content in a list, which is empty if content is not compared."""
-    fields = {field.name: field for field in df.schema}
+    """Return the fingerprint of the content in a list, which is empty if content is not compared.
+
+    The columns have the names of their places, because two sides of a comparison have other names. Text has the
+    fingerprint of its bytes.
+    """
     if not columns.content:
         return []
-    told = fingerprint_of([(F.col(quoted_name(name)), fields[name]) for name in columns.content])
-    return [told.alias("content")]
+    values = []
+    for place, name in enumerate(columns.content):
+        kind, value = df.schema[df.columns.index(name)].dataType, F.col(quoted_name(name))
+        is_text = isinstance(kind, StringType)
+        field = StructField(f"{place:04}", BinaryType() if is_text else kind)
+        values.append((value.cast("binary") if is_text else value, field))
+    return [fingerprint_of(values).alias("content")]

@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, DecimalType, IntegralType, NullType, StringType
 
 from msgid._validate import check_installed, integer
 from msgid.audit._block_sums import COLUMNS, digest_of_table
-from msgid.audit._compare import complete_until, is_by_position, report_of_blocks, report_of_sides, unchecked
+from msgid.audit._compare import (
+    check_contents,
+    check_numbers,
+    complete_until,
+    is_by_position,
+    report_of_blocks,
+    report_of_sides,
+    unchecked,
+)
 from msgid.audit._comparing import FAULTS, bounded, check_by
 from msgid.audit._lists import Difference
 from msgid.audit._sides import ARGUMENTS, Side, names_in_sent
@@ -18,11 +27,12 @@ from msgid.audit.report import comparison_report
 from spark_ext._arguments import check_dataframe
 from spark_ext.auditing._kept import keeping
 from spark_ext.auditing._small_table import collected, roles_of
-from spark_ext.auditing._values import content_columns, id_value, offset_column, source_column
+from spark_ext.auditing._values import content_columns, offset_column, source_column
 from spark_ext.auditing.digests import rows_in_blocks
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.summaries import id_seconds
 from spark_ext.auditing.table_audit import audited
+from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._identity import identity
 from spark_ext.columns._moments import micros_column
 
@@ -36,8 +46,6 @@ if TYPE_CHECKING:
     from msgid.audit._block_sums import Blocks
     from msgid.audit.report import Report
     from spark_ext.auditing._kept import Kept
-
-_CONTENTS: Final = ("least_sent", "greatest_sent", "least_landed", "greatest_landed")
 
 
 def compare(
@@ -146,9 +154,11 @@ def _report(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], m
     by_position = is_by_position(sent[1], table[1])
     if not (sent[1].content and table[1].content):
         sent, table = ((df, columns._replace(content=())) for df, columns in (sent, table))
-    elif len(sent[1].content) != len(table[1].content):
-        names = [sent[1].content, table[1].content]
-        raise ValueError(f"cannot compare sent with the table: content must be as many columns, got {names}")
+    else:
+        check_numbers(sent[1].content, table[1].content)
+        kinds = ([_kind_of(df, name) for name in columns.content] for df, columns in (sent, table))
+        for pair in zip(*kinds, strict=True):
+            check_contents(*pair)
     small = [_collected(*side) for side in (sent, table)]
     if small[0] is not None and small[1] is not None:
         return report_of_sides(small[0], small[1], most)
@@ -200,6 +210,13 @@ def _report(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], m
 _NAMES: Final = tuple(FAULTS)
 
 
+def _kind_of(df: DataFrame, name: str) -> str:
+    """Return the kind of a column's type for `check_contents`."""
+    type = df.schema[df.columns.index(name)].dataType
+    kinds = {IntegralType: "integer", StringType | BinaryType: "text", DecimalType: "decimal", NullType: "null"}
+    return next((kind for one, kind in kinds.items() if isinstance(type, one)), type.simpleString())
+
+
 def _collected(df: DataFrame, columns: Columns) -> Side | None:
     """Return a side of few rows in memory; None if it has more."""
     table = collected(df, columns)
@@ -208,7 +225,7 @@ def _collected(df: DataFrame, columns: Columns) -> Side | None:
 
 def _messages(df: DataFrame, columns: Columns, by_position: bool, with_ids: bool) -> DataFrame:
     """Return the key, the ID, the hash of the compared columns, and the time in microseconds of each row."""
-    id = F.lit(None).cast("string") if columns.id is None else identity(id_value(df, columns.id))
+    id = F.lit(None).cast("string") if columns.id is None else identity(F.col(quoted_name(columns.id)))
     contents: list[Column] = content_columns(df, columns)
     if by_position and with_ids:
         contents.append(F.coalesce(id, F.lit("")))
@@ -239,26 +256,25 @@ def _counts(rows: DataFrame) -> Any:
 
 def _differing(sent: DataFrame, table: DataFrame, keys: list[str]) -> DataFrame:
     """Return the messages with a fault, which is a place in `FAULTS`, with the number of their repeated rows."""
-    both = sent.withColumn("landed", F.lit(False)).unionByName(table.withColumn("landed", F.lit(True)))
-    landed, content = F.col("landed"), F.col("content")
-    of_side = [F.when(~landed, content), F.when(~landed, content), F.when(landed, content), F.when(landed, content)]
-    ends = [
-        function(value).alias(name)
-        for function, value, name in zip((F.min, F.max, F.min, F.max), of_side, _CONTENTS, strict=True)
-    ]
-    id_of = F.coalesce(F.min(F.when(~landed, F.col("id"))), F.min("id"))
-    values = {"source": F.first("source"), "offset": F.first("offset"), "id": id_of}
-    rest = [value.alias(name) for name, value in values.items() if name not in keys]
-    messages = both.where("valid").groupBy(*keys).agg(
-        F.count_if(~landed).alias("sent"), F.count_if(landed).alias("held"), *ends, *rest,
+    both = sent.withColumn("landed", F.lit(False)).unionByName(table.withColumn("landed", F.lit(True))).where("valid")
+    landed = F.col("landed")
+    # One shuffle serves both groups: the rows of a message are in one task.
+    contents = both.repartition(*keys).groupBy(*keys, "content").agg(
+        F.count_if(~landed).alias("sent"), F.count_if(landed).alias("held"),
+        F.min(F.when(~landed, F.col("id"))).alias("id_sent"), F.min("id").alias("any_id"),
         F.min(F.when(~landed, F.col("time"))).alias("time"),
     )  # fmt: skip
-    sent_rows, held = F.col("sent"), F.col("held")
-    is_changed = (F.col(_CONTENTS[0]) != F.col(_CONTENTS[2])) | (F.col(_CONTENTS[1]) != F.col(_CONTENTS[3]))
-    fault = (
-        F.when(held == 0, 0).when(sent_rows == 0, 3).when(is_changed, 1).when(held > sent_rows, 2)
+    of_one_side = (F.col("sent") == 0) | (F.col("held") == 0)
+    messages = contents.groupBy(*keys).agg(
+        F.sum("sent").alias("sent"), F.sum("held").alias("held"), F.max(of_one_side).alias("is_changed"),
+        F.coalesce(F.min("id_sent"), F.min("any_id")).alias("first_id"), F.min("time").alias("time"),
     )  # fmt: skip
+    sent_rows, held = F.col("sent"), F.col("held")
+    fault = F.when(held == 0, 0).when(sent_rows == 0, 3).when(F.col("is_changed"), 1).when(held > sent_rows, 2)
     number = F.when(fault == 2, held - sent_rows).otherwise(F.lit(1).cast("bigint"))  # noqa: PLR2004
-    return messages.select("source", "offset", "id", "time", fault.alias("fault"), number.alias("number")).where(
-        "fault IS NOT NULL"
-    )
+    by_position = len(keys) > 1
+    source, offset = (F.col(name) if by_position else F.lit(None) for name in ("source", "offset"))
+    return messages.select(
+        source.cast("string").alias("source"), offset.cast("bigint").alias("offset"),
+        F.col("first_id" if by_position else "id").alias("id"), "time", fault.alias("fault"), number.alias("number"),
+    ).where("fault IS NOT NULL")  # fmt: skip

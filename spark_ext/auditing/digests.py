@@ -16,7 +16,7 @@ from msgid.audit._digests import BLOCK_SHIFT
 from msgid.audit._sides import ARGUMENTS
 from msgid.audit.definitions import TABLE
 from spark_ext._arguments import check_dataframe
-from spark_ext.auditing._values import id_value, offset_column, source_column
+from spark_ext.auditing._values import offset_column, source_column
 from spark_ext.auditing.summaries import id_seconds
 from spark_ext.auditing.table_audit import audited
 from spark_ext.columns._expressions import hex_text, quoted_name, type_of, v1_bytes
@@ -151,7 +151,7 @@ def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
     if columns.offset is not None:
         values.append(offset_column(df, columns.offset))
     if columns.id is not None:
-        value = id_value(df, columns.id)
+        value = F.col(quoted_name(columns.id))
         values.append(F.coalesce(v1_bytes(hex_text(value)), identity(value).cast("binary")))
     for name in columns.content:
         kind, value = type_of(df, name), F.col(quoted_name(name))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.types import BinaryType, IntegralType
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, IntegralType, StringType
 
 from msgid._known_tables import ids_inside
 from msgid._moments import aware, check_unit
@@ -20,9 +21,10 @@ from spark_ext._shipping import check_workers
 from spark_ext.auditing._collecting import Summaries, facts_of
 from spark_ext.auditing._id_facts import parents_of
 from spark_ext.auditing._small_table import small_facts
+from spark_ext.auditing._values import text_of_ids
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.summaries import id_summary, log_summary, time_summary
-from spark_ext.columns._expressions import type_of
+from spark_ext.columns._expressions import quoted_name, type_of
 from spark_ext.formats.message_formats import message_format
 
 if TYPE_CHECKING:
@@ -170,7 +172,11 @@ def audited(df: DataFrame, **named: Any) -> tuple[DataFrame, Columns]:
     columns = checked_columns(df.columns, **named)
     for argument, column in (("id", columns.id), ("parent", columns.parent)):
         if column is not None:
-            check_ids(f"`{argument}`", column, df.schema[df.columns.index(column)].dataType)
+            kind = df.schema[df.columns.index(column)].dataType
+            check_ids(f"`{argument}`", column, kind)
+            value = F.col(quoted_name(column))
+            if not isinstance(kind, StringType):
+                df = df.withColumn(column, text_of_ids(value) if isinstance(kind, BinaryType) else value.cast("string"))
     return df, columns
 
 
@@ -183,11 +189,9 @@ def check_milliseconds(df: DataFrame, columns: Columns, facts: Facts) -> None:
 
 def summaries_of(df: DataFrame, columns: Columns, earliest: int | None) -> Summaries:
     """Return the summaries of the rows of a table; ``earliest`` is the first Unix second of an ID, or None."""
-    types = {field.name: field.dataType for field in df.schema}
     return Summaries(
         None if columns.id is None else id_summary(df, columns, earliest),
         None if columns.offset is None else log_summary(df, columns),
         None if columns.id is None or columns.parent is None else parents_of(df, columns),
         time_summary(df, columns),
-        columns.id is not None and isinstance(types[columns.id], BinaryType),
     )

@@ -1,6 +1,7 @@
 """`spark_ext.compare`: the report of Python, made by aggregations."""
 
 import random
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -61,6 +62,43 @@ def test_comparison_is_that_of_python(spark, monkeypatch, most, columns, tmp_pat
     if most and columns == BY_ID:
         assert [tuple(row) for row in report.differences.collect()] == local.differences
         assert report.not_checked.collect() == [("changed_messages", "without content on both sides")]
+
+
+def drawn(chance, names, rows=1_500):
+    """Rows of few messages: several contents per message, and IDs as text, as its ASCII bytes and as raw bytes."""
+    ids = [layout.pack(7, 1, 100, chance.randrange(300)) for _ in range(rows)]
+    forms = [chance.choice((id, id.hex().encode(), id.hex().upper().encode(), b"order-%d" % id[-1])) for id in ids]
+    scale = chance.choice((1, 2))
+    columns = [
+        [chance.choice("abcx") for _ in range(rows)],
+        [Decimal(chance.randrange(2)).scaleb(-scale) for _ in range(rows)],
+        pa.array([chance.randrange(2) for _ in range(rows)], chance.choice((pa.int32(), pa.int64()))),
+    ]
+    places = {"source": [chance.choice("pq") for _ in range(rows)], "offset": [id[-1] for id in ids]}
+    return pa.table({"id": pa.array(forms, pa.binary()), **places, **dict(zip(names, columns, strict=True))})
+
+
+@pytest.mark.parametrize("most", [pytest.param(50_000, marks=pytest.mark.details), pytest.param(0, id="large")])
+def test_random_sides_have_the_report_of_python(spark, monkeypatch, most, tmp_path):
+    """By ID and by position: contents pair by their places, and many contents of one message are compared as a set."""
+    monkeypatch.setattr(_small_table, "SMALL_ROWS", most)
+    tables = [drawn(random.Random(seed), names) for seed, names in ((5, "abc"), (6, "zyx"))]
+    frames = [read(spark, table, tmp_path / f"{n}.parquet") for n, table in enumerate(tables)]
+    for places in ({}, PLACES):
+        columns = {**places, "content": [*"zyx"], "sent_columns": {**places, "content": [*"abc"]}}
+        columns |= {} if places else {"offset": "", "source": []}
+        local, report = (compare(*sides, **columns) for compare, sides in (
+            (msgid.audit.compare, tables), (spark_ext.compare, frames)
+        ))  # fmt: skip
+        assert {"changed_messages", "lost_messages"} <= {finding.check for finding in local.findings}
+        assert report.to_json() == local.to_json()
+
+
+def test_contents_of_other_kinds_are_refused_as_in_python(spark):
+    """Their values are never equal on Spark."""
+    sides = [spark.createDataFrame([(1, value)], ["offset", "content"]) for value in (1, 1.0)]
+    with pytest.raises(ValueError, match="content must have one type on both sides, got integer and double"):
+        spark_ext.compare(*sides)
 
 
 def test_sides_have_columns_of_their_own(spark):

@@ -214,3 +214,18 @@ def test_a_table_without_rows_is_a_failure(tmp_path):
     assert invoke(["audit", str(path)]).exit_code == 0
     done = invoke(["audit", str(path), "--fail-on", "error"])
     assert (done.exit_code, "audit failed: no rows: nothing was checked" in done.output) == (3, True)
+
+
+@pytest.mark.parametrize("option", ["--report", "--openmetrics"])
+def test_report_does_not_replace_an_input(tmp_path, option):
+    """A file of FILE, `--sent` or `--digests` is refused before anything is read, by any of its names."""
+    (tmp_path / "digests").mkdir()
+    table, link = tmp_path / "table.csv", tmp_path / "link.html"
+    table.write_text("offset\n1\n")
+    link.symlink_to(table)
+    sides = ["--sent", str(table), "--digests", str(tmp_path / "digests"), str(tmp_path / "digests")]
+    for more, file in (([], table), ([], link), (sides, tmp_path / "digests" / "new.html")):
+        done = invoke(["audit", str(table), *more, option, str(file)])
+        assert done.exit_code == 2
+        assert f"{option} must not be a file of the input" in done.output
+    assert table.read_text() == "offset\n1\n"
