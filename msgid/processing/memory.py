@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgid.processing.store import (
     DEFAULT_REMEMBER,
@@ -36,15 +36,13 @@ class _Stored(NamedTuple):
     outputs: bytes | None
 
 
-class _Key:
-    """The states of one key of one handler."""
+_Entries = dict[str | None, _Stored]
+"""The entries of one key of one handler by ID. Under None is the newest version, with the state for the next message.
 
-    __slots__ = ("entries", "packed", "version")
-
-    def __init__(self) -> None:
-        self.version = 0
-        self.packed: bytes | None = None
-        self.entries: dict[str, _Stored] = {}
+So an append is one call that changes one dictionary: an exception of a signal handler comes before it or after it.
+"""
+_NEW: Final = _Stored(0, 0, None, b"", None, None)
+"""The newest version of a new key."""
 
 
 class MemoryStore:
@@ -63,7 +61,7 @@ class MemoryStore:
 
     def __init__(self, *, remember: timedelta | str | None = DEFAULT_REMEMBER) -> None:
         self._remember = remembered(remember)
-        self._handlers: dict[str, dict[str, _Key]] = {}
+        self._handlers: dict[str, dict[str, _Entries]] = {}
         self._forgotten: dict[str, dict[int, int]] = {}
         self._lock = threading.RLock()
         self._process = os.getpid()
@@ -90,15 +88,14 @@ class MemoryStore:
         with self._lock:
             versions = []
             for name in sorted(self._handlers) if handler is None else [handler]:
-                held = self._handlers.get(name, {}).get(key)
-                if held is None:
-                    continue
-                entries = [
-                    Kept(one.version, id, one.at, one.stored_at, None if one.before is None else unpack(one.before))
-                    for id, one in held.entries.items()
-                ]
-                state = None if held.packed is None else unpack(held.packed)
-                versions += assemble(name, held.version, state, entries)
+                entries = self._handlers.get(name, {}).get(key, {})
+                if entries:
+                    kept = [
+                        Kept(entry.version, id, entry.at, entry.stored_at, _unpacked(entry.before))
+                        for id, entry in entries.items()
+                        if id is not None
+                    ]
+                    versions += assemble(name, entries[None].version, _unpacked(entries[None].before), kept)
             return versions
 
     def forget(self, before: int | datetime, *, handler: str | None = None) -> int:
@@ -112,43 +109,45 @@ class MemoryStore:
         return count
 
     def _read(self, handler: str, key: str, id: str) -> Reading:
-        held = self._handlers.get(handler, {}).get(key)
-        forgotten = self._forgotten.get(handler)
-        late = forgotten.get(hash_of(handler, key, id)) if forgotten else None
-        if held is None:
-            return Reading(0, None, forgotten=late)
-        entry = held.entries.get(id)
+        entries = self._handlers.get(handler, {}).get(key, {})
+        newest = entries.get(None, _NEW)
+        entry = entries.get(id)
         if entry is None:
-            return Reading(held.version, None if held.packed is None else unpack(held.packed), forgotten=late)
-        before = None if entry.before is None else unpack(entry.before)
-        return Reading(held.version, before, entry.version, entry.fingerprint, entry.outputs)
+            forgotten = self._forgotten.get(handler)
+            late = forgotten.get(hash_of(handler, key, id)) if forgotten else None
+            return Reading(newest.version, _unpacked(newest.before), forgotten=late)
+        return Reading(newest.version, _unpacked(entry.before), entry.version, entry.fingerprint, entry.outputs)
 
     def _append(self, handler: str, append: Append) -> bool:
-        keys = self._handlers.setdefault(handler, {})
-        held = keys.get(append.key)
-        if held is None:
-            held = keys[append.key] = _Key()
-        if held.version != append.version or any(entry.id in held.entries for entry in append.entries):
+        entries = self._handlers.setdefault(handler, {}).setdefault(append.key, {})
+        newest = entries.get(None, _NEW)
+        if newest.version != append.version or any(entry.id in entries for entry in append.entries):
             return False
+        added: _Entries = {}
         for entry in append.entries:
-            held.version += 1
-            held.entries[entry.id] = _Stored(
-                held.version, entry.stored_at, entry.at, entry.fingerprint, held.packed, entry.outputs
+            version = newest.version + 1
+            added[entry.id] = _Stored(
+                version, entry.stored_at, entry.at, entry.fingerprint, newest.before, entry.outputs
             )
-            held.packed = pack(entry.state)
+            newest = _NEW._replace(version=version, before=pack(entry.state))
+        entries.update({**added, None: newest})
         return True
 
     def _forget(self, handler: str, before: int) -> int:
         oldest = None if self._remember is None else before - self._remember
         forgotten = self._forgotten.setdefault(handler, {})
         count = 0
-        for key, held in self._handlers.get(handler, {}).items():
-            gone = {id: entry.stored_at for id, entry in held.entries.items() if entry.stored_at < before}
-            for id, stored_at in gone.items():
-                del held.entries[id]
+        for key, entries in self._handlers.get(handler, {}).items():
+            gone = [(id, entry.stored_at) for id, entry in entries.items() if id and entry.stored_at < before]
+            for id, stored_at in gone:
                 forgotten[hash_of(handler, key, id)] = stored_at
+                del entries[id]
             count += len(gone)
         if oldest is not None:
             for hash in [hash for hash, stored_at in forgotten.items() if stored_at < oldest]:
                 del forgotten[hash]
         return count
+
+
+def _unpacked(packed: bytes | None) -> bytes | None:
+    return None if packed is None else unpack(packed)

@@ -24,6 +24,15 @@ _LOCK: Final = 6221
 """The advisory lock for creating the tables and for deleting entries."""
 _ENCODINGS: Final = ("UTF8", "SQL_ASCII")
 """The encodings that hold every text; a database in SQL_ASCII keeps the bytes of UTF-8."""
+# Every statement looks up rows by keys. A plan from a time when the tables were small must not scan them, and must not
+# read all rows of a handler for each message.
+_SETTINGS: Final = (
+    "enable_seqscan = off",
+    "enable_hashjoin = off",
+    "enable_mergejoin = off",
+    "enable_material = off",
+    "join_collapse_limit = 1",
+)
 _ASKED: Final = (
     "FROM unnest(%(keys)b::text[], %(ids)b::text[], %(hashes)b::bigint[], %(firsts)b::bool[])"
     " WITH ORDINALITY AS a (key, id, hash, first, place)"
@@ -73,19 +82,22 @@ class PostgresStore(SqlStore):
     """Stores states in a PostgreSQL database, for any number of processes and threads.
 
     Each active thread has its own connection; idle connections are reused. A child process that inherits the store
-    cannot use it. A connection that the server has closed is
+    cannot use it. A connection that the server has closed, or whose server takes no more writes after a switchover, is
     replaced, and the work is repeated: the version of a key shows whether an entry was stored.
 
     Args:
         conninfo: Connection string of psycopg, such as ``"host=db dbname=orders"``.
         deltas: Number of states before messages that are stored as the differences to one base state; 0 stores every
             state in full.
-        timeout: Maximum time in seconds to reach a server that has closed the connection.
+        timeout: Maximum time in seconds to reach a server that takes writes again.
         remember: How long the hash of a forgotten message is kept: a timedelta or text such as ``"1 day"``; None keeps
             it forever.
+        pooled: Whether connections come from a pool in transaction mode, such as PgBouncer's. Nothing then stays on a
+            connection: no statement is prepared, and settings end with their transaction.
 
     Raises:
-        InvalidStore: if the database contains tables of another version, or its encoding is not UTF8 or SQL_ASCII.
+        InvalidStore: if the database contains tables of another version, its encoding is not UTF8 or SQL_ASCII, or
+            connections come from a pool and ``pooled`` is False.
     """
 
     blank = "%s"
@@ -97,11 +109,13 @@ class PostgresStore(SqlStore):
         deltas: int = 0,
         timeout: float = 30,
         remember: timedelta | str | None = DEFAULT_REMEMBER,
+        pooled: bool = False,
     ) -> None:
         super().__init__(deltas, remember, timeout)
         if not isinstance(conninfo, str):
             raise TypeError(f"conninfo must be a connection string of psycopg, got {quote(conninfo)}")
         self._conninfo = conninfo
+        self._pooled = pooled
         self._idle: list[Any] = []
         self._lock = threading.RLock()
         self._process = os.getpid()
@@ -114,7 +128,9 @@ class PostgresStore(SqlStore):
         """Read the entry and the state for each (key, ID)."""
         keys, ids, hashes, firsts = map(list, zip(*self._asked(handler, wanted), strict=True))
         values = {"handler": self._number(handler), "keys": keys, "ids": ids, "hashes": hashes, "firsts": firsts}
-        return self._readings(wanted, self._run(lambda db: db.execute(self._read_all, values, binary=True).fetchall()))
+        return self._readings(
+            wanted, self._statement(lambda db: db.execute(self._read_all, values, binary=True).fetchall())
+        )
 
     def append(self, handler: str, appends: Sequence[Append]) -> list[bool]:
         """Store entries in one transaction; return for each key whether its version was still the newest."""
@@ -137,7 +153,7 @@ class PostgresStore(SqlStore):
         columns = zip(*(entry for _, made in rows for entry in made.entries), strict=True)
         values |= {f"entry_{number}": list(column) for number, column in enumerate(columns)}
         try:
-            won = {key for (key,) in self._run(lambda db: db.execute(_APPEND, values).fetchall())}
+            won = {key for (key,) in self._statement(lambda db: db.execute(_APPEND, values).fetchall())}
         except psycopg.errors.UniqueViolation:  # the caller appended an entry that exists, without reading it before
             if len(appends) == 1:
                 return [False]
@@ -154,18 +170,26 @@ class PostgresStore(SqlStore):
             connection.close()
 
     def _transact(self, work: Callable[[Any], _T], *, writes: bool) -> _T:
+        # With READ COMMITTED, a statement that waited for another one sees its changes.
+        level = "READ COMMITTED" if writes else "REPEATABLE READ, READ ONLY"
+
         def transaction(connection: Any) -> _T:
             with connection.transaction():
-                # With READ COMMITTED, a statement that waited for another one sees its changes.
-                level = "READ COMMITTED" if writes else "REPEATABLE READ, READ ONLY"
                 connection.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
+                if self._pooled:
+                    connection.execute("; ".join(f"SET LOCAL {setting}" for setting in _SETTINGS))
                 return work(connection)
 
         return self._run(transaction)
 
+    def _statement(self, work: Callable[[Any], _T]) -> _T:
+        """Run work of one statement, which is a transaction of its own."""
+        return self._transact(work, writes=True) if self._pooled else self._run(work)
+
     def _run(self, work: Callable[[Any], _T]) -> _T:
-        """Run work on a connection; repeat it on a new one if the server closed the connection or ended a deadlock."""
+        """Run work on a connection; repeat it on a new one if the server cannot be used, or ended a deadlock."""
         import psycopg
+        from psycopg import errors
 
         check_process(self, self._process)
         lost = False
@@ -176,17 +200,22 @@ class PostgresStore(SqlStore):
             try:
                 connection = self._take()
                 return work(connection)
+            except (errors.DuplicatePreparedStatement, errors.InvalidSqlStatementName) as error:
+                reason = "connections come from a pool in transaction mode: pass pooled=True"
+                raise InvalidStore(f"cannot use the database: {error.diag.message_primary}; {reason}") from None
             finally:
                 lost = connection is None or connection.closed
                 if connection is not None:
                     self._give_back(connection)
 
         def again(error: Exception) -> bool:
-            if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-                return False
-            if lost:
+            if isinstance(error, errors.DeadlockDetected | errors.SerializationFailure):
+                return True
+            is_standby = isinstance(error, errors.ReadOnlySqlTransaction)
+            if is_standby or (lost and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)):
                 self.close()  # the other connections belong to the same server
-            return lost or isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure)
+                return True
+            return False
 
         return retry(once, again, within(self._timeout, lambda: random.uniform(0.01, 0.1)))
 
@@ -197,9 +226,14 @@ class PostgresStore(SqlStore):
         return self._connect()
 
     def _give_back(self, connection: Any) -> None:
-        if not connection.closed:
+        """Keep a connection for the next work; one that a signal handler's exception has left at work is closed."""
+        from psycopg.pq import TransactionStatus
+
+        if connection.info.transaction_status == TransactionStatus.IDLE:
             with self._lock:
                 self._idle.append(connection)
+        else:
+            connection.close()
 
     def _connect(self) -> Any:
         check_installed("PostgresStore", "postgres", "psycopg")
@@ -215,11 +249,10 @@ class PostgresStore(SqlStore):
             raise ValueError(
                 f"conninfo must be a connection string of psycopg, got {quote(self._conninfo)}: {reason}"
             ) from None
-        # Every statement looks up rows by keys. A plan from a time when the tables were small must not scan them, and
-        # must not read all rows of a handler for each message.
-        for setting in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_material"):
-            connection.execute(f"SET {setting} = off")
-        connection.execute("SET join_collapse_limit = 1")
+        if self._pooled:
+            connection.prepare_threshold = None
+        else:
+            connection.execute("; ".join(f"SET {setting}" for setting in _SETTINGS))
         return connection
 
     def _create(self, connection: Any) -> None:

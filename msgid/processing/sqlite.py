@@ -48,6 +48,8 @@ LEFT JOIN msgid_bases b ON b.handler = e.handler AND b.key = e.key AND b.version
 _FIND_REMEMBERED: Final = """
 SELECT r.hash, r.stored_at
 FROM asked CROSS JOIN msgid_remembered r ON r.handler = ? AND r.hash = asked.column1"""
+_MARK: Final = 1
+"""The ``user_version`` of a file that gets its first entry, or has had it."""
 _FREE_THREADED: Final = "t" in getattr(sys, "abiflags", "")
 _opened: Final[Counter[tuple[int, int, int]]] = Counter()
 """The number of open connections by process, device and inode; those of other processes are inherited."""
@@ -76,7 +78,8 @@ class SqliteStore(SqlStore):
             it forever.
 
     Raises:
-        InvalidStore: if the file is not a store of this version.
+        InvalidStore: if the file is not a store of this version, if it was copied without the entries in its
+            ``-wal`` file, or if the path of an open store has lost its file, or has another one.
 
     >>> import tempfile
     >>> store = SqliteStore(os.path.join(tempfile.mkdtemp(), "states.db"))
@@ -105,21 +108,18 @@ class SqliteStore(SqlStore):
         self._lock = threading.RLock()
         self._held: list[_Open] = []  # at most one
         self._process = os.getpid()
+        self._is_marked = False
         weakref.finalize(self, _close, self._held)
         asked = "FROM (SELECT ? AS handler, ? AS key, ? AS id, ? AS hash, ? AS first) a"
         self._read_one = READ.format(asked=asked, handler="a.handler", deltas=int(bool(deltas)))
         try:
-            self._transact(self._create, writes=True)
+            retry(self._open, self._is_open_elsewhere, within(self._timeout, lambda: 0.01))
         except sqlite3.DatabaseError as error:
-            self.close()
             if isinstance(error, sqlite3.OperationalError):
                 folder = os.path.dirname(self._path)
                 why = error if os.path.isdir(folder) else f"the folder {folder} is missing"
                 raise sqlite3.OperationalError(f"cannot open {self._path}: {why}") from None
             raise InvalidStore(f"cannot open {self._path}: {error}") from None
-        except InvalidStore:
-            self.close()
-            raise
 
     def __repr__(self) -> str:
         return f"SqliteStore({self._path!r})"
@@ -143,6 +143,7 @@ class SqliteStore(SqlStore):
         """Store entries in one transaction; return for each key whether its version was still the newest."""
         number = self._number(handler)
         rows = [(append, rows_of(append, self._deltas)) for append in appends]
+        self._mark()
         try:
             if self._transact(lambda connection: _store(connection, number, rows), writes=True):
                 return [True] * len(rows)
@@ -164,6 +165,14 @@ class SqliteStore(SqlStore):
             with self._lock:
                 _close(self._held)
 
+    def _open(self) -> None:
+        self._transact(self._create, writes=True)
+
+    def _is_open_elsewhere(self, _: Exception) -> bool:
+        """Return whether a store without entries is about to get them: the last one that closes deletes the log."""
+        self.close()
+        return self._is_marked and os.path.exists(f"{os.path.realpath(self._path)}-wal")
+
     def _create(self, connection: sqlite3.Connection) -> None:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         found = None
@@ -173,6 +182,21 @@ class SqliteStore(SqlStore):
         if found is None:
             for statement in CREATE:
                 connection.execute(statement.format(bytes="BLOB", options="WITHOUT ROWID"))
+        self._is_marked = connection.execute("PRAGMA user_version").fetchone() == (_MARK,)
+        if self._is_marked and not connection.execute("SELECT 1 FROM msgid_heads LIMIT 1").fetchone():
+            raise InvalidStore(
+                f"cannot open {self._path}: it has lost its entries. Copy it with its -wal file, or by sqlite3's"
+                " .backup; if its first message was never handled, delete it"
+            )
+
+    def _mark(self) -> None:
+        """Write into the file itself, not only into its log, that the store will have entries."""
+        if not self._is_marked:
+            self._transact(lambda connection: connection.execute(f"PRAGMA user_version = {_MARK}"), writes=True)
+            self._transact(
+                lambda connection: connection.execute("PRAGMA wal_checkpoint").fetchone(), writes=False, plain=True
+            )
+            self._is_marked = True
 
     def _transact(self, work: Callable[[sqlite3.Connection], _T], *, writes: bool, plain: bool = False) -> _T:
         """Run work in a transaction; repeat it until the timeout while another process has locked the file.
@@ -201,6 +225,8 @@ class SqliteStore(SqlStore):
 
     def _connection(self) -> sqlite3.Connection:
         if self._held:
+            if not os.path.exists(self._path) or _file(self._path) != self._held[0].place[1:]:
+                raise InvalidStore(f"cannot use {self._path}: the file of this store was deleted or replaced")
             return self._held[0].connection
         self._check_inherited()
         connection = sqlite3.connect(

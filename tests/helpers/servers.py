@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,6 +42,48 @@ def running_postgres():
         yield f"host={folder} user=msgid dbname=postgres"
     finally:
         call("pg_ctl", "-D", str(data), "-m", "immediate", "stop")
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def running_pool(conninfo):
+    """Start PgBouncer in transaction mode before a PostgreSQL server, with two connections, and return its address."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    if program is None:
+        pytest.skip("PgBouncer is not installed")
+    server = conninfo_to_dict(conninfo)
+    path = server.get("options", "").removeprefix("-c search_path=") or "public"
+    folder = Path(tempfile.mkdtemp(prefix="msgid-"))
+    (folder / "pool.ini").write_text(
+        f"""[databases]
+{server["dbname"]} = host={server["host"]} user={server["user"]} pool_size=2 connect_query='SET search_path = {path}'
+[pgbouncer]
+unix_socket_dir = {folder}
+listen_port = 6432
+auth_type = any
+pool_mode = transaction
+server_fast_close = 1
+"""
+    )
+    as_user = []
+    if os.geteuid() == 0:  # the pool does not run as root
+        as_user = ["-u", "postgres"]
+        shutil.chown(folder, "postgres")
+    with open(folder / "log", "wb") as log:
+        pool = subprocess.Popen([program, *as_user, str(folder / "pool.ini")], stdout=log, stderr=log)
+    try:
+        socket = folder / ".s.PGSQL.6432"
+        end = time.monotonic() + 30
+        while not socket.exists():
+            if pool.poll() is not None or time.monotonic() > end:
+                raise OSError((folder / "log").read_text())
+            time.sleep(0.01)
+        yield f"host={folder} port=6432 user=msgid dbname={server['dbname']}"
+    finally:
+        pool.kill()
+        pool.wait()
         shutil.rmtree(folder)
 
 

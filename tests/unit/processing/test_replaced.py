@@ -1,0 +1,171 @@
+"""What stands behind a store is replaced: a pool, a switchover, a deleted file, a copy; or a signal ends a call."""
+
+import shutil
+import signal
+import sys
+import threading
+import time
+
+import pytest
+from helpers.servers import running_pool
+
+from msgid.processing import InvalidStore, MemoryStore, Message, PostgresStore, Processor, SqliteStore
+
+HAS_ALARM = hasattr(signal, "setitimer")
+
+
+def count(state, message, context):
+    """Return how many messages a key has had."""
+    return (state or 0) + 1
+
+
+def handled(store, *ids, key="key"):
+    """Handle messages and return their outcomes."""
+    processor = Processor(store, count, lambda outputs: None, name="count")
+    return [processor.handle(Message(id, key, "")) for id in ids]
+
+
+class Interrupted(Exception):
+    """What a signal handler raises, such as the soft time limit of a worker."""
+
+
+def test_exception_of_a_signal_handler_at_any_line_of_memory_store_loses_nothing():
+    """The append was made or not, as a whole: the next delivery makes the same state."""
+    for line in range(1, 80):
+        store, left = MemoryStore(), [line]
+        handled(store, "a")
+
+        def trace(frame, event, _, left=left):
+            if not frame.f_code.co_filename.endswith("memory.py"):
+                return None
+            left[0] -= event == "line"
+            if left[0] == 0:
+                raise Interrupted
+            return trace
+
+        previous = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            handled(store, "b")
+        except Interrupted:
+            pass
+        finally:
+            sys.settrace(previous)
+        assert [outcome.state for outcome in handled(store, "b", "c", "a")] == [2, 3, 1]
+        assert [version.version for version in store.history("key")] == [1, 2, 3]
+        if left[0] > 0:
+            assert line > 20, "the lines of an append were not all tried"
+            return
+    pytest.fail("an append has more lines than were tried")
+
+
+@pytest.mark.parametrize("change", ["deleted", "replaced"])
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not delete an open file")
+def test_file_of_an_open_store_that_is_deleted_or_replaced_is_refused(tmp_path, change):
+    """Entries would go into a file that nobody sees."""
+    path = tmp_path / "states.db"
+    store = SqliteStore(path)
+    handled(store, "a")
+    path.rename(tmp_path / "old.db")
+    if change == "replaced":
+        SqliteStore(tmp_path / "new.db").close()
+        (tmp_path / "new.db").rename(path)
+    with pytest.raises(InvalidStore, match="the file of this store was deleted or replaced"):
+        handled(store, "b")
+    store.close()
+
+
+def test_file_that_was_copied_without_its_log_is_refused(tmp_path):
+    """The copy has no entries, and is not taken for a new store."""
+    path, copy = tmp_path / "states.db", tmp_path / "copy.db"
+    store = SqliteStore(path)
+    handled(store, "a", "b")
+    shutil.copy(path, copy)
+    with pytest.raises(InvalidStore, match=r"has lost its entries. Copy it with its -wal file"):
+        SqliteStore(copy)
+    shutil.copy(f"{path}-wal", f"{copy}-wal")
+    assert [outcome.kind for outcome in handled(SqliteStore(copy), "a", "b")] == ["duplicate"] * 2
+    store.close()
+    assert handled(SqliteStore(path), "b")[0].kind == "duplicate"
+
+
+@pytest.mark.skipif(not HAS_ALARM, reason="no SIGALRM")
+def test_connection_that_a_signal_handler_has_left_at_work_is_not_used_again(schema):
+    """A time limit ends a call that waits for a lock; the next calls work."""
+    import psycopg
+
+    store = PostgresStore(schema)
+    handled(store, "a")
+
+    def stop(*_):
+        raise Interrupted
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    try:
+        with psycopg.connect(schema) as other:
+            other.execute("UPDATE msgid_heads SET version = version")
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with pytest.raises(Interrupted):
+                handled(store, "b")
+            other.rollback()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert [outcome.state for outcome in handled(store, "b", "c")] == [2, 3]
+
+
+def test_server_that_becomes_read_only_is_waited_for(schema):
+    """After a switchover, an open connection leads to a server that takes no writes."""
+    import psycopg
+
+    store = PostgresStore(schema, timeout=30)
+    handled(store, "a")
+    with psycopg.connect(schema, autocommit=True) as other:
+
+        def set_read_only(value):
+            other.execute("SET default_transaction_read_only = off")
+            other.execute(f"ALTER SYSTEM SET default_transaction_read_only = {value}")
+            other.execute("SELECT pg_reload_conf()")
+
+        try:
+            set_read_only("on")
+            time.sleep(0.2)  # the server's processes read the setting
+            timer = threading.Timer(1, set_read_only, ["off"])
+            timer.start()
+            assert [outcome.state for outcome in handled(store, "b", "c")] == [2, 3]
+            timer.join()
+            set_read_only("on")
+            time.sleep(0.2)
+            with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                handled(PostgresStore(schema, timeout=0), "d")
+        finally:
+            set_read_only("off")
+
+
+def test_store_behind_a_pool_in_transaction_mode_handles_each_message_once(schema):
+    """Two workers share a server connection; nothing stays on it. Without the option, the pool is named."""
+    import psycopg
+
+    with running_pool(schema) as pooled:
+        stores = [PostgresStore(pooled, pooled=True, timeout=5) for _ in range(3)]
+        failed = []
+
+        def work(store, number):
+            try:
+                handled(store, *(f"{number}-{n % 20}" for n in range(40)), key=f"key {number % 2}")
+            except Exception as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=work, args=(store, number)) for number, store in enumerate(stores)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failed
+        assert {version.version for version in stores[0].history("key 0")} == set(range(1, 41))
+        with psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as other:
+            assert other.execute("SHOW enable_seqscan").fetchone() == ("on",)
+            assert other.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
+        others = [PostgresStore(pooled), PostgresStore(pooled)]
+        with pytest.raises(InvalidStore, match="from a pool in transaction mode: pass pooled=True"):
+            [handled(store, str(number)) for number in range(40) for store in others]
