@@ -138,7 +138,9 @@ class MemoryStore:
         forgotten = self._forgotten.setdefault(handler, {})
         count = 0
         for key, entries in self._handlers.get(handler, {}).items():
-            gone = [(id, entry.stored_at) for id, entry in entries.items() if id and entry.stored_at < before]
+            gone = [
+                (id, entry.stored_at) for id, entry in entries.items() if id is not None and entry.stored_at < before
+            ]
             for id, stored_at in gone:
                 forgotten[hash_of(handler, key, id)] = stored_at
                 del entries[id]
