@@ -286,7 +286,8 @@ def _transact(target: _Target, work: Callable[[Any], Any]) -> Any:
         raise ImportError(message, name="psycopg") from None
 
     def connect() -> Any:
-        return psycopg.connect(target.conninfo, client_encoding="utf8")  # SQL_ASCII would give bytes for text
+        # SQL_ASCII would give bytes for text. A prepared statement would stay on a connection of a pool.
+        return psycopg.connect(target.conninfo, client_encoding="utf8", prepare_threshold=None)
 
     try:
         connection = retry(connect, lambda error: isinstance(error, psycopg.OperationalError), _DELAYS)

@@ -8,7 +8,7 @@ from decimal import Decimal
 import psycopg
 import pyarrow as pa
 import pytest
-from helpers.servers import running_postgres
+from helpers.servers import running_pool, running_postgres
 from psycopg import sql
 
 from spark_ext import PostgresError, Upserted, upsert_postgres
@@ -45,6 +45,11 @@ def test_upsert_postgres_replayed_rows_change_nothing(spark, server, rows_of):
     assert upsert_postgres(more, server, "replayed") == Upserted(1, 20, 0)
     assert sorted(rows_of("replayed")) == sorted((f"id {n}", n) for n in range(21))
     assert rows_of("replayed_conflicts") == []
+    with running_pool(server) as pooled:
+        assert upsert_postgres(more.repartition(3), pooled, "replayed") == Upserted(0, 21, 0)
+        target = upsert._Target(pooled, ("replayed",), "id", {})
+        prepared = "SELECT count(*) FROM pg_prepared_statements"
+        assert upsert._transact(target, lambda one: [one.execute(prepared).fetchone() for _ in range(9)]) == [(0,)] * 9
 
 
 def test_upsert_postgres_in_sql_ascii_finds_the_stored_rows(spark, server):
