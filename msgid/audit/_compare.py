@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import check_installed, integer
-from msgid.audit._block_sums import by_of, differing_blocks
 from msgid.audit._columns import content_codes, plain_column
 from msgid.audit._comparing import bounded, codes_of, counted, differing, joint_keys, listed
-from msgid.audit._digest_tables import loaded, rows_in_blocks
+from msgid.audit._digest_tables import (
+    SIZES,
+    by_of,
+    differing_blocks,
+    form_of_digest,
+    last_time,
+    loaded,
+    rows_in_blocks,
+    unplaced,
+)
 from msgid.audit._digests import starts_of
 from msgid.audit._sides import ARGUMENTS, Side, names_in_sent, read_side, side_of
 from msgid.audit._tables import rows_of
@@ -26,7 +34,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from msgid._known_tables import Columns
-    from msgid.audit._block_sums import Blocks, Digest
     from msgid.audit._ids import Ids
     from msgid.audit._rows import Rows
     from msgid.audit.report import Report
@@ -114,8 +121,8 @@ def _compare_blocks(
     """Return the report of the blocks in which two digests differ."""
     loaded_digests = loaded(digests[0]), loaded(digests[1])
 
-    def compared(blocks: Blocks) -> tuple[Report, tuple[int, int]]:
-        form = loaded_digests[1].form or loaded_digests[0].form
+    def compared(blocks: pa.Table) -> tuple[Report, tuple[int, int]]:
+        form = form_of_digest(loaded_digests[1]) or form_of_digest(loaded_digests[0])
         here, landed = rows_in_blocks("table", table, lambda _: dict(named), blocks, form)
         there, queued = rows_in_blocks(
             "sent", sent, lambda names: names_in_sent(names, named, sent_columns), blocks, form
@@ -126,7 +133,7 @@ def _compare_blocks(
 
 
 def report_of_blocks(
-    sent: Digest, landed: Digest, compared: Callable[[Blocks], tuple[Report, tuple[int, int]]] | None
+    sent: pa.Table, landed: pa.Table, compared: Callable[[pa.Table], tuple[Report, tuple[int, int]]] | None
 ) -> Report:
     """Return the report of two digests.
 
@@ -137,38 +144,35 @@ def report_of_blocks(
             None if a side cannot be read.
     """
     blocks = differing_blocks(sent, landed)
-    total = len({*zip(sent.sums.source.tolist(), sent.sums.block.tolist(), strict=True)})
-    if compared is not None and blocks.block:
+    by = by_of(form_of_digest(sent) or form_of_digest(landed))
+    if compared is not None and blocks.num_rows:
         report, read = compared(blocks)
     else:
-        report, read = _report_of_counts(blocks), (0, 0)
-    report.sent, report.rows = int(sent.sums.rows.sum()), int(landed.sums.rows.sum())
+        report, read = _report_of_counts(blocks, SIZES[by]), (0, 0)
+    report.sent, report.rows = sum(sent["rows"].to_pylist()), sum(landed["rows"].to_pylist())
     report.rows_read = read
     if not any(one.check == "lost_messages" for one in report.findings):
-        report.complete_until = complete_until(sent.last_time(), None)
+        report.complete_until = complete_until(last_time(sent), None)
     report.notes.append(
-        f"{len(blocks.block):,} blocks differ, and sent has {total:,}. The comparison read {read[0]:,} rows of sent "
-        f"and {read[1]:,} of the table."
+        f"{blocks.num_rows:,} blocks differ, and sent has {sent.num_rows:,}. The comparison read {read[0]:,} rows of "
+        f"sent and {read[1]:,} of the table."
     )
-    if blocks.block and not report.findings:
+    if blocks.num_rows and not report.findings:
         report.notes.append("These blocks have repeated messages of sent, or differ in columns that are not compared.")
-    if sent.unplaced():
+    if unplaced(sent):
         report.complete_until = None
-    lacking = [one.unplaced() for one in (sent, landed)]
-    add_uncompared(report, lacking, "timestamp" if by_of(sent.form or landed.form) == "minute" else "offset")
+    lacking = [unplaced(one) for one in (sent, landed)]
+    add_uncompared(report, lacking, "timestamp" if by == "minute" else "offset")
     return report
 
 
-def _report_of_counts(blocks: Blocks) -> Report:
+def _report_of_counts(blocks: pa.Table, size: int) -> Report:
     """Return the report of blocks whose rows cannot be read: of each block, the least number of its faults."""
     counts: dict[tuple[str, str], Counted] = {}
-    for source, low, high, sent, landed in zip(
-        blocks.source, blocks.low, blocks.high, blocks.sent, blocks.landed, strict=True
-    ):
+    for scope, low, sent, landed in zip(*(column.to_pylist() for column in blocks.columns), strict=True):
         check = "lost_messages" if sent > landed else "extra_messages" if sent < landed else "changed_messages"
-        scope = source or TABLE
         number = abs(sent - landed) or 1
-        before = counts.get((check, scope), Counted(check, scope, 0, text=f"{low} to {high}"))
+        before = counts.get((check, scope), Counted(check, scope, 0, text=f"{low} to {low + size - 1}"))
         counts[check, scope] = before._replace(count=before.count + number)
     reason = "the rows of a side cannot be read: the counts are the least that the digests show"
     not_checked = dict.fromkeys(("lost_messages", "changed_messages", "extra_messages") if counts else (), reason)

@@ -1,40 +1,54 @@
-"""Digests as tables: `digest` makes one, and `merge_digests` joins several."""
+"""Digests of messages: per log and block of offsets, or per log and minute, the number and the hashes of the messages.
+
+A digest is a table with one row of 64 bytes per block. Digests of parts merge in any order to the digest of the whole,
+and Spark makes the same rows by one aggregation. Two digests of the same messages are equal, so the blocks that differ
+show where messages were lost, repeated or changed.
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgid._validate import check_installed
-from msgid.audit._block_sums import (
-    Digest,
-    by_of,
-    check_content,
-    checked_by,
-    digest_of_table,
-    form_of,
-    merged_sums,
-    places_of,
-    sums_of_rows,
-    table_of,
-)
+from msgid._validate import check_installed, quote
 from msgid.audit._columns import plain_column
+from msgid.audit._digests import BLOCK_SHIFT
 from msgid.audit._files import dataset_of, read_file
 from msgid.audit._sides import ARGUMENTS, Read, Side, read_side, side_of
 from msgid.audit._tables import rows_of
+from msgid.audit.definitions import TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
-    from msgid.audit._block_sums import Blocks, By
+    from msgid._known_tables import Columns
+    from msgid.audit._rows import Rows
 
+By = Literal["offset", "minute"]
+"""The unit of a block: 65,536 offsets, or a minute of the messages' time."""
+BY: Final[dict[str, str]] = {"offset": f"{1 << BLOCK_SHIFT:,} offsets", "minute": "1 minute"}
+SIZES: Final[dict[str, int]] = {"offset": 1 << BLOCK_SHIFT, "minute": 60_000_000}
+"""The number of offsets or microseconds of a block. The number of a block is its first offset or microsecond."""
+_JOINED: Final = {
+    "rows": "sum", "low": "min", "high": "max", "first_time": "min", "last_time": "max", "lower": "sum", "upper": "sum",
+}  # fmt: skip
+"""How the values of two digests of one block are joined."""
+COLUMNS: Final = ("source", "form", *_JOINED)
+SEED: Final = 42
+"""The seed of the hash: that of Spark's ``xxhash64``."""
+HALF: Final = 0xFFFFFFFF
+"""The lower half of a hash. Sums of halves do not exceed 64 bits, which Spark would refuse."""
+_SAME: Final = "pass the same columns; content='' leaves the content out"
 _STEP: Final = 1 << 20
 """The number of rows that are read at once."""
-_MOST_PARTS: Final = 64
+_HASHED: Final = 1 << 16
+"""The number of rows that are Python's values at one time."""
 
 
 def digest(
@@ -48,7 +62,7 @@ def digest(
     life: str | datetime | Sequence[datetime] | None = None,
     by: By | None = None,
 ) -> pa.Table:
-    """Return the digest of messages: per log and block, their number and the sum and XOR of their hashes.
+    """Return the digest of messages: per log and block, their number and the sums of their hashes.
 
     The hash of a message is that of its offset, the value of its ID and its content. Equal messages give equal digests,
     so `compare` reads only the blocks whose digests differ. `spark_ext.digest` makes the same rows.
@@ -68,8 +82,8 @@ def digest(
 
     Returns:
         Arrow table with the columns ``source``, ``form``, ``rows``, ``low``, ``high``, ``first_time``, ``last_time``,
-        ``sum`` and ``xor``: 64 bytes per row. Rows without a log, an offset or a time are in a row without ``source``
-        or without ``low``.
+        ``lower`` and ``upper``: 64 bytes per row. The last two are the sums of the halves of the hashes. Rows without a
+        log, an offset or a time are in a row without ``source`` or without ``low``.
 
     Raises:
         ValueError: if a column is missing or has the wrong type.
@@ -82,14 +96,12 @@ def digest(
     >>> msgid.audit.compare(None, None, digests=(made, made)).findings
     []
     """
-    check_installed("a digest in Python", "arrow", "numpy", "pyarrow")
+    check_installed("a digest in Python", "arrow", "numpy", "pyarrow", "xxhash")
     named = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content, life), strict=True))
-    parts: list[Digest] = []
+    made = merge_digests([])
     for piece in _pieces(table):
-        parts.append(_digest_of(side_of("table", piece, dict(named)), by))
-        if len(parts) == _MOST_PARTS:
-            parts = [merged_sums(parts)]
-    return table_of(merged_sums(parts))
+        made = merge_digests([made, _digest_of(side_of("table", piece, dict(named)), by)])
+    return made
 
 
 def merge_digests(digests: Iterable[pa.Table]) -> pa.Table:
@@ -107,7 +119,229 @@ def merge_digests(digests: Iterable[pa.Table]) -> pa.Table:
     True
     """
     check_installed("a digest in Python", "arrow", "numpy", "pyarrow")
-    return table_of(merged_sums(digest_of_table(one) for one in digests))
+    import pyarrow as pa
+
+    joined = pa.concat_tables([_schema().empty_table(), *map(digest_of_table, digests)])
+    forms = joined["form"].unique().to_pylist()
+    if len(forms) > 1:
+        raise ValueError(f"digests must have one form, got {' and '.join(map(quote, sorted(forms)))}: {_SAME}")
+    blocks = with_blocks(joined).group_by(["source", "form", "block"]).aggregate([*_JOINED.items()])
+    blocks = blocks.sort_by([("source", "ascending"), ("block", "ascending")]).combine_chunks()
+    made = pa.table({name: blocks[f"{name}_{_JOINED[name]}" if name in _JOINED else name] for name in COLUMNS})
+    made = made.cast(_schema())
+    for place, name in enumerate(("source", "form")):
+        made = made.set_column(place, name, made[name].combine_chunks().dictionary_encode())
+    return made
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    moment = pa.timestamp("us", "UTC")
+    kinds = dict.fromkeys(COLUMNS, pa.int64()) | {"source": pa.string(), "form": pa.string()}
+    return pa.schema([*(kinds | {"first_time": moment, "last_time": moment}).items()])
+
+
+def digest_of_table(table: pa.Table) -> pa.Table:
+    """Return a digest that `digest` or Spark has written, with the types of `merge_digests` before it joins blocks.
+
+    Raises:
+        ValueError: if the table is not a digest.
+    """
+    missing = [name for name in COLUMNS if name not in table.column_names]
+    if missing:
+        raise ValueError(f"a digest must have the columns {', '.join(COLUMNS)}; {missing[0]} is missing")
+    return table.select(COLUMNS).cast(_schema())
+
+
+def with_blocks(digest: pa.Table) -> pa.Table:
+    """Add the number of the block of each row of a digest; NULL for rows without a log, an offset or a time."""
+    import pyarrow as pa
+
+    by = by_of(form_of_digest(digest))
+    value = digest["low"] if by == "offset" else digest["first_time"].cast(pa.int64())
+    return digest.append_column("block", _block_of(value, by))
+
+
+def _block_of(value: Any, by: By) -> pa.Array:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbers = np.asarray(pc.fill_null(value, 0), np.int64)
+    return pa.array(numbers - numbers % SIZES[by], mask=np.asarray(value.is_null(), bool))
+
+
+def form_of_digest(digest: pa.Table) -> str:
+    """Return the form of a digest; an empty text without rows."""
+    return digest["form"][0].as_py() if digest.num_rows else ""
+
+
+def last_time(digest: pa.Table) -> int | None:
+    """Return the last time of a message in microseconds, or None."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    last: int | None = pc.max(digest["last_time"].cast(pa.int64())).as_py()
+    return last
+
+
+def unplaced(digest: pa.Table) -> int:
+    """Return the number of rows without a log, an offset or a time."""
+    import pyarrow.compute as pc
+
+    placed = pc.and_(digest["source"].is_valid(), with_blocks(digest)["block"].is_valid())
+    return pc.sum(digest.filter(pc.invert(placed))["rows"]).as_py() or 0
+
+
+def form_of(columns: Columns, by: str) -> str:
+    """Return the text that tells which values a digest has, and which blocks; only digests of one form compare."""
+    fields = [name for name in ("offset", "id") if getattr(columns, name) is not None]
+    contents = len(columns.content)
+    fields += ["content" if contents == 1 else f"{contents} contents"] if contents else []
+    return f"{', '.join(fields)} by {BY[by]}"
+
+
+def by_of(form: str) -> By:
+    """Return what the blocks of a form are."""
+    return "minute" if form.endswith(BY["minute"]) else "offset"
+
+
+def checked_by(by: str | None, columns: Columns) -> By:
+    """Return what a block is: the caller's choice, or blocks of offsets if there are offsets.
+
+    Raises:
+        ValueError: if the choice is not allowed, or the columns for it are missing.
+    """
+    if by is None:
+        by = "minute" if columns.offset is None else "offset"
+    if by not in BY:
+        raise ValueError(f"by must be offset or minute, got {quote(by)}")
+    if by == "offset" and columns.offset is None:
+        raise ValueError("cannot make a digest by offset: the table must have offsets, got none")
+    if by == "minute" and columns.timestamp is None and columns.id is None:
+        raise ValueError("cannot make a digest by minute: the table must have a timestamp or IDs, got neither")
+    return by  # type: ignore[return-value]
+
+
+def content_error(name: str, kind: object) -> ValueError:
+    """Return the error of a column that a digest cannot hash; ``name`` may be a default."""
+    return ValueError(
+        "`content` of a digest must be columns of text, binary or integers, got "
+        f"{quote(name)} of type {kind}: pass other columns, or an empty list for none"
+    )
+
+
+def check_content(name: str, kind: pa.DataType) -> None:
+    """Raise an error if a column without its encoding is not one that a digest can hash."""
+    import pyarrow as pa
+
+    types = pa.types
+    allowed = (
+        types.is_integer, types.is_string, types.is_large_string, types.is_binary, types.is_large_binary,
+        types.is_fixed_size_binary, types.is_null,
+    )  # fmt: skip
+    if not any(test(kind) for test in allowed):
+        raise content_error(name, kind)
+
+
+def _digest_of(side: Side, by: str | None) -> pa.Table:
+    """Return the rows of a digest, one per message."""
+    import numpy as np
+    import pyarrow as pa
+
+    columns = side.columns
+    chosen = checked_by(by, columns)
+    contents = [plain_column(side.table[name]) for name in columns.content]
+    for name, column in zip(columns.content, contents, strict=True):
+        check_content(name, column.type)
+    rows = rows_of(side.table, columns._replace(content=()))
+    source, offset, time = places_of(rows)
+    hashed = _hashes(rows, contents)
+    halves = ((hashed & np.uint64(HALF)).astype(np.int64), (hashed >> np.uint64(32)).astype(np.int64))
+    form = pa.repeat(form_of(columns, chosen), rows.number)
+    ones = np.ones(rows.number, np.int64)
+    return pa.table(dict(zip(COLUMNS, (source, form, ones, offset, offset, time, time, *halves), strict=True)))
+
+
+def places_of(rows: Rows) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Return the name of the log, the offset and the time in microseconds of each row; NULL if it is not known."""
+    import numpy as np
+    import pyarrow as pa
+
+    source, offset = pa.repeat(TABLE, rows.number), pa.nulls(rows.number, pa.int64())
+    if rows.places is not None:
+        valid = rows.places.valid & (rows.places.log >= 0)
+        offset = pa.array(rows.places.offset, mask=~valid)
+        source = pa.array(rows.places.names, pa.string()).take(pa.array(np.maximum(rows.places.log, 0), mask=~valid))
+    moments = rows.timestamp
+    if moments is None and rows.ids is not None:
+        moments = (rows.ids.unix * 1_000_000, rows.ids.is_v1)
+    time = pa.nulls(rows.number, pa.int64()) if moments is None else pa.array(moments[0], mask=~moments[1])
+    return source, offset, time
+
+
+def _hashes(rows: Rows, contents: Sequence[pa.ChunkedArray]) -> NDArray[np.uint64]:
+    """Return the hash of each row: of its offset, of the identity of its ID, and of its contents.
+
+    Each value has its number of bytes in front, and NULL is a dash. So a value that moves to another column is seen.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from xxhash import xxh64_intdigest
+
+    values: list[Any] = []
+    if rows.places is not None:
+        values.append(pa.array(rows.places.offset, mask=~rows.places.valid).cast(pa.string()))
+    if rows.ids is not None:
+        values.append(rows.ids.identities())
+    for column in contents:
+        kind = column.type
+        plain = column.cast(pa.string()) if pa.types.is_integer(kind) or pa.types.is_null(kind) else column
+        values.append(plain.cast(pa.binary()) if pa.types.is_fixed_size_binary(kind) else plain)
+    binary, parts = pa.large_binary(), []
+    for value in values:
+        data = value.cast(binary)
+        length = pc.binary_length(data).cast(pa.large_string()).cast(binary)
+        told = pc.binary_join_element_wise(length, data, pa.scalar(b":", binary))
+        parts.append(pc.fill_null(told, pa.scalar(b"-", binary)))
+    result = np.empty(rows.number, np.uint64)
+    for start in range(0, rows.number, _HASHED):
+        step = [part.slice(start, _HASHED) for part in parts]
+        joined = pc.binary_join_element_wise(*step, pa.scalar(b"", binary)).to_pylist()
+        result[start : start + len(joined)] = [xxh64_intdigest(one, SEED) for one in joined]
+    return result
+
+
+def loaded(value: Any) -> pa.Table:
+    """Return a digest of a table, or of the Parquet files of a path, whose rows are merged."""
+    return merge_digests([read_file(value) if isinstance(value, str | os.PathLike) else value])
+
+
+def differing_blocks(sent: pa.Table, landed: pa.Table) -> pa.Table:
+    """Return the blocks in which two digests differ: ``source``, ``block``, and the rows ``sent`` and ``landed``."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    forms = [form_of_digest(one) for one in (sent, landed)]
+    if all(forms) and forms[0] != forms[1]:
+        raise ValueError(f"digests must have one form, got {quote(forms[0])} and {quote(forms[1])}: {_SAME}")
+    compared = ["rows", "lower", "upper"]
+    sides = [
+        with_blocks(one).set_column(0, "source", one["source"].cast(pa.string())).select(["source", "block", *compared])
+        for one in (sent, landed)
+    ]
+    # A join leaves out rows without a place: they are not messages of a block, so they are counted alone.
+    sides = [side.drop_null() for side in sides]
+    both = sides[0].join(sides[1], ["source", "block"], join_type="full outer", right_suffix=" landed")
+    values = [(pc.fill_null(both[name], -1), pc.fill_null(both[f"{name} landed"], -1)) for name in compared]
+    differs = [pc.not_equal(*pair) for pair in values]
+    chosen = both.filter(pc.or_(pc.or_(*differs[:2]), differs[2])).sort_by(
+        [("source", "ascending"), ("block", "ascending")]
+    )
+    rows = {name: pc.fill_null(chosen[of], 0) for name, of in (("sent", "rows"), ("landed", "rows landed"))}
+    return pa.table({"source": chosen["source"], "block": chosen["block"], **rows})
 
 
 def _pieces(table: Any) -> Iterator[Read]:
@@ -124,25 +358,8 @@ def _pieces(table: Any) -> Iterator[Read]:
             yield Read(pa.Table.from_batches([batch]), is_listed=False)
 
 
-def _digest_of(side: Side, by: str | None) -> Digest:
-    columns = side.columns
-    chosen = checked_by(by, columns)
-    contents = [plain_column(side.table[name]) for name in columns.content]
-    for name, column in zip(columns.content, contents, strict=True):
-        check_content(name, column.type)
-    names, sums = sums_of_rows(rows_of(side.table, columns._replace(content=())), contents, chosen)
-    return Digest(names, form_of(columns, chosen), sums)
-
-
-def loaded(value: Any) -> Digest:
-    """Return a digest of a table, or of the Parquet files of a path, whose rows are merged."""
-    if isinstance(value, str | os.PathLike):
-        value = read_file(value)
-    return digest_of_table(value)
-
-
 def rows_in_blocks(
-    which: str, value: Any, named: Callable[[Sequence[str]], dict[str, Any]], blocks: Blocks, form: str
+    which: str, value: Any, named: Callable[[Sequence[str]], dict[str, Any]], blocks: pa.Table, form: str
 ) -> tuple[Side, int]:
     """Return the rows of a side that are in some blocks, and the number of rows that were read for them.
 
@@ -150,10 +367,9 @@ def rows_in_blocks(
         which: The name of the side.
         value: The side, as `compare` takes it.
         named: Returns the arguments that name columns, of the columns of the side.
-        blocks: The blocks.
+        blocks: The blocks that `differing_blocks` returned.
         form: The form of the digests.
     """
-    import numpy as np
     import pyarrow as pa
 
     dataset = dataset_of(value)
@@ -161,34 +377,33 @@ def rows_in_blocks(
         read = read_side(which, value)
         number = read.table.num_rows
     else:
-        columns = side_of(
-            which, Read(dataset.schema.empty_table(), is_listed=False), named(dataset.schema.names)
-        ).columns
+        empty = Read(dataset.schema.empty_table(), is_listed=False)
+        columns = side_of(which, empty, named(dataset.schema.names)).columns
         table, number = _filtered(dataset, columns, blocks, form)
         read = Read(table, is_listed=False)
     side = side_of(which, read, named(read.table.column_names))
-    names, sums = _blocks_of_rows(side, form)
-    wanted = {*zip(blocks.source, blocks.block, strict=True)}
-    chosen = [(names[log], block) in wanted for log, block in zip(*sums, strict=True)]
-    return side._replace(table=side.table.filter(pa.array(np.array(chosen, bool)))), number
+    source, offset, time = places_of(rows_of(side.table, side.columns._replace(content=())))
+    by = by_of(form)
+    block = _block_of(offset if by == "offset" else time, by)
+    places = pa.table({"source": source, "block": block, "row": pa.array(range(len(block)), pa.int64())})
+    found = places.join(blocks.select(["source", "block"]), ["source", "block"], join_type="left semi")
+    return side._replace(table=side.table.take(found["row"].sort())), number
 
 
-def _blocks_of_rows(side: Side, form: str) -> tuple[list[str | None], Any]:
-    """Return the names of logs, and the log and the block of each row."""
-    rows = rows_of(side.table, side.columns._replace(content=()))
-    names, log, _, _, block = places_of(rows, by_of(form))
-    return names, (log.tolist(), block.tolist())
-
-
-def _filtered(dataset: Any, columns: Any, blocks: Blocks, form: str) -> tuple[pa.Table, int]:
+def _filtered(dataset: Any, columns: Columns, blocks: pa.Table, form: str) -> tuple[pa.Table, int]:
     """Return the rows of a dataset in the ranges of blocks, and the number of rows in the row groups that have some."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    def is_in(name: str, unit: Callable[[int], Any]) -> Any:
+    def is_in(name: str | None, unit: Callable[[int], Any]) -> Any:
         field = pc.field(name)
-        return [(field >= unit(low)) & (field <= unit(high)) for low, high in _ranges(blocks)]
+        return [(field >= unit(low)) & (field <= unit(high)) for low, high in ranges]
 
+    size = SIZES[by_of(form)]
+    ranges: list[tuple[int, int]] = []
+    for low in sorted({*blocks["block"].to_pylist()}):  # neighbours are one range
+        start = ranges.pop()[0] if ranges and low == ranges[-1][1] + 1 else low
+        ranges.append((start, low + size - 1))
     parts: list[Any] = []
     if by_of(form) == "offset" and pa.types.is_integer(dataset.schema.field(columns.offset).type):
         parts = is_in(columns.offset, pa.scalar)
@@ -206,14 +421,3 @@ def _filtered(dataset: Any, columns: Any, blocks: Blocks, form: str) -> tuple[pa
     groups = itertools.chain.from_iterable(fragment.split_by_row_group(condition) for fragment in fragments)
     number = sum(group.row_groups[0].num_rows for group in groups)
     return dataset.to_table(filter=condition), number
-
-
-def _ranges(blocks: Blocks) -> list[tuple[int, int]]:
-    """Return the ranges of offsets or times of blocks; neighbours are merged."""
-    ranges: list[tuple[int, int]] = []
-    for low, high in sorted({*zip(blocks.low, blocks.high, strict=True)}):
-        if ranges and low <= ranges[-1][1] + 1:
-            ranges[-1] = (ranges[-1][0], max(high, ranges[-1][1]))
-        else:
-            ranges.append((low, high))
-    return ranges

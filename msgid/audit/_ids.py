@@ -157,6 +157,24 @@ class Ids:
         counted[rows] = is_generator(origins[rows] == "derived", pid, lowest[places], highest[places])
         return counted
 
+    def identities(self) -> pa.Array:
+        """Return the identity of each row as text; NULL for NULL and empty values."""
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        a, b, _ = self.keys
+        raw = np.empty((len(self), layout.ID_LENGTH), np.uint8)
+        raw[:, 0] = layout.VERSION_1
+        raw[:, 1:9], raw[:, 9:] = (key.astype(">u8").view(np.uint8).reshape(-1, 8) for key in (a, b))
+        digits = np.frombuffer(b"0123456789ABCDEF", np.uint8)[np.stack([raw >> 4, raw & 15], axis=2)]
+        text = pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(layout.ID_DIGITS), len(self), [None, pa.py_buffer(digits.tobytes())]
+        )
+        others = pa.array([one.identity for one in self.others], pa.string()).cast(pa.binary())
+        held = others.take(pa.array(np.maximum(self.other, 0)))
+        return pc.if_else(pa.array(self.is_v1), text.cast(pa.binary()), held)
+
     def text(self, row: int) -> str:
         """Return the version-1 ID of a row."""
         v1 = self.v1

@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DecimalType, IntegralType, NullType, StringType
 
 from msgid._validate import check_installed, integer
-from msgid.audit._block_sums import COLUMNS, digest_of_table
 from msgid.audit._compare import (
     check_contents,
     check_numbers,
@@ -19,6 +18,7 @@ from msgid.audit._compare import (
     unchecked,
 )
 from msgid.audit._comparing import FAULTS, bounded, check_by
+from msgid.audit._digest_tables import COLUMNS, form_of_digest, merge_digests
 from msgid.audit._lists import Difference
 from msgid.audit._sides import ARGUMENTS, Side, names_in_sent
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, Row
 
     from msgid._known_tables import Columns
-    from msgid.audit._block_sums import Blocks
     from msgid.audit.report import Report
     from spark_ext.auditing._kept import Kept
 
@@ -127,10 +127,10 @@ def compare(
         check_dataframe(df, "digests")
         if not set(COLUMNS) <= set(df.columns):
             raise ValueError(f"`digests` must be two DataFrames that `digest` made, got the columns {df.columns}")
-    queued, landed = (digest_of_table(one.select(*COLUMNS).toArrow()) for one in digests)
+    queued, landed = (merge_digests([one.select(*COLUMNS).toArrow()]) for one in digests)
 
-    def compared(blocks: Blocks) -> tuple[Report, tuple[int, int]]:
-        form = landed.form or queued.form
+    def compared(blocks: pa.Table) -> tuple[Report, tuple[int, int]]:
+        form = form_of_digest(landed) or form_of_digest(queued)
         sides = [(rows_in_blocks(df, columns, blocks, form), columns) for df, columns in (there, here)]
         report = _report(sides[0], sides[1], most)
         return report, (report.sent or 0, report.rows)

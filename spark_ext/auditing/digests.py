@@ -11,15 +11,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegralType, NullType, StringType, TimestampType
 
 from msgid._validate import check_installed, integer_of_text
-from msgid.audit._block_sums import MINUTE, by_of, checked_by, content_error, form_of
-from msgid.audit._digests import BLOCK_SHIFT
+from msgid.audit._digest_tables import COLUMNS, HALF, SIZES, by_of, checked_by, content_error, form_of
 from msgid.audit._sides import ARGUMENTS
 from msgid.audit.definitions import TABLE
 from spark_ext._arguments import check_dataframe
 from spark_ext.auditing._values import offset_column, source_column
 from spark_ext.auditing.summaries import id_seconds
 from spark_ext.auditing.table_audit import audited
-from spark_ext.columns._expressions import hex_text, quoted_name, type_of, v1_bytes
+from spark_ext.columns._expressions import quoted_name, type_of
 from spark_ext.columns._identity import identity
 from spark_ext.columns._moments import micros_column
 
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from msgid._known_tables import Columns
-    from msgid.audit._block_sums import Blocks, By
+    from msgid.audit._digest_tables import By
 
-_HALF: Final = 0xFFFFFFFF
 _MOST_CONDITIONS: Final = 200
 """The most blocks that are conditions of a query; more are joined with the rows."""
 
@@ -48,7 +47,7 @@ def digest(
     life: str | datetime | Sequence[datetime] | None = None,
     by: By | None = None,
 ) -> DataFrame:
-    """Return the digest of messages: per log and block, their number and the sum and XOR of their hashes.
+    """Return the digest of messages: per log and block, their number and the sums of their hashes.
 
     One aggregation in the JVM makes it, of a table or of a micro-batch. It has the rows of `msgid.audit.digest`. Store
     the digest of each day or batch once, such as with `write_once`, and pass the union of them to `compare`.
@@ -69,7 +68,8 @@ def digest(
     Returns
     -------
     DataFrame
-        The columns ``source``, ``form``, ``rows``, ``low``, ``high``, ``first_time``, ``last_time``, ``sum``, ``xor``.
+        The columns ``source``, ``form``, ``rows``, ``low``, ``high``, ``first_time``, ``last_time``,
+        ``lower``, ``upper``.
 
     Raises
     ------
@@ -111,22 +111,15 @@ def _sums_of(df: DataFrame, named: dict[str, Any], by: By | None) -> DataFrame:
     log, place, time, block = _places(df, columns, chosen)
     rows = df.select(
         log.alias("source"), place.alias("offset"), time.alias("time"), block.alias("block"),
-        F.xxhash64(*_hashed(df, columns)).alias("hash"),
+        F.xxhash64(F.concat(*_hashed(df, columns))).alias("hash"),
     )  # fmt: skip
     hashed = F.col("hash")
     sums = rows.groupBy("source", "block").agg(
         F.count(F.lit(1)).alias("rows"), F.min("offset").alias("low"), F.max("offset").alias("high"),
         F.min("time").alias("first_time"), F.max("time").alias("last_time"),
-        F.sum(hashed.bitwiseAND(_HALF)).alias("lower"), F.sum(F.shiftrightunsigned(hashed, 32)).alias("upper"),
-        F.bit_xor(hashed).alias("xor"),
+        F.sum(hashed.bitwiseAND(HALF)).alias("lower"), F.sum(F.shiftrightunsigned(hashed, 32)).alias("upper"),
     )  # fmt: skip
-    # Spark adds no numbers of 64 bits without an error, so the halves are added, and the carry between them.
-    upper = F.col("upper") + F.shiftright("lower", 32)
-    total = F.call_function("shiftleft", upper, F.lit(32)).bitwiseOR(F.col("lower").bitwiseAND(_HALF))
-    return sums.select(
-        "source", F.lit(form_of(columns, chosen)).alias("form"), "rows", "low", "high",
-        "first_time", "last_time", total.alias("sum"), "xor",
-    )  # fmt: skip
+    return sums.withColumn("form", F.lit(form_of(columns, chosen))).select(*COLUMNS)
 
 
 def _places(df: DataFrame, columns: Columns, by: By) -> tuple[Column, Column, Column, Column]:
@@ -141,27 +134,30 @@ def _places(df: DataFrame, columns: Columns, by: By) -> tuple[Column, Column, Co
         time = micros_column(df, columns.timestamp)
     elif columns.id is not None:
         time = id_seconds(columns.id) * 1_000_000
-    block = F.shiftright(offset, BLOCK_SHIFT) if by == "offset" else F.floor(time / MINUTE).cast("bigint")
-    return log, offset, time, block
+    value = offset if by == "offset" else time
+    return log, offset, time, value - F.pmod(value, F.lit(SIZES[by]))
 
 
 def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
-    """Return the values that the hash of a message has; NULL values leave the hash as it is."""
+    """Return the bytes that the hash of a message has, as `msgid.audit` writes them."""
     values = []
     if columns.offset is not None:
-        values.append(offset_column(df, columns.offset))
+        values.append(offset_column(df, columns.offset).cast("string"))
     if columns.id is not None:
-        value = F.col(quoted_name(columns.id))
-        values.append(F.coalesce(v1_bytes(hex_text(value)), identity(value).cast("binary")))
+        values.append(identity(F.col(quoted_name(columns.id))))
     for name in columns.content:
         kind, value = type_of(df, name), F.col(quoted_name(name))
         if not isinstance(kind, StringType | BinaryType | IntegralType | NullType):
             raise content_error(name, "unknown" if kind is None else kind.simpleString())
-        values.append(value.cast("string").cast("binary"))
-    return values
+        values.append(value.cast("string"))
+    told = (
+        F.concat(F.octet_length(value).cast("string").cast("binary"), F.lit(b":"), value.cast("binary"))
+        for value in values
+    )
+    return [F.coalesce(one, F.lit(b"-")) for one in told]
 
 
-def rows_in_blocks(df: DataFrame, columns: Columns, blocks: Blocks, form: str) -> DataFrame:
+def rows_in_blocks(df: DataFrame, columns: Columns, blocks: pa.Table, form: str) -> DataFrame:
     """Return the rows of some blocks.
 
     Conditions on the columns themselves let a source of files skip the other rows.
@@ -174,13 +170,13 @@ def rows_in_blocks(df: DataFrame, columns: Columns, blocks: Blocks, form: str) -
     """
     by = by_of(form)
     log, _, _, block = _places(df, columns, by)
-    pairs = list(zip(blocks.source, blocks.block, blocks.low, blocks.high, strict=True))
+    pairs = list(zip(blocks["source"].to_pylist(), blocks["block"].to_pylist(), strict=True))
     if len(pairs) > _MOST_CONDITIONS:
         marked = df.withColumns({_LOG: log, _BLOCK: block})
-        asked = df.sparkSession.createDataFrame([pair[:2] for pair in pairs], f"{_LOG} string, {_BLOCK} bigint")
+        asked = df.sparkSession.createDataFrame(pairs, f"{_LOG} string, {_BLOCK} bigint")
         return marked.join(F.broadcast(asked), [_LOG, _BLOCK], "left_semi").drop(_LOG, _BLOCK)
     skipped = reduce(or_, (_skippable(df, columns, by, *pair) for pair in pairs), F.lit(False))
-    exact = reduce(or_, ((log == F.lit(name)) & (block == number) for name, number, _, _ in pairs), F.lit(False))
+    exact = reduce(or_, ((log == F.lit(name)) & (block == number) for name, number in pairs), F.lit(False))
     return df.where(skipped).where(exact)
 
 
@@ -188,15 +184,15 @@ _LOG: Final = "_msgid_log"
 _BLOCK: Final = "_msgid_block"
 
 
-def _skippable(df: DataFrame, columns: Columns, by: By, name: str | None, _: int, low: int, high: int) -> Column:
+def _skippable(df: DataFrame, columns: Columns, by: By, name: str, low: int) -> Column:
     """Return a condition that holds for the rows of a block, in a form that a source of files uses to skip rows."""
-    conditions = []
+    conditions, high = [], low + SIZES[by] - 1
     if by == "offset" and columns.offset is not None and isinstance(type_of(df, columns.offset), IntegralType):
         conditions.append(F.col(quoted_name(columns.offset)).between(low, high))
     elif by == "minute" and columns.timestamp is not None and isinstance(type_of(df, columns.timestamp), TimestampType):
         ends = (F.timestamp_micros(F.lit(end)) for end in (low, high))
         conditions.append(F.col(quoted_name(columns.timestamp)).between(*ends))
-    if name is not None and columns.source and columns.life is None and not columns.lives:
+    if columns.source and columns.life is None and not columns.lives:
         parts = name.removeprefix(columns.prefix).split("/")
         conditions.append(reduce(or_, (_is_log(df, columns, split) for split in _splits(parts, len(columns.source)))))
     return reduce(and_, conditions, F.lit(True))

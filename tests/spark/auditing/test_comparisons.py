@@ -137,11 +137,13 @@ def many(rows=700):
     """Messages with all kinds of IDs, and contents of text, bytes and integers with NULL."""
     broker, uuid = "7F0000010000238F000000000001E240", "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"
     ids = [layout.pack(7, 1, 100 + n, n).hex() for n in range(rows)]
+    times = [None if n == 11 else (n - 300) * 10**9 + n for n in range(rows)]
+    times[12:20] = range(minute := 253_402_300_740_000_000 - 4, minute + 8)  # the last minutes of the year 9999
     ids[:8] = [None, "", "x", "größe", broker.lower(), uuid, "0156F7", "00" + broker]
     return pa.table({
         "topic": [f"a/{n % 2}" for n in range(rows)], "partition": pa.array([n % 3 for n in range(rows)], pa.int32()),
         "offset": pa.array([None if n == 9 else n * 500 for n in range(rows)], pa.int64()), "id": ids,
-        "at": pa.array([None if n == 11 else (n - 300) * 10**9 + n for n in range(rows)], pa.timestamp("us", "UTC")),
+        "at": pa.array(times, pa.timestamp("us", "UTC")),
         "text": [None if n % 5 == 0 else "é" * (n % 70) for n in range(rows)],
         "body": [None if n % 7 == 0 else bytes([n % 256]) * (n % 90) for n in range(rows)],
         "number": pa.array([None if n % 11 == 0 else n - 5 for n in range(rows)], pa.int64()),
