@@ -75,24 +75,6 @@ class Model:
             return bytes(found["size"])
         return {field["name"]: self.value(random, field["type"], depth + 1) for field in found["fields"]}
 
-    def types(self) -> list[list[Any]]:
-        """Return every type in the schema."""
-        found: list[list[Any]] = []
-
-        def add(type: list[Any]) -> None:
-            found.append(type)
-            if type[0] == "union":
-                for branch in type[1]:
-                    add(branch)
-            elif type[0] in ("array", "map"):
-                add(type[1])
-
-        add(self.root)
-        for definition in self.defs:
-            for field in definition.get("fields", ()):
-                add(field["type"])
-        return found
-
 
 _VALUES: dict[str, tuple[Any, ...]] = {
     "null": (None,),

@@ -2,7 +2,8 @@
 
 import importlib.util
 import json
-from dataclasses import replace
+import pickle
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 from helpers import strategies
@@ -144,6 +145,7 @@ GOOD = json.loads(EXPECTED.to_json())
         ({"payload": None}, "payload must be text, got None"),
         ({"msg_id": None}, "msg_id must be a JSON object, got None"),
         ({"msg_id": {**GOOD["msg_id"], "x": 1}}, "unknown field 'x' in msg_id"),
+        ({"msg_id": {**GOOD["msg_id"], "topic_name": ""}}, "topic_name of msg_id must not be empty"),
         ({"attributes": {"a": 1}}, "attributes must be an object of texts, got {'a': 1}"),
         ({"extra": 1}, "unknown field 'extra' in the message"),
         ({"producer_name": 5}, "producer_name must be text, got 5"),
@@ -211,8 +213,17 @@ def test_message_of_another_release_of_danube_is_refused(raw, reason):
         StreamMessage.decode(raw)
 
 
-def test_json_without_a_topic_is_refused():
-    """Messages of two topics would have one ID."""
-    message = StreamMessage(1, MessageID(9, "", "", 1), b"", 1, "p")
-    with pytest.raises(msgid.InvalidMessage, match="topic_name of msg_id must not be empty"):
-        StreamMessage.from_json(message.to_json())
+def test_attributes_of_two_messages_are_not_shared():
+    """Each message without attributes has its own empty dict."""
+    one, other = (StreamMessage(7, MessageID(9, "/a/b", "", n), b"", 5, "p") for n in range(2))
+    one.attributes["a"] = "1"
+    assert other.attributes == {}
+    assert StreamMessage(7, MessageID(9, "/a/b", "", 1), b"", 5, "p") == other
+
+
+def test_message_set_field_raises():
+    """A message is immutable and can be pickled."""
+    message = StreamMessage(7, MessageID(9, "/a/b", "", 1), b"", 5, "p")
+    with pytest.raises(FrozenInstanceError):
+        message.payload = b"x"
+    assert pickle.loads(pickle.dumps(message)) == message

@@ -21,12 +21,6 @@ MOMENT = datetime(2022, 3, 23, 14, 50, 38, tzinfo=timezone.utc)
 ROW = {"topic": "orders", "partition": 3, "offset": 1234, "timestamp": MOMENT, "key": b"k", "value": b"v"}
 
 
-def test_message_id_without_header_is_the_position():
-    """The ID is `position_id` of cluster, topic and partition, the offset and the timestamp."""
-    expected = str(msgid.position_id("kafka:eu/orders/3", 1234, MOMENT))
-    assert Record.of(ROW).message_id(cluster="eu") == expected
-
-
 @pytest.mark.parametrize(
     "timestamp",
     [
@@ -107,18 +101,15 @@ def test_message_id_with_a_repeated_header_is_the_last_ones():
     assert Record.of({**ROW, "headers": headers}).message_id() == V1
 
 
-def test_tombstone_is_a_message_with_an_id():
-    """A record without a value has the ID of its position."""
-    record = Record.of({**ROW, "value": None})
-    assert record.value is None
-    assert record.message_id() == Record.of(ROW).message_id()
-
-
 def test_base64_text_stands_for_its_bytes():
-    """An export in base64 gives the record of the bytes."""
+    """An export in base64 gives the record of the bytes; text that is not base64 is not read as something else."""
     row = {**ROW, "key": "aw==", "value": "dg==", "headers": [{"key": "h", "value": "aGk="}]}
     expected = Record.of({**ROW, "headers": [("h", b"hi")]})
     assert Record.of(row, encoding="base64") == expected
+    with pytest.raises(msgid.InvalidMessage, match="value must be base64, got 'd'"):
+        Record.of({**ROW, "value": "d"}, encoding="base64")
+    with pytest.raises(ValueError, match="encoding must be one of utf-8, base64, got 'latin'"):
+        Record.of(ROW, encoding="latin")
 
 
 @pytest.mark.parametrize(
@@ -148,14 +139,6 @@ def test_row_that_is_malformed_raises_one_error_that_quotes_it(changed, reason):
     with pytest.raises(msgid.InvalidMessage) as caught:
         Record.of({**ROW, **changed})
     assert reason in str(caught.value)
-
-
-def test_malformed_base64_raises_one_error():
-    """Text that is not base64 is not read as something else."""
-    with pytest.raises(msgid.InvalidMessage, match="value must be base64, got 'd'"):
-        Record.of({**ROW, "value": "d"}, encoding="base64")
-    with pytest.raises(ValueError, match="encoding must be one of utf-8, base64, got 'latin'"):
-        Record.of(ROW, encoding="latin")
 
 
 class ConfluentMessage:
@@ -201,7 +184,10 @@ def test_record_of_an_error_event_is_refused(error):
 def test_message_of_a_record_is_its_id_key_value_and_time():
     """A processor takes it as it is; the settings of the ID are those of `message_id`."""
     record = Record.of({**ROW, "headers": [("order", UUID.encode())]})
+    position = str(msgid.position_id("kafka:eu/orders/3", 1234, MOMENT))
+    assert record.message_id(cluster="eu") == Record.of({**ROW, "value": None}).message_id(cluster="eu") == position
     assert record.message() == Message(record.message_id(), "k", b"v", 1648047038000000)
+    assert Record.of({**ROW, "value": None}).message().body is None  # a tombstone
     assert record.message(cluster="eu", header="order").id == UUID
     assert record.message(cluster="eu", header=None).id == record.message_id("eu", None)
     assert (
@@ -228,11 +214,6 @@ def test_message_of_a_record_without_an_identity_or_a_time_of_its_own_is_refused
     with pytest.raises(InvalidMessage) as caught:
         Record.of({**ROW, **changed}).message()
     assert reason in str(caught.value)
-
-
-def test_message_of_a_tombstone_has_the_body_none():
-    """A tombstone is a message like any other."""
-    assert Record.of({**ROW, "value": None}).message().body is None
 
 
 def test_message_without_a_key_shares_its_state_with_no_other_message():

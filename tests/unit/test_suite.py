@@ -48,6 +48,7 @@ def test_a_skip_that_is_listed_or_without_the_option_is_no_fault(suite, reason, 
     assert suite.runpytest_subprocess(option).ret == pytest.ExitCode.OK
 
 
+@pytest.mark.details
 def test_a_worker_that_a_busy_machine_starts_too_late_is_started_again(suite):
     """A Spark test that fails for this reason alone runs once more, with fixtures of its own."""
     suite.makeini("[pytest]\nmarkers = spark")

@@ -52,6 +52,7 @@ CASES = {
     "missing": (b'{"n": 1}', None, None, "no schema"),
     "unknown": (b'{"n": 1}', 9, 1, "unknown schema 9"),
     "wrong subject": (b'"text"', 1, 1, "schema 1 must be of the subject 'events', got 'other'"),
+    "no subject": (b'"text"', 1, None, "schema 1 must be of the subject None, got 'other'"),
     "wrong version": (b'{"n": 1}', 2, 2, "schema 2 of 'events' must have version 2, got 1"),
     "bad payload": (b'{"n": "x"}', 2, 1, 'payload b\'{"n": "x"}\': "x" is not of type "integer" at /n'),
     "no JSON": (b"\xff", 2, 1, "payload b'\\xff': not JSON: not UTF-8"),
@@ -72,17 +73,12 @@ CASES = {
 def test_check_of_each_case_and_policy_gives_its_verdict(registry, policy, case):
     """The policy none accepts all; warn passes with the reason what enforce rejects with it."""
     payload, id, version, reason = CASES[case]
-    verdict = check_schema(payload, registry, "events", id, version, policy=policy)
+    subject = None if case == "no subject" else "events"
+    verdict = check_schema(payload, registry, subject, id, version, policy=policy)
     if policy == "none" or reason is None:
         assert verdict == ("accept", None)
     else:
         assert verdict == ({"warn": "warn", "enforce": "reject"}[policy], reason)
-
-
-def test_check_without_a_subject_rejects_a_schema_of_a_subject(registry):
-    """A message whose topic is unknown does not pass for one of any topic."""
-    verdict = check_schema(b'"text"', registry, None, 1, policy="enforce")
-    assert verdict == ("reject", "schema 1 must be of the subject None, got 'other'")
 
 
 @pytest.mark.parametrize(
@@ -286,24 +282,6 @@ def test_check_of_any_bytes_gives_a_verdict(payload):
         assert found is None or found.encode("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("schema", "payload"),
-    [
-        ('{"multipleOf": 1e-400}', b"1"),  # a division by 0
-        ('{"multipleOf": 5e-324}', b"1" + b"0" * 308),
-        ('{"multipleOf": 0.1}', b"1" + b"0" * 400),  # more than a double
-        ('{"type": "integer", "multipleOf": 2}', b"1e308"),
-        ('{"const": 1e999}', b"1"),  # written as source code, the name inf
-        ('{"enum": [1e999, -1e999]}', b"1"),
-        ('{"maximum": 1e999, "minimum": -1e999}', b"1"),
-        ('{"properties": {"a": {"default": 1e999}}}', b"{}"),
-    ],
-)
-def test_check_by_a_schema_of_extreme_numbers_gives_a_verdict(schema, payload):
-    """No OverflowError, ZeroDivisionError or NameError reaches the caller."""
-    assert isinstance(problem("json", schema, payload), str | None)
-
-
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),
     lambda inner: (
@@ -350,6 +328,7 @@ def test_check_of_what_fastavro_wrote_accepts_it(seed):
     ("schema", "payload", "reason"),
     [
         (LIST, b"\x02" * MAX_DEPTH + b"\0", "nested deeper than 128 levels"),
+        (LIST, b"\x02" * (MAX_DEPTH - 1) + b"\0", None),
         (TREE, b"\x02" * 5000, "nested deeper than 128 levels"),
         (ENDLESS, b"", "nested deeper than 128 levels"),
         (NULLS, THIRTY_MILLION, f"more than {MAX_EMPTY_VALUES} values that take no bytes"),
@@ -377,11 +356,6 @@ def test_check_of_avro_beyond_a_bound_gives_the_reason(schema, payload, reason):
     """Depth, values without bytes, and every index, length and size are bounded before fastavro sees the payload."""
     found = problem("avro", schema, payload)
     assert found is None if reason is None else reason in found
-
-
-def test_walk_at_the_deepest_level_still_reads():
-    """One level less than the bound is accepted."""
-    assert problem("avro", LIST, b"\x02" * (MAX_DEPTH - 1) + b"\0") is None
 
 
 def test_check_of_five_kilobytes_of_recursive_avro_does_not_end_the_process():
