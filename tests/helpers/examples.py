@@ -1,4 +1,4 @@
-"""Run examples of docstrings and guides as tests; skip an example if the extra that it needs is not installed."""
+"""Run examples of docstrings as tests; skip an example if the extra that it needs is not installed."""
 
 import doctest
 
@@ -8,8 +8,8 @@ __all__ = ["is_of_an_absent_extra", "run_example"]
 
 # The packages of the extras. A test that needs a missing package is skipped.
 EXTRAS = {
-    "click", "deltalake", "django", "fastavro", "filelock", "google", "jsonschema_rs", "numpy", "pandas", "psycopg",
-    "pyarrow", "pyspark", "rich", "sqlalchemy", "xxhash",
+    "click", "deltalake", "fastavro", "filelock", "google", "jsonschema_rs", "numpy", "pandas", "psycopg", "pyarrow",
+    "pyspark", "rich", "xxhash",
 }  # fmt: skip
 
 

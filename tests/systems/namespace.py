@@ -15,7 +15,6 @@ import struct
 import subprocess
 import sys
 
-UP_SECONDS = 20
 UP = b"up\n"
 
 

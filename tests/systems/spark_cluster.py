@@ -236,7 +236,15 @@ class SparkCluster:
         self, command: Sequence[str], *, cwd: Path, timeout: float = 240, **environment: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a command of a driver to its end, and return its output; variables are added to its environment."""
-        driver = self.popen(command, cwd=cwd, **environment)
+        driver = subprocess.Popen(
+            list(command),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=cwd,
+            env={**self.environment, **environment},
+            start_new_session=True,
+        )
         try:
             output, errors = driver.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -244,19 +252,6 @@ class SparkCluster:
             output, errors = driver.communicate()
             raise AssertionError(f"{command} did not end:\n{output[-2000:]}\n{errors[-4000:]}") from None
         return subprocess.CompletedProcess(list(command), driver.returncode, output, errors)
-
-    def popen(self, command: Sequence[str], *, cwd: Path, **environment: str) -> subprocess.Popen[str]:
-        """Start a command of a driver in a process group of its own."""
-        pipe: Any = subprocess.PIPE
-        return subprocess.Popen(
-            list(command),
-            stdout=pipe,
-            stderr=pipe,
-            text=True,
-            cwd=cwd,
-            env={**self.environment, **environment},
-            start_new_session=True,
-        )
 
     def submit(
         self, *arguments: str, cwd: Path, timeout: float = 240, **environment: str

@@ -6,13 +6,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from systems.faults import Program, inflict, schedule
 from systems.rocketmq_broker import started
+from systems.test_rocketmq import audited, checks
 
 import msgid
-from msgid.audit import audit_table, compare
+from msgid.audit import compare
 from msgid.rocketmq import Record
 
 pytestmark = [pytest.mark.systems, pytest.mark.faults]
@@ -36,18 +36,6 @@ def programs_of(broker, folder):
     commands = {"producer": [sys.executable, PROGRAM, "produce", broker.address, "orders", *files]}
     commands |= {"consumer 1": consume, "consumer 2": consume}
     return {name: Program(command, folder / f"{name}.out", HOME=str(folder)) for name, command in commands.items()}
-
-
-def report_of(rows):
-    """Return the audit of rows as a consumer gets them."""
-    names = ("topic", "brokerName", "queueId", "queueOffset", "storeTimestamp", "body")
-    columns = {name: [row[name] for row in rows] for name in names}
-    properties = pa.array([list(row["properties"].items()) for row in rows], pa.map_(pa.string(), pa.string()))
-    return audit_table(pa.table({**columns, "properties": properties}))
-
-
-def checks(report):
-    return {finding.check: finding.count for finding in report.findings}
 
 
 def test_orders_through_faults_have_one_output_each(broker, tmp_path, seed):
@@ -98,7 +86,7 @@ def judge(orders, acknowledged, landed, outputs):
     assert {Record.of(row).original: row["body"].decode() for row in landed} == {id: sent[id][1] for id in sent}
     assert lost_of(acknowledged, landed) == []
     resent = {"duplicate_ids": len(landed) - len(sent)} if len(landed) > len(sent) else {}
-    assert checks(report_of(landed)) == resent
+    assert checks(audited(landed)) == resent
     bodies = {}
     for row in outputs:
         assert bodies.setdefault(row["msgId"], row["body"]) == row["body"]
@@ -108,12 +96,12 @@ def judge(orders, acknowledged, landed, outputs):
         numbers = sorted(output["number"] for output in made if output["customer"] == customer)
         assert numbers == list(range(1, len(numbers) + 1)), customer
     again = len(outputs) - len(bodies)
-    assert checks(report_of(outputs)) == ({"duplicate_ids": again} if again else {})
+    assert checks(audited(outputs)) == ({"duplicate_ids": again} if again else {})
     # The judge is not blind: a row that is lost, and a row that is written twice, are found.
     times = Counter(row["msgId"] for row in landed)
     queue = [row for row in landed if row["queueId"] == 0 and times[row["msgId"]] == 1]
     lost = sorted(queue, key=lambda row: row["queueOffset"])[len(queue) // 2]
     others = [row for row in landed if row is not lost]
-    assert checks(report_of(others))["missing_offsets"] == 1
+    assert checks(audited(others))["missing_offsets"] == 1
     assert lost_of(acknowledged, others) == [lost["msgId"]]
-    assert checks(report_of([*landed, lost]))["duplicate_messages"] == 1
+    assert checks(audited([*landed, lost]))["duplicate_messages"] == 1

@@ -15,25 +15,6 @@ GUIDE = markdown.PAGES / "guides" / "cluster.md"
 SEGMENTS = ROOT / "tests" / "vectors" / "segments"
 pytestmark = pytest.mark.systems
 
-PLACES = """
-import json, os, time
-from pyspark.sql import SparkSession
-
-spark = SparkSession.builder.getOrCreate()
-
-def describe(batches):
-    import importlib.util, sys
-    import pyarrow as pa
-    for batch in batches:
-        found = importlib.util.find_spec("msgid")
-        time.sleep(1)
-        yield pa.RecordBatch.from_pylist([{"folder": os.getcwd(), "python": sys.executable, "msgid": str(found),
-                                           "zone": time.tzname[0]}])
-
-rows = spark.range(0, 3, 1, 3).mapInArrow(describe, "folder string, python string, msgid string, zone string")
-print(json.dumps([row.asDict() for row in rows.collect()]))
-"""
-
 HANDLERS = """
 def count(state, message, context):
     number = (state or 0) + 1
@@ -113,18 +94,6 @@ def typed(cluster, work, script, **environment):
     return cluster.run(["bash", "-ec", script], cwd=work, timeout=900, **{**python, **environment})
 
 
-def test_workers_have_a_python_of_their_own_without_msgid(spark_cluster, tmp_path):
-    """Each executor runs in a folder of its own, in another time zone than the driver, and lacks msgid."""
-    (tmp_path / "places.py").write_text(PLACES)
-    done = spark_cluster.submit("places.py", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr[-3000:]
-    places = json.loads(done.stdout.splitlines()[-1])
-    assert {place["msgid"] for place in places} == {"None"}
-    assert {place["python"] for place in places} == {str(spark_cluster.python)}
-    assert {place["zone"] for place in places} == {"+0545"}
-    assert len({place["folder"] for place in places}) == len(places)
-
-
 @pytest.mark.parametrize(
     ("way", "core"),
     [
@@ -148,30 +117,24 @@ FAILS = {
         "export PYSPARK_PYTHON=./environment/bin/python; spark-submit --py-files handlers.py job.py",
         "'./environment/bin/python' is missing in",
     ),
+    "an older version": (
+        "mkdir -p old/msgid && echo \"__version__ = '0.1.9'; backend = 'python'\" > old/msgid/__init__.py\n"
+        "spark-submit --conf spark.executorEnv.PYTHONPATH=$PWD/old --py-files handlers.py job.py",
+        "has msgid 0.1.9, and the driver has ",
+    ),
 }
 
 
 @pytest.mark.variants
 @pytest.mark.parametrize(("script", "said"), FAILS.values(), ids=FAILS)
 def test_what_cannot_work_is_found_before_the_query_starts(spark_cluster, work, script, said):
-    """One line names the missing or ignored file."""
+    """One line names the missing or ignored file, or the other version."""
     done = typed(spark_cluster, work, script)
     assert done.returncode != 0
     lines = [line for line in done.stderr.splitlines() if "WorkerError: " in line]
     assert len(lines) == 1, done.stderr[-3000:]
     assert said in lines[0]
     assert not (work / "labelled-checkpoint").exists()
-
-
-@pytest.mark.variants
-def test_worker_with_another_version_is_found_before_the_query_starts(spark_cluster, work):
-    """An environment of the workers may be older than the driver."""
-    (work / "old" / "msgid").mkdir(parents=True)
-    (work / "old" / "msgid" / "__init__.py").write_text("__version__ = '0.1.9'\nbackend = 'python'\n")
-    script = f"spark-submit --conf spark.executorEnv.PYTHONPATH={work}/old --py-files handlers.py job.py"
-    done = typed(spark_cluster, work, script)
-    (line,) = (line for line in done.stderr.splitlines() if "WorkerError: " in line)
-    assert "has msgid 0.1.9, and the driver has " in line
 
 
 UNSHARED = """

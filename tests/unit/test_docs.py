@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 from helpers import markdown
+from helpers.servers import running_postgres
+
+import msgid
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the tests run outside the repository")
@@ -34,6 +37,27 @@ def test_examples_of_a_page_without_spark_give_the_shown_results(page, monkeypat
     markdown.run(page, {})
 
 
+def test_guide_to_applications_gives_what_it_shows():
+    """Each example runs with the libraries that it names; the drawing is that of the example above it."""
+    for name in ("numpy", "pyarrow", "pandas", "polars", "pydantic"):
+        pytest.importorskip(name)
+    guide = markdown.PAGES / "guides" / "applications.md"
+    markdown.run(guide, {})
+    *_, drawn = guide.read_text(encoding="utf-8").rstrip().splitlines()
+    assert drawn == msgid.parse("0156F7E71C361B21BC024CCDBE00000007")._repr_html_()
+
+
+def test_guide_to_databases_gives_what_it_shows(tmp_path):
+    """Each section runs by itself; the connection is one to a PostgreSQL server."""
+    psycopg, *_ = (pytest.importorskip(name) for name in ("psycopg", "sqlalchemy", "django"))
+    _, *sections = (markdown.PAGES / "guides" / "databases.md").read_text(encoding="utf-8").split("\n## ")
+    page = tmp_path / "section.md"
+    with running_postgres() as address, psycopg.connect(address) as connection:
+        for section in sections:
+            page.write_text(section, encoding="utf-8")
+            markdown.run(page, {"connection": connection})
+
+
 @pytest.mark.parametrize("page", markdown.pages(), ids=markdown.name_of)
 def test_code_blocks_of_a_page_run_or_say_why_not(page):
     """A block is a session of Python or of a shell, or follows a comment with the reason why it does not run."""
@@ -52,6 +76,7 @@ def test_reference_has_every_public_name():
     assert {name: found[name].read_text(encoding="utf-8") for name in written} == written
 
 
+@pytest.mark.details
 def test_every_public_name_is_described_in_the_reference():
     """Each name, constants too, has a docstring in the source, which the site shows."""
     griffe = pytest.importorskip("griffe")

@@ -28,17 +28,6 @@ def noisy(state, message, context):
     return [*(state or []), "changed"]
 
 
-@pytest.mark.parametrize(
-    "spellings",
-    [[V1, V1.lower()], [V0, V0.lower(), "00" + V0], [UUID, UUID.upper()]],
-    ids=["version 1", "version 0", "UUID"],
-)
-def test_run_with_another_spelling_of_the_id_gives_the_same_outputs(spellings):
-    """IDs are compared by value: neither case nor the version byte changes an output."""
-    results = [run(noisy, None, Message(spelling, "key", [], 0)) for spelling in spellings]
-    assert all(result == results[0] for result in results)
-
-
 @pytest.mark.parametrize("id", [V1, V1.lower(), V0, "00" + V0])
 def test_outputs_have_the_ids_that_derive_id_gives(id):
     """An output's ID is `msgid.derive_id` of the input's, for both versions and every spelling."""

@@ -165,33 +165,6 @@ def test_message_that_cannot_be_copied_does_not_stop_its_batch(new_store, publis
     assert letters[-1].error == "TypeError: dumps must return bytes, got 'text'"
 
 
-def test_bodies_and_states_with_bytes_come_back_as_they_were(new_store, published):
-    """Binary is kept in states and outputs as bytes, and maps keep their keys."""
-
-    def keep(state, message, context):
-        context.publish({"before": state, "body": message.body})
-        return {"raw": message.body, 7: [b"\xff", None]}
-
-    processor = Processor(new_store(), keep, published.extend, keep_outputs=True)
-    for body in (b"hi", b"\xff\x00"):
-        processor.handle(Message(body.hex(), "key", body))
-    assert published[1].body == {"before": {"raw": b"hi", 7: [b"\xff", None]}, "body": b"\xff\x00"}
-    assert processor.handle(Message("6869", "key", b"hi")).outputs == [published[0]]
-
-
-def test_now_is_never_1970_in_silence():
-    """A handler that asks for the time of a message without one fails with an error that says so."""
-
-    def stamp(state, message, context):
-        return context.now.isoformat()
-
-    processor = Processor(MemoryStore(), stamp, print)
-    with pytest.raises(MissingTime):
-        processor.handle(message(V0, timestamp=None))
-    assert processor.handle(message(V1, timestamp=None)).state == "2022-03-23T14:50:38+00:00"
-    assert processor.handle(message(V0, timestamp=0)).state == "1970-01-01T00:00:00+00:00"
-
-
 # --- what changed between two deliveries ------------------------------------------------------------------------------
 
 
@@ -216,17 +189,6 @@ def test_redelivered_message_whose_outputs_changed_is_an_error(new_store, publis
     assert other.handle(message("a")).kind == letters[0].kind == "changed"
     assert len(published) == len(store.history("key")) == 1
     assert changed.handle(message("b")).outputs[0].body == {"version": 2, "before": 1}
-
-
-def test_redelivered_message_is_answered_from_kept_outputs(new_store, published):
-    """With keep_outputs the first outputs and state come back, and the handler does not run."""
-    store = new_store()
-    first = Processor(store, of_version(1), published.extend, name="h", keep_outputs=True).handle(message("a"))
-    changed = Processor(store, of_version(2), published.extend, name="h", keep_outputs=True)
-    changed.handle(message("b"))
-    again = changed.handle(message("a"))
-    assert again == first._replace(kind="duplicate")
-    assert published[0] == published[2]
 
 
 # --- names ------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from handlers import append, careless
 
-from msgid.processing import MemoryStore, Message, Processor, TooLate
+from msgid.processing import MemoryStore, Message, Processor
 
 V0 = "7F0000010000238F000000000001E240"
 DAY = timedelta(days=1)
@@ -30,21 +30,6 @@ def published():
 
 def message(id, word="x", key="key", timestamp=1):
     return Message(id, key, {"word": word}, timestamp)
-
-
-def test_two_handlers_in_one_store_have_states_of_their_own(new_store, published):
-    """The default name is the function's: states, duplicates and forgetting are apart."""
-    store, clock = new_store(), Clock()
-    one = Processor(store, careless, published.extend, clock=clock)
-    two = Processor(store, append, published.extend, clock=clock)
-    assert [one.handle(message("a")).kind, two.handle(message("a")).kind] == ["new", "new"]
-    assert (one.name, two.name) == ("handlers.careless", "handlers.append")
-    clock.day = 10
-    assert one.forget(older_than=DAY) == 1
-    with pytest.raises(TooLate):
-        one.handle(message("a"))
-    assert two.handle(message("a")).kind == "duplicate"
-    assert [len(one.history("key")), len(two.history("key"))] == [1, 1]
 
 
 def test_forgotten_message_is_too_late_for_the_stated_time_and_then_new(new_store, published):
