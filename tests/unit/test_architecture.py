@@ -97,21 +97,18 @@ def test_imports_between_layers_go_one_way(package):
 
 
 def test_imports_of_msgid_never_reach_spark_ext():
-    """spark_ext imports msgid; msgid does not import spark_ext."""
     assert [name for name in MODULES["msgid"] if IMPORTS[name] & set(MODULES["spark_ext"])] == []
     assert any(IMPORTS[name] & set(MODULES["msgid"]) for name in MODULES["spark_ext"])
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_layers_of_a_package_name_existing_modules(package):
-    """Every group in the table of layers exists."""
     rooms = [room for rooms in LAYERS[package] for room in rooms]
     assert [room for room in rooms if f"{package}.{room}".rstrip(".") not in MODULES[package]] == []
 
 
 @pytest.mark.parametrize(("tests", "package"), [("unit", "msgid"), ("spark", "spark_ext")])
 def test_test_folders_mirror_folders_of_the_package(tests, package):
-    """Each folder of tests has the name and the place of the folder or module of the package that it tests."""
     root = TESTS / tests
     folders = {path.parent.relative_to(root) for path in root.rglob("test_*.py")}
     assert len(folders) > 1

@@ -32,7 +32,6 @@ OTHER = [
 
 @pytest.mark.parametrize(("one", "other"), EQUAL)
 def test_equal_values_have_one_fingerprint(one, other):
-    """Values that are equal have the same fingerprint of 16 bytes."""
     assert fingerprint(one) == fingerprint(other)
     assert len(fingerprint(one)) == 16
 
@@ -45,7 +44,6 @@ def test_other_values_have_other_fingerprints():
 
 
 def test_value_without_canonical_form_raises():
-    """A value of an unknown type raises TypeError."""
     with pytest.raises(TypeError, match="value must have a canonical form, got object"):
         fingerprint([object()])
 

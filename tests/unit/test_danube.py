@@ -45,7 +45,6 @@ def test_message_of_a_running_broker_decodes_and_encodes_to_the_same_message(row
 
 @needs_protobuf
 def test_message_of_the_document_decodes_and_encodes_to_the_same_bytes():
-    """The document's bytes decode to its message, and encode to the same bytes."""
     message = StreamMessage.decode(VECTOR)
     assert replace(message, publish_time=0) == replace(EXPECTED, publish_time=0)
     assert message.encode() == VECTOR
@@ -91,7 +90,6 @@ def test_position_id_of_a_message_does_not_depend_on_the_broker(id, at):
     ],
 )
 def test_invalid_display_form_raises_invalid_message_id(text):
-    """A malformed display form raises `InvalidMessage`, which quotes it."""
     with pytest.raises(msgid.InvalidMessage, match="message id"):
         MessageID.parse(text)
 
@@ -156,7 +154,6 @@ GOOD = json.loads(EXPECTED.to_json())
     ],
 )
 def test_malformed_json_raises_one_error_that_quotes_it(change, reason):
-    """Malformed JSON raises `InvalidMessage`, which quotes the invalid value."""
     with pytest.raises(msgid.InvalidMessage, match=reason):
         StreamMessage.from_json(json.dumps({**GOOD, **change}))
 
@@ -175,7 +172,6 @@ def test_json_without_a_field_raises_invalid_message_or_has_its_default(name):
 
 @pytest.mark.parametrize("text", ["", "[]", "1", "{", b"\xff", "[" * 100_000])
 def test_json_that_is_not_an_object_raises_invalid_message(text):
-    """JSON other than an object raises `InvalidMessage`."""
     with pytest.raises(msgid.InvalidMessage):
         StreamMessage.from_json(text)
 
@@ -183,7 +179,6 @@ def test_json_that_is_not_an_object_raises_invalid_message(text):
 @needs_protobuf
 @pytest.mark.parametrize("change", [{"request_id": -1}, {"schema_version": 1 << 32}, {"payload": "text"}])
 def test_field_out_of_range_is_not_written(change):
-    """A field out of range raises ValueError or TypeError from protobuf."""
     with pytest.raises((ValueError, TypeError)):
         replace(EXPECTED, **change).encode()
 
@@ -222,7 +217,6 @@ def test_attributes_of_two_messages_are_not_shared():
 
 
 def test_message_set_field_raises():
-    """A message is immutable and can be pickled."""
     message = StreamMessage(7, MessageID(9, "/a/b", "", 1), b"", 5, "p")
     with pytest.raises(FrozenInstanceError):
         message.payload = b"x"

@@ -145,7 +145,6 @@ def test_pages_are_in_the_navigation():
 
 @pytest.mark.parametrize(("language", "code"), [("pycon", ">>> 1 + 1\n3"), ("console", "$ echo 2\n3")])
 def test_a_wrong_example_is_noticed(tmp_path, language, code):
-    """The test of the examples detects a wrong example."""
     page = tmp_path / "page.md"
     page.write_text(f"```{language}\n{code}\n\n```\n", encoding="utf-8")
     with pytest.raises(AssertionError, match="example"):

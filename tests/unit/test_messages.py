@@ -16,7 +16,6 @@ def test_state_of_a_code_or_a_name_is_the_same(code, name):
 
 @pytest.mark.parametrize("value", [0, 2, 255, -1, True, None, "Available", "1", "", 1.0])
 def test_state_of_another_value_raises_invalid_message(value):
-    """An unknown state raises `InvalidMessage`, which quotes the value."""
     with pytest.raises(msgid.InvalidMessage, match="state"):
         msgid.MessageState.of(value)
 

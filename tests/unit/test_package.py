@@ -47,7 +47,6 @@ def test_parse_of_an_id_loads_nothing_heavy():
 
 
 def test_all_of_the_package_names_what_is_public():
-    """``__all__`` lists exactly the public names, in order."""
     assert msgid.__all__ == sorted(msgid.__all__)
     modules = {name for _, name, _ in pkgutil.iter_modules(msgid.__path__)}
     offered = {name for name in vars(msgid) if not name.startswith("_")} - modules
@@ -124,7 +123,6 @@ def test_examples_in_docstrings_give_what_they_show(example):
 
 @pytest.mark.parametrize("name", [name for name in msgid.__all__ if name != "backend"])
 def test_public_names_of_the_package_have_an_example(name):
-    """Each public name has a doctest."""
     thing = getattr(msgid, name)
     assert ">>>" in thing.__doc__
 
@@ -137,7 +135,6 @@ def test_commands_of_the_distribution_can_be_called():
 
 
 def test_command_for_spark_without_pyspark_names_what_to_install():
-    """Without the extra ``spark``, the command prints one line and exits."""
     program = "import sys; sys.modules['pyspark'] = None; sys.argv = ['/bin/msgid-spark'];"
     program += "from spark_ext.__main__ import main; main()"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -146,7 +143,6 @@ def test_command_for_spark_without_pyspark_names_what_to_install():
 
 
 def test_packages_for_type_checkers_are_marked_typed():
-    """The packages contain ``py.typed``, so that type checkers read the annotations."""
     for package in ("msgid", "spark_ext"):
         spec = importlib.util.find_spec(package)
         assert (Path(spec.origin).parent / "py.typed").exists()

@@ -27,7 +27,6 @@ ROW = {
 
 
 def test_message_id_with_unique_key_is_that_id_in_canonical_form():
-    """The ID that the producer's client made is the message's ID."""
     assert Record.of(ROW).message_id() == V1
 
 
@@ -212,7 +211,6 @@ def test_other_objects_are_not_messages_of_a_consumer():
 
 
 def test_position_of_a_record_is_whole_or_missing():
-    """Half a position is an error."""
     for part in ({"broker": "a"}, {"queue": 0}, {"offset": 0}, {"stored": 0}):
         with pytest.raises(msgid.InvalidMessage):
             Record("orders", **part)

@@ -52,7 +52,6 @@ def test_column_functions_make_columns_again_after_the_script():
 
 
 def test_unknown_function_in_sql_raises():
-    """An unknown function raises an error where it is named, not later in Spark."""
     with pytest.raises(AttributeError, match=r"cannot write F\.sqrt in SQL"):
         _ = Functions().sqrt
     assert str(Functions().upper(SqlText("id"))) == "upper(id)"

@@ -93,7 +93,6 @@ def test_batch_of_the_largest_size_costs_nothing_until_written(msgid):
 
 
 def test_repr_of_a_batch_shows_its_ends(msgid):
-    """The repr of a batch is short for every size."""
     assert repr(batch_of(msgid, 0)) == "<IdBatch of 0>"
     assert repr(batch_of(msgid, 10**6)) == (
         "<IdBatch of 1000000: 0156F7E71C361B21BC05658B0000000000 to 0156F7E71C361B21BC05658B00000F423F>"

@@ -151,14 +151,12 @@ def test_parse_batch_of_numpy_text_is_parse_of_each(msgid, values):
 
 
 def test_parse_batch_of_real_ids_is_parse_of_each(msgid):
-    """All real IDs are read, as a list and as Arrow."""
     texts = [row.id for row in vectors.REAL_IDS]
     assert rows(msgid.parse_batch(texts)) == rows(msgid.parse_batch(pa.array(texts))) == expected(msgid, texts)
     assert msgid.parse_batch(texts).valid.all()
 
 
 def test_to_arrow_of_columns_names_them(msgid):
-    """`to_arrow` returns the columns as a record batch with their names."""
     table = msgid.parse_batch([V1, "x"]).to_arrow()
     assert table.to_pydict() == {
         "version": [1, 0], "node": [0x56F7E71C361B, 0], "pid": [8636, 0],
@@ -167,7 +165,6 @@ def test_to_arrow_of_columns_names_them(msgid):
 
 
 def test_parse_batch_of_nothing_gives_empty_columns(msgid):
-    """Empty input gives empty columns."""
     for empty in (
         [],
         (),

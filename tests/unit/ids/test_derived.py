@@ -58,7 +58,6 @@ def test_parent_in_every_form_has_the_same_derived_id(msgid, parent, name, at):
 
 @given(message_ids, st.integers(-(10**30), 10**30))
 def test_name_that_is_an_integer_is_its_decimal_digits(msgid, parent, name):
-    """An integer name means its decimal digits."""
     assert msgid.derive_id(parent, name) == msgid.derive_id(parent, str(name))
 
 

@@ -58,7 +58,6 @@ def test_html_of_an_id_shows_each_field_with_its_meaning(msgid):
 
 @pytest.mark.parametrize("text", V0)
 def test_html_of_a_version_0_id_has_its_own_fields(msgid, text):
-    """An ID of a broker or a client is shown with its own fields."""
     assert Table(msgid.parse(text)._repr_html_()).rows[0] == V0[text]
 
 

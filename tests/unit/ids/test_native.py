@@ -48,7 +48,6 @@ def _built():
 
 
 def test_import_without_the_compiled_core_is_silent(tmp_path):
-    """Without a compiled core, the reference runs without a warning, and the reason is stored."""
     package = Path(msgid.__file__).parent
     shutil.copytree(package, tmp_path / "msgid", ignore=shutil.ignore_patterns("_speedups*.so", "_speedups*.pyd"))
     program = f"""
@@ -229,7 +228,6 @@ def test_value_of_the_core_made_empty_or_extended_raises_type_error():
 
 @compiled_only
 def test_generator_without_init_raises_type_error():
-    """A generator without ``__init__`` raises an error with the reason."""
     unfinished = msgid.Generator.__new__(msgid.Generator)
     for call in (unfinished.generate, unfinished.generate_hex, lambda: unfinished._reserve(1)):
         with pytest.raises(TypeError, match="not initialised"):
@@ -300,7 +298,6 @@ print("alive")
 
 
 def test_subinterpreters_that_mint_have_their_own_generators():
-    """Each subinterpreter has its own types, generators and IDs."""
     program = """
 import sys, msgid
 try:

@@ -73,7 +73,6 @@ def header(docstrings):
 
 
 def test_header_of_docstrings_is_that_of_the_reference(reference, request):
-    """The header file contains the reference's docstrings word for word."""
     if request.config.getoption("--update-golden"):
         HEADER.write_text(header(reference), encoding="utf-8")
     if not HEADER.exists():
@@ -93,5 +92,4 @@ def test_compiled_docstring_is_that_of_the_reference(reference, name):
     ("name", "signature"), [("parse", "(value)"), ("is_valid", "(value)"), ("rows", "(prefix, parts, /)")]
 )
 def test_compiled_signature_can_be_inspected(name, signature):
-    """`inspect.signature` returns the arguments of compiled functions."""
     assert str(inspect.signature(found([_native.native], name))) == signature

@@ -17,14 +17,12 @@ def _wanted(monkeypatch):
 
 
 def test_core_with_the_same_numbers_is_used(monkeypatch):
-    """A core with every number of the source is used."""
     monkeypatch.setattr(_native, "_speedups", SimpleNamespace(LAYOUT=dict(NUMBERS)), raising=False)
     assert _native._load() == (_native._speedups, "")
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_core_with_one_other_number_is_not_used(monkeypatch, name):
-    """A core with a different or missing number is not used."""
     others = [{**NUMBERS, name: NUMBERS[name] + 1}, {key: value for key, value in NUMBERS.items() if key != name}]
     for numbers in others:
         monkeypatch.setattr(_native, "_speedups", SimpleNamespace(LAYOUT=numbers), raising=False)

@@ -308,7 +308,6 @@ def test_random_nodes_are_not_cards_and_differ():
 
 
 def test_explain_node_is_the_node_that_is_stamped():
-    """The node of `explain_node` is the node of the IDs, and its text has the address and the rejected cards."""
     choice = msgid.explain_node()
     assert msgid.generate().mac == choice.mac
     assert choice is msgid.explain_node()

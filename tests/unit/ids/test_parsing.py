@@ -125,7 +125,6 @@ def test_text_with_a_mutation_that_is_not_hex_is_invalid(msgid, id, data):
 
 @given(st.one_of(st.text(), st.binary(), st.text("0123456789abcdefABCDEF", max_size=60), st.none(), st.integers()))
 def test_is_valid_of_any_value_agrees_with_parse(msgid, value):
-    """`is_valid` and `parse` agree on every value."""
     try:
         msgid.parse(value)
     except msgid.InvalidMessageId:
@@ -255,7 +254,6 @@ def test_error_of_an_invalid_id_pickles_with_its_parts(msgid):
 
 
 def test_lengths_in_the_errors_are_those_of_the_layout():
-    """The texts of the errors list the lengths that the layout allows."""
     lengths = sorted({layout.ID_LENGTH, *layout.V0_LENGTHS, *(1 + length for length in layout.V0_LENGTHS)})
     for template, numbers in (
         (_bytes.WRONG_BYTE_LENGTH, lengths),

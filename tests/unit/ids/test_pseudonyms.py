@@ -31,7 +31,6 @@ def test_different_nodes_have_different_pseudonyms(nodes):
 
 
 def test_pseudonyms_of_two_keys_cannot_be_joined():
-    """Another key gives another pseudonym."""
     id = "0156F7E71C361B21BC024CCDBE00000000"
     assert msgid.pseudonymize(id, KEY) != msgid.pseudonymize(id, KEY + b"!")
 
@@ -44,6 +43,5 @@ def test_wrong_key_raises(key, error):
 
 
 def test_pseudonym_of_no_id_raises():
-    """Only IDs have pseudonyms."""
     with pytest.raises(msgid.InvalidMessageId, match="no-id"):
         msgid.pseudonymize("no-id", KEY)

@@ -18,7 +18,6 @@ def model_of(msgid):
 
 @pytest.mark.parametrize("given", [V1, V1.lower(), bytes.fromhex(V1), "value"])
 def test_field_given_an_id_in_any_form_holds_the_value(msgid, given):
-    """A field accepts text, bytes or a value, and contains the value."""
     id = msgid.MessageId(V1)
     assert model_of(msgid)(id=id if given == "value" else given).id == id
 
@@ -35,7 +34,6 @@ def test_json_of_a_model_reads_back(msgid):
 
 @pytest.mark.parametrize("text", [V1, BROKER, CLIENT, "00" + CLIENT])
 def test_union_of_the_kinds_takes_the_one_that_parse_says(msgid, text):
-    """In a union of the kinds, a text becomes a value of its own kind."""
     adapter = pydantic.TypeAdapter(msgid.MessageId | msgid.BrokerOffsetId | msgid.ClientUniqueId)
     assert adapter.validate_python(text) == msgid.parse(text)
 
@@ -51,7 +49,6 @@ def test_field_given_an_invalid_id_raises_validation_error(msgid, given, message
 
 
 def test_json_schema_of_an_id_is_text_with_a_pattern(msgid):
-    """The JSON schema describes a text with the allowed digits."""
     schema = pydantic.TypeAdapter(msgid.MessageId).json_schema()
     assert schema == {"type": "string", "pattern": "^01[0-9A-Fa-f]{32}$", "title": "MessageId"}
     for kind in (msgid.BrokerOffsetId, msgid.ClientUniqueId):

@@ -14,7 +14,6 @@ UTC = timezone.utc
 
 @given(hosts, st.integers(0, 65535), offsets)
 def test_broker_offset_id_of_any_fields_keeps_them(msgid, host, port, offset):
-    """A broker-offset ID has the fields of its arguments, with the host as an address or as text."""
     id = msgid.BrokerOffsetId(host, port, offset)
     assert (id.version, id.kind, id.host, id.port, id.offset) == (0, "v0-broker-offset", host, port, offset)
     assert msgid.BrokerOffsetId(str(host), port, offset) == id
@@ -23,7 +22,6 @@ def test_broker_offset_id_of_any_fields_keeps_them(msgid, host, port, offset):
 
 @given(hosts, UINT16, EDGES32, EDGES32, UINT16)
 def test_client_unique_id_of_any_fields_keeps_them(msgid, host, pid, loader_hash, elapsed_ms, counter):
-    """A client ID has the fields of its arguments."""
     id = msgid.ClientUniqueId(host, pid, loader_hash, elapsed_ms, counter)
     assert (id.version, id.host, id.pid, id.loader_hash, id.elapsed_ms, id.counter) == (
         0, host, pid, loader_hash, elapsed_ms, counter,
@@ -170,7 +168,6 @@ def test_time_of_49_days_is_an_error(msgid):
 
 
 def test_time_in_a_zone_or_its_name_is_the_same_and_utc_by_default(msgid):
-    """The time zone is the client's; the default is UTC."""
     id, near = client(msgid, timedelta(days=3)), datetime(2026, 6, 15, tzinfo=UTC)
     assert id.time_near(near=near) == id.time_near(near=near, timezone="UTC") == datetime(2026, 6, 4, tzinfo=UTC)
     shanghai = id.time_near(near=near, timezone=ZoneInfo("Asia/Shanghai"))

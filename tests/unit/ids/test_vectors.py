@@ -102,7 +102,6 @@ def test_sequence_that_starts_at_0_is_the_number_of_the_id(msgid):
     ],
 )
 def test_broker_offset_ids_of_other_libraries_decode_and_encode_the_same(msgid, text, host, port, offset):
-    """IDs from the tests of other libraries decode to the same fields and encode to the same text."""
     id = msgid.parse(text)
     assert id == msgid.BrokerOffsetId(host, port, offset)
     assert (str(id.host), id.port, id.offset) == (host, port, offset)

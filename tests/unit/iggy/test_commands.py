@@ -8,7 +8,6 @@ from msgid import iggy
 
 
 def test_commands_of_the_document_encode_to_its_bytes_and_decode():
-    """Commands and responses encode to the document's bytes and decode to its values."""
     made = {
         "create_topic": iggy.CreateTopic(1, 2, 3, 10, "test"),
         "create_stream": iggy.CreateStream(1, "test"),

@@ -107,7 +107,6 @@ def test_layout_of_a_message_without_headers_is_found_by_checksum_alone():
     ],
 )
 def test_bytes_of_no_known_layout_are_one_error_with_a_reason_for_each(raw, error, reason):
-    """The error lists a reason for each layout."""
     with pytest.raises(getattr(msgid, error), match=f"cannot tell the layout: .*{reason}") as caught:
         iggy.decode_log(raw)
     assert type(caught.value).__name__ == error
@@ -137,7 +136,6 @@ def test_first_record_with_a_wrong_checksum_needs_a_named_layout():
 
 @pytest.mark.parametrize("layout", ["x", None, 7, ["h64"]])
 def test_layout_that_does_not_exist_is_refused(layout):
-    """The error lists the layouts."""
     for call in (iggy.decode_log, iggy.decode_table, iggy.decode_poll, iggy.decode):
         with pytest.raises(ValueError, match=r"layout must be one of auto, previous, m45, .*, batch256, got"):
             call(b"", layout)

@@ -8,7 +8,6 @@ from msgid.iggy import Header, HeaderKind, Message
 
 
 def test_header_kinds_have_the_names_and_codes_of_the_document():
-    """The 15 kinds have the names and codes of the document."""
     assert {str(kind): int(kind) for kind in HeaderKind} == DOCUMENTS["header_kinds"]
 
 

@@ -41,7 +41,6 @@ BAD_JSON = [
 
 @pytest.mark.parametrize(("text", "reason"), BAD_JSON, ids=lambda value: str(value)[:60])
 def test_malformed_json_raises_one_error_that_quotes_it(text, reason):
-    """Malformed JSON raises `InvalidMessage`, which quotes the invalid value."""
     with pytest.raises(msgid.InvalidMessage, match=reason):
         iggy.from_json(text)
 

@@ -139,7 +139,6 @@ def test_message_of_one_layout_is_written_in_another_with_a_right_checksum(layou
 
 @LAYOUTS
 def test_message_with_a_wrong_checksum_is_written_with_it(layout):
-    """A wrong checksum stays wrong after reading and writing."""
     if layout == "previous":
         pytest.skip("a layout without checksums")
     message = replace(Message.new(b"hello", id=7, layout=layout), checksum=5)

@@ -17,7 +17,6 @@ from msgid.iggy import Message, json_form
 
 @pytest.mark.parametrize("row", MESSAGES.values(), ids=MESSAGES)
 def test_message_of_the_document_decodes_and_encodes_to_the_same_bytes(row):
-    """Bytes decode to the values of the document, and encode to the same bytes."""
     raw = bytes.fromhex(row["hex"])
     message = iggy.decode(raw, row["layout"])
     assert iggy.encode(message, row["layout"]) == raw
@@ -34,7 +33,6 @@ def test_message_of_the_document_decodes_and_encodes_to_the_same_bytes(row):
 
 @given(st.dictionaries(strategies.keys, strategies.keys, min_size=2, max_size=6))
 def test_headers_in_any_order_are_written_sorted_by_key(values):
-    """The order of the headers does not change the bytes."""
     backwards = dict(reversed(values.items()))
     one, other = (
         iggy.encode(Message.new(b"", id=1, headers=headers, layout="m45"), "m45") for headers in (values, backwards)
@@ -54,7 +52,6 @@ def test_malformed_message_raises_one_error_with_its_place(kind, raw, reason, of
 
 @pytest.mark.parametrize("cut", range(1, len(ONE)))
 def test_message_cut_anywhere_raises_truncated_message(cut):
-    """A message that is cut off at any byte raises `TruncatedMessage`."""
     with pytest.raises(msgid.TruncatedMessage):
         iggy.decode(ONE[:cut], "m45")
 
@@ -120,7 +117,6 @@ def test_id_with_its_version_is_never_shown_as_a_uuid(id, version_1):
     ],
 )
 def test_invalid_ids_raise_invalid_message_id(value):
-    """Other values raise `InvalidMessageId`."""
     for function in (iggy.id_value, iggy.id_text):
         with pytest.raises(msgid.InvalidMessageId):
             function(value)

@@ -38,7 +38,6 @@ def test_message_invalid_field_raises(change, error, says):
 
 @pytest.mark.parametrize("made", [GOOD, iggy.decode(iggy.encode(GOOD, "m45"), "m45")], ids=["made", "decoded"])
 def test_message_set_field_raises(made):
-    """Created and decoded messages are immutable and reject unknown attributes."""
     with pytest.raises(FrozenInstanceError):
         made.offset = 4
     with pytest.raises((AttributeError, TypeError)):
@@ -47,7 +46,6 @@ def test_message_set_field_raises(made):
 
 @pytest.mark.parametrize("made", [GOOD, iggy.decode(iggy.encode(GOOD, "m45"), "m45")], ids=["made", "decoded"])
 def test_message_copied_or_pickled_is_equal(made):
-    """Copies and pickles of a message are equal to it and of the same class."""
     for again in (copy.copy(made), copy.deepcopy(made), *(pickle.loads(pickle.dumps(made, n)) for n in range(6))):
         assert again == made == GOOD
         assert type(again) is type(made) is Message

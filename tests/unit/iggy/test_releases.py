@@ -99,7 +99,6 @@ def test_log_of_each_release_is_decoded_and_encoded_again(vector, layout):
 
 @named("log-batch256")
 def test_log_of_batches_has_the_fields_of_their_headers(vector):
-    """A message of a batch knows the batch's header."""
     messages = iggy.decode_log(raw_of(vector))
     for batch in vector["batches"]:
         for row in batch["messages"]:
@@ -166,7 +165,6 @@ def test_log_that_is_cut_gives_the_whole_records_and_the_place_of_the_last(name)
 
 @named("bad-sum")
 def test_log_with_a_wrong_checksum_has_one_message_that_fails(vector):
-    """The message at offset 102 fails its checksum, the others do not."""
     for asked in ("auto", vector["layout"]):
         messages = iggy.decode_log(raw_of(vector), asked)
         assert [message.offset for message in messages if not message.checksum_ok] == [102]

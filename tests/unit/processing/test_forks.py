@@ -75,7 +75,6 @@ def test_child_cannot_open_a_file_that_was_open_at_the_fork(tmp_path):
 
 
 def test_store_that_is_dropped_frees_its_file(tmp_path):
-    """A child opens the file of a store that its parent has dropped without closing it."""
     handle(SqliteStore(tmp_path / "states.db"), "before")
     assert ended_well(lambda: handle(SqliteStore(tmp_path / "states.db"), "child"))
 

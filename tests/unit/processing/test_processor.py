@@ -269,7 +269,6 @@ def test_publisher_that_fails_is_called_again_with_the_same_outputs(new_store, p
 
 
 def test_errors_and_outcomes_pickle():
-    """The errors of a batch can be pickled."""
     for error in (
         TooLate(message("a"), 7),
         ChangedOutputs(message("a"), b"1", b"2"),

@@ -154,7 +154,6 @@ def test_cleaner_with_missing_offsets_between_segments_keeps_the_first_with_the_
     ],
 )
 def test_cleaner_of_a_topic_called_topics_uses_its_policy(tmp_path, folders):
-    """The expiry of a topic with the name ``topics`` is used."""
     inner = tmp_path / folders
     inner.mkdir(parents=True)
     for first in (0, 2):
@@ -491,7 +490,6 @@ def test_cleaner_of_read_only_files_and_odd_names_removes_whole_segments(tmp_pat
 
 
 def test_cleaner_with_a_link_to_a_folder_does_not_follow_it(partition, tmp_path):
-    """Links to folders are not followed, neither a circle nor a link to other segments."""
     other = shutil.copytree(partition, tmp_path / "other" / "topics" / "audit" / "partitions" / "1")
     os.symlink(partition.parents[3], partition / "circle")
     os.symlink(other, partition.parent / "2")

@@ -278,13 +278,11 @@ def test_avro_schema_that_is_nested_too_deep_is_not_decided_or_invalid(depth):
     ],
 )
 def test_compare_with_an_unknown_mode_or_kind_raises_value_error(arguments):
-    """An unknown mode or kind raises ValueError with the known ones."""
     with pytest.raises(ValueError, match="must be one of"):
         compare(*arguments)
 
 
 def test_compare_of_an_invalid_schema_raises_invalid_schema():
-    """A text that is not a schema is not compared."""
     for kind, text in (("json", "[]"), ("json", "{"), ("avro", '"nothing"')):
         with pytest.raises(InvalidSchema):
             compare("backward", kind, text, kind, "{}" if kind == "json" else '"int"')
