@@ -131,7 +131,8 @@ def test_what_cannot_work_is_found_before_the_query_starts(spark_cluster, work, 
     """One line names the missing or ignored file, or the other version."""
     done = typed(spark_cluster, work, script)
     assert done.returncode != 0
-    lines = [line for line in done.stderr.splitlines() if "WorkerError: " in line]
+    # spark-submit passes on what Python writes to standard error as its standard output, or as standard error.
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if "WorkerError: " in line]
     assert len(lines) == 1, done.stderr[-3000:]
     assert said in lines[0]
     assert not (work / "labelled-checkpoint").exists()
